@@ -12,7 +12,7 @@ PACKAGE = "estimator_bridge"
 FOLDERS = ("legacy", "modern", "compat")
 
 
-class FoldersInPackageHook(BuildHookInterface):  # type: ignore[type-arg]
+class FoldersInPackageHook(BuildHookInterface):
     """A wheel gets copies; an editable install gets git-ignored links, which type checkers, coverage and doctest follow."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
