@@ -1,0 +1,142 @@
+"""Bring ``tf.estimator`` back: what must be there, in which order it is restored, and what is refused."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import sys
+import threading
+
+from estimator_bridge.errors import BridgeError
+
+Version = tuple[int, int]
+
+_LAST_NATIVE: Version = (2, 15)
+_TENSORFLOW_DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos", "tf-nightly")
+
+_lock = threading.Lock()
+_installed = threading.Event()
+
+
+def install() -> None:
+    """Make ``tf.estimator`` usable: in ``tf``, ``tf.compat.v1``, ``tf.compat.v2`` and ``tensorflow.python.estimator``.
+
+    On TensorFlow 2.16 and later the real tensorflow-estimator 2.15 is loaded behind the internals that TensorFlow removed, and
+    every Keras alias of TensorFlow is settled on Keras 2 (tf_keras), for which ``TF_USE_LEGACY_KERAS=1`` stays in the
+    environment. On TensorFlow 2.15 the native Estimator is left as it is. A second call does nothing; threads may call it at
+    once. A refused call changes nothing and may be repeated once its cause is gone.
+
+    Returns:
+        Nothing; TensorFlow itself is what changes.
+
+    Raises:
+        BridgeError: TensorFlow, tensorflow-estimator or tf_keras is missing or has the wrong version, or Keras 3 is in use.
+
+    Example:
+        >>> from estimator_bridge import legacy
+        >>> legacy.install()
+        >>> import tensorflow as tf
+        >>> tf.estimator.ModeKeys.TRAIN
+        'train'
+    """
+    with _lock:
+        if not _installed.is_set():
+            _install()
+            _installed.set()
+
+
+def _install() -> None:
+    version = _tensorflow_version()
+    _require_estimator_package()
+    if version == _LAST_NATIVE:
+        _keep_native()
+    else:
+        _restore()
+
+
+def _keep_native() -> None:
+    importlib.import_module("tensorflow")
+    from estimator_bridge.legacy.restored import import_aliases
+
+    import_aliases.restore()
+
+
+def _restore() -> None:
+    _require_tf_keras()
+    if "tensorflow" in sys.modules:
+        _refuse_keras_3()
+    # Read by TensorFlow while it is imported and again by each Keras alias at its first use.
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    importlib.import_module("tensorflow")
+    from estimator_bridge.legacy import restored
+
+    restored.restore()
+
+
+def _tensorflow_version() -> Version:
+    """The version of the TensorFlow that is loaded, or else of the one that would be, found without loading it."""
+    loaded = sys.modules.get("tensorflow")
+    text = getattr(loaded, "__version__", None) or _first_version(_TENSORFLOW_DISTRIBUTIONS)
+    wanted = "TensorFlow 2.15 or later"
+    if text is None:
+        raise BridgeError("TensorFlow is not installed.", expected=wanted, fix="pip install tensorflow")
+    version = _major_minor(text)
+    if version < _LAST_NATIVE:
+        raise BridgeError(
+            "This TensorFlow is older than the tensorflow-estimator that would be loaded on it.",
+            expected=wanted,
+            received=f"TensorFlow {text}",
+            fix="pip install 'tensorflow>=2.15', or run the script without estimator-bridge: this TensorFlow has its own.",
+        )
+    return version
+
+
+def _require_estimator_package() -> None:
+    text = _first_version(("tensorflow-estimator", "tf-estimator-nightly"))
+    if text is None or _major_minor(text) != _LAST_NATIVE:
+        raise BridgeError(
+            "tensorflow-estimator is not installed." if text is None else "This tensorflow-estimator cannot be loaded.",
+            expected="tensorflow-estimator 2.15, the last release",
+            received=text and f"tensorflow-estimator {text}",
+            fix="pip install tensorflow-estimator==2.15.0",
+        )
+
+
+def _require_tf_keras() -> None:
+    if importlib.util.find_spec("tf_keras") is None:
+        raise BridgeError(
+            "tf_keras is not installed: the Estimator stands on Keras 2, which TensorFlow 2.16 and later no longer bring.",
+            expected="tf_keras of the same version as TensorFlow",
+            fix="pip install tf-keras",
+        )
+
+
+def _refuse_keras_3() -> None:
+    from estimator_bridge.legacy.restored import keras_aliases
+
+    alias = keras_aliases.find_keras_3()
+    if alias is not None:
+        raise BridgeError(
+            f"Keras 3 is already in use as {alias}: it cannot be exchanged for Keras 2 in a running process.",
+            expected="estimator_bridge.legacy.install() before the first use of tf.keras",
+            received=f"{alias} bound to Keras 3",
+            fix="Call install() first, or start the process with TF_USE_LEGACY_KERAS=1 in the environment.",
+        )
+
+
+def _first_version(distributions: tuple[str, ...]) -> str | None:
+    return next(filter(None, map(_version, distributions)), None)
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _major_minor(version: str) -> Version:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)

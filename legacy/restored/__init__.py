@@ -1,0 +1,44 @@
+"""What TensorFlow 2.16 to 2.21 removed from under the Estimator, one module for each thing.
+
+Every module has a ``restore()`` that puts its part back into the TensorFlow of this process, unless that TensorFlow still has
+it. The modules load TensorFlow; this package's ``__init__`` alone does not.
+"""
+
+__all__ = ["restore"]
+
+
+def restore() -> None:
+    """Put back all that tensorflow-estimator 2.15 stands on, then the Estimator's own names.
+
+    Returns:
+        Nothing; the TensorFlow of this process is changed.
+
+    Example:
+        >>> import os
+        >>> os.environ["TF_USE_LEGACY_KERAS"] = "1"
+        >>> from estimator_bridge.legacy import restored
+        >>> restored.restore()
+    """
+    from estimator_bridge.legacy.restored import (
+        estimator_names,
+        estimator_training,
+        export_names,
+        import_aliases,
+        keras_aliases,
+        tpu_embedding,
+        tpu_embedding_gradient,
+        tpu_session_support,
+    )
+
+    # First the aliases: importing tensorflow_estimator uses them. Last the names, which import it.
+    for part in (
+        keras_aliases,
+        export_names,
+        estimator_training,
+        tpu_embedding,
+        tpu_embedding_gradient,
+        tpu_session_support,
+        import_aliases,
+        estimator_names,
+    ):
+        part.restore()

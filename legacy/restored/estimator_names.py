@@ -1,0 +1,31 @@
+"""``tf.estimator``, ``tf.compat.v1.estimator`` and ``tf.compat.v2.estimator``.
+
+What was removed: these names, with TensorFlow 2.16 (March 2024), and with them ``import tensorflow.estimator``.
+
+Who needs it: every script that says ``tf.estimator``.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from estimator_bridge.legacy.restored.public_modules import api_version, load_public_modules
+
+
+def restore() -> None:
+    """Bind the names in every public module of TensorFlow; loads tensorflow_estimator.
+
+    Returns:
+        Nothing; the names are bound.
+
+    Example:
+        >>> from estimator_bridge import legacy
+        >>> legacy.install()
+        >>> import tensorflow as tf
+        >>> tf.compat.v1.estimator.DNNClassifier is tf.estimator.DNNClassifier
+        False
+    """
+    apis = {v: importlib.import_module(f"tensorflow_estimator.python.estimator.api._v{v}.estimator") for v in (1, 2)}
+    for name, module in load_public_modules().items():
+        if not hasattr(module, "estimator"):
+            module.estimator = apis[api_version(name)]  # type: ignore[attr-defined]

@@ -1,0 +1,120 @@
+"""Old module names of the Estimator import again: ``tensorflow.python.estimator`` and what lay beside it.
+
+What was removed: ``tensorflow.python.estimator`` (thin re-exports of tensorflow_estimator since TensorFlow 1.13, gone with
+2.16 in March 2024), ``tensorflow.estimator`` as an importable package, and the re-exports of TPUEstimator's modules in
+``tensorflow.python.tpu``. TensorFlow 2.15 has most of them; there only what it lacks is answered.
+
+Who needs it: scripts with ``from tensorflow.python.estimator.canned import head`` or ``from tensorflow.python.tpu import
+tpu_config``, which samples and internal forks of samples were full of.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+_ESTIMATOR = "tensorflow_estimator.python.estimator"
+
+# The longest name that fits decides.
+_ALIASES = {
+    "tensorflow.estimator": f"{_ESTIMATOR}.api._v2.estimator",
+    "tensorflow.compat.v1.estimator": f"{_ESTIMATOR}.api._v1.estimator",
+    "tensorflow.compat.v2.estimator": f"{_ESTIMATOR}.api._v2.estimator",
+    "tensorflow.python.estimator": _ESTIMATOR,
+    "tensorflow.python.estimator.keras": f"{_ESTIMATOR}.keras_lib",
+    f"{_ESTIMATOR}.keras": f"{_ESTIMATOR}.keras_lib",  # "from tensorflow.python.estimator import keras" asks for this one
+    "tensorflow.python.tpu.error_handling": f"{_ESTIMATOR}.tpu.error_handling",
+    "tensorflow.python.tpu.tpu_config": f"{_ESTIMATOR}.tpu.tpu_config",
+    "tensorflow.python.tpu.tpu_context": f"{_ESTIMATOR}.tpu.tpu_context",
+    "tensorflow.python.tpu.tpu_estimator": f"{_ESTIMATOR}.tpu.tpu_estimator",
+    "tensorflow.python.tpu.util": f"{_ESTIMATOR}.tpu.util",
+}
+
+
+def restore() -> None:
+    """Answer imports of the old names.
+
+    The finder stands first: below an alias the usual ones would find the real file and load it twice.
+
+    Returns:
+        Nothing; ``sys.meta_path`` has one finder more.
+
+    Example:
+        >>> from estimator_bridge import legacy
+        >>> legacy.install()
+        >>> from tensorflow.python.estimator import run_config
+        >>> run_config.RunConfig().save_summary_steps
+        100
+    """
+    if not any(isinstance(finder, _AliasFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AliasFinder())
+
+
+def real_name(name: str) -> str | None:
+    """The module that an old name stands for.
+
+    Args:
+        name: a full module name.
+
+    Returns:
+        The full name of the module in tensorflow_estimator, or None for a name that is no alias.
+
+    Example:
+        >>> real_name("tensorflow.python.estimator.canned.head")
+        'tensorflow_estimator.python.estimator.canned.head'
+        >>> real_name("tensorflow.python.ops") is None
+        True
+    """
+    if not name.startswith(("tensorflow.", "tensorflow_estimator.")):
+        return None
+    prefix, rest = name, ""
+    while prefix and prefix not in _ALIASES:
+        prefix, _, last = prefix.rpartition(".")
+        rest = f".{last}{rest}"
+    return _ALIASES[prefix] + rest if prefix else None
+
+
+class _AliasFinder(MetaPathFinder):
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        real = real_name(fullname)
+        if real is None or _has_its_own(fullname, path):
+            return None
+        found = _find(real)
+        return found and ModuleSpec(fullname, _AliasLoader(real), is_package=found.submodule_search_locations is not None)
+
+
+class _AliasLoader(Loader):
+    """Gives the real module itself, so that a class is the same class under both names."""
+
+    def __init__(self, real: str) -> None:
+        self._real = real
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self._real)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system has just given the module the alias's spec: pickling and reloading need its own.
+        module.__spec__ = self._spec
+
+
+def _has_its_own(name: str, path: Sequence[str] | None) -> bool:
+    """Whether TensorFlow itself answers to the name, as 2.15 does.
+
+    A parent that is an alias does not count: what is found beside it is the real module, about to be loaded a second time.
+    """
+    parent = name.rpartition(".")[0]
+    return sys.modules[parent].__name__ == parent and PathFinder.find_spec(name, path) is not None
+
+
+def _find(name: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError:  # a parent of it does not exist
+        return None

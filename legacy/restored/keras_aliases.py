@@ -1,0 +1,126 @@
+"""TensorFlow's aliases of Keras, settled once on Keras 2.
+
+What was removed: Keras 2, with TensorFlow 2.16 (March 2024). ``tf.keras``, ``tf.losses``, ``tf.compat.v1.layers``,
+``tf.compat.v1.nn.rnn_cell`` and their kin are some thirty separate lazy loaders since then. Each chooses between Keras 3 and
+tf_keras by reading TF_USE_LEGACY_KERAS at its own first use, and counts as initialised before that use has ended: a changed
+environment mixes both Keras in one process, and a failed or concurrent first use ends in RecursionError.
+
+Who needs it: every Estimator (canned models build Keras layers and optimizers), ``tf.compat.v1.layers``, ``rnn_cell``.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from estimator_bridge.legacy.restored.public_modules import public_modules
+
+_TARGETS = (
+    "tf_keras.api._v1.keras",
+    "tf_keras.api._v2.keras",
+    "tf_keras.api._v1.keras.__internal__.legacy.layers",
+    "tf_keras.api._v1.keras.__internal__.legacy.rnn_cell",
+)
+
+
+def restore() -> None:
+    """Bind every Keras alias of TensorFlow to tf_keras, in the calling thread.
+
+    TF_USE_LEGACY_KERAS must be set. Afterwards any thread may use any alias.
+
+    Returns:
+        Nothing; the aliases are bound.
+
+    Raises:
+        ImportError: tf_keras cannot be imported.
+
+    Example:
+        >>> import os
+        >>> os.environ["TF_USE_LEGACY_KERAS"] = "1"
+        >>> restore()
+        >>> import tensorflow as tf
+        >>> tf.compat.v1.layers.dense.__module__.partition(".")[0]
+        'tf_keras'
+    """
+    # The imports come before the first loader is touched: what fails here fails as an ImportError, with every loader intact.
+    for target in _TARGETS:
+        importlib.import_module(target)
+    _redirect_submodules()
+    for loader in _loaders():
+        state = _State(loader)
+        if state.initialised and state.keras is None:
+            state.forget()  # an earlier first use failed halfway and would recurse for ever
+        dir(loader)
+
+
+def find_keras_3() -> str | None:
+    """Name an alias that is bound to Keras 3 already, if there is one; nothing is loaded to find out.
+
+    Returns:
+        A name such as ``tf.keras``, or None.
+
+    Example:
+        >>> find_keras_3() is None
+        True
+    """
+    for module in [sys.modules.get("tensorflow.keras"), *(vars(m).get("keras") for m in public_modules().values())]:
+        if isinstance(module, ModuleType) and "_tf_keras" in Path(vars(module).get("__file__") or "").parts:
+            return "tf.keras"
+    states = map(_State, _loaders())
+    return next((f"tf.{state.name}" for state in states if state.keras == "keras_3"), None)
+
+
+class _State:
+    """A loader's private state, read without waking the loader.
+
+    TensorFlow 2.18 put ``_tfll`` before the names.
+    """
+
+    def __init__(self, loader: ModuleType) -> None:
+        self._values = vars(loader)
+        self._prefix = "_tfll" if "_tfll_initialized" in self._values else ""
+
+    def _get(self, field: str) -> Any:
+        return self._values.get(f"{self._prefix}_{field}")
+
+    @property
+    def initialised(self) -> bool:
+        return bool(self._get("initialized"))
+
+    @property
+    def keras(self) -> str | None:
+        return self._get("keras_version")
+
+    @property
+    def name(self) -> str:
+        return self._get("name") or "keras"
+
+    def forget(self) -> None:
+        self._values[f"{self._prefix}_initialized"] = False
+
+
+def _loaders() -> list[ModuleType]:
+    """All of them, those included that only a user's variable still holds: no registry lists them."""
+    lazy_loader: Any = sys.modules.get("tensorflow.python.util.lazy_loader")
+    kind = getattr(lazy_loader, "KerasLazyLoader", None)
+    return [thing for thing in gc.get_objects() if type(thing) is kind]
+
+
+def _redirect_submodules() -> None:
+    """Let ``import tensorflow.keras.layers`` find Keras 2, even where TensorFlow was imported before the variable was set."""
+    wanted = Path(importlib.import_module("tf_keras").__path__[0])
+    for module in public_modules().values():
+        path = vars(module).get("__path__") or []
+        path[:] = [str(_redirected(Path(entry), wanted)) for entry in path]
+
+
+def _redirected(entry: Path, wanted: Path) -> Path:
+    if "keras" not in entry.parts or "api" not in entry.parts:
+        return entry
+    inside = entry.relative_to(Path(*entry.parts[: entry.parts.index("api")]))
+    candidate = wanted / inside
+    return candidate if candidate.is_dir() else entry

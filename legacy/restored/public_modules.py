@@ -1,0 +1,57 @@
+"""The modules that are TensorFlow's public face: ``tf`` and each of its compat namespaces."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from types import ModuleType
+
+# ``import tensorflow.compat.v1`` makes a second module of the same file beside ``tensorflow._api.v2.compat.v1``, and each
+# compat namespace has compat namespaces of its own: all of them are what somebody calls ``tf``.
+_PUBLIC = re.compile(r"tensorflow((\._api\.v2)?(\.compat\.v[12])+)?")
+
+
+def public_modules() -> dict[str, ModuleType]:
+    """Those of them that are loaded.
+
+    Returns:
+        Modules by their full names.
+
+    Example:
+        >>> import tensorflow
+        >>> "tensorflow" in public_modules()
+        True
+    """
+    return {name: module for name, module in list(sys.modules.items()) if _PUBLIC.fullmatch(name)}
+
+
+def load_public_modules() -> dict[str, ModuleType]:
+    """Load TensorFlow and both compat namespaces, under the names by which scripts import them.
+
+    Returns:
+        Modules by their full names.
+
+    Example:
+        >>> sorted(load_public_modules())[0]
+        'tensorflow'
+    """
+    for name in ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2"):
+        importlib.import_module(name)
+    return public_modules()
+
+
+def api_version(name: str) -> int:
+    """Which API a public module speaks.
+
+    Args:
+        name: a key of ``public_modules()``.
+
+    Returns:
+        1 or 2.
+
+    Example:
+        >>> api_version("tensorflow"), api_version("tensorflow.compat.v1")
+        (2, 1)
+    """
+    return 1 if name.endswith(".v1") else 2

@@ -1,0 +1,56 @@
+"""What every stand-in for something that needs a TPU does: it refuses, and says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from estimator_bridge.errors import NotSupportedError
+
+_FIX = "Set use_tpu=False, or move to tf.distribute.TPUStrategy."
+
+
+class NeedsTpuError(NotSupportedError, NotImplementedError):
+    """Something was used that needs a TPU and parts of TensorFlow that were removed.
+
+    Args:
+        feature: what was used, by the name it had in TensorFlow.
+        fix: what to do instead.
+
+    Example:
+        >>> print(NeedsTpuError("tpu_embedding.TPUEmbedding"))
+        tpu_embedding.TPUEmbedding needs a TPU, and TensorFlow removed it after 2.15.
+          expected: TPUEstimator(use_tpu=False), on CPU or GPU
+          received: tpu_embedding.TPUEmbedding
+          to do:    Set use_tpu=False, or move to tf.distribute.TPUStrategy.
+    """
+
+    def __init__(self, feature: str, fix: str = _FIX) -> None:
+        super().__init__(
+            f"{feature} needs a TPU, and TensorFlow removed it after 2.15.",
+            expected="TPUEstimator(use_tpu=False), on CPU or GPU",
+            received=feature,
+            fix=fix,
+        )
+
+
+def refuse_call(feature: str, fix: str = _FIX) -> Callable[..., NoReturn]:
+    """Make a stand-in for a function or class.
+
+    Args:
+        feature: its name in TensorFlow.
+        fix: what to do instead of calling it.
+
+    Returns:
+        A function that takes anything and raises NeedsTpuError.
+
+    Example:
+        >>> refuse_call("session_support.start_worker_watchdog")("a session")
+        Traceback (most recent call last):
+        estimator_bridge.legacy.restored.tpu_absence.NeedsTpuError: session_support.start_worker_watchdog needs a TPU, ...
+    """
+
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:  # noqa: ARG001 - takes whatever the original took
+        raise NeedsTpuError(feature, fix)
+
+    return refuse

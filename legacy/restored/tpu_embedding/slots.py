@@ -1,0 +1,31 @@
+"""Names and variables of the slots that each optimizer keeps beside an embedding table."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+# The order in which each optimizer's slots are passed.
+_SLOTS = {
+    "Adagrad": ("accumulator",),
+    "AdagradMomentum": ("accumulator", "momenta"),
+    "Adam": ("m", "v"),
+    "FrequencyEstimator": ("last_hit_step",),
+    "Ftrl": ("accumulator", "linear"),
+    "Momentum": ("momenta",),
+    "ProximalAdagrad": ("accumulator",),
+    "ProximalYogi": ("v", "m"),
+    "RMSProp": ("ms", "mom"),
+}
+
+
+def _named(name: str, fields: tuple[str, ...]) -> type:
+    return namedtuple(name, fields, module=__name__)
+
+
+# FtrlSlotVariable is in the singular: its name was so.
+SLOTS: dict[str, type] = {
+    name: _named(name, fields)
+    for optimizer, fields in _SLOTS.items()
+    for name in (f"{optimizer}SlotVariableNames", f"{optimizer}SlotVariable{'' if optimizer == 'Ftrl' else 's'}")
+}
+globals().update(SLOTS)

@@ -1,0 +1,29 @@
+"""``tensorflow.python.tpu.tpu_embedding_gradient``: gradients on their way to the embedding tables of a TPU.
+
+What was removed: the module, after TensorFlow 2.15 with the Estimator (March 2024).
+
+Who needs it: importing TPUEstimator; its functions run on a TPU only, so each refuses when called.
+"""
+
+import sys
+
+from estimator_bridge.legacy.restored.placement import place
+from estimator_bridge.legacy.restored.tpu_absence import refuse_call
+
+create_dummy_table_variables = refuse_call("tpu_embedding_gradient.create_dummy_table_variables")
+get_gradients_through_compute_gradients = refuse_call("tpu_embedding_gradient.get_gradients_through_compute_gradients")
+get_gradients_through_dummy_table_variables = refuse_call("tpu_embedding_gradient.get_gradients_through_dummy_table_variables")
+hook_dummy_table_variables_to_activations = refuse_call("tpu_embedding_gradient.hook_dummy_table_variables_to_activations")
+
+
+def restore() -> None:
+    """Put the module back, unless this TensorFlow has it.
+
+    Returns:
+        Nothing; the module can be imported by its old name.
+
+    Example:
+        >>> restore()
+        >>> from tensorflow.python.tpu import tpu_embedding_gradient
+    """
+    place("tensorflow.python.tpu.tpu_embedding_gradient", sys.modules[__name__])
