@@ -13,7 +13,7 @@ COMPARING = (ROOT / "docs" / "comparing.md").read_text(encoding="utf-8")
 
 def first_columns(text: str, heading: str) -> list[str]:
     """The first cells of the table under a heading."""
-    section = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    section = text.split(f"\n## {heading}\n")[1].split("\n## ", maxsplit=1)[0]
     return re.findall(r"^\| ([^|]+?) \|", section, flags=re.MULTILINE)[1:]
 
 
