@@ -6,7 +6,7 @@ A TensorFlow 1 program as such programs were written in 2017 and 2018: a `model_
     python train.py --train_steps=200
 
 The data are 1,797 images of 8x8 pixels in 17 levels of grey; 360 of them, always the same ones, are held out as the test
-split. Two hundred steps (nine epochs) take a few seconds on a CPU.
+split. Two hundred steps (four and a half epochs) take a few seconds on a CPU.
 """
 from __future__ import absolute_import
 from __future__ import division
@@ -25,8 +25,8 @@ FLAGS = flags.FLAGS
 
 flags.DEFINE_string("model_dir", None, "Where checkpoints, summaries and the export go. Default: a new temporary folder.")
 flags.DEFINE_integer("train_steps", 200, "Number of training steps in total.")
-flags.DEFINE_integer("batch_size", 64, "Examples per training step.")
-flags.DEFINE_float("learning_rate", 0.02, "Learning rate of the momentum optimizer.")
+flags.DEFINE_integer("batch_size", 32, "Examples per training step.")
+flags.DEFINE_float("learning_rate", 0.05, "Learning rate of the momentum optimizer.")
 flags.DEFINE_float("momentum", 0.9, "Momentum.")
 flags.DEFINE_integer("seed", 42, "Seed of the initial weights and of the shuffling.")
 flags.DEFINE_integer("save_checkpoints_steps", 100, "Save a checkpoint, and evaluate it, every so many steps.")
@@ -68,11 +68,14 @@ def serving_input_receiver_fn():
 
 def model_fn(features, labels, mode, params):
     """conv 32 of 3x3, relu - flatten - dense 128, relu - dense 10."""
+    # Seeded here too: with the graph's seed alone the initial weights would depend on how many ops precede them.
+    glorot = tf.glorot_uniform_initializer(seed=params["seed"])
     net = tf.reshape(features["image"], [-1, IMAGE_SIZE, IMAGE_SIZE, 1])
-    net = tf.layers.conv2d(net, filters=32, kernel_size=3, activation=tf.nn.relu, name="conv")
+    net = tf.layers.conv2d(net, filters=32, kernel_size=3, activation=tf.nn.relu, kernel_initializer=glorot,
+                           name="conv")
     net = tf.layers.flatten(net)
-    net = tf.layers.dense(net, units=128, activation=tf.nn.relu, name="hidden")
-    logits = tf.layers.dense(net, units=NUM_CLASSES, name="logits")
+    net = tf.layers.dense(net, units=128, activation=tf.nn.relu, kernel_initializer=glorot, name="hidden")
+    logits = tf.layers.dense(net, units=NUM_CLASSES, kernel_initializer=glorot, name="logits")
 
     predictions = {
         "classes": tf.argmax(logits, axis=1, output_type=tf.int32),
@@ -118,7 +121,7 @@ def main(_):
     estimator = tf.estimator.Estimator(
         model_fn=model_fn,
         config=make_run_config(model_dir),
-        params={"learning_rate": FLAGS.learning_rate, "momentum": FLAGS.momentum})
+        params={"learning_rate": FLAGS.learning_rate, "momentum": FLAGS.momentum, "seed": FLAGS.seed})
     train_spec = tf.estimator.TrainSpec(
         input_fn=lambda: train_input_fn(train_images, train_labels, FLAGS.batch_size, FLAGS.seed),
         max_steps=FLAGS.train_steps)
