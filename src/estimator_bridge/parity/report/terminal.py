@@ -1,0 +1,192 @@
+"""The report on the terminal: the verdict, then small tables that fit 80 columns."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import rich.box
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from estimator_bridge.parity.report import text
+from estimator_bridge.parity.report.summary import (
+    final_metrics,
+    measure,
+    representative_steps,
+    summarize,
+    variable_outside,
+    worst_variables,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from estimator_bridge.parity.result import Finding, LossPoint, MetricPair, ParityResult, Verdict
+
+STYLES: dict[Verdict, str] = {"equal": "bold green", "different": "bold red", "not comparable": "bold yellow"}
+MOST_VARIABLES, MOST_METRICS, MOST_FINDINGS, MOST_NOTES = 10, 20, 10, 20
+NAME_LENGTH, MESSAGE_LENGTH = 120, 600
+INDENT = (0, 0, 0, 2)
+
+
+def print_report(result: ParityResult, console: Console) -> None:
+    """Prints a comparison as compact tables.
+
+    Args:
+        result: the comparison.
+        console: where to; colours are used only where it has them.
+
+    Example:
+        >>> import sys
+        >>> from rich.console import Console
+        >>> from estimator_bridge.parity.result import ParityResult, Thresholds
+        >>> print_report(ParityResult((), "replay", "equal", Thresholds()), Console(file=sys.stdout, width=80))
+        EQUAL: the modern path trains as the legacy path does.
+        No step, metric or variable was compared.
+    """
+    writer = _Writer(console)
+    writer.verdict(result)
+    writer.findings(result)
+    writer.losses(result)
+    writer.metrics(result)
+    writer.variables(result)
+    if result.notes or result.seconds:
+        console.print()
+    writer.notes(result)
+    if result.seconds:
+        writer.line("Time", ", ".join(f"{side} {text.seconds(value)}" for side, value in result.seconds.items()))
+
+
+_SENTENCES: dict[Verdict, str] = {
+    "equal": "the modern path trains as the legacy path does.",
+    "different": "the two sides part",
+    "not comparable": "the two sides could not be compared.",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Writer:
+    console: Console
+
+    def verdict(self, result: ParityResult) -> None:
+        sentence = _SENTENCES[result.verdict]
+        if result.verdict == "different":
+            step = result.findings[0].step if result.findings else None
+            sentence += "." if step is None else f" at step {step:,}."
+        self.console.print(Text.assemble((f"{result.verdict.upper()}: ", STYLES[result.verdict]), sentence))
+        if not (result.losses or result.metrics or result.variables):
+            self.console.print("No step, metric or variable was compared.")
+
+    def findings(self, result: ParityResult) -> None:
+        for index, finding in enumerate(result.findings[:MOST_FINDINGS]):
+            label = "cause" if index == 0 and result.verdict == "different" else "found" if index == 0 else "then"
+            self.console.print(Padding(self._finding(label, finding), INDENT, expand=False))
+        self.more(len(result.findings) - MOST_FINDINGS, "finding")
+
+    def losses(self, result: ParityResult) -> None:
+        if not result.losses:
+            return
+        summary = summarize(result)
+        steps = text.count(summary.num_steps, "step")
+        inside = f"{summary.num_steps - summary.num_steps_outside:,} of {steps} within"
+        worst = f"max abs_diff {text.difference(summary.max_abs_diff)}, max rel_diff {text.difference(summary.max_rel_diff)}"
+        self.heading("Loss", f"{inside}; {worst}")
+        table = self.table(*("step", "legacy", "modern", "abs_diff", "rel_diff", ""), numbers=5)
+        for point, reason in representative_steps(result):
+            table.add_row(f"{point.step:,}", *self.pair(point, result), reason)
+        self.print_table(table)
+
+    def metrics(self, result: ParityResult) -> None:
+        pairs = final_metrics(result.metrics)
+        if not pairs:
+            return
+        limits = result.thresholds
+        self.heading(
+            "Metrics", f"equal when rel_diff <= {text.threshold(limits.rel)} or abs_diff <= {text.threshold(limits.abs)}"
+        )
+        table = self.table("metric", "legacy", "modern", "abs_diff", "rel_diff", "")
+        for pair in pairs[:MOST_METRICS]:
+            name = f"{pair.evaluation}/{pair.metric}" if pair.evaluation else pair.metric
+            within = limits.accept(pair.legacy, pair.modern)
+            table.add_row(self.name(name), *self.pair(pair, result), "" if within else _outside())
+        self.print_table(table)
+        self.more(len(pairs) - MOST_METRICS, "metric")
+
+    def variables(self, result: ParityResult) -> None:
+        if not result.variables:
+            return
+        ordered, summary = worst_variables(result), summarize(result)
+        total = text.count(summary.num_variables, "variable")
+        largest = text.difference(summary.max_variable_abs_diff)
+        limit = text.threshold(result.thresholds.variable_abs)
+        self.heading("Variables", f"{total}, {summary.num_variables_outside:,} outside {limit}; max abs_diff {largest}")
+        table = self.table("variable", "shape", "max abs_diff", "")
+        for variable in ordered[:MOST_VARIABLES]:
+            remark = (
+                _outside() if variable_outside(variable, result.thresholds) else self.plain(text.shorten(variable.note, 60))
+            )
+            shape, value = text.shape(variable.shape), text.difference(variable.max_abs_diff)
+            table.add_row(self.name(variable.name), shape, value, remark)
+        self.print_table(table)
+        self.more(len(ordered) - MOST_VARIABLES, "variable")
+
+    def notes(self, result: ParityResult) -> None:
+        for note in result.notes[:MOST_NOTES]:
+            self.line("Note", text.shorten(note, MESSAGE_LENGTH))
+        self.more(len(result.notes) - MOST_NOTES, "note")
+
+    def heading(self, label: str, sentence: str) -> None:
+        self.console.print()
+        self.line(label, sentence)
+
+    def line(self, label: str, sentence: str) -> None:
+        self.console.print(Text.assemble((f"{label}: ", "bold"), self.plain(sentence)))
+
+    def more(self, quantity: int, noun: str) -> None:
+        if quantity > 0:
+            self.console.print(
+                Padding(Text(f"... and {text.count(quantity, f'more {noun}')}", style="dim"), INDENT, expand=False)
+            )
+
+    def pair(self, values: LossPoint | MetricPair, result: ParityResult) -> tuple[str, str, str, str]:
+        gap = measure(values.legacy, values.modern, result.thresholds)
+        spelled = text.number(values.legacy), text.number(values.modern)
+        return *spelled, text.difference(gap.abs_diff), text.difference(gap.rel_diff)
+
+    def table(self, *columns: str, numbers: int = 0) -> Table:
+        table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        for index, column in enumerate(columns):
+            # A number that was cut off must look cut off.
+            right = index < numbers or column in {"legacy", "modern", "abs_diff", "rel_diff", "max abs_diff"}
+            table.add_column(
+                column, justify="right" if right else "left", overflow="ellipsis" if right else "fold", no_wrap=right
+            )
+        return table
+
+    def print_table(self, table: Table) -> None:
+        self.console.print(Padding(table, INDENT, expand=False))
+
+    def name(self, name: str) -> Text:
+        return self.plain(text.shorten(name, NAME_LENGTH))
+
+    def plain(self, message: str) -> Text:
+        """A foreign string as Text, so that [brackets] in it are not read as styles, in what the console can encode."""
+        shown = text.visible(message)
+        return Text(shown.encode("ascii", "backslashreplace").decode() if self.console.options.ascii_only else shown)
+
+    def _finding(self, label: str, finding: Finding) -> Table:
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        where = "" if finding.step is None else f"step {finding.step:,}, "
+        message = Text.assemble(
+            (f"{where}{finding.level}: ", "bold"), self.plain(text.shorten(finding.message, MESSAGE_LENGTH))
+        )
+        grid.add_row(Text(f"{label:<5}", style="dim"), message)
+        return grid
+
+
+def _outside() -> Text:
+    return Text("outside", style="red")

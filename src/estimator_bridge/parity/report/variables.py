@@ -1,0 +1,127 @@
+"""The variables as a table whose rows are also a chart: the difference of each on one logarithmic axis."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Literal
+
+from estimator_bridge.parity.report import plot, text, ticks
+from estimator_bridge.parity.report.charts import Tick
+from estimator_bridge.parity.report.summary import variable_outside, worst_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimator_bridge.parity.result import ParityResult, VariableDiff
+
+# Shown at once, and behind a fold; all of them are in report.json.
+FIRST, MOST = 20, 500
+# The part of the axis at its left end where exact zeros lie.
+ZERO_STRIP = 0.1
+NAME_LENGTH = 240
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One variable; ``at`` is its percentage on the axis, None where only one side has it."""
+
+    name: str
+    shape: str
+    value: str
+    note: str
+    state: Literal["inside", "outside", "one-sided"]
+    at: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """All that the page shows of the variables."""
+
+    first: tuple[Row, ...]
+    more: tuple[Row, ...]
+    left_out: int
+    axis: tuple[Tick, ...]
+    limit: float
+    everything: str
+
+
+def variable_table(result: ParityResult) -> Table | None:
+    """The variables of a comparison, the ones to look at first.
+
+    Args:
+        result: the comparison.
+
+    Returns:
+        The table, or None without variables.
+
+    Example:
+        >>> from estimator_bridge.parity.result import ParityResult, Thresholds, VariableDiff
+        >>> run = ParityResult((), "replay", "equal", Thresholds(), variables=(VariableDiff("bias", (10,), 2e-7),))
+        >>> table = variable_table(run)
+        >>> table.first[0].name, table.first[0].value, table.first[0].state
+        ('bias', '2.00e-7', 'inside')
+    """
+    if not result.variables:
+        return None
+    ordered, axis = worst_variables(result), _Axis.of(result)
+    rows = [_row(variable, result, axis) for variable in ordered[:MOST]]
+    # A fold with a handful of rows in it hides more than it tidies.
+    first = FIRST if len(rows) > FIRST + 5 else len(rows)
+    positions = [axis.fraction(variable.max_abs_diff) for variable in ordered if variable.max_abs_diff is not None]
+    return Table(
+        first=tuple(rows[:first]),
+        more=tuple(rows[first:]),
+        left_out=len(ordered) - len(rows),
+        axis=axis.labels(),
+        limit=_percent(axis.fraction(result.thresholds.variable_abs)),
+        everything=_strokes(positions) if len(positions) > first else "",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Axis:
+    scale: plot.Scale
+    ticks: tuple[float, ...]
+    strip: float
+
+    @classmethod
+    def of(cls, result: ParityResult) -> _Axis:
+        values = [variable.max_abs_diff for variable in result.variables if variable.max_abs_diff is not None]
+        limit = result.thresholds.variable_abs
+        positive = [value for value in (*values, limit) if value > 0 and math.isfinite(value)] or [1e-6]
+        labels = ticks.decade_ticks(min(positive) / 1.5, max(positive) * 1.5, most=6)
+        return cls(plot.Scale(labels[0], labels[-1], log=True), labels, ZERO_STRIP if 0 in values or limit == 0 else 0.0)
+
+    def fraction(self, value: float) -> float:
+        if math.isnan(value):
+            return 1.0
+        return self.strip / 2 if value == 0 else self.strip + (1 - self.strip) * self.scale.fraction(value)
+
+    def labels(self) -> tuple[Tick, ...]:
+        values = (0.0, *self.ticks) if self.strip else self.ticks
+        pairs = zip(values, ticks.tick_labels(values), strict=True)
+        return tuple(Tick(_percent(self.fraction(value)), label) for value, label in pairs)
+
+
+def _row(variable: VariableDiff, result: ParityResult, axis: _Axis) -> Row:
+    one_sided = variable.max_abs_diff is None
+    outside = variable_outside(variable, result.thresholds)
+    return Row(
+        name=text.shorten(variable.name, NAME_LENGTH),
+        shape=text.shape(variable.shape),
+        value=text.difference(variable.max_abs_diff),
+        note=text.shorten(variable.note, NAME_LENGTH) or ("only one side has it" if one_sided else ""),
+        state="one-sided" if one_sided else "outside" if outside else "inside",
+        at=None if variable.max_abs_diff is None else _percent(axis.fraction(variable.max_abs_diff)),
+    )
+
+
+def _strokes(fractions: Sequence[float], columns: int = 400) -> str:
+    # Variables that would be drawn over each other are drawn once.
+    occupied = sorted({round(fraction * columns) for fraction in fractions})
+    return "".join(f"M{column * plot.UNITS / columns:g} 0v{plot.UNITS}" for column in occupied)
+
+
+def _percent(fraction: float) -> float:
+    return round(fraction * 100, 2)

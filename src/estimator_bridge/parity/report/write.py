@@ -1,0 +1,166 @@
+"""Puts report.html and report.json into a folder: both whole, or the folder as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from typing import TYPE_CHECKING
+
+from estimator_bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Iterator, Mapping
+
+    from estimator_bridge.parity.result import ParityResult
+
+HTML_NAME, JSON_NAME = "report.html", "report.json"
+
+
+def write_report(result: ParityResult, folder: pathlib.Path) -> None:
+    """Writes report.html and report.json, replacing those of an earlier run.
+
+    Args:
+        result: the comparison.
+        folder: where to; it is created where it is missing.
+
+    Raises:
+        BridgeError: the folder cannot be written; it is left as it was, an earlier report whole.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from estimator_bridge.parity.result import ParityResult, Thresholds
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_report(ParityResult(("train.py",), "replay", "equal", Thresholds()), pathlib.Path(folder, "parity"))
+        ...     sorted(path.name for path in pathlib.Path(folder, "parity").iterdir())
+        ['report.html', 'report.json']
+    """
+    # Here, so that check_writable costs no import of jinja2.
+    from estimator_bridge.parity.report.page import render_html
+    from estimator_bridge.parity.report.strict_json import render_json
+
+    # Lone surrogates are escaped by both; this is for whatever else a terminal's bytes may have brought.
+    contents = {
+        HTML_NAME: render_html(result).encode("utf-8", "backslashreplace"),
+        JSON_NAME: render_json(result).encode("ascii"),
+    }
+    with _explained(folder), _folder(folder, keep=True):
+        _publish({folder / name: content for name, content in contents.items()})
+
+
+def check_writable(folder: pathlib.Path) -> None:
+    """Fails now rather than after a long run: does what ``write_report`` will do, and undoes it.
+
+    Args:
+        folder: where the report is to be written.
+
+    Raises:
+        BridgeError: the folder cannot be created or written.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     check_writable(pathlib.Path(folder, "parity"))
+        ...     pathlib.Path(folder, "parity").exists()
+        False
+    """
+    with _explained(folder), _folder(folder, keep=False):
+        for name in (HTML_NAME, JSON_NAME):
+            if (folder / name).is_dir():
+                raise IsADirectoryError(f"{name} is a folder")
+        with _staged(folder / HTML_NAME, b"probe"):
+            pass
+
+
+def _publish(contents: Mapping[pathlib.Path, bytes]) -> None:
+    with contextlib.ExitStack() as stack:
+        staged = {target: stack.enter_context(_staged(target, content)) for target, content in contents.items()}
+        for target, source in staged.items():
+            # Leaving the stack by an exception puts back, last one first, what had been replaced.
+            stack.enter_context(_restored_on_error(target))
+            source.replace(target)
+        _sync_folder(next(iter(contents)).parent)
+
+
+@contextlib.contextmanager
+def _explained(folder: pathlib.Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BridgeError(
+            "The report cannot be written.",
+            expected="a folder that can be created and written",
+            received=f"{folder} ({error.strerror or error})",
+            fix="Name another folder with --out.",
+        ) from error
+
+
+@contextlib.contextmanager
+def _folder(folder: pathlib.Path, *, keep: bool) -> Iterator[None]:
+    """Has the folder exist; removes what it created on an error, and in any case unless ``keep``."""
+    created = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
+    done = False
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+        done = True
+    finally:
+        if not (done and keep):
+            for path in created:
+                with contextlib.suppress(OSError):
+                    path.rmdir()
+
+
+@contextlib.contextmanager
+def _staged(target: pathlib.Path, content: bytes) -> Iterator[pathlib.Path]:
+    """A file beside ``target`` with ``content``, on the disk before it is renamed; gone in the end."""
+    path = _aside(target)
+    try:
+        # Not tempfile: its files are for their owner's eyes only, and a report is to be shared.
+        with path.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _restored_on_error(target: pathlib.Path) -> Iterator[None]:
+    backup = _aside(target) if target.is_file() else None
+    try:
+        if backup:
+            shutil.copy2(target, backup)
+        try:
+            yield
+        except BaseException:
+            _put_back(target, backup)
+            raise
+    finally:
+        if backup:
+            backup.unlink(missing_ok=True)
+
+
+def _put_back(target: pathlib.Path, backup: pathlib.Path | None) -> None:
+    with contextlib.suppress(OSError):
+        if backup:
+            backup.replace(target)
+        else:
+            target.unlink()
+
+
+def _aside(target: pathlib.Path) -> pathlib.Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+
+
+def _sync_folder(folder: pathlib.Path) -> None:
+    # The new names survive a power cut. Not every system can do this for a folder, and the report is whole without it.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import dataclasses
+import html.parser
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from estimator_bridge.parity.report.page import render_html
+from estimator_bridge.parity.result import Finding, MetricPair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from estimator_bridge.parity.result import ParityResult
+
+VOID = {"meta", "link", "br", "img", "input", "hr", "source", "base", "embed"}
+LOADING = {"src", "href", "xlink:href", "srcset", "data", "poster", "action", "formaction", "background", "ping"}
+RUNS = ["empty_run", "equal_run", "different_run", "broken_run", "long_run", "hostile_run"]
+
+
+class Page(html.parser.HTMLParser):
+    """A parsed page: its elements, its text, and whether every element is closed where it must be."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.scripts: list[str] = []
+        self._open: list[str] = []
+        self.feed(source)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self.text += " "
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] == "script":
+            self.scripts.append(data)
+        elif self._open and self._open[-1] != "style":
+            self.text += data
+
+    def all(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
+        """The attributes of each element of a kind."""
+        wanted = {name.rstrip("_"): value for name, value in wanted.items()}
+        return [attrs for name, attrs in self.elements if name == tag and wanted.items() <= attrs.items()]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_page_is_well_formed_small_and_loads_nothing(name: str, request: pytest.FixtureRequest) -> None:
+    source = render_html(request.getfixturevalue(name))
+    page = Page(source)
+    assert source.startswith("<!doctype html>")
+    assert len(source.encode("utf-8")) < 1_000_000
+    assert not [
+        (tag, attrs) for tag, attrs in page.elements if LOADING & set(attrs) or tag in {"link", "iframe", "img", "base"}
+    ]
+    assert "http://" not in source
+    assert "https://" not in source
+    assert "@import" not in source
+    assert "url(" not in source
+    assert not [attrs for _, attrs in page.elements if any(key.startswith("on") for key in attrs)]
+    assert not [path for path in page.all("path") if "nan" in (path["d"] or "") or "inf" in (path["d"] or "")]
+
+
+def test_the_curves_of_both_sides_and_their_difference_are_there(equal_run: ParityResult) -> None:
+    page = Page(render_html(equal_run))
+    for role in ("legacy", "modern", "allowed", "limit", "inside"):
+        paths = page.all("path", class_=role)
+        assert len(paths) == 1
+        assert (paths[0]["d"] or "").count("M") == (200 if role == "inside" else 1)
+    assert (page.all("path", class_="modern")[0]["d"] or "").count("L") == 199
+
+
+def test_every_chart_has_a_title_a_description_and_every_table_a_caption(different_run: ParityResult) -> None:
+    page = Page(render_html(different_run))
+    ids = {attrs["id"] for _, attrs in page.elements if "id" in attrs}
+    charts = page.all("svg", role="img")
+    assert len(charts) == 2
+    assert all(set((chart["aria-labelledby"] or "").split()) <= ids for chart in charts)
+    assert len(page.all("title")) == 3
+    assert len(page.all("desc")) == 2
+    assert len(page.all("table")) == len(page.all("caption")) == 3
+    assert len(page.all("html", lang="en")) == 1
+
+
+def test_the_verdict_is_the_heading(equal_run: ParityResult, different_run: ParityResult, empty_run: ParityResult) -> None:
+    for result, words in [
+        (equal_run, "Equal The modern path trains as the legacy path does."),
+        (different_run, "Different The two sides part at step 2."),
+        (dataclasses.replace(empty_run, verdict="not comparable"), "Not comparable The two sides could not be compared."),
+    ]:
+        assert words in " ".join(Page(render_html(result)).text.split())
+
+
+def test_findings_come_before_the_charts_and_the_cause_before_the_others(different_run: ParityResult) -> None:
+    text = " ".join(Page(render_html(different_run)).text.split())
+    places = [
+        text.index(words)
+        for words in (
+            "Where the two sides part",
+            "Step 2: dense/kernel moved",
+            "Step 50: accuracy",
+            "steps within",
+            "Loss of each step",
+        )
+    ]
+    assert places == sorted(places)
+    assert "the sides part: step 2" in text
+
+
+def test_an_equal_run_has_no_findings_and_says_how_far_inside_it_is(equal_run: ParityResult) -> None:
+    text = " ".join(Page(render_html(equal_run)).text.split())
+    assert "Where the two sides part" not in text
+    assert "200 / 200 steps within the thresholds" in text
+    assert "1 % of the threshold at the worst step" in text
+    assert "✗ outside" not in text
+
+
+def test_hostile_strings_are_text_and_never_markup(hostile_run: ParityResult, equal_run: ParityResult) -> None:
+    source = render_html(hostile_run)
+    page = Page(source)
+    assert len(page.all("script")) == len(Page(render_html(equal_run)).all("script")) == 2
+    assert "<script>alert" not in source
+    assert '<script>alert("x")</script>' in page.text
+    assert "{{ 7 * 7 }}" in page.text
+    assert "\x1b" not in source
+    assert "\u202e" not in source
+    assert source.encode("utf-8")
+
+
+def test_the_readout_data_is_json_with_the_worst_step_of_each_part(long_run: ParityResult) -> None:
+    rows: list[list[Any]] = json.loads(Page(render_html(long_run)).scripts[0])
+    assert len(rows) == 1000
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    assert next(row for row in rows if row[1] == "54,321")[3] == "7"
+
+
+def test_no_losses_no_charts_and_no_script(empty_run: ParityResult) -> None:
+    page = Page(render_html(empty_run))
+    assert page.all("script") == []
+    assert page.all("svg", role="img") == []
+    for words in ("No training step", "No evaluation", "No checkpoint"):
+        assert words in page.text
+
+
+def test_earlier_evaluations_are_folded_newest_first(make: Callable[..., ParityResult]) -> None:
+    pairs = tuple(MetricPair("", step, "loss", step, step) for step in (10, 20, 30))
+    text = " ".join(Page(render_html(make(metrics=pairs))).text.split())
+    assert "Earlier evaluations (2 values)" in text
+    assert text.index("eval 30 loss") < text.index("eval 20 loss") < text.index("eval 10 loss")
+
+
+def test_thousands_of_findings_and_notes_stay_a_page(make: Callable[..., ParityResult]) -> None:
+    findings = tuple(Finding("variable", f"{index} " + "x" * 10_000) for index in range(5000))
+    source = render_html(make(verdict="different", findings=findings, notes=("n" * 100_000,) * 10))
+    assert len(source) < 1_000_000
+    assert "4,900 findings more in report.json" in source
+
+
+def test_thresholds_environment_and_times_are_told(equal_run: ParityResult) -> None:
+    text = " ".join(Page(render_html(equal_run)).text.split())
+    assert "rel_diff ≤ 1e-5 or abs_diff ≤ 2e-6" in text
+    assert "max abs_diff ≤ 1e-4" in text
+    assert "tensorflow 2.21.0" in text
+    assert "legacy took 38.2 s" in text
