@@ -20,6 +20,7 @@ def restore() -> None:
         >>> restored.restore()
     """
     from estimator_bridge.legacy.restored import (
+        cross_shard_optimizer,
         estimator_names,
         estimator_training,
         export_names,
@@ -38,6 +39,7 @@ def restore() -> None:
         tpu_embedding,
         tpu_embedding_gradient,
         tpu_session_support,
+        cross_shard_optimizer,
         import_aliases,
         estimator_names,
     ):

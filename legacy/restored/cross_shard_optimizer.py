@@ -1,0 +1,47 @@
+"""``tf.compat.v1.tpu.CrossShardOptimizer`` outside a TPU.
+
+What was removed: nothing; the class is in every TensorFlow, but the op with which it sums gradients over shards never had a
+kernel for CPU or GPU. With a single shard the sum is the gradient itself, so there it is left out.
+
+Who needs it: a model_fn that wraps its optimizer whatever ``use_tpu`` is, run by ``TPUEstimator(use_tpu=False)``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.tpu import tpu_function, tpu_optimizer
+
+
+def restore() -> None:
+    """Let a CrossShardOptimizer that is not on a TPU apply its gradients as they are.
+
+    Returns:
+        Nothing; the class is changed.
+
+    Example:
+        >>> restore()
+        >>> import tensorflow.compat.v1 as tf
+        >>> with tf.Graph().as_default(), tf.Session() as session:
+        ...     weight = tf.get_variable("weight", initializer=1.0)
+        ...     step = tf.tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.5)).minimize(2 * weight)
+        ...     session.run(weight.initializer)
+        ...     session.run(step)
+        ...     float(session.run(weight))
+        0.0
+    """
+    optimizer = tpu_optimizer.CrossShardOptimizer
+    if not hasattr(optimizer.apply_gradients, "__wrapped__"):
+        optimizer.apply_gradients = _unless_alone(optimizer.apply_gradients)
+
+
+def _unless_alone(summing: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(summing)
+    def apply_gradients(self: Any, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
+        on_tpu = tpu_function.get_tpu_context().number_of_shards is not None
+        apply = functools.partial(summing, self) if on_tpu else self._opt.apply_gradients
+        return apply(grads_and_vars, global_step, name)
+
+    return apply_gradients
