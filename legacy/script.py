@@ -8,12 +8,13 @@ import os
 import runpy
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from estimator_bridge.compat.engine import Engine, EstimatorEngine, interposed
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.aliases import tf1_imports
+from estimator_bridge.legacy.installation import install
 
 # On the modern path these must not take effect: after a real one, tf.function returns symbolic tensors for good.
 V2_SWITCHES = (
@@ -54,22 +55,23 @@ class Script:
         return f"-m {self.target}" if self.is_module else self.target
 
 
-def run_legacy(script: Script, engine: Engine | None = None) -> None:
+def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngine) -> None:
     """Runs a script on the legacy path: TF1 behaviour, tensorflow-estimator's own Estimator.
 
     Args:
         script: what to run; whatever it raises comes through, SystemExit included.
-        engine: gets the Estimators' calls; by default tensorflow-estimator's own methods.
+        make_engine: makes what gets the Estimators' calls, once tf.estimator is there.
     """
+    script.check()
+    install()
     import tensorflow as tf
 
-    script.check()
     tf.compat.v1.disable_v2_behavior()
-    with interposed(engine or EstimatorEngine()), tf1_imports({}):
+    with interposed(make_engine()), tf1_imports({}):
         _run_as_main(script)
 
 
-def run_modern(script: Script, engine: Engine) -> None:
+def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
     """Runs a script for an engine that needs TF2 behaviour.
 
     The script's own graph operations go to a graph of its own, TF1's Dimension objects included; its switches back to TF1 behaviour
@@ -77,12 +79,14 @@ def run_modern(script: Script, engine: Engine) -> None:
 
     Args:
         script: what to run; whatever it raises comes through, SystemExit included.
-        engine: gets the Estimators' calls.
+        make_engine: makes what gets the Estimators' calls, once tf.estimator is there.
     """
+    script.check()
+    install()
     import tensorflow as tf
     from tensorflow.python.framework import tensor_shape
 
-    script.check()
+    engine = make_engine()
     overrides = {name: lambda: None for name in V2_SWITCHES}
     before = tensor_shape._TENSORSHAPE_V2_OVERRIDE
     tensor_shape._TENSORSHAPE_V2_OVERRIDE = False

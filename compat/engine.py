@@ -1,0 +1,94 @@
+"""What a script asks of its Estimators, as a protocol: whoever implements it can execute the script."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+from unittest import mock
+
+from estimator_bridge.errors import BridgeError
+
+VERBS = ("train", "evaluate", "predict", "export_saved_model")
+
+
+class Engine(Protocol):
+    """Executes Estimator's public methods; each takes the Estimator first, then what the method takes."""
+
+    def train(self, estimator: Any, input_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """``Estimator.train``."""
+
+    def evaluate(self, estimator: Any, input_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """``Estimator.evaluate``."""
+
+    def predict(self, estimator: Any, input_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Iterator[Any]:
+        """``Estimator.predict``."""
+
+    def export_saved_model(self, estimator: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> bytes:
+        """``Estimator.export_saved_model``."""
+
+
+class EstimatorEngine:
+    """tensorflow-estimator's own methods, as they were before anything stood in front of them."""
+
+    def __init__(self) -> None:
+        cls = _estimator_class()
+        self.train = cls.train
+        self.evaluate = cls.evaluate
+        self.predict = cls.predict
+        self.export_saved_model = cls.export_saved_model
+
+
+@contextlib.contextmanager
+def interposed(engine: Engine) -> Iterator[None]:
+    """While active, every Estimator hands its calls to ``engine``.
+
+    ``tf.estimator.train_and_evaluate`` and the exporters stay tensorflow-estimator's own: they call these methods.
+
+    Args:
+        engine: make it before, so that it can keep tensorflow-estimator's own methods.
+    """
+
+    def handing_over(verb: str) -> Callable[..., Any]:
+        method = getattr(engine, verb)
+
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if verb == "train":
+                check_model_dir(self.model_dir)
+            return method(self, *args, **kwargs)
+
+        return call
+
+    with contextlib.ExitStack() as stack:
+        for verb in VERBS:
+            stack.enter_context(mock.patch.object(_estimator_class(), verb, handing_over(verb)))
+        yield
+
+
+def check_model_dir(model_dir: str) -> None:
+    """Makes the folder; TensorFlow would find out only after building the graph.
+
+    Raises:
+        BridgeError: where checkpoints could not be written.
+    """
+    if "://" in model_dir:  # another file system, which TensorFlow knows and we do not
+        return
+    try:
+        os.makedirs(model_dir, exist_ok=True)
+        problem = None if os.access(model_dir, os.W_OK) else "no permission to write"
+    except OSError as error:
+        problem = error.strerror
+    if problem:
+        raise BridgeError(
+            "The model_dir cannot be written.",
+            expected="a folder for checkpoints, or a path where one can be made",
+            received=f"{model_dir}: {problem}",
+            fix="Choose another model_dir.",
+        )
+
+
+def _estimator_class() -> Any:
+    from tensorflow_estimator.python.estimator import estimator
+
+    return estimator.Estimator

@@ -1,0 +1,93 @@
+"""The protocol of a callback: it names the steps that it needs to see, and everything between them runs in bulk."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from estimator_bridge.modern.transplant import Transplant
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """Some consecutive steps that have just run.
+
+    Attributes:
+        step: the global step after the last of them.
+        losses: float32, one a step.
+        digests: int64, one a step: what the batches were (0 where batches are not audited).
+        report: graph tensor's name -> its value at the last step; empty unless a callback asked.
+    """
+
+    step: int
+    losses: np.ndarray
+    digests: np.ndarray
+    report: Mapping[str, Any]
+
+
+class Callback:
+    """Does nothing, at no step; subclasses say otherwise.
+
+    Attributes:
+        report: graph tensors whose values it needs at each step where it stops.
+    """
+
+    report: Sequence[Any] = ()
+
+    def begin(self, transplant: Transplant, step: int) -> None:
+        """Called once, before the first step; ``step`` is the global step so far."""
+
+    def next_stop(self, step: int) -> int | None:
+        """The first global step after ``step`` at whose end ``after`` must be called; None where any will do."""
+        return None
+
+    def after(self, progress: Progress) -> bool:
+        """Called whenever steps have run, at each of its stops at the latest.
+
+        Returns:
+            True to end the training.
+        """
+        return False
+
+    def end(self, step: int) -> None:
+        """Called once, after the last step."""
+
+
+class Timer:
+    """Every so many steps, or every so many seconds.
+
+    Example:
+        >>> timer = Timer(steps=10)
+        >>> timer.restart(5)
+        >>> timer.next_stop(), timer.due(14), timer.due(15)
+        (15, False, True)
+    """
+
+    def __init__(self, steps: int | None = None, seconds: float | None = None) -> None:
+        self._steps = steps
+        self._seconds = seconds
+        self.last = 0
+        self._at = time.monotonic()
+
+    def restart(self, step: int) -> tuple[int, float]:
+        """Counts anew from ``step``; gives the steps and seconds since the last time."""
+        now = time.monotonic()
+        elapsed = step - self.last, now - self._at
+        self.last, self._at = step, now
+        return elapsed
+
+    def next_stop(self) -> int | None:
+        """The next step where it is due; None where seconds decide."""
+        return None if self._steps is None else self.last + self._steps
+
+    def due(self, step: int) -> bool:
+        """True where ``step`` is not the last one and the time has come."""
+        if step == self.last:
+            return False
+        if self._steps is not None:
+            return step >= self.last + self._steps
+        return self._seconds is not None and time.monotonic() >= self._at + self._seconds

@@ -1,0 +1,53 @@
+"""TensorBoard event files with the tags and steps that TF1 wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
+from estimator_bridge.modern.transplant import Transplant
+
+
+def writer_for(folder: str, graph: Any) -> Any:
+    """The event writer of a folder; a new one shows ``graph`` in TensorBoard's graph tab."""
+    with graph.as_default():  # FileWriter refuses to be made in eager mode
+        return tf.compat.v1.summary.FileWriterCache.get(folder)
+
+
+class SummarySaver(Callback):
+    """Writes a merged summary at the first step and at the timer's cadence from there.
+
+    Args:
+        summary: graph tensor of a serialized Summary.
+        timer: when.
+        folder: of the event file.
+    """
+
+    def __init__(self, summary: Any, timer: Timer, folder: str) -> None:
+        self._summary = summary
+        self._timer = timer
+        self._folder = folder
+        self.report = (summary,)
+
+    def begin(self, transplant: Transplant, step: int) -> None:
+        """Opens the event file."""
+        self._first = step + 1
+        self._writer = writer_for(self._folder, transplant.model.graph)
+
+    def next_stop(self, step: int) -> int | None:
+        """The first step, then the timer's."""
+        return self._first if step < self._first else self._timer.next_stop()
+
+    def after(self, progress: Progress) -> bool:
+        """Writes if it is time."""
+        due = progress.step == self._first or self._timer.due(progress.step)
+        if due and self._summary.name in progress.report:
+            self._timer.restart(progress.step)
+            self._writer.add_summary(progress.report[self._summary.name], progress.step)
+        return False
+
+    def end(self, step: int) -> None:
+        """Makes sure that everything is on disk."""
+        self._writer.flush()

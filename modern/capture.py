@@ -1,0 +1,92 @@
+"""Records what a model_fn hands to its optimizers.
+
+The (gradient, variable) pairs of ``apply_gradients`` are nodes of the graph already, so clipping, scaling and multipliers that a
+script puts between compute and apply come along with them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+import tensorflow as tf
+
+from estimator_bridge.modern.carving import Operation, Tensor, producers, upstream
+from estimator_bridge.modern.optimizers import rule_for
+
+
+@dataclasses.dataclass(frozen=True)
+class Update:
+    """One call of ``apply_gradients``: ``op`` is the operation it returned, ``internals`` everything it made."""
+
+    optimizer: Any
+    pairs: tuple[tuple[Any, Any], ...]
+    op: Operation
+    internals: frozenset[Operation]
+
+    def producers(self) -> list[Operation]:
+        """What must have run before this update: gradients, hyperparameters and control inputs from outside."""
+        inside = upstream([self.op], lambda op: op not in self.internals)
+        return [producer for op in inside for producer in producers(op) if producer not in self.internals]
+
+    def slots(self) -> list[Any]:
+        """The variables that the optimizer made for itself: slots, and Adam's beta powers."""
+        with self.op.graph.as_default():
+            found: list[Any] = self.optimizer.variables()
+        return found
+
+    def gradients(self) -> list[Tensor]:
+        """The gradients as plain tensors: values, indices and dense shape where one is sparse."""
+        return [part for gradient, _ in self.pairs for part in components(gradient)]
+
+
+def components(gradient: Any) -> list[Tensor]:
+    """A dense gradient as itself, an ``IndexedSlices`` as values, indices and dense shape (where it has one)."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return [part for part in (gradient.values, gradient.indices, gradient.dense_shape) if part is not None]
+    return [gradient]
+
+
+def rebuild(gradient: Any, parts: Iterator[Tensor]) -> Any:
+    """The inverse of ``components``: takes as many tensors from ``parts`` as ``gradient`` had."""
+    if isinstance(gradient, tf.IndexedSlices):
+        values, indices = next(parts), next(parts)
+        return tf.IndexedSlices(values, indices, None if gradient.dense_shape is None else next(parts))
+    return next(parts)
+
+
+@contextlib.contextmanager
+def recorded_updates() -> Iterator[list[Update]]:
+    """While active, every update by an optimizer with a Keras counterpart is appended to the list it gives.
+
+    The original call still runs, without the global step: it makes the slot variables, under their TF1 names. Optimizers without
+    a counterpart are left alone; their operations are part of the graph like any other.
+    """
+    original = tf.compat.v1.train.Optimizer.apply_gradients
+    updates: list[Update] = []
+
+    def apply_gradients(self: Any, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
+        if rule_for(self) is None:
+            return original(self, grads_and_vars, global_step, name)
+        pairs = tuple((gradient, variable) for gradient, variable in grads_and_vars)
+        graph = tf.compat.v1.get_default_graph()
+        made_before = len(graph.get_operations())
+        op = original(self, pairs, None, name)
+        internals = frozenset(graph.get_operations()[made_before:])
+        updates.append(Update(self, _with_gradient(pairs), op, internals))
+        return op if global_step is None else _count(op, global_step)
+
+    with mock.patch.object(tf.compat.v1.train.Optimizer, "apply_gradients", apply_gradients):
+        yield updates
+
+
+def _with_gradient(pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[Any, Any], ...]:
+    return tuple((gradient, variable) for gradient, variable in pairs if gradient is not None)
+
+
+def _count(op: Operation, global_step: Any) -> Operation:
+    with tf.control_dependencies([op]):
+        return global_step.assign_add(tf.constant(1, global_step.dtype.base_dtype), read_value=False)

@@ -1,0 +1,179 @@
+"""Name-based checkpoints of a transplanted model: what the legacy path saves, either path resumes from."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.checkpoint import checkpoint_management
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern import optimizers
+from estimator_bridge.modern.capture import Update
+from estimator_bridge.modern.transplant import Transplant
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One tensor of a checkpoint: a whole variable, or one slice of a partitioned one.
+
+    Attributes:
+        key: the name of its operation in the graph.
+        name: its TF1 name in a checkpoint, that of the whole variable for a slice.
+        slice_spec: "" or TF's notation of full shape and extents.
+        dtype: as saved.
+        read: gives the value to save.
+        write: takes a value that was restored.
+    """
+
+    key: str
+    name: str
+    slice_spec: str
+    dtype: tf.DType
+    read: Callable[[], Any]
+    write: Callable[[Any], object]
+
+    @classmethod
+    def of(cls, template: Any, read: Callable[[], Any], write: Callable[[Any], object]) -> Entry:
+        """The entry under which TF1's Saver would keep ``template``, a variable of the graph."""
+        info = template._save_slice_info
+        name, spec = (info.full_name, info.spec) if info else (template.op.name, "")
+        return cls(template.op.name, name, spec, template.dtype.base_dtype, read, write)
+
+
+def entries(transplant: Transplant) -> list[Entry]:
+    """Everything that a TF1 Saver would save of the same graph, slots and beta powers included."""
+    store = transplant.store
+    plain = [
+        Entry.of(template, store[template].read_value, store[template].assign)
+        for template in transplant.model.collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
+        if template in store
+    ]
+    return plain + [entry for update, optimizer in transplant.updates for entry in _slots(transplant, update, optimizer)]
+
+
+def save(items: Sequence[Entry], prefix: str) -> None:
+    """Writes ``PREFIX.index`` and ``PREFIX.data-00000-of-00001``; both appear under their names only when complete."""
+    values = [tf.cast(entry.read(), entry.dtype) for entry in items]
+    tf.raw_ops.SaveV2(
+        prefix=prefix,
+        tensor_names=[entry.name for entry in items],
+        shape_and_slices=[entry.slice_spec for entry in items],
+        tensors=values,
+    )
+
+
+def restore(items: Sequence[Entry], prefix: str) -> None:
+    """Assigns every entry from a checkpoint.
+
+    Raises:
+        BridgeError: when the checkpoint lacks some of them; nothing is assigned then.
+    """
+    reader = tf.train.load_checkpoint(prefix)
+    missing = sorted({entry.name for entry in items if not reader.has_tensor(entry.name)})
+    if missing:
+        raise BridgeError(
+            f"The checkpoint {prefix} lacks {len(missing)} of the model's variables.",
+            expected=", ".join(missing[:5]) + (", ..." if len(missing) > 5 else ""),
+            received=f"{len(reader.get_variable_to_shape_map())} variables",
+            fix="Use the model_dir of the same model, or an empty one.",
+        )
+    values = tf.raw_ops.RestoreV2(
+        prefix=prefix,
+        tensor_names=[entry.name for entry in items],
+        shape_and_slices=[entry.slice_spec for entry in items],
+        dtypes=[entry.dtype for entry in items],
+    )
+    for entry, value in zip(items, values, strict=True):
+        entry.write(value)
+
+
+def initialise(items: Sequence[Entry], values: Mapping[str, Any]) -> None:
+    """Assigns what the graph's own initialisers gave, so that Keras slots start where TF1's would."""
+    for entry in items:
+        entry.write(values[entry.key])
+
+
+def _slots(transplant: Transplant, update: Update, optimizer: Any) -> Iterator[Entry]:
+    rule = optimizers.RULES[type(update.optimizer).__name__]
+    scale = rule.scale(float(optimizer.learning_rate.numpy()))
+    for _, variable in update.pairs:
+        for old, new in rule.slots.items():
+            template = update.optimizer.get_slot(variable, old)
+            if template is None:
+                continue
+            if new not in optimizer.get_slot_names():  # RMSprop without momentum: TF1 keeps zeros, Keras keeps nothing
+                zeros = np.zeros(template.shape.as_list(), template.dtype.base_dtype.as_numpy_dtype)
+                yield Entry.of(template, lambda zeros=zeros: zeros, lambda value: None)
+            else:
+                slot = optimizer.get_slot(transplant.store[variable], new)
+                yield Entry.of(
+                    template,
+                    lambda slot=slot: slot.read_value() / scale,
+                    lambda value, slot=slot: slot.assign(value * scale),
+                )
+    yield from _beta_powers(transplant, update, optimizer)
+
+
+def _beta_powers(transplant: Transplant, update: Update, optimizer: Any) -> Iterator[Entry]:
+    """TF1's Adam keeps beta ** (t + 1) where Keras counts t."""
+    slots = {template.op.name for _, v in update.pairs for name in update.optimizer.get_slot_names()
+             if (template := update.optimizer.get_slot(v, name)) is not None}
+    for template in update.slots():
+        if template.op.name in slots:
+            continue
+        beta = float(optimizer._get_hyper("beta_1" if "beta1_power" in template.op.name else "beta_2"))
+
+        def read(beta: float = beta) -> Any:
+            return np.float32(beta ** (int(optimizer.iterations.numpy()) + 1))
+
+        def write(value: Any, beta: float = beta) -> None:
+            step = int(transplant.global_step.numpy())
+            optimizer.iterations.assign(optimizers.iterations(step, float(value), beta))
+
+        yield Entry.of(template, read, write)
+
+
+class CheckpointFolder:
+    """The checkpoints of a model_dir: saves new ones, deletes those that ``keep_checkpoint_max`` no longer wants.
+
+    Args:
+        items: what to save.
+        config: a RunConfig: model_dir, keep_checkpoint_max, keep_checkpoint_every_n_hours.
+    """
+
+    def __init__(self, items: Sequence[Entry], config: Any) -> None:
+        self._items = items
+        self._folder = config.model_dir
+        self._keep = config.keep_checkpoint_max or None  # TF1: 0 and None keep all
+        self._keep_seconds = (config.keep_checkpoint_every_n_hours or float("inf")) * 3600
+        self._next_kept = time.time() + self._keep_seconds
+        state = tf.train.get_checkpoint_state(self._folder)
+        paths = [path for path in state.all_model_checkpoint_paths if tf.io.gfile.exists(path + ".index")] if state else []
+        self._saved = [(path, tf.io.gfile.stat(path + ".index").mtime_nsec / 1e9) for path in paths]
+
+    def save(self, step: int) -> str:
+        """Writes ``model.ckpt-STEP``, then the ``checkpoint`` file that names it, then deletes what is too old.
+
+        Returns:
+            The new checkpoint's prefix.
+        """
+        tf.io.gfile.makedirs(self._folder)
+        prefix = f"{self._folder}/model.ckpt-{step}"
+        save(self._items, prefix)
+        self._saved = [(path, at) for path, at in self._saved if path != prefix] + [(prefix, time.time())]
+        dropped = self._saved[: -self._keep] if self._keep else []
+        self._saved = self._saved[len(dropped) :]
+        checkpoint_management.update_checkpoint_state_internal(
+            self._folder, prefix, [path for path, _ in self._saved], save_relative_paths=True
+        )
+        for path, at in dropped:
+            if at > self._next_kept:
+                self._next_kept += self._keep_seconds
+            else:
+                checkpoint_management.remove_checkpoint(path)
+        return prefix

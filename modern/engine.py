@@ -1,0 +1,167 @@
+"""Executes the calls that a script makes on its Estimators by tf_keras and tf.distribute."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from estimator_bridge.compat.engine import EstimatorEngine
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern import evaluation, session_config, strategies, training
+from estimator_bridge.modern.callbacks.base import Callback
+from estimator_bridge.modern.shapes import tf2_shapes
+
+logging = tf.compat.v1.logging
+
+
+class ModernEngine:
+    """The modern path behind Estimator's public methods.
+
+    Args:
+        replicas: number of devices that each batch is split over, where the script names no strategy of its own.
+        callbacks: take part in each training run.
+        audited: give the callbacks a digest of each batch.
+
+    Attributes:
+        calls: how many calls it has executed.
+    """
+
+    def __init__(self, replicas: int = 1, callbacks: Callable[[], Sequence[Callback]] = tuple, audited: bool = False) -> None:
+        strategies.prepare(replicas)
+        self._estimator = EstimatorEngine()
+        self._replicas = replicas
+        self._callbacks = callbacks
+        self._audited = audited
+        self._configured: Any = None
+        self.calls = 0
+
+    def train(
+        self,
+        estimator: Any,
+        input_fn: Callable[..., Any],
+        hooks: Any = None,
+        steps: int | None = None,
+        max_steps: int | None = None,
+        saving_listeners: Any = None,
+    ) -> Any:
+        """``Estimator.train``."""
+        _check_steps(steps, max_steps)
+        with self._outside_graphs(estimator):
+            if max_steps is not None and max_steps <= _saved_step(estimator):
+                logging.info("Skipping training since max_steps has already saved.")
+                return estimator
+            training.train(
+                estimator,
+                input_fn,
+                distribution=strategies.distribution_for(estimator.config, self._replicas),
+                hooks=hooks or (),
+                steps=steps,
+                max_steps=max_steps,
+                saving_listeners=saving_listeners or (),
+                callbacks=self._callbacks(),
+                audited=self._audited,
+            )
+        return estimator
+
+    def evaluate(
+        self,
+        estimator: Any,
+        input_fn: Callable[..., Any],
+        steps: int | None = None,
+        hooks: Any = None,
+        checkpoint_path: str | None = None,
+        name: str | None = None,
+    ) -> dict[str, Any]:
+        """``Estimator.evaluate``, its event file included."""
+        from tensorflow_estimator.python.estimator import estimator as estimator_lib
+
+        if steps is not None and steps <= 0:
+            raise ValueError(f"Must specify steps > 0, given: {steps}")
+        path = checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir)
+        with self._outside_graphs(estimator):
+            results = evaluation.evaluate(estimator, input_fn, steps=steps, hooks=hooks or (), checkpoint_path=path)
+        with tf.Graph().as_default():  # event files cannot be opened in eager mode
+            folder, step = estimator.eval_dir(name), results["global_step"]
+            estimator_lib._write_dict_to_summary(folder, results, step)
+            if path:
+                estimator_lib._write_checkpoint_path_to_summary(folder, path, step)
+        return results
+
+    def predict(
+        self,
+        estimator: Any,
+        input_fn: Callable[..., Any],
+        predict_keys: Any = None,
+        hooks: Any = None,
+        checkpoint_path: str | None = None,
+        yield_single_examples: bool = True,
+    ) -> Iterator[Any]:
+        """``Estimator.predict``."""
+        path = checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir)
+        batches = evaluation.predict(
+            estimator, input_fn, predict_keys=predict_keys, hooks=hooks or (), checkpoint_path=path
+        )
+        while True:
+            with self._outside_graphs(estimator):  # not across a yield: the caller has modes of its own
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield from [batch] if not yield_single_examples else _examples(estimator, batch)
+
+    def export_saved_model(self, estimator: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> bytes:
+        """``Estimator.export_saved_model``, by tensorflow-estimator itself.
+
+        The checkpoint has TF1's names, so the exporter finds every variable, and a serving client finds the SavedModel that it knows:
+        same signatures, same tensor names.
+        """
+        self.calls += 1
+        exported: bytes = self._estimator.export_saved_model(estimator, export_dir_base, *args, **kwargs)
+        return exported
+
+    @contextlib.contextmanager
+    def _outside_graphs(self, estimator: Any) -> Iterator[None]:
+        """Eager mode with TF2's shapes, whatever graph the script is building."""
+        _refuse_estimator(estimator)
+        self.calls += 1
+        with context.eager_mode(), tf2_shapes():
+            if self._configured is not estimator.config.session_config:
+                self._configured = estimator.config.session_config
+                for note in session_config.apply(self._configured):
+                    logging.warn("%s", note)
+            yield
+
+
+def _examples(estimator: Any, batch: Any) -> Iterator[Any]:
+    if not isinstance(batch, dict):
+        yield from batch
+        return
+    for index in range(estimator._extract_batch_length(batch)):
+        yield {key: value[index] for key, value in batch.items()}
+
+
+def _check_steps(steps: int | None, max_steps: int | None) -> None:
+    if steps is not None and max_steps is not None:
+        raise ValueError("Can not provide both steps and max_steps.")
+    for name, value in (("steps", steps), ("max_steps", max_steps)):
+        if value is not None and value <= 0:
+            raise ValueError(f"Must specify {name} > 0, given: {value}")
+
+
+def _saved_step(estimator: Any) -> int:
+    latest = tf.train.latest_checkpoint(estimator.model_dir)
+    return int(tf.train.load_variable(latest, "global_step")) if latest else 0
+
+
+def _refuse_estimator(estimator: Any) -> None:
+    if any(cls.__name__ == "TPUEstimator" for cls in type(estimator).__mro__):
+        raise NotSupportedError(
+            "TPUEstimator does not run on the modern path yet.",
+            expected="tf.estimator.Estimator or a canned Estimator",
+            fix="Use --path legacy for this script.",
+        )
+
+

@@ -1,0 +1,177 @@
+"""What an input_fn returned, as a tf.data.Dataset that runs outside its graph."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from unittest import mock
+
+import tensorflow as tf
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.data.util import structure
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.carving import Fragment, Operation, Tensor, is_source, upstream
+
+_GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync")
+
+
+@contextlib.contextmanager
+def recorded_iterators() -> Iterator[list[tuple[Any, Any]]]:
+    """While active, each v1 iterator that is made is appended to the list it gives, with the dataset it walks over."""
+    made: list[tuple[Any, Any]] = []
+
+    def recording(original: Callable[..., Any]) -> Callable[..., Any]:
+        def make(self: Any, *args: Any, **kwargs: Any) -> Any:
+            iterator = original(self, *args, **kwargs)
+            made.append((iterator, self))
+            return iterator
+
+        return make
+
+    cls = tf.compat.v1.data.Dataset
+    with contextlib.ExitStack() as stack:
+        for name in ("_make_one_shot_iterator", "_make_initializable_iterator"):
+            stack.enter_context(mock.patch.object(cls, name, recording(getattr(cls, name))))
+        yield made
+
+
+@dataclasses.dataclass(frozen=True)
+class InputPipeline:
+    """The tensors that an input_fn left in its graph, and where they come from.
+
+    Attributes:
+        structure: (features, labels) as the model_fn receives them.
+        datasets: iterator operation's name -> the dataset it walks over.
+        queue_runners, initializers: what a session must start first where the input is no dataset.
+    """
+
+    structure: Any
+    datasets: Mapping[str, Any]
+    queue_runners: tuple[Any, ...] = ()
+    initializers: tuple[Any, ...] = ()
+
+    @property
+    def leaves(self) -> list[Tensor]:
+        """The tensors of ``structure``, composite ones by their components; what is no tensor stays out."""
+        flat = tf.nest.flatten(self.structure, expand_composites=True)
+        return [leaf for leaf in flat if tf.is_tensor(leaf)]
+
+    def with_leaves(self, leaves: list[Tensor]) -> Any:
+        """``structure`` with its tensors replaced."""
+        remaining = iter(leaves)
+        flat = tf.nest.flatten(self.structure, expand_composites=True)
+        replaced = [next(remaining) if tf.is_tensor(leaf) else leaf for leaf in flat]
+        return tf.nest.pack_sequence_as(self.structure, replaced, expand_composites=True)
+
+    def dataset(self) -> tf.data.Dataset:
+        """The same batches, in the same order, as flat tuples of ``leaves``; call it in eager mode.
+
+        Raises:
+            NotSupportedError: where the pipeline reads a variable or a placeholder.
+        """
+        ops = upstream([leaf.op for leaf in self.leaves], lambda op: op.type in _GET_NEXT)
+        sources = {tensor.op for op in ops for tensor in op.inputs if tensor.op.type in _GET_NEXT}
+        sources |= {leaf.op for leaf in self.leaves if leaf.op.type in _GET_NEXT}
+        _refuse_outside(ops)
+        if len(sources) != 1 or any(op.op_def.is_stateful for op in ops):
+            return self._from_session()
+        (get_next,) = sources
+        walked = self.datasets.get(get_next.inputs[0].op.name)
+        if walked is None:
+            return self._from_session()
+        return _eager_dataset(walked).map(self._leaves_of(walked.element_spec, get_next, ops))
+
+    def _leaves_of(self, spec: Any, get_next: Operation, ops: set[Operation]) -> Callable[..., tuple[Tensor, ...]]:
+        fragment = Fragment.cut(ops, self.leaves)
+        call = fragment.function([])
+
+        def leaves(*element: Any) -> tuple[Tensor, ...]:
+            tensors = structure.to_tensor_list(spec, element if isinstance(spec, tuple) else element[0])
+            given = {output.name: tensor for output, tensor in zip(get_next.outputs, tensors, strict=True)}
+            return tuple(call([], [given[tensor.name] for tensor in fragment.inputs]))
+
+        return leaves
+
+    def _from_session(self) -> tf.data.Dataset:
+        """Queues and other stateful input run in a session of their own, one batch at a time."""
+        leaves = self.leaves
+        graph = leaves[0].graph
+
+        def batches() -> Iterator[list[Any]]:
+            with tf.compat.v1.Session(graph=graph) as session:
+                session.run(self.initializers)
+                coordinator = tf.compat.v1.train.Coordinator()
+                threads = [
+                    thread
+                    for runner in self.queue_runners
+                    for thread in runner.create_threads(session, coord=coordinator, daemon=True, start=True)
+                ]
+                try:
+                    while True:
+                        yield tuple(session.run(leaves))
+                except tf.errors.OutOfRangeError:
+                    return
+                finally:
+                    coordinator.request_stop()
+                    session.close()
+                    coordinator.join(threads, ignore_live_threads=True)
+
+        signature = tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves)
+        return tf.data.Dataset.from_generator(batches, output_signature=signature)
+
+
+def split_batches(dataset: tf.data.Dataset, pieces: int) -> tf.data.Dataset:
+    """Cuts each batch of a dataset of flat tuples into ``pieces`` consecutive elements of (nearly) equal size.
+
+    Args:
+        dataset: elements are tuples of tensors with the batch as their first axis.
+        pieces: number of replicas, each of which takes one piece.
+
+    Returns:
+        A dataset with ``pieces`` elements for each of the input's; fails in use on a batch with fewer rows than pieces.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> pairs = split_batches(tf.data.Dataset.from_tensors((tf.range(5),)), 2)
+        >>> [rows.numpy().tolist() for (rows,) in pairs]
+        [[0, 1], [2, 3, 4]]
+    """
+    sizes = {spec.shape[0] for spec in dataset.element_spec}
+    (size,) = sizes if len(sizes) == 1 else (None,)
+    rows = size // pieces if size is not None and size % pieces == 0 else None
+
+    def split(*batch: Tensor) -> tf.data.Dataset:
+        total = tf.shape(batch[0], out_type=tf.int64)[0]
+        enough = tf.debugging.assert_greater_equal(total, tf.constant(pieces, tf.int64), "A batch has fewer rows than replicas.")
+
+        def piece(index: Tensor) -> tuple[Tensor, ...]:
+            cut = tuple(tensor[index * total // pieces : (index + 1) * total // pieces] for tensor in batch)
+            return tuple(tf.ensure_shape(part, [rows, *part.shape[1:]]) for part in cut)
+
+        with tf.control_dependencies([enough] if enough is not None else []):
+            return tf.data.Dataset.range(tf.constant(pieces, tf.int64)).map(piece)
+
+    return dataset.flat_map(split)
+
+
+def _eager_dataset(dataset: Any) -> tf.data.Dataset:
+    variant = dataset._variant_tensor
+    ops = upstream([variant.op], lambda op: False)
+    _refuse_outside(ops)
+    with tf.device("/cpu:0"):
+        (value,) = Fragment.cut(ops, [variant]).function([])([], [])
+    return tf.data.experimental.from_variant(value, dataset_ops.get_structure(dataset))
+
+
+def _refuse_outside(ops: set[Operation]) -> None:
+    for op in ops:
+        if is_source(op) or op.type in ("VariableV2", "Variable"):
+            kind = "placeholder" if op.type == "Placeholder" else "variable"
+            raise NotSupportedError(
+                f"The input_fn reads the {kind} {op.name!r}, which the modern path cannot carry into its input pipeline.",
+                expected="an input_fn that builds its batches from constants, files and Python values",
+                fix="Use --path legacy for this script.",
+            )

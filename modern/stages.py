@@ -1,0 +1,103 @@
+"""Cuts a training graph at its optimizer updates: what runs before them, between them and after them.
+
+TF1 runs everything as one graph. A Keras optimizer takes the place of each captured update, so the rest is cut into stages: stage
+0 computes the gradients (and runs what hangs on them, such as batch norm's moving averages), then the updates that need nothing
+later are applied, stage 1 holds what waited for them (counting the global step, exponential moving averages, a second
+optimizer's gradients), and so on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import graphlib
+from collections.abc import Iterable, Sequence
+
+import tensorflow as tf
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.capture import Update
+from estimator_bridge.modern.carving import Fragment, Operation, Tensor, is_copied, is_source, producers, upstream
+from estimator_bridge.modern.optimizers import hyperparameters
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A fragment and the updates to apply once it has run."""
+
+    fragment: Fragment
+    updates: tuple[Update, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A whole training step: ``stages`` in order; ``report`` computes what is only looked at now and then (summaries)."""
+
+    stages: tuple[Stage, ...]
+    report: Fragment
+
+    @property
+    def updates(self) -> tuple[Update, ...]:
+        """Every update, in the order of application."""
+        return tuple(update for stage in self.stages for update in stage.updates)
+
+
+def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: Sequence[Tensor]) -> Plan:
+    """Divides a training graph.
+
+    Args:
+        train_op: the operation that Estimator would run at each step.
+        loss: its loss; an output of the stage that computes it.
+        updates: the captured optimizer calls; those that ``train_op`` does not run are left out.
+        report: tensors for the report fragment.
+
+    Returns:
+        The plan.
+
+    Raises:
+        NotSupportedError: for TF1 while loops with cycles in the graph.
+    """
+    by_op = {update.op: update for update in updates}
+
+    def parents(op: Operation) -> Iterable[Operation]:
+        return by_op[op].producers() if op in by_op else producers(op)
+
+    closure = upstream([train_op, loss.op], is_source, parents)
+    reporting = upstream([tensor.op for tensor in report], lambda op: is_source(op) or op in closure)
+    level = _levels({op: [parent for parent in parents(op) if parent in closure] for op in closure}, set(by_op))
+    used = [update for update in updates if update.op in closure]
+    wanted = [loss, *(tensor for update in used for tensor in needs(update))]
+    levels = range(max(level.values()) + 1)
+    members = [{op for op in closure if level[op] == at and op not in by_op} for at in levels]
+    stages = tuple(
+        Stage(
+            Fragment.cut(ops, _outputs(ops, wanted, closure | reporting)),
+            tuple(update for update in used if level[update.op] == at),
+        )
+        for at, ops in zip(levels, members, strict=True)
+    )
+    return Plan(stages, Fragment.cut(reporting, report))
+
+
+def needs(update: Update) -> list[Tensor]:
+    """What an update is given at each step: its gradients and the hyperparameters that change."""
+    changing = [value for value in hyperparameters(update.optimizer).values() if tf.is_tensor(value)]
+    return [*update.gradients(), *changing]
+
+
+def _levels(parents: dict[Operation, list[Operation]], updates: set[Operation]) -> dict[Operation, int]:
+    level: dict[Operation, int] = {}
+    try:
+        for op in graphlib.TopologicalSorter(parents).static_order():
+            level[op] = max((level[parent] + (parent in updates) for parent in parents[op]), default=0)
+    except graphlib.CycleError as error:
+        raise NotSupportedError(
+            f"The training graph has a TF1 loop around {error.args[1][0].name!r}.",
+            expected="tf.while_loop as TensorFlow 2 builds it",
+            fix="Drop disable_control_flow_v2(), or use --path legacy.",
+        ) from None
+    return level
+
+
+def _outputs(ops: set[Operation], wanted: Sequence[Tensor], everything: set[Operation]) -> list[Tensor]:
+    crossing = [tensor for op in everything - ops for tensor in op.inputs if not is_copied(tensor.op)]
+    return list({tensor.name: tensor for tensor in (*wanted, *crossing) if tensor.op in ops}.values())

@@ -1,0 +1,180 @@
+"""A model_fn's training graph as one function of variables and batch, and as a tf_keras.Model around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern import optimizers
+from estimator_bridge.modern.capture import Update, rebuild
+from estimator_bridge.modern.carving import Fragment, Tensor, upstream
+from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
+from estimator_bridge.modern.stages import plan
+from estimator_bridge.modern.variables import VariableStore, assigned
+
+
+class Transplant:
+    """One training step of a model_fn on the strategy in scope: same kernels, same variable names, Keras optimizers.
+
+    Args:
+        model: the training graph.
+        report: tensors of the graph that ``report`` computes besides a step's loss.
+        split: each replica has a piece of one batch (else a batch of its own).
+
+    Attributes:
+        store: the variables, but for the slots that the Keras optimizers keep.
+        updates: the script's optimizer calls and the Keras optimizer that stands for each.
+        initial_values: operation name -> value, of every variable of the graph, slots included.
+
+    Raises:
+        NotSupportedError: for what cannot run on the strategy in scope, named.
+    """
+
+    def __init__(self, model: ModelGraph, report: Sequence[Tensor] = (), split: bool = False) -> None:
+        self.model = model
+        self._split = split
+        self._plan = plan(operation(model.spec.train_op), model.spec.loss, model.updates, report)
+        kept_by_keras = {v.op.name for update in self._plan.updates for v in update.slots()}
+        templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
+        written = _written(model)
+        _check_replicas(templates, written)
+        self.initial_values = model.initial_values(model.variables())
+        self.store = VariableStore(templates, self.initial_values, written)
+        self.global_step = self.store[model.global_step]
+        self.updates = [(update, optimizers.build(update.optimizer)) for update in self._plan.updates]
+        for update, optimizer in self.updates:
+            optimizer._create_all_weights([self.store[variable] for _, variable in update.pairs])
+        self._stages = [(stage, self.store.function(stage.fragment)) for stage in self._plan.stages]
+        self._report = self.store.function(self._plan.report)
+        initialise_tables(model)
+
+    def step(self, batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Runs one step on one replica.
+
+        Args:
+            batch: this replica's tensors, in the order of ``ModelGraph.batch``.
+
+        Returns:
+            The loss, combined over the replicas, and every tensor that the stages passed on, by its name in the graph.
+        """
+        known = {placeholder.name: tensor for placeholder, tensor in zip(self.model.batch, batch, strict=True)}
+        weight = self._weight(batch)
+        remaining = iter(self.updates)
+        for stage, run in self._stages:
+            outputs = run([known[tensor.name] for tensor in stage.fragment.inputs])
+            known.update(zip((tensor.name for tensor in stage.fragment.outputs), outputs, strict=True))
+            for _ in stage.updates:
+                self._apply(*next(remaining), known, weight)
+        return _combined(_scaled(known[self.model.spec.loss.name], weight)), known
+
+    def report(self, known: dict[str, Tensor]) -> list[Tensor]:
+        """The tensors named at construction, for the step that gave ``known``."""
+        return self._report([known[tensor.name] for tensor in self._plan.report.inputs])
+
+    def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
+        parts = iter([known[tensor.name] for tensor in update.gradients()])
+        pairs = [(_scaled(rebuild(gradient, parts), weight), self.store[variable]) for gradient, variable in update.pairs]
+        for name, value in optimizers.hyperparameters(update.optimizer).items():
+            if tf.is_tensor(value):
+                setattr(optimizer, name, known[value.name])
+        optimizer.apply_gradients(pairs)
+
+    def _weight(self, batch: Sequence[Tensor]) -> Tensor | None:
+        """This replica's share of the gradient; None where gradients are added up as they are."""
+        context = tf.distribute.get_replica_context()
+        if context.num_replicas_in_sync == 1 or _sums_loss(self.model):
+            return None
+        if not self._split:
+            return tf.constant(1.0 / context.num_replicas_in_sync)
+        rows = tf.cast(tf.shape(batch[0])[0], tf.float32)
+        return rows / context.all_reduce(tf.distribute.ReduceOp.SUM, rows)
+
+
+class TransplantedModel(tf_keras.Model):  # type: ignore[misc]
+    """A transplant that ``fit`` trains: build it under the strategy's scope.
+
+    ``fit`` takes a dataset of the flat tuples that ``ModelGraph.pipeline.dataset()`` yields.
+
+    Args:
+        transplant: what to train; its variables keep their TF1 names.
+    """
+
+    def __init__(self, transplant: Transplant) -> None:
+        super().__init__()
+        self.transplant = transplant
+        self.compile(optimizer=[optimizer for _, optimizer in transplant.updates] or None)
+
+    @property
+    def weights(self) -> list[Any]:
+        """Every variable, the trainable ones first."""
+        return [*self.trainable_weights, *self.non_trainable_weights]
+
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """The variables of TF1's TRAINABLE_VARIABLES collection."""
+        return [variable for variable in self.transplant.store.values() if variable.trainable]
+
+    @property
+    def non_trainable_weights(self) -> list[Any]:
+        """The global step, moving averages and the like."""
+        return [variable for variable in self.transplant.store.values() if not variable.trainable]
+
+    def call(self, inputs: Any, training: Any = None) -> Any:
+        """Not available: the training graph computes a loss; predictions come from the graph of PREDICT mode."""
+        raise NotSupportedError(
+            "A transplanted training graph has no forward pass of its own.",
+            fix="Use fit() here and Estimator.predict for predictions.",
+        )
+
+    def train_step(self, data: Any) -> dict[str, Tensor]:
+        """One step on one replica: ``{"loss": scalar}``."""
+        return {"loss": self.transplant.step(data)[0]}
+
+
+def initialise_tables(model: ModelGraph) -> None:
+    """Runs the graph's table initialisers once on every replica of the strategy in scope: tables live on devices."""
+    initialisers = [operation(op) for op in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
+    if initialisers:
+        run = Fragment.cut(upstream(initialisers, lambda op: False), []).function([])
+        run([], [])  # the device of the input pipeline
+        tf.distribute.get_strategy().run(tf.function(lambda: run([], [])))
+
+
+def _written(model: ModelGraph) -> frozenset[str]:
+    """The variables that the graph itself assigns to in a step, other than through a captured optimizer."""
+    inside = {op for update in model.updates for op in update.internals}
+    before = [producer for update in model.updates for producer in update.producers()]
+    return assigned(upstream([operation(model.spec.train_op), *before], lambda op: op in inside))
+
+
+def _sums_loss(model: ModelGraph) -> bool:
+    """TF1 adds up the replicas' gradients after a loss reduced by SUM, and averages them after any other."""
+    return getattr(model.graph, "_last_loss_reduction", None) in (v1.losses.Reduction.SUM, "sum")
+
+
+def _check_replicas(variables: Sequence[Any], written: frozenset[str]) -> None:
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    by_graph = [v.op.name for v in variables if v.trainable and v.op.name in written]
+    if replicas > 1 and by_graph:
+        raise NotSupportedError(
+            f"An optimizer without a Keras counterpart updates {by_graph[0]!r} and {len(by_graph) - 1} more variables.",
+            expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
+            fix="Run on one replica, where it is executed as it is, or use --path legacy.",
+        )
+
+
+def _combined(loss: Tensor) -> Tensor:
+    context = tf.distribute.get_replica_context()
+    return loss if context.num_replicas_in_sync == 1 else context.all_reduce(tf.distribute.ReduceOp.SUM, loss)
+
+
+def _scaled(value: Any, weight: Tensor | None) -> Any:
+    if weight is None:
+        return value
+    if isinstance(value, tf.IndexedSlices):
+        return tf.IndexedSlices(_scaled(value.values, weight), value.indices, value.dense_shape)
+    return value * tf.cast(weight, value.dtype)

@@ -1,0 +1,81 @@
+"""A TF1 graph's variables as tf.Variables of a strategy, under their TF1 names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.modern.carving import Fragment, Tensor
+
+Variable = Any  # tf.Variable or what a strategy makes of it
+
+
+class VariableStore:
+    """Variables by the operation name that they have in the graph.
+
+    Args:
+        templates: the graph's variables.
+        values: operation name -> initial value, of the variable's shape.
+        updated: operation names of variables that the graph itself assigns to. Under several replicas each replica keeps its
+            own copy of these, and their mean is what is saved, as TF1 does with moving averages.
+    """
+
+    def __init__(self, templates: Iterable[Any], values: Mapping[str, Any], updated: frozenset[str] = frozenset()) -> None:
+        self._by_name = {v.op.name: _variable(v, values[v.op.name], v.op.name in updated) for v in templates}
+
+    def __getitem__(self, template: Any) -> Variable:
+        """The variable that stands for one of the graph's."""
+        return self._by_name[template.op.name]
+
+    def __contains__(self, template: Any) -> bool:
+        return template.op.name in self._by_name
+
+    def values(self) -> list[Variable]:
+        """All variables."""
+        return list(self._by_name.values())
+
+    def handles(self, fragment: Fragment) -> list[Tensor]:
+        """The handles that a fragment needs, of the replica that asks (the first one outside of a replica)."""
+        context = tf.distribute.get_replica_context()
+        index = int(tf.get_static_value(context.replica_id_in_sync_group)) if context is not None else 0
+        return [_local(self._by_name[handle.op.name], index).handle for handle in fragment.handles]
+
+    def function(self, fragment: Fragment) -> Any:
+        """``call(inputs) -> outputs`` over this store's variables, see ``Fragment.function``."""
+        call = fragment.function([_local(self._by_name[handle.op.name], 0).handle for handle in fragment.handles])
+
+        def bound(inputs: Sequence[Tensor]) -> list[Tensor]:
+            outputs: list[Tensor] = call(self.handles(fragment), list(inputs))
+            return outputs
+
+        return bound
+
+
+def _variable(template: Any, value: Any, updated: bool) -> Variable:
+    kwargs: dict[str, Any] = {}
+    if updated and template.dtype.is_floating:
+        kwargs = {"synchronization": tf.VariableSynchronization.ON_READ, "aggregation": tf.VariableAggregation.MEAN}
+    elif updated:
+        kwargs = {"aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
+    return tf.Variable(value, trainable=template.trainable, name=template.op.name, dtype=template.dtype.base_dtype, **kwargs)
+
+
+def _local(variable: Variable, replica: int) -> Variable:
+    return variable.values[replica] if hasattr(variable, "values") else variable
+
+
+def assigned(ops: Iterable[Any]) -> frozenset[str]:
+    """The names of the variables that some of ``ops`` write to.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> with tf.Graph().as_default():
+        ...     count = tf.compat.v1.get_variable("count", shape=[], use_resource=True)
+        ...     op = tf.compat.v1.assign_add(count, 1.0).op
+        ...     sorted(assigned(op.graph.get_operations()))
+        ['count']
+    """
+    writes = [op for op in ops if op.type.startswith(("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter"))]
+    return frozenset(tensor.op.name for op in writes for tensor in op.inputs if tensor.op.type == "VarHandleOp")

@@ -1,0 +1,7 @@
+"""Keep TensorFlow 1 Estimator pipelines running, move them to tf.distribute and Keras, and prove the accuracy is the same.
+
+``estimator_bridge.legacy`` runs old pipelines unmodified, ``estimator_bridge.modern`` executes the same job on tf_keras and
+tf.distribute, ``estimator_bridge.compat`` converts between the two, ``estimator_bridge.parity`` compares them side by side.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,3 @@
+"""``estimator-bridge compare``."""
+from typing import Any
+def add_parser(verbs: Any) -> None: pass

@@ -1,0 +1,71 @@
+"""The ``estimator-bridge`` command: finds the verb, runs it, and turns a user's mistake into one message and exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from estimator_bridge import __version__
+from estimator_bridge.cli import compare, run
+from estimator_bridge.errors import BridgeError
+
+COMMANDS = (run, compare)
+
+_EPILOG = """examples:
+  estimator-bridge run train.py --model_dir=/tmp/model
+  estimator-bridge run --path modern train.py --model_dir=/tmp/model
+  estimator-bridge compare train.py
+
+Options of estimator-bridge come before the script, the script's own after it.
+Tab completion: estimator-bridge --print-completion bash > ~/.local/share/bash-completion/completions/estimator-bridge
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line; imports nothing heavy."""
+    parser = argparse.ArgumentParser(
+        prog="estimator-bridge",
+        description="Keep TensorFlow 1 Estimator pipelines running, move them to Keras, and prove the accuracy is the same.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    shells = ("bash", "zsh", "tcsh")
+    parser.add_argument("--print-completion", metavar="SHELL", choices=shells, help="print a completion script: %(choices)s")
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in COMMANDS:
+        command.add_parser(verbs)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        argv: without the program's name; ``sys.argv`` by default.
+
+    Returns:
+        The exit code: 0 fine, 1 parity failed or the script failed, 2 a mistake in the request.
+    """
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    if arguments.print_completion:
+        return _print_completion(parser, arguments.print_completion)
+    if not hasattr(arguments, "execute"):
+        parser.print_help()
+        return 2
+    try:
+        code: int = arguments.execute(arguments)
+        return code
+    except BridgeError as error:
+        print(f"estimator-bridge: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _print_completion(parser: argparse.ArgumentParser, shell: str) -> int:
+    import shtab
+
+    print(shtab.complete(parser, shell=shell))
+    return 0

@@ -1,0 +1,90 @@
+"""``estimator-bridge run``: executes a TensorFlow 1 script unmodified, on either path."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from estimator_bridge.cli.script_arguments import add_replicas, add_script, script_of
+from estimator_bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from estimator_bridge.legacy.script import Script
+    from estimator_bridge.modern.engine import ModernEngine
+
+_EPILOG = """examples:
+  estimator-bridge run train.py --model_dir=/tmp/model --train_steps=1000
+  estimator-bridge run --path modern train.py --model_dir=/tmp/model
+  estimator-bridge run --path modern --replicas 2 train.py
+  estimator-bridge run -m trainer.task --job-dir /tmp/job
+
+exit code: the script's own; 2 when the request cannot be carried out.
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Adds the verb."""
+    parser = verbs.add_parser(
+        "run",
+        help="run a TensorFlow 1 script unmodified on today's TensorFlow",
+        description="Runs a TensorFlow 1 script as __main__, unmodified, on the installed TensorFlow.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--path",
+        choices=("legacy", "modern"),
+        default="legacy",
+        help="legacy: tensorflow-estimator itself; modern: the same script executed by tf_keras and tf.distribute (default: %(default)s)",
+    )
+    add_replicas(parser)
+    add_script(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Runs the script in this process; its exit code is ours."""
+    from estimator_bridge.legacy.tracebacks import run_as_python_does
+
+    script = script_of(arguments)
+    script.check()
+    run = _run_legacy if arguments.path == "legacy" else _run_modern
+    return run_as_python_does(lambda: run(script, arguments.replicas))
+
+
+def _run_legacy(script: Script, replicas: int) -> None:
+    from estimator_bridge.legacy.script import run_legacy
+
+    if replicas != 1:
+        raise BridgeError(
+            "--replicas belongs to the modern path.",
+            expected="--path modern --replicas N",
+            received=f"--path legacy --replicas {replicas}",
+            fix="Add --path modern, or set RunConfig(train_distribute=...) in the script.",
+        )
+    run_legacy(script)
+
+
+def _run_modern(script: Script, replicas: int) -> None:
+    from estimator_bridge.legacy.script import run_modern
+
+    engines: list[ModernEngine] = []
+
+    def make_engine() -> ModernEngine:
+        from estimator_bridge.modern.engine import ModernEngine
+
+        engines.append(ModernEngine(replicas))
+        return engines[0]
+
+    try:
+        run_modern(script, make_engine)
+    except SystemExit as error:
+        if error.code:
+            raise
+    if not engines[0].calls:
+        raise BridgeError(
+            "The script called no Estimator, so nothing ran on the modern path.",
+            expected="train, evaluate, predict, train_and_evaluate or export_saved_model of a tf.estimator.Estimator",
+            fix="Use --path legacy for scripts without an Estimator.",
+        )

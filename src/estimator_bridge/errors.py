@@ -1,0 +1,35 @@
+"""What a user did that cannot be carried out: one clear message, never a traceback."""
+
+from __future__ import annotations
+
+
+class BridgeError(Exception):
+    """A request that cannot be carried out; the command line prints it and exits with ``exit_code``.
+
+    Args:
+        what: one sentence: what happened.
+        expected: what would have been accepted.
+        received: what was given instead.
+        fix: what to do next.
+
+    Example:
+        >>> print(BridgeError("Unknown path.", expected="legacy or modern", received="keras", fix="Use --path modern."))
+        Unknown path.
+          expected: legacy or modern
+          received: keras
+          to do:    Use --path modern.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self, what: str, *, expected: object = None, received: object = None, fix: str | None = None
+    ) -> None:
+        rows = (("expected:", expected), ("received:", received), ("to do:", fix))
+        lines = [what, *(f"  {label:<9} {value}" for label, value in rows if value is not None)]
+        super().__init__("\n".join(lines))
+        self.what = what
+
+
+class NotSupportedError(BridgeError):
+    """A feature that this path does not execute: refused by name, never ignored."""

@@ -1,0 +1,115 @@
+"""What a comparison found: plain data that the terminal, the HTML page and a script read alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Literal
+
+Verdict = Literal["equal", "different", "not comparable"]
+EXIT_CODES: dict[Verdict, int] = {"equal": 0, "different": 1, "not comparable": 2}
+
+
+@dataclasses.dataclass(frozen=True)
+class Thresholds:
+    """The largest differences that still count as equal.
+
+    A pair of values is equal when its rel_diff OR its abs_diff is within the threshold. Losses and metrics share the first two;
+    ``variable_abs`` is for the values of the final checkpoints, which are compared by abs_diff alone.
+    """
+
+    rel: float = 1e-5
+    abs: float = 2e-6
+    variable_abs: float = 1e-4
+
+    def accept(self, legacy: float, modern: float) -> bool:
+        """True where the pair is equal; NaN equals NaN only.
+
+        Example:
+            >>> Thresholds().accept(1.0, 1.000001), Thresholds().accept(1.0, 1.1)
+            (True, False)
+        """
+        if math.isnan(legacy) or math.isnan(modern):
+            return math.isnan(legacy) and math.isnan(modern)
+        return abs_diff(legacy, modern) <= self.abs or rel_diff(legacy, modern) <= self.rel
+
+
+def abs_diff(legacy: float, modern: float) -> float:
+    """``|legacy - modern|``; 0 for equal infinities."""
+    return 0.0 if legacy == modern else abs(legacy - modern)
+
+
+def rel_diff(legacy: float, modern: float) -> float:
+    """``|legacy - modern| / max(|legacy|, |modern|)``; 0 where both are 0."""
+    largest = max(abs(legacy), abs(modern))
+    return abs_diff(legacy, modern) / largest if largest else 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class LossPoint:
+    """The training loss of one global step on both sides."""
+
+    step: int
+    legacy: float
+    modern: float
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricPair:
+    """One metric of one evaluation; ``evaluation`` is its name ("" for the unnamed one)."""
+
+    evaluation: str
+    step: int
+    metric: str
+    legacy: float
+    modern: float
+
+
+@dataclasses.dataclass(frozen=True)
+class VariableDiff:
+    """One checkpointed variable after the last step; ``max_abs_diff`` is None where only one side has it."""
+
+    name: str
+    shape: tuple[int, ...]
+    max_abs_diff: float | None
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A place where the two sides part."""
+
+    level: Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "calls"]
+    message: str
+    step: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ParityResult:
+    """The whole outcome of ``estimator-bridge compare``.
+
+    ``findings`` is empty exactly when the verdict is "equal"; it is ordered by where in the training the sides part, so the first
+    one is the cause to look at. ``notes`` says what was done to make the sides comparable and what is approximate.
+    ``environment`` holds versions; ``seconds`` the wall time of each side.
+    """
+
+    command: tuple[str, ...]
+    mode: Literal["replay", "free-run"]
+    verdict: Verdict
+    thresholds: Thresholds
+    losses: tuple[LossPoint, ...] = ()
+    metrics: tuple[MetricPair, ...] = ()
+    variables: tuple[VariableDiff, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """0 equal, 1 different, 2 not comparable."""
+        return EXIT_CODES[self.verdict]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of report.json."""
+        return dataclasses.asdict(self) | {"exit_code": self.exit_code}
