@@ -25,7 +25,7 @@ def install() -> None:
 
     On TensorFlow 2.16 and later the real tensorflow-estimator 2.15 is loaded behind the internals that TensorFlow removed, and
     every Keras alias of TensorFlow is settled on Keras 2 (tf_keras), for which ``TF_USE_LEGACY_KERAS=1`` stays in the
-    environment. On TensorFlow 2.15 the native Estimator is left as it is. A second call does nothing; threads may call it at
+    environment. On TensorFlow 2.15 the native Estimator and its Keras are left as they are. A second call does nothing; threads may call it at
     once. A refused call changes nothing and may be repeated once its cause is gone.
 
     Returns:
@@ -50,29 +50,26 @@ def install() -> None:
 def _install() -> None:
     version = _tensorflow_version()
     _require_estimator_package()
-    if version == _LAST_NATIVE:
-        _keep_native()
-    else:
-        _restore()
-
-
-def _keep_native() -> None:
-    importlib.import_module("tensorflow")
-    from estimator_bridge.legacy.restored import import_aliases
-
-    import_aliases.restore()
-
-
-def _restore() -> None:
-    _require_tf_keras()
-    if "tensorflow" in sys.modules:
+    keras = _keras_package(version)
+    if keras == "tf_keras":
+        _require_tf_keras()
         _refuse_keras_3()
-    # Read by TensorFlow while it is imported and again by each Keras alias at its first use.
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+        # Read by TensorFlow while it is imported and again by each Keras alias at its first use.
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"
     importlib.import_module("tensorflow")
     from estimator_bridge.legacy import restored
 
-    restored.restore()
+    if version == _LAST_NATIVE:
+        restored.complete_native(keras)
+    else:
+        restored.restore()
+
+
+def _keras_package(version: Version) -> str:
+    """The Keras 2 that ``tf.keras`` is to be: TensorFlow 2.15 keeps its own, unless Keras 3 was installed over it."""
+    legacy_asked_for = os.environ.get("TF_USE_LEGACY_KERAS") in {"1", "true", "True"}
+    has_its_own = version == _LAST_NATIVE and _major_minor(_version("keras") or "3.0") < (3, 0)
+    return "keras" if has_its_own and not legacy_asked_for else "tf_keras"
 
 
 def _tensorflow_version() -> Version:
@@ -107,13 +104,15 @@ def _require_estimator_package() -> None:
 def _require_tf_keras() -> None:
     if importlib.util.find_spec("tf_keras") is None:
         raise BridgeError(
-            "tf_keras is not installed: the Estimator stands on Keras 2, which TensorFlow 2.16 and later no longer bring.",
+            "tf_keras is not installed: the Estimator stands on Keras 2, which TensorFlow no longer brings.",
             expected="tf_keras of the same version as TensorFlow",
             fix="pip install tf-keras",
         )
 
 
 def _refuse_keras_3() -> None:
+    if "tensorflow" not in sys.modules:
+        return
     from estimator_bridge.legacy.restored import keras_aliases
 
     alias = keras_aliases.find_keras_3()

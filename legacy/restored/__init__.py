@@ -4,7 +4,7 @@ Every module has a ``restore()`` that puts its part back into the TensorFlow of 
 it. The modules load TensorFlow; this package's ``__init__`` alone does not.
 """
 
-__all__ = ["restore"]
+__all__ = ["complete_native", "restore"]
 
 
 def restore() -> None:
@@ -44,3 +44,24 @@ def restore() -> None:
         estimator_names,
     ):
         part.restore()
+
+
+def complete_native(keras: str) -> None:
+    """On TensorFlow 2.15, which has its Estimator, only answer the old module names and settle the Keras aliases.
+
+    Args:
+        keras: the package that is its Keras 2, ``keras`` or ``tf_keras``.
+
+    Returns:
+        Nothing; the TensorFlow of this process is changed.
+
+    Example:
+        >>> import os
+        >>> os.environ["TF_USE_LEGACY_KERAS"] = "1"
+        >>> from estimator_bridge.legacy import restored
+        >>> restored.complete_native("tf_keras")
+    """
+    from estimator_bridge.legacy.restored import import_aliases, keras_aliases
+
+    keras_aliases.restore(keras)
+    import_aliases.restore()

@@ -1,9 +1,9 @@
 """TensorFlow's aliases of Keras, settled once on Keras 2.
 
 What was removed: Keras 2, with TensorFlow 2.16 (March 2024). ``tf.keras``, ``tf.losses``, ``tf.compat.v1.layers``,
-``tf.compat.v1.nn.rnn_cell`` and their kin are some thirty separate lazy loaders since then. Each chooses between Keras 3 and
-tf_keras by reading TF_USE_LEGACY_KERAS at its own first use, and counts as initialised before that use has ended: a changed
-environment mixes both Keras in one process, and a failed or concurrent first use ends in RecursionError.
+``tf.compat.v1.nn.rnn_cell`` and their kin are some thirty separate lazy loaders since 2.15. Each chooses its Keras by reading
+TF_USE_LEGACY_KERAS at its own first use, and counts as initialised before that use has ended: a changed environment mixes two
+Keras in one process, and a failed or concurrent first use ends in RecursionError.
 
 Who needs it: every Estimator (canned models build Keras layers and optimizers), ``tf.compat.v1.layers``, ``rnn_cell``.
 """
@@ -20,23 +20,25 @@ from typing import Any
 from estimator_bridge.legacy.restored.public_modules import public_modules
 
 _TARGETS = (
-    "tf_keras.api._v1.keras",
-    "tf_keras.api._v2.keras",
-    "tf_keras.api._v1.keras.__internal__.legacy.layers",
-    "tf_keras.api._v1.keras.__internal__.legacy.rnn_cell",
+    "api._v1.keras",
+    "api._v2.keras",
+    "api._v1.keras.__internal__.legacy.layers",
+    "api._v1.keras.__internal__.legacy.rnn_cell",
 )
 
 
-def restore() -> None:
-    """Bind every Keras alias of TensorFlow to tf_keras, in the calling thread.
+def restore(package: str = "tf_keras") -> None:
+    """Bind every Keras alias of TensorFlow to Keras 2, in the calling thread; afterwards any thread may use any alias.
 
-    TF_USE_LEGACY_KERAS must be set. Afterwards any thread may use any alias.
+    Args:
+        package: the Keras 2 that TensorFlow will choose: ``tf_keras``, for which TF_USE_LEGACY_KERAS must be set, or the
+            ``keras`` of TensorFlow 2.15, whose aliases are as fragile.
 
     Returns:
         Nothing; the aliases are bound.
 
     Raises:
-        ImportError: tf_keras cannot be imported.
+        ImportError: the package cannot be imported.
 
     Example:
         >>> import os
@@ -48,8 +50,8 @@ def restore() -> None:
     """
     # The imports come before the first loader is touched: what fails here fails as an ImportError, with every loader intact.
     for target in _TARGETS:
-        importlib.import_module(target)
-    _redirect_submodules()
+        importlib.import_module(f"{package}.{target}")
+    _redirect_submodules(package)
     for loader in _loaders():
         state = _State(loader)
         if state.initialised and state.keras is None:
@@ -110,9 +112,9 @@ def _loaders() -> list[ModuleType]:
     return [thing for thing in gc.get_objects() if type(thing) is kind]
 
 
-def _redirect_submodules() -> None:
+def _redirect_submodules(package: str) -> None:
     """Let ``import tensorflow.keras.layers`` find Keras 2, even where TensorFlow was imported before the variable was set."""
-    wanted = Path(importlib.import_module("tf_keras").__path__[0])
+    wanted = Path(importlib.import_module(package).__path__[0])
     for module in public_modules().values():
         path = vars(module).get("__path__") or []
         path[:] = [str(_redirected(Path(entry), wanted)) for entry in path]

@@ -50,7 +50,7 @@ def refuse_call(feature: str, fix: str = _FIX) -> Callable[..., NoReturn]:
         estimator_bridge.legacy.restored.tpu_absence.NeedsTpuError: session_support.start_worker_watchdog needs a TPU, ...
     """
 
-    def refuse(*args: Any, **kwargs: Any) -> NoReturn:  # noqa: ARG001 - takes whatever the original took
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:  # takes whatever the original took
         raise NeedsTpuError(feature, fix)
 
     return refuse

@@ -48,7 +48,7 @@ class TableConfig(_Table):
 
     __slots__ = ()
 
-    def __new__(  # noqa: D102, PLR0917 - all could always be passed by position
+    def __new__(  # noqa: D102
         cls,
         vocabulary_size: int,
         dimension: int,

@@ -1,6 +1,5 @@
 """The restored Estimator does what an Estimator does: train, evaluate, predict and export, canned and custom, on CPU."""
 
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
