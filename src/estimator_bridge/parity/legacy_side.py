@@ -1,0 +1,182 @@
+"""The legacy side of a comparison: tensorflow-estimator itself, with hooks that write down what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+from weakref import WeakKeyDictionary
+
+import tensorflow as tf
+
+from estimator_bridge.compat.digest import batch_digest
+from estimator_bridge.compat.engine import EstimatorEngine
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.carving import upstream
+from estimator_bridge.parity.batches import BatchWriter, leaves
+from estimator_bridge.parity.calls import CallNames, scalar_metrics, write_predictions
+from estimator_bridge.parity.randomness import random_functions, random_operations
+from estimator_bridge.parity.trace import Trace
+
+v1 = tf.compat.v1
+_batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> the tensors that its input_fn gave
+
+
+class RecordingEngine:
+    """Executes calls as tensorflow-estimator does and records them.
+
+    Args:
+        trace: where to.
+        recording: keep the batches, for a replay; else only their digests.
+    """
+
+    def __init__(self, trace: Trace, recording: bool) -> None:
+        self._estimator = EstimatorEngine()
+        self._trace = trace
+        self._recording = recording
+        self._names = CallNames()
+        _remember_batches()
+
+    def train(
+        self,
+        estimator: Any,
+        input_fn: Callable[..., Any],
+        hooks: Any = None,
+        steps: int | None = None,
+        max_steps: int | None = None,
+        saving_listeners: Any = None,
+    ) -> Any:
+        """``Estimator.train``, each step written down."""
+        if estimator.config.train_distribute is not None or estimator.config.cluster_spec:
+            raise BridgeError(
+                "The legacy side trains on several replicas or tasks, whose batches cannot be recorded yet.",
+                expected="a RunConfig without train_distribute, and no cluster in TF_CONFIG",
+                fix="Compare the same script on one device.",
+            )
+        call = self._names.next("train")
+        self._trace.write("train", call=call, max_steps=max_steps or steps)
+        hook = _TrainHook(self._trace, call, self._recording)
+        self._estimator.train(estimator, input_fn, [*(hooks or []), hook], steps, max_steps, saving_listeners)
+        self._trace.write("trained", call=call, checkpoint=tf.train.latest_checkpoint(estimator.model_dir))
+        return estimator
+
+    def evaluate(
+        self,
+        estimator: Any,
+        input_fn: Callable[..., Any],
+        steps: int | None = None,
+        hooks: Any = None,
+        checkpoint_path: str | None = None,
+        name: str | None = None,
+    ) -> dict[str, Any]:
+        """``Estimator.evaluate``, its metrics written down."""
+        call = self._names.next("evaluate")
+        hook = _BatchHook(self._trace, call, self._recording)
+        metrics = self._estimator.evaluate(estimator, input_fn, steps, [*(hooks or []), hook], checkpoint_path, name)
+        self._trace.write("evaluated", call=call, name=name or "", metrics=scalar_metrics(metrics))
+        return metrics
+
+    def predict(
+        self,
+        estimator: Any,
+        input_fn: Callable[..., Any],
+        predict_keys: Any = None,
+        hooks: Any = None,
+        checkpoint_path: str | None = None,
+        yield_single_examples: bool = True,
+    ) -> Iterator[Any]:
+        """``Estimator.predict``, the first predictions written down."""
+        call = self._names.next("predict")
+        hook = _BatchHook(self._trace, call, self._recording)
+        examples = self._estimator.predict(
+            estimator, input_fn, predict_keys, [*(hooks or []), hook], checkpoint_path, yield_single_examples
+        )
+        return write_predictions(self._trace, call, examples)
+
+    def export_saved_model(self, estimator: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> bytes:
+        """``Estimator.export_saved_model``, into the side's own folder."""
+        exported: bytes = self._estimator.export_saved_model(
+            estimator, self._trace.export_dir(export_dir_base), *args, **kwargs
+        )
+        return exported
+
+
+class _BatchHook(v1.train.SessionRunHook):  # type: ignore[misc]
+    """Records the batch of each session run."""
+
+    def __init__(self, trace: Trace, call: str, recording: bool) -> None:
+        self._trace = trace
+        self._call = call
+        self._writer = BatchWriter(trace.batches(call)) if recording else None
+
+    def begin(self) -> None:
+        self._batch = _batches[v1.get_default_graph()]
+        with tf.name_scope("estimator_bridge"):
+            self._digest = batch_digest(self._batch)
+
+    def before_run(self, run_context: Any) -> Any:
+        return v1.train.SessionRunArgs({"batch": self._batch if self._writer else [], "digest": self._digest})
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        if self._writer:
+            self._writer.write(run_values.results["batch"])
+
+    def end(self, session: Any) -> None:
+        if self._writer:
+            self._writer.close()
+
+
+class _TrainHook(_BatchHook):
+    """Records losses, batches, and the values before and after the first step."""
+
+    def begin(self) -> None:
+        super().begin()
+        graph = v1.get_default_graph()
+        self._loss = graph.get_collection(v1.GraphKeys.LOSSES)[-1]  # Estimator adds the EstimatorSpec's last
+        self._step = v1.train.get_global_step()
+        self._steps = 0
+        given = {tensor.op for tensor in self._batch}
+        in_step = upstream([self._loss.op, *v1.get_collection(v1.GraphKeys.TRAIN_OP)], lambda op: op in given)
+        self._trace.write(
+            "random",
+            call=self._call,
+            in_step=random_operations(in_step),
+            functions=random_functions(in_step, graph.as_graph_def()),
+        )
+        self._saver = v1.train.Saver(max_to_keep=None, name="estimator_bridge/save")
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        self._start = int(session.run(self._step))
+        self._saver.save(session, self._trace.values(self._call, "initial"), write_meta_graph=False, write_state=False)
+
+    def before_run(self, run_context: Any) -> Any:
+        args = super().before_run(run_context)
+        return v1.train.SessionRunArgs({**args.fetches, "loss": self._loss})
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        super().after_run(run_context, run_values)
+        self._steps += 1
+        if self._steps == 1:
+            first = self._trace.values(self._call, "first")
+            self._saver.save(run_context.session, first, write_meta_graph=False, write_state=False)
+        results = run_values.results
+        self._trace.write(
+            "step",
+            call=self._call,
+            step=self._start + self._steps,
+            loss=float(results["loss"]),
+            batch=int(results["digest"]),
+        )
+
+
+def _remember_batches() -> None:
+    from tensorflow_estimator.python.estimator import util
+
+    original = util.parse_input_fn_result
+
+    def parse(result: Any) -> Any:
+        features, labels, hooks = original(result)
+        _batches[v1.get_default_graph()] = leaves((features, labels))
+        return features, labels, hooks
+
+    mock.patch.object(util, "parse_input_fn_result", parse).start()

@@ -1,0 +1,40 @@
+"""Progress of both sides on stderr; nothing where that is no terminal."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from estimator_bridge.parity.run import SIDES, Watch
+
+
+@contextlib.contextmanager
+def shown_progress() -> Iterator[Watch]:
+    """Gives a ``watch`` for ``compare`` that shows step, loss and remaining time of each side."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description:<7}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[told]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        tasks: dict[str, TaskID] = {side: progress.add_task(side, start=False, total=None, told="waiting") for side in SIDES}
+
+        def watch(side: str, event: dict[str, Any]) -> None:
+            task = tasks[side]
+            if event["event"] == "train":
+                progress.start_task(task)
+                progress.update(task, total=event["max_steps"], told="starting")
+            elif event["event"] == "step":
+                progress.update(task, completed=event["step"], told=f"loss {event['loss']:.4g}")
+            elif event["event"] == "evaluated":
+                progress.update(task, told=f"evaluated {event['name']}")
+
+        yield watch

@@ -1,0 +1,78 @@
+"""Makes both sides draw the same random numbers: seeds come from an operation's place in the model, not from a counter.
+
+TensorFlow seeds an operation by how many random operations its graph has had before. The two paths build graphs that differ in
+that (a replayed input has no shuffle, for one), so initialisers and dropout would differ though nothing is wrong.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+from unittest import mock
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+SEED = 20_171_101  # for scripts that set none
+
+STATEFUL_RANDOM = frozenset(
+    {
+        "Multinomial",
+        "ParameterizedTruncatedNormal",
+        "RandomGamma",
+        "RandomPoissonV2",
+        "RandomShuffle",
+        "RandomStandardNormal",
+        "RandomUniform",
+        "RandomUniformInt",
+        "TruncatedNormal",
+    }
+)
+
+
+def equalise() -> None:
+    """Seeds Python and NumPy, and replaces how TensorFlow derives the seed of an operation in a graph; lasts for the process."""
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import ops, random_seed
+
+    random.seed(SEED)
+    np.random.seed(SEED)  # noqa: NPY002 -- the global generator is what old scripts use
+    original = random_seed.get_seed
+    drawn: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
+
+    def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
+        graph = ops.get_default_graph()
+        if op_seed is not None or context.executing_eagerly():
+            seeds: tuple[int | None, int | None] = original(op_seed)
+            return seeds
+        scope = graph.get_name_scope()
+        counts = drawn.setdefault(graph, defaultdict(int))
+        counts[scope] += 1
+        place = zlib.crc32(f"{scope}#{counts[scope]}".encode())
+        return (SEED if graph.seed is None else graph.seed) % 2**31, place % 2**31
+
+    mock.patch.object(random_seed, "get_seed", get_seed).start()
+
+
+def random_operations(operations: Iterable[Any]) -> list[str]:
+    """The names of the operations that draw from a stream of their own."""
+    return [op.name for op in operations if op.type in STATEFUL_RANDOM]
+
+
+def random_functions(operations: Iterable[Any], graph_def: Any) -> list[str]:
+    """The functions in a graph's library that ``operations`` may call and that draw random numbers.
+
+    Their streams advance with calls that the two paths make differently (loops and branches), so they cannot be made equal.
+    """
+    drawing = {
+        function.signature.name
+        for function in graph_def.library.function
+        if any(node.op in STATEFUL_RANDOM for node in function.node_def)
+    }
+    called = {
+        value.func.name for op in operations for value in op.node_def.attr.values() if value.HasField("func")
+    }
+    return sorted(drawing & called)

@@ -1,0 +1,126 @@
+"""Runs both sides, one after the other, each in a process of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.legacy.script import Script
+from estimator_bridge.parity.result import ParityResult, Thresholds
+from estimator_bridge.parity.side import Order
+from estimator_bridge.parity.trace import Trace
+
+SIDES = ("legacy", "modern")
+Watch = Callable[[str, dict[str, Any]], None]
+
+_POLL_SECONDS = 0.1
+_LINES_SHOWN = 15  # of a side's output, when it failed
+
+
+def compare(
+    script: Script,
+    *,
+    replaying: bool = True,
+    replicas: int = 1,
+    thresholds: Thresholds | None = None,
+    watch: Watch = lambda side, event: None,
+) -> ParityResult:
+    """Runs a script on both paths and compares what they did.
+
+    Args:
+        script: an unmodified TensorFlow 1 script.
+        replaying: the modern side gets the batches that the legacy side had; else each side runs the script's own input.
+        replicas: of the modern side; each batch is split over them.
+        thresholds: what counts as equal.
+        watch: called with (side, event) while they run, for a progress display.
+
+    Returns:
+        The result.
+
+    Raises:
+        BridgeError: when a side cannot run the script to its end.
+
+    Example:
+        >>> compare(Script("examples/digits/train.py")).verdict  # doctest: +SKIP
+        'equal'
+    """
+    script.check()
+    with tempfile.TemporaryDirectory(prefix="estimator-bridge-") as folder:
+        orders = {
+            side: Order(side, folder, script.target, script.args, script.is_module, replaying, replicas) for side in SIDES
+        }
+        seconds = {side: _run_side(order, watch) for side, order in orders.items()}
+        from estimator_bridge.parity.judge import judge
+
+        return judge(
+            *(order.trace(side) for side, order in orders.items()),
+            command=(str(script), *script.args),
+            replaying=replaying,
+            replicas=replicas,
+            thresholds=thresholds or Thresholds(),
+            seconds=seconds,
+            environment=_environment(),
+        )
+
+
+def _run_side(order: Order, watch: Watch) -> float:
+    started = time.monotonic()
+    log = Path(order.folder) / f"{order.side}.log"
+    trace = order.trace(order.side)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "estimator_bridge.parity.side", json.dumps(dataclasses.asdict(order))],
+            stdin=subprocess.PIPE,  # stays open: the side ends when we do
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={"PYTHONHASHSEED": "0", **os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        try:
+            _follow(process, trace, lambda event: watch(order.side, event))
+        finally:
+            process.kill()
+            process.wait()
+    if process.returncode:
+        raise _failure(order, trace, log, process.returncode)
+    return time.monotonic() - started
+
+
+def _follow(process: subprocess.Popen[bytes], trace: Trace, watch: Callable[[dict[str, Any]], None]) -> None:
+    """Until the process ends; a training has no deadline that we could know, and the script has the means to stop."""
+    seen = 0
+    running = True
+    while running:
+        running = process.poll() is None
+        if running:
+            time.sleep(_POLL_SECONDS)
+        seen = trace.follow(seen, watch)
+
+
+def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
+    refusals = [event["message"] for event in trace.events("failed")]
+    if refusals:
+        return BridgeError(f"The {order.side} side: {refusals[-1]}")
+    lines = log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:]
+    return BridgeError(
+        f"The {order.side} side could not run {order.script}: it ended with exit code {code}.",
+        expected=f"a script that runs to its end under: estimator-bridge run --path {order.side}",
+        received="\n    " + "\n    ".join(lines),
+        fix="Run that command and mend what it shows.",
+    )
+
+
+def _environment() -> dict[str, str]:
+    packages = ("tensorflow", "tf-keras", "tensorflow-estimator", "numpy", "estimator-bridge")
+    versions = {name: importlib.metadata.version(name) for name in packages}
+    return {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}", **versions}

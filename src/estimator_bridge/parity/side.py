@@ -1,0 +1,103 @@
+"""The process of one side: ``python -m estimator_bridge.parity.side JSON`` runs the script and writes its trace."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.legacy.script import Script, run_legacy, run_modern
+from estimator_bridge.legacy.tracebacks import run_as_python_does
+from estimator_bridge.parity.trace import Trace
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """What a side is told: the script, where to write, and how to run."""
+
+    side: str
+    folder: str
+    target: str
+    args: tuple[str, ...]
+    is_module: bool
+    replaying: bool
+    replicas: int
+
+    @property
+    def script(self) -> Script:
+        """The script to run."""
+        return Script(self.target, self.args, self.is_module)
+
+    def trace(self, side: str) -> Trace:
+        """A side's trace."""
+        return Trace(Path(self.folder) / side)
+
+
+def main(text: str) -> int:
+    """Runs one side.
+
+    Args:
+        text: an ``Order`` as JSON.
+
+    Returns:
+        The script's exit code; 2 after a refusal, which is in the trace.
+    """
+    order = Order(**json.loads(text))
+    trace = order.trace(order.side)
+    trace.make()
+    _end_with_parent()
+    try:
+        return run_as_python_does(lambda: _run(order, trace))
+    except BridgeError as error:
+        trace.write("failed", message=str(error))
+        return 2
+
+
+def _run(order: Order, trace: Trace) -> None:
+    if order.side == "legacy":
+        run_legacy(order.script, lambda: _legacy_engine(order, trace))
+    else:
+        run_modern(order.script, lambda: _modern_engine(order, trace))
+
+
+def _legacy_engine(order: Order, trace: Trace):  # noqa: ANN202 -- types of modules that load TensorFlow
+    _prepare(trace)
+    from estimator_bridge.parity.legacy_side import RecordingEngine
+
+    return RecordingEngine(trace, order.replaying)
+
+
+def _modern_engine(order: Order, trace: Trace):  # noqa: ANN202
+    _prepare(trace)
+    from estimator_bridge.parity.modern_side import ReplayingEngine
+
+    return ReplayingEngine(trace, order.trace("legacy"), order.replaying, order.replicas)
+
+
+def _prepare(trace: Trace) -> None:
+    """After tf.estimator is there, before the script runs."""
+    from estimator_bridge.parity import model_dirs, randomness
+
+    randomness.equalise()
+    model_dirs.redirect(trace.folder)
+
+
+def _end_with_parent() -> None:
+    """Leaves as soon as the parent is gone, however it went: it holds the other end of stdin."""
+    pipe = os.dup(0)
+    with Path(os.devnull).open() as nothing:
+        os.dup2(nothing.fileno(), 0)
+
+    def wait() -> None:
+        os.read(pipe, 1)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,112 @@
+"""Compares the variables of two checkpoints, one at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from estimator_bridge.parity.result import Finding, VariableDiff
+from estimator_bridge.parity.trace import Trace
+
+# An update is a difference of float32 values: it is known to their rounding, and to this share of its own size.
+ROUNDING = 4e-7
+SHARE = 1e-3
+
+
+def compare_values(legacy: str, modern: str) -> Iterator[VariableDiff]:
+    """The difference of each variable between two checkpoints.
+
+    Args:
+        legacy, modern: their prefixes.
+
+    Yields:
+        One ``VariableDiff`` a name that either has, sorted by name.
+    """
+    old, new = _reader(legacy), _reader(modern)
+    shapes, others = old.get_variable_to_shape_map(), new.get_variable_to_shape_map()
+    for name in sorted(shapes.keys() | others.keys()):
+        shape = tuple(shapes.get(name, others.get(name, ())))
+        if name not in others or name not in shapes:
+            yield VariableDiff(name, shape, None, "only on the legacy side" if name in shapes else "only on the modern side")
+        elif shapes[name] != others[name]:
+            yield VariableDiff(name, shape, None, f"shape {others[name]} on the modern side")
+        else:
+            yield VariableDiff(name, shape, max_abs_diff(old.get_tensor(name), new.get_tensor(name)))
+
+
+def max_abs_diff(legacy: Any, modern: Any) -> float:
+    """The largest absolute difference, infinite where only one side is not a number; what is no number is equal or not.
+
+    Example:
+        >>> import numpy as np
+        >>> max_abs_diff(np.array([1.0, 2.0]), np.array([1.0, 2.5]))
+        0.5
+    """
+    if not np.issubdtype(legacy.dtype, np.number):
+        return 0.0 if (legacy == modern).all() else float("inf")
+    if not legacy.size or np.array_equal(legacy, modern, equal_nan=np.issubdtype(legacy.dtype, np.inexact)):
+        return 0.0
+    difference = float(np.max(np.abs(legacy.astype(np.float64) - modern.astype(np.float64))))
+    return float("inf") if np.isnan(difference) else difference
+
+
+def initial_values(legacy: str, modern: str, step: int) -> Iterator[Finding]:
+    """One finding where training does not start from the same values."""
+    outside = [diff for diff in compare_values(legacy, modern) if diff.max_abs_diff is None or diff.max_abs_diff > ROUNDING]
+    if outside:
+        names = ", ".join(f"{diff.name} ({diff.note or f'{diff.max_abs_diff:.3g}'})" for diff in outside[:3])
+        yield Finding("initial values", f"{len(outside)} variables start differently: {names}.", step)
+
+
+def first_updates(legacy: Trace, modern: Trace, call: str, step: int) -> Iterator[Finding]:
+    """One finding where the first step changes the variables differently, with what tells most about the cause.
+
+    Args:
+        legacy, modern: both sides.
+        call: the training call.
+        step: its first step.
+    """
+    compared = list(_updates(legacy, modern, call))
+    outside = [(name, old, new) for name, old, new, tolerance in compared if np.max(np.abs(new - old)) > tolerance]
+    if not outside:
+        return
+    still = [name for name, old, new in outside if not new.any() and old.any()]
+    if still:
+        yield Finding("first update", f"The modern side does not update {', '.join(still[:3])}{_more(still)}.", step)
+        return
+    ratios = {name: float(np.vdot(old, new) / np.vdot(old, old)) for name, old, new in outside if old.any()}
+    told = ", ".join(f"{name} x{ratio:.4g}" for name, ratio in list(ratios.items())[:3])
+    yield Finding(
+        "first update",
+        f"The first update of {len(outside)} of {len(compared)} variables differs; modern / legacy: {told}{_more(list(ratios))}.",
+        step,
+    )
+
+
+def _more(names: list[str]) -> str:
+    return f" and {len(names) - 3} more" if len(names) > 3 else ""
+
+
+def _updates(legacy: Trace, modern: Trace, call: str) -> Iterator[tuple[str, Any, Any, float]]:
+    """(name, legacy update, modern update, tolerance) of each float variable, weights before slots."""
+    readers = [_reader(trace.values(call, moment)) for trace in (legacy, modern) for moment in ("initial", "first")]
+    if not all(readers):
+        return
+    shapes = [reader.get_variable_to_shape_map() for reader in readers]
+    names = [name for name in shapes[0] if all(shape.get(name) == shapes[0][name] for shape in shapes)]
+    for name in sorted(names, key=lambda name: (any(name.startswith(f"{other}/") for other in names), name)):
+        before, after, new_before, new_after = (reader.get_tensor(name) for reader in readers)
+        if before.size and np.issubdtype(before.dtype, np.floating):
+            update, new_update = after.astype(np.float64) - before, new_after.astype(np.float64) - new_before
+            tolerance = ROUNDING * max(1.0, float(np.max(np.abs(after)))) + SHARE * float(np.max(np.abs(update)))
+            yield name, update, new_update, tolerance
+
+
+def _reader(prefix: str) -> Any:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # reading files needs no device, nor TensorFlow's word on them
+    import tensorflow as tf
+
+    return tf.train.load_checkpoint(prefix) if tf.io.gfile.exists(f"{prefix}.index") else None
