@@ -77,10 +77,7 @@ def find_keras_3() -> str | None:
 
 
 class _State:
-    """A loader's private state, read without waking the loader.
-
-    TensorFlow 2.18 put ``_tfll`` before the names.
-    """
+    """A loader's private state, read without waking the loader; TensorFlow 2.16 put ``_tfll`` before the names."""
 
     def __init__(self, loader: ModuleType) -> None:
         self._values = vars(loader)

@@ -1,6 +1,6 @@
 """``tensorflow.python.tpu.tpu_embedding_gradient``: gradients on their way to the embedding tables of a TPU.
 
-What was removed: the module, after TensorFlow 2.15 with the Estimator (March 2024).
+What was removed: the module, with TensorFlow 2.16 (March 2024).
 
 Who needs it: importing TPUEstimator; its functions run on a TPU only, so each refuses when called.
 """

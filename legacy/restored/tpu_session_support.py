@@ -1,6 +1,6 @@
 """``tensorflow.python.tpu.session_support``: heartbeats of TPU workers, and their shutdown in good order.
 
-What was removed: the module, after TensorFlow 2.15 with the Estimator (March 2024).
+What was removed: the module, with TensorFlow 2.16 (March 2024).
 
 Who needs it: importing TPUEstimator. A TPUEstimator on a TPU asks for a graceful shutdown; everything here needs TPU workers,
 so each class refuses when it is constructed.

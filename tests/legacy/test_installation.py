@@ -163,6 +163,21 @@ def test_threads_may_install_and_use_aliases_at_once() -> None:
     """)
 
 
+def test_a_failed_import_of_the_estimator_before_the_call_does_no_harm() -> None:
+    run("""
+        try:
+            from tensorflow_estimator.python.estimator import estimator
+        except ImportError:
+            pass
+        from estimator_bridge import legacy
+        legacy.install()
+        import tensorflow as tf
+        from tensorflow import *
+        from tensorflow_estimator.python.estimator import estimator as real
+        assert tf.compat.v1.estimator.Estimator is real.Estimator and estimator.Estimator is real.EstimatorV2
+    """)
+
+
 @restored_only
 def test_an_alias_whose_first_use_failed_is_mended() -> None:
     run("""

@@ -1,7 +1,7 @@
 """``tensorflow.python.tpu.tpu_embedding``: embedding tables in a TPU's own memory.
 
 What was removed: the module, and AdagradParameters, AdamParameters, FtrlParameters and StochasticGradientDescentParameters of
-``tf.compat.v1.tpu.experimental``, after TensorFlow 2.15 with the Estimator (March 2024).
+``tf.compat.v1.tpu.experimental``, with TensorFlow 2.16 (March 2024).
 
 Who needs it: importing TPUEstimator; a TPUEstimator with an ``embedding_config_spec``, on CPU too. The descriptions (tables,
 features, optimizer parameters) are complete and need no TPU; only the engine, TPUEmbedding, refuses.
