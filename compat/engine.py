@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Protocol
 from unittest import mock
 
@@ -75,7 +76,7 @@ def check_model_dir(model_dir: str) -> None:
     if "://" in model_dir:  # another file system, which TensorFlow knows and we do not
         return
     try:
-        os.makedirs(model_dir, exist_ok=True)
+        Path(model_dir).mkdir(parents=True, exist_ok=True)
         problem = None if os.access(model_dir, os.W_OK) else "no permission to write"
     except OSError as error:
         problem = error.strerror

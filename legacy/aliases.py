@@ -77,7 +77,7 @@ class Contrib:
             raise AttributeError(name)
         if self._path == "tf.contrib":
             return Contrib(f"{self._path}.{name}")
-        refuse_contrib(f"{self._path}.{name}", sys._getframe(1))
+        return refuse_contrib(f"{self._path}.{name}", sys._getframe(1))
 
 
 def refuse_contrib(symbol: str, frame: types.FrameType) -> NoReturn:
@@ -104,8 +104,8 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
 
     def import_(
         name: str,
-        globals: Mapping[str, Any] | None = None,
-        locals: Mapping[str, Any] | None = None,
+        globals: Mapping[str, Any] | None = None,  # noqa: A002 -- the names of __import__
+        locals: Mapping[str, Any] | None = None,  # noqa: A002
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:

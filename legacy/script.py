@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import runpy
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from estimator_bridge.compat.engine import Engine, EstimatorEngine, interposed
@@ -43,7 +43,7 @@ class Script:
 
     def check(self) -> None:
         """Raises BridgeError unless the target is there."""
-        if not self.is_module and not os.path.isfile(self.target):
+        if not self.is_module and not Path(self.target).is_file():
             raise BridgeError(
                 "There is no such script.",
                 expected="the path of a Python file, or -m and the name of a module",
@@ -109,9 +109,9 @@ def _run_as_main(script: Script) -> None:
 def _process_of(script: Script) -> Iterator[None]:
     """sys.argv and sys.path[0] as Python sets them."""
     argv, path = sys.argv, list(sys.path)
-    first = os.getcwd() if script.is_module else os.path.dirname(os.path.realpath(script.target))
+    first = Path.cwd() if script.is_module else Path(script.target).resolve().parent
     sys.argv = [script.target, *script.args]
-    sys.path.insert(0, first)
+    sys.path.insert(0, str(first))
     try:
         yield
     finally:
@@ -119,14 +119,13 @@ def _process_of(script: Script) -> Iterator[None]:
 
 
 def _run_file(path: str) -> None:
-    with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec", dont_inherit=True)
+    code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
     main = types.ModuleType("__main__")
     main.__dict__.update(_main_globals(path))
     before = sys.modules["__main__"]
     sys.modules["__main__"] = main
     try:
-        exec(code, main.__dict__)
+        exec(code, main.__dict__)  # noqa: S102 -- running the script is what we are asked for
     finally:
         sys.modules["__main__"] = before
 

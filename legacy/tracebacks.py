@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 import types
 from collections.abc import Callable
+from pathlib import Path
 
 from estimator_bridge.errors import BridgeError
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_OURS = Path(__file__).resolve().parent.parent  # in an editable install this is the repository, else the package
+_FOLDERS = tuple(_OURS / name for name in ("legacy", "modern", "compat", "parity", "cli", "src"))
 
 
 def run_as_python_does(run: Callable[[], None]) -> int:
@@ -34,7 +35,7 @@ def run_as_python_does(run: Callable[[], None]) -> int:
         raise
     except KeyboardInterrupt:
         return 130
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 -- whatever ends a script ends it with a traceback
         _print_folded(error)
         return 1
     return 0
@@ -43,7 +44,7 @@ def run_as_python_does(run: Callable[[], None]) -> int:
 def _exit_code(error: SystemExit) -> int:
     if error.code is None or isinstance(error.code, int):
         return error.code or 0
-    print(error.code, file=sys.stderr)
+    sys.stderr.write(f"{error.code}\n")
     return 1
 
 
@@ -62,10 +63,14 @@ def _asked_by(frames: types.TracebackType | None) -> str:
 
 def _is_runner(frame: types.FrameType) -> bool:
     name = frame.f_code.co_filename
-    return os.path.abspath(name).startswith(_OURS) or name.startswith("<frozen ") or os.path.basename(name) == "contextlib.py"
+    return name.startswith("<frozen ") or Path(name).name == "contextlib.py" or _is_ours(Path(name).resolve())
 
 
 def _is_users(filename: str) -> bool:
-    path = os.path.abspath(filename)
-    installed = any(part in ("site-packages", "dist-packages") for part in path.split(os.sep))
-    return os.path.exists(path) and not installed and not path.startswith((_OURS, sys.base_prefix))
+    path = Path(filename).resolve()
+    installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or path.is_relative_to(sys.base_prefix)
+    return path.exists() and not installed and not _is_ours(path)
+
+
+def _is_ours(path: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in _FOLDERS)

@@ -22,9 +22,7 @@ class BridgeError(Exception):
 
     exit_code = 2
 
-    def __init__(
-        self, what: str, *, expected: object = None, received: object = None, fix: str | None = None
-    ) -> None:
+    def __init__(self, what: str, *, expected: object = None, received: object = None, fix: str | None = None) -> None:
         rows = (("expected:", expected), ("received:", received), ("to do:", fix))
         lines = [what, *(f"  {label:<9} {value}" for label, value in rows if value is not None)]
         super().__init__("\n".join(lines))

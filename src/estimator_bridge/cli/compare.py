@@ -31,9 +31,15 @@ def add_parser(verbs: Any) -> None:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("parity-report"), metavar="DIR", help="folder of report.html and report.json (default: %(default)s)"
+        "--out",
+        type=Path,
+        default=Path("parity-report"),
+        metavar="DIR",
+        help="folder of report.html and report.json (default: %(default)s)",
     )
-    parser.add_argument("--free-run", action="store_true", help="each side runs the script's own input pipeline, shuffle included")
+    parser.add_argument(
+        "--free-run", action="store_true", help="each side runs the script's own input pipeline, shuffle included"
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="on stdout: tables or report.json")
     add_replicas(parser)
     _add_thresholds(parser)
@@ -47,7 +53,11 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--rel-diff", type=float, default=default.rel, metavar="X", help="default: %(default)g")
     group.add_argument("--abs-diff", type=float, default=default.abs, metavar="X", help="default: %(default)g")
     group.add_argument(
-        "--variable-abs-diff", type=float, default=default.variable_abs, metavar="X", help="of the final variables; default: %(default)g"
+        "--variable-abs-diff",
+        type=float,
+        default=default.variable_abs,
+        metavar="X",
+        help="of the final variables; default: %(default)g",
     )
 
 

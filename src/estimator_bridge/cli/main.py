@@ -60,12 +60,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.execute(arguments)
         return code
     except BridgeError as error:
-        print(f"estimator-bridge: {error}", file=sys.stderr)
+        sys.stderr.write(f"estimator-bridge: {error}\n")
         return error.exit_code
 
 
 def _print_completion(parser: argparse.ArgumentParser, shell: str) -> int:
     import shtab
 
-    print(shtab.complete(parser, shell=shell))
+    sys.stdout.write(shtab.complete(parser, shell=shell) + "\n")
     return 0

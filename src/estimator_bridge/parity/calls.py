@@ -40,7 +40,7 @@ def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Itera
         for example in examples:
             count += 1
             if count <= MAX_PREDICTIONS:
-                for key, value in (example.items() if isinstance(example, dict) else [("", example)]):
+                for key, value in example.items() if isinstance(example, dict) else [("", example)]:
                     kept[key].append(np.asarray(value))
             yield example
     finally:

@@ -136,7 +136,11 @@ def _evaluation(event: dict[str, Any]) -> tuple[str, int]:
 
 def _metric_findings(metrics: Sequence[MetricPair], thresholds: Thresholds) -> list[Finding]:
     return [
-        Finding("metric", f"{pair.metric} of evaluation {pair.evaluation or 'eval'!r}: legacy {pair.legacy:.9g}, modern {pair.modern:.9g}.", pair.step)
+        Finding(
+            "metric",
+            f"{pair.metric} of evaluation {pair.evaluation or 'eval'!r}: legacy {pair.legacy:.9g}, modern {pair.modern:.9g}.",
+            pair.step,
+        )
         for pair in metrics
         if not thresholds.accept(pair.legacy, pair.modern)
     ]

@@ -101,7 +101,7 @@ class RecordingEngine:
         return exported
 
 
-class _BatchHook(v1.train.SessionRunHook):  # type: ignore[misc]
+class _BatchHook(tf.compat.v1.train.SessionRunHook):
     """Records the batch of each session run."""
 
     def __init__(self, trace: Trace, call: str, recording: bool) -> None:

@@ -52,7 +52,9 @@ class ReplayingEngine:
         if tf.train.latest_checkpoint(estimator.model_dir) is None and tf.io.gfile.exists(f"{initial}.index"):
             step = int(tf.train.load_variable(initial, "global_step"))
             install_checkpoint(initial, Path(estimator.model_dir), f"model.ckpt-{step}")
-        self._modern.train(estimator, self._input(estimator, input_fn, call, "train"), hooks, steps, max_steps, saving_listeners)
+        self._modern.train(
+            estimator, self._input(estimator, input_fn, call, "train"), hooks, steps, max_steps, saving_listeners
+        )
         self._trace.write("trained", call=call, checkpoint=tf.train.latest_checkpoint(estimator.model_dir))
         return estimator
 

@@ -39,7 +39,7 @@ def equalise() -> None:
     from tensorflow.python.framework import ops, random_seed
 
     random.seed(SEED)
-    np.random.seed(SEED)  # noqa: NPY002 -- the global generator is what old scripts use
+    np.random.seed(SEED)  # the global generator is what old scripts use
     original = random_seed.get_seed
     drawn: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
 
@@ -72,7 +72,5 @@ def random_functions(operations: Iterable[Any], graph_def: Any) -> list[str]:
         for function in graph_def.library.function
         if any(node.op in STATEFUL_RANDOM for node in function.node_def)
     }
-    called = {
-        value.func.name for op in operations for value in op.node_def.attr.values() if value.HasField("func")
-    }
+    called = {value.func.name for op in operations for value in op.node_def.attr.values() if value.HasField("func")}
     return sorted(drawing & called)

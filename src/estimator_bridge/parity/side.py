@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+from estimator_bridge.compat.engine import Engine
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.script import Script, run_legacy, run_modern
 from estimator_bridge.legacy.tracebacks import run_as_python_does
@@ -64,14 +65,14 @@ def _run(order: Order, trace: Trace) -> None:
         run_modern(order.script, lambda: _modern_engine(order, trace))
 
 
-def _legacy_engine(order: Order, trace: Trace):  # noqa: ANN202 -- types of modules that load TensorFlow
+def _legacy_engine(order: Order, trace: Trace) -> Engine:
     _prepare(trace)
     from estimator_bridge.parity.legacy_side import RecordingEngine
 
     return RecordingEngine(trace, order.replaying)
 
 
-def _modern_engine(order: Order, trace: Trace):  # noqa: ANN202
+def _modern_engine(order: Order, trace: Trace) -> Engine:
     _prepare(trace)
     from estimator_bridge.parity.modern_side import ReplayingEngine
 
