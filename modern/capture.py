@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
 import tensorflow as tf
 
 from estimator_bridge.modern.carving import Operation, Tensor, producers, upstream
-from estimator_bridge.modern.optimizers import rule_for
+from estimator_bridge.modern.optimizers import hyperparameters, rule_for
 
 
 @dataclasses.dataclass(frozen=True)
 class Update:
-    """One call of ``apply_gradients``: ``op`` is the operation it returned, ``internals`` everything it made."""
+    """One call of ``apply_gradients``: ``op`` is the operation it returned, ``internals`` everything it made.
+
+    ``hyperparameters`` are the optimizer's, under Keras' names.
+    """
 
     optimizer: Any
+    hyperparameters: Mapping[str, Any]
     pairs: tuple[tuple[Any, Any], ...]
     op: Operation
     internals: frozenset[Operation]
@@ -33,10 +37,18 @@ class Update:
         return [producer for op in inside for producer in producers(op) if producer not in self.internals]
 
     def slots(self) -> list[Any]:
-        """The variables that the optimizer made for itself: slots, and Adam's beta powers."""
-        with self.op.graph.as_default():
-            found: list[Any] = self.optimizer.variables()
-        return found
+        """The variables that the optimizer made for its pairs, and Adam's beta powers."""
+        names = self.optimizer.get_slot_names()
+        found = [self.optimizer.get_slot(variable, name) for _, variable in self.pairs for name in names]
+        return [*(slot for slot in found if slot is not None), *self.powers()]
+
+    def powers(self) -> list[Any]:
+        """The variables that belong to no other variable: Adam's ``beta1_power`` and ``beta2_power``."""
+        return [variable for (_, graph), variable in self.optimizer._non_slot_dict.items() if graph is self.op.graph]
+
+    def changing(self) -> dict[str, Tensor]:
+        """The hyperparameters that are computed at each step."""
+        return {name: value for name, value in self.hyperparameters.items() if tf.is_tensor(value)}
 
     def gradients(self) -> list[Tensor]:
         """The gradients as plain tensors: values, indices and dense shape where one is sparse."""
@@ -76,7 +88,7 @@ def recorded_updates() -> Iterator[list[Update]]:
         made_before = len(graph.get_operations())
         op = original(self, pairs, None, name)
         internals = frozenset(graph.get_operations()[made_before:])
-        updates.append(Update(self, _with_gradient(pairs), op, internals))
+        updates.append(Update(self, hyperparameters(self), _with_gradient(pairs), op, internals))
         return op if global_step is None else _count(op, global_step)
 
     with mock.patch.object(tf.compat.v1.train.Optimizer, "apply_gradients", apply_gradients):

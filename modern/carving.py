@@ -113,7 +113,7 @@ class Fragment:
             [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in self.inputs],
         ]
 
-        @tf.function(input_signature=signature, autograph=False)  # type: ignore[untyped-decorator]
+        @tf.function(input_signature=signature, autograph=False)
         def call(handles: list[Tensor], inputs: list[Tensor]) -> list[Tensor]:
             for like, handle in zip(handles_like, handles, strict=True):
                 handle_data_util.copy_handle_data(like, handle)

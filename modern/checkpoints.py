@@ -53,7 +53,8 @@ def entries(transplant: Transplant) -> list[Entry]:
         for template in transplant.model.collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
         if template in store
     ]
-    return plain + [entry for update, optimizer in transplant.updates for entry in _slots(transplant, update, optimizer)]
+    slots = [entry for update, optimizer in transplant.updates for entry in _slots(transplant, update, optimizer)]
+    return list({entry.key: entry for entry in [*plain, *slots]}.values())  # an optimizer may apply twice in a step
 
 
 def save(items: Sequence[Entry], prefix: str) -> None:
@@ -106,27 +107,19 @@ def _slots(transplant: Transplant, update: Update, optimizer: Any) -> Iterator[E
             template = update.optimizer.get_slot(variable, old)
             if template is None:
                 continue
-            if new not in optimizer.get_slot_names():  # RMSprop without momentum: TF1 keeps zeros, Keras keeps nothing
-                zeros = np.zeros(template.shape.as_list(), template.dtype.base_dtype.as_numpy_dtype)
-                yield Entry.of(template, lambda zeros=zeros: zeros, lambda value: None)
-            else:
-                slot = optimizer.get_slot(transplant.store[variable], new)
-                yield Entry.of(
-                    template,
-                    lambda slot=slot: slot.read_value() / scale,
-                    lambda value, slot=slot: slot.assign(value * scale),
-                )
+            slot = optimizer.get_slot(transplant.store[variable], new)
+            yield Entry.of(template, *_scaled_access(slot, scale))
     yield from _beta_powers(transplant, update, optimizer)
+
+
+def _scaled_access(slot: Any, scale: float) -> tuple[Callable[[], Any], Callable[[Any], object]]:
+    return lambda: slot.read_value() / scale, lambda value: slot.assign(value * scale)
 
 
 def _beta_powers(transplant: Transplant, update: Update, optimizer: Any) -> Iterator[Entry]:
     """TF1's Adam keeps beta ** (t + 1) where Keras counts t."""
-    slots = {template.op.name for _, v in update.pairs for name in update.optimizer.get_slot_names()
-             if (template := update.optimizer.get_slot(v, name)) is not None}
-    for template in update.slots():
-        if template.op.name in slots:
-            continue
-        beta = float(optimizer._get_hyper("beta_1" if "beta1_power" in template.op.name else "beta_2"))
+    for template in update.powers():
+        beta = float(tf.convert_to_tensor(optimizer._get_hyper("beta_1" if "beta1_power" in template.op.name else "beta_2")))
 
         def read(beta: float = beta) -> Any:
             return np.float32(beta ** (int(optimizer.iterations.numpy()) + 1))

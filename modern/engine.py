@@ -102,9 +102,7 @@ class ModernEngine:
     ) -> Iterator[Any]:
         """``Estimator.predict``."""
         path = checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir)
-        batches = evaluation.predict(
-            estimator, input_fn, predict_keys=predict_keys, hooks=hooks or (), checkpoint_path=path
-        )
+        batches = evaluation.predict(estimator, input_fn, predict_keys=predict_keys, hooks=hooks or (), checkpoint_path=path)
         while True:
             with self._outside_graphs(estimator):  # not across a yield: the caller has modes of its own
                 batch = next(batches, None)
@@ -163,5 +161,3 @@ def _refuse_estimator(estimator: Any) -> None:
             expected="tf.estimator.Estimator or a canned Estimator",
             fix="Use --path legacy for this script.",
         )
-
-

@@ -100,7 +100,7 @@ class InputPipeline:
         leaves = self.leaves
         graph = leaves[0].graph
 
-        def batches() -> Iterator[list[Any]]:
+        def batches() -> Iterator[tuple[Any, ...]]:
             with tf.compat.v1.Session(graph=graph) as session:
                 session.run(self.initializers)
                 coordinator = tf.compat.v1.train.Coordinator()
@@ -145,7 +145,9 @@ def split_batches(dataset: tf.data.Dataset, pieces: int) -> tf.data.Dataset:
 
     def split(*batch: Tensor) -> tf.data.Dataset:
         total = tf.shape(batch[0], out_type=tf.int64)[0]
-        enough = tf.debugging.assert_greater_equal(total, tf.constant(pieces, tf.int64), "A batch has fewer rows than replicas.")
+        enough = tf.debugging.assert_greater_equal(
+            total, tf.constant(pieces, tf.int64), "A batch has fewer rows than replicas."
+        )
 
         def piece(index: Tensor) -> tuple[Tensor, ...]:
             cut = tuple(tensor[index * total // pieces : (index + 1) * total // pieces] for tensor in batch)

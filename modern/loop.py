@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -12,6 +12,16 @@ from estimator_bridge.modern.carving import Tensor
 from estimator_bridge.modern.transplant import Transplant
 
 MAX_STEPS_PER_CALL = 100
+NEVER = 2**62  # a global step that no training reaches
+
+
+class Ran(NamedTuple):
+    """The losses and batch digests of the steps that ran, the report (None where there is none), and if the input has ended."""
+
+    losses: np.ndarray
+    digests: np.ndarray
+    report: list[Any] | None
+    ended: bool
 
 
 class StepLoop:
@@ -35,55 +45,73 @@ class StepLoop:
         self._iterator = iterator
         self._strategy = strategy
         self._audited = audited
-        self._losses = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL]), trainable=False)
-        self._digests = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL], tf.int64), trainable=False)
+        self._losses = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1]), trainable=False)
+        self._digests = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1], tf.int64), trainable=False)
         self._done = tf.Variable(0, trainable=False, dtype=tf.int64)
         self._report = [tf.Variable(_empty(t), shape=tf.TensorShape(None), trainable=False) for t in report_dtypes]
         self._run = tf.function(self._steps)
 
-    def run(self, steps: int, reporting: bool) -> tuple[np.ndarray, np.ndarray, list[Any] | None]:
-        """Executes up to ``steps`` steps, fewer where the input ends.
+    def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
+        """Executes up to ``steps`` steps, fewer where the input ends or the global step gets to ``until`` before.
+
+        A train_op may count several steps at once. TF1's hooks compare the step before a run, plus one, and then the step after
+        it; so does this loop.
 
         Args:
-            steps: at most ``MAX_STEPS_PER_CALL``.
-            reporting: compute the report tensors at the last one.
+            steps: at most ``MAX_STEPS_PER_CALL``; one more where only TF1's way of comparing needs it.
+            until: the global step to stop at.
+            report_from: compute the report tensors with the last step, if the global step is then as far as this.
 
         Returns:
-            The losses and batch digests of the steps that ran, and the report (None where there is none).
+            What ran.
         """
         self._done.assign(0)
+        limits = [tf.constant(number, tf.int64) for number in (steps, until, report_from)]
+        ended = False
         try:
-            self._run(self._iterator, tf.constant(steps, tf.int64), tf.constant(reporting))
+            self._run(self._iterator, *limits)
         except tf.errors.OutOfRangeError:
-            reporting = False
+            ended = True
         done = int(self._done.numpy())
-        report = [variable.numpy() for variable in self._report] if reporting else None
-        return self._losses.numpy()[:done], self._digests.numpy()[:done], report
+        reported = not ended and int(self._transplant.global_step.numpy()) >= report_from
+        report = [variable.numpy() for variable in self._report] if reported else None
+        return Ran(self._losses.numpy()[:done], self._digests.numpy()[:done], report, ended)
 
-    def _steps(self, iterator: Any, steps: Tensor, reporting: Tensor) -> None:
-        for index in tf.range(steps):
+    def _steps(self, iterator: Any, steps: Tensor, until: Tensor, report_from: Tensor) -> None:
+        going = tf.constant(True)
+        while going:
             batch = next(iterator)
-            last = tf.logical_and(reporting, tf.equal(index + 1, steps))
-            loss, digest, report = self._strategy.run(self._replica_step, args=(batch, last))
-            self._losses.scatter_nd_update([[index]], [tf.cast(self._first(loss), tf.float32)])
-            self._digests.scatter_nd_update([[index]], [self._first(digest)])
-            if last:
+            full = self._done + 1 >= steps
+            results = self._strategy.run(self._replica_step, args=(batch, full, until, report_from))
+            loss, digest, last, reporting, report = [self._first_of(result) for result in results]
+            self._losses.scatter_nd_update([[self._done]], [tf.cast(loss, tf.float32)])
+            self._digests.scatter_nd_update([[self._done]], [digest])
+            if reporting:
                 for variable, value in zip(self._report, report):  # noqa: B905 -- autograph knows no strict=
-                    variable.assign(self._first(value))
-            self._done.assign(index + 1)
+                    variable.assign(value)
+            self._done.assign_add(1)
+            going = tf.logical_not(last)
 
-    def _replica_step(self, batch: Sequence[Tensor], last: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
+    def _replica_step(self, batch: Sequence[Tensor], full: Tensor, until: Tensor, report_from: Tensor) -> tuple[Any, ...]:
         tensors = batch[:-1] if self._audited else batch
         digest = batch[-1][0] if self._audited else tf.constant(0, tf.int64)
+        before = tf.cast(self._transplant.global_step.read_value(), tf.int64)
         loss, known = self._transplant.step(tensors)
-        if not self._report:
-            return loss, digest, []
-        dtypes = [variable.dtype for variable in self._report]
-        report = tf.cond(last, lambda: self._transplant.report(known), lambda: [tf.constant(_empty(t)) for t in dtypes])
-        return loss, digest, report if isinstance(report, list) else [report]
+        after = tf.cast(self._transplant.global_step.read_value(), tf.int64)
+        last = tf.where(after >= until, before + 1 >= until, full)
+        reporting = tf.logical_and(last, after >= report_from)
+        empty = [_empty(variable.dtype) for variable in self._report]
+        report = (
+            tf.cond(reporting, lambda: self._transplant.report(known), lambda: [tf.constant(value) for value in empty])
+            if empty
+            else []
+        )
+        return loss, digest, last, reporting, report if isinstance(report, list) else [report]
 
-    def _first(self, value: Any) -> Tensor:
-        return self._strategy.experimental_local_results(value)[0]
+    def _first_of(self, result: Any) -> Any:
+        if isinstance(result, list):
+            return [self._first_of(one) for one in result]
+        return self._strategy.experimental_local_results(result)[0]
 
 
 def _empty(dtype: tf.DType) -> Any:

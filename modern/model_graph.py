@@ -68,7 +68,9 @@ class ModelGraph:
                     if scaffold.init_fn:
                         scaffold.init_fn(session)
                 session.run(local_init_op)
-                return {variable.op.name: value for variable, value in zip(variables, session.run(list(variables)), strict=True)}
+                return {
+                    variable.op.name: value for variable, value in zip(variables, session.run(list(variables)), strict=True)
+                }
 
 
 def operation(op_or_tensor: Any) -> Any:
@@ -138,7 +140,7 @@ def _placeholder(leaf: Tensor, pieces: int) -> Tensor:
                 fix="Run on one replica, or set RunConfig(train_distribute=...), under which each replica takes whole batches.",
             )
         shape[0] = shape[0] // pieces if shape[0] is not None and shape[0] % pieces == 0 else None
-    return v1.placeholder(leaf.dtype, shape, name="batch")
+    return v1.placeholder(leaf.dtype, shape, name="estimator_bridge/batch")  # no name that a variable of the script might have
 
 
 def _refuse(model: ModelGraph) -> None:

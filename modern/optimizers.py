@@ -26,6 +26,7 @@ class Rule:
         hyperparameters: Keras argument -> attribute of the TF1 optimizer that holds it.
         slots: TF1 slot name -> Keras slot name.
         constants: Keras arguments that TF1 had no name for.
+        attributes: what to set on the Keras optimizer once it is made.
         scale: Keras slot value / TF1 slot value as a function of the learning rate, where the two differ.
     """
 
@@ -33,6 +34,7 @@ class Rule:
     hyperparameters: Mapping[str, str]
     slots: Mapping[str, str]
     constants: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     scale: Callable[[float], float] = lambda learning_rate: 1.0
 
 
@@ -65,6 +67,8 @@ RULES: Mapping[str, Rule] = {
             "centered": "_centered",
         },
         {"rms": "rms", "momentum": "momentum", "mg": "mg"},
+        # Without momentum Keras has neither the slot nor TF1's kernel, and treats sparse gradients in another way.
+        attributes={"_momentum": True},
     ),
     "FtrlOptimizer": Rule(
         "Ftrl",
@@ -91,8 +95,9 @@ def rule_for(optimizer: Optimizer) -> Rule | None:
     """The row for a TF1 optimizer.
 
     Returns:
-        None where Keras has no counterpart: own subclasses, hyperparameters that change while training (other than the learning
-        rate), and momentum under a learning rate that changes or is 0, which Keras' velocity would weigh differently.
+        None where Keras has no counterpart: own subclasses, hyperparameters that change while training (other than a learning
+        rate that is a tensor), and momentum under a learning rate that changes or is 0, which Keras' velocity would weigh
+        differently.
 
     Example:
         >>> import tensorflow as tf
@@ -103,29 +108,37 @@ def rule_for(optimizer: Optimizer) -> Rule | None:
     if name not in RULES or type(optimizer) is not getattr(tf.compat.v1.train, name):
         return None
     values = hyperparameters(optimizer)
-    changing = {key for key, value in values.items() if tf.is_tensor(value)}
+    changing = {key for key, value in values.items() if not isinstance(value, (bool, int, float))}
     if name == "MomentumOptimizer":
         return None if changing or not values["learning_rate"] else RULES[name]
-    return RULES[name] if changing <= {"learning_rate"} else None
+    return RULES[name] if changing <= {"learning_rate"} and not _reads_itself(values["learning_rate"]) else None
 
 
 def hyperparameters(optimizer: Optimizer) -> dict[str, Any]:
-    """The values a TF1 optimizer was made with, under Keras' names: Python numbers, or graph tensors for schedules."""
+    """The values a TF1 optimizer was made with, under Keras' names: Python numbers, or what a schedule is made of."""
     rule = RULES[type(optimizer).__name__]
     return {name: _value(getattr(optimizer, attribute)) for name, attribute in rule.hyperparameters.items()}
 
 
 def _value(value: Any) -> Any:
-    value = value() if callable(value) else value
-    constant = tf.get_static_value(value) if tf.is_tensor(value) else value
-    return value if constant is None else constant.item() if isinstance(constant, np.generic) else constant
+    given = value() if callable(value) and not isinstance(value, tf.Variable) else value
+    constant = tf.get_static_value(given) if isinstance(given, tf.Tensor) else given
+    if constant is None:  # a schedule; one that is called would make new operations each time, so it stays as it was given
+        return value
+    return constant.item() if isinstance(constant, (np.generic, np.ndarray)) else constant
 
 
-def build(optimizer: Optimizer) -> Optimizer:
+def _reads_itself(learning_rate: Any) -> bool:
+    """True for what is no node of the graph: variables and callables, which the optimizer reads when it applies."""
+    return not isinstance(learning_rate, (bool, int, float, tf.Tensor))
+
+
+def build(optimizer: Optimizer, given: Mapping[str, Any]) -> Optimizer:
     """The Keras optimizer that continues a TF1 one; a learning-rate schedule starts at 0 and is set at every step.
 
     Args:
         optimizer: a TF1 optimizer that ``rule_for`` knows.
+        given: its ``hyperparameters``.
 
     Returns:
         A ``tf_keras.optimizers.legacy`` optimizer with every hyperparameter given.
@@ -133,8 +146,11 @@ def build(optimizer: Optimizer) -> Optimizer:
     import tf_keras
 
     rule = RULES[type(optimizer).__name__]
-    values = {name: 0.0 if tf.is_tensor(value) else value for name, value in hyperparameters(optimizer).items()}
-    return getattr(tf_keras.optimizers.legacy, rule.keras)(**values, **rule.constants)
+    values = {name: 0.0 if tf.is_tensor(value) else value for name, value in given.items()}
+    made = getattr(tf_keras.optimizers.legacy, rule.keras)(**values, **rule.constants)
+    for name, value in rule.attributes.items():
+        setattr(made, name, value)
+    return made
 
 
 def iterations(global_step: int, beta_power: float, beta: float) -> int:

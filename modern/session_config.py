@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -74,20 +75,21 @@ def _before_devices(setter: Callable[[Any], None], value: Any, what: str) -> Non
 
 
 def _device_count(value: Mapping[str, int]) -> None:
-    for kind, count in value.items():
-        present = tf.config.list_physical_devices(kind)
-        if kind == "GPU":
-            _before_devices(lambda n: tf.config.set_visible_devices(present[:n], "GPU"), count, f"device_count[GPU]={count}")
-        elif kind == "CPU" and count > len(tf.config.get_logical_device_configuration(present[0]) or [None]):
-            several = [tf.config.LogicalDeviceConfiguration()] * count
-            _before_devices(
-                lambda devices: tf.config.set_logical_device_configuration(present[0], devices), several, f"device_count[CPU]={count}"
-            )
+    if "GPU" in value:
+        visible = tf.config.list_physical_devices("GPU")[: value["GPU"]]
+        _before_devices(lambda gpus: tf.config.set_visible_devices(gpus, "GPU"), visible, f"device_count[GPU]={value['GPU']}")
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    count = value.get("CPU", 0)
+    if count > len(tf.config.get_logical_device_configuration(cpu) or [None]):
+        several = [tf.config.LogicalDeviceConfiguration()] * count
+        _before_devices(
+            lambda devices: tf.config.set_logical_device_configuration(cpu, devices), several, f"device_count[CPU]={count}"
+        )
 
 
 def _allow_growth(value: bool) -> None:
     for gpu in tf.config.list_physical_devices("GPU"):
-        _before_devices(lambda grow, gpu=gpu: tf.config.experimental.set_memory_growth(gpu, grow), value, "allow_growth")
+        _before_devices(functools.partial(tf.config.experimental.set_memory_growth, gpu), value, "allow_growth")
 
 
 def _visible(value: str) -> None:

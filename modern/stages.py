@@ -12,12 +12,9 @@ import dataclasses
 import graphlib
 from collections.abc import Iterable, Sequence
 
-import tensorflow as tf
-
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.capture import Update
 from estimator_bridge.modern.carving import Fragment, Operation, Tensor, is_copied, is_source, producers, upstream
-from estimator_bridge.modern.optimizers import hyperparameters
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,8 +77,7 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
 
 def needs(update: Update) -> list[Tensor]:
     """What an update is given at each step: its gradients and the hyperparameters that change."""
-    changing = [value for value in hyperparameters(update.optimizer).values() if tf.is_tensor(value)]
-    return [*update.gradients(), *changing]
+    return [*update.gradients(), *update.changing().values()]
 
 
 def _levels(parents: dict[Operation, list[Operation]], updates: set[Operation]) -> dict[Operation, int]:

@@ -39,7 +39,11 @@ class Distribution:
         """One sentence for the log."""
         if self.replicas == 1:
             return "One device."
-        shares = "a piece of each batch (the global batch size is the script's)" if self.split else "whole batches (as Estimator does)"
+        shares = (
+            "a piece of each batch (the global batch size is the script's)"
+            if self.split
+            else "whole batches (as Estimator does)"
+        )
         return f"{type(self.strategy).__name__} over {self.replicas} devices; each takes {shares}."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from estimator_bridge.modern.callbacks.from_hooks import callbacks_for, is_saver
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter
 from estimator_bridge.modern.callbacks.stop import StopAtStep
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
-from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, StepLoop
+from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, NEVER, Ran, StepLoop
 from estimator_bridge.modern.model_graph import ModelGraph, v1
 from estimator_bridge.modern.strategies import Distribution
 from estimator_bridge.modern.transplant import Transplant
@@ -74,20 +75,20 @@ def _run(transplant: Transplant, loop: StepLoop, callbacks: Sequence[Callback], 
     for callback in callbacks:
         callback.begin(transplant, step)
     loss: Any = None
+    pace = Pace()
     while True:
         stops = [callback.next_stop(step) for callback in callbacks]
-        ahead = [stop - step for stop in stops if stop is not None and stop > step]
-        count = min([MAX_STEPS_PER_CALL, *ahead])
-        wants = [stop is None or stop == step + count for stop in stops]
-        reporting = any(callback.report and wanted for callback, wanted in zip(callbacks, wants, strict=True))
-        losses, digests, values = loop.run(count, reporting)
-        if not len(losses):
+        until = min((stop for stop in stops if stop is not None and stop > step), default=NEVER)
+        reporting = [stop or step for callback, stop in zip(callbacks, stops, strict=True) if callback.report]
+        ran = pace.run(loop, until, min(reporting, default=NEVER))
+        if not len(ran.losses):
             break
-        loss = losses[-1]
-        step = _advanced(transplant, step, len(losses))
-        report = dict(zip(report_names, values, strict=True)) if values is not None else {}
-        progress = Progress(step, losses, digests, report)
-        if any([callback.after(progress) for callback in callbacks]) or len(losses) < count:
+        loss = ran.losses[-1]
+        step = _advanced(transplant, step)
+        report = dict(zip(report_names, ran.report, strict=True)) if ran.report is not None else {}
+        progress = Progress(step, ran.losses, ran.digests, report)
+        stopping = [callback.after(progress) for callback in callbacks]  # every callback sees every progress
+        if any(stopping) or ran.ended:
             break
     if loss is None:
         logging.warn("Training made no steps: the input is empty.")
@@ -96,7 +97,23 @@ def _run(transplant: Transplant, loop: StepLoop, callbacks: Sequence[Callback], 
     logging.info("Loss for final step: %s.", loss)
 
 
-def _advanced(transplant: Transplant, step: int, count: int) -> int:
+class Pace:
+    """How many steps to run in one call: so many that Python does not matter, so few that clocks and Ctrl-C are heard."""
+
+    def __init__(self, seconds: float = 2.0) -> None:
+        self._seconds = seconds
+        self._steps = MAX_STEPS_PER_CALL
+
+    def run(self, loop: StepLoop, until: int, report_from: int) -> Ran:
+        """``loop.run`` with a number of steps that the last call suggests."""
+        start = time.monotonic()
+        ran = loop.run(self._steps, until, report_from)
+        per_step = (time.monotonic() - start) / max(1, len(ran.losses))
+        self._steps = max(1, min(MAX_STEPS_PER_CALL, int(self._seconds / per_step)))
+        return ran
+
+
+def _advanced(transplant: Transplant, step: int) -> int:
     """The global step as the graph counts it, which need not be one a step."""
     now = int(transplant.global_step.numpy())
     if now == step:
@@ -104,13 +121,14 @@ def _advanced(transplant: Transplant, step: int, count: int) -> int:
     return now
 
 
-def _callbacks(
-    model: ModelGraph, config: Any, hooks: Sequence[Any], listeners: Sequence[Any], summary: Any
-) -> list[Callback]:
+def _callbacks(model: ModelGraph, config: Any, hooks: Sequence[Any], listeners: Sequence[Any], summary: Any) -> list[Callback]:
     asked = [*hooks, *model.spec.training_hooks, *model.spec.training_chief_hooks]
     chosen: list[Callback] = [NanGuard(), *callbacks_for(asked, model, config, listeners)]
     if config.log_step_count_steps:
-        chosen += [LossLogger(config.log_step_count_steps), StepCounter(Timer(steps=config.log_step_count_steps), config.model_dir)]
+        chosen += [
+            LossLogger(config.log_step_count_steps),
+            StepCounter(Timer(steps=config.log_step_count_steps), config.model_dir),
+        ]
     if config.save_summary_steps and summary is not None:
         chosen.append(SummarySaver(summary, Timer(steps=config.save_summary_steps), config.model_dir))
     if (config.save_checkpoints_steps or config.save_checkpoints_secs) and not any(map(is_saver, asked)):
@@ -137,4 +155,3 @@ def _digest_column(batch: Sequence[Any]) -> Any:
     """The digest once for each row, so that it is split with the batch."""
     rows = tf.shape(batch[0])[:1] if batch[0].shape.rank else tf.constant([1])
     return tf.fill(rows, batch_digest(batch))
-

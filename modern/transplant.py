@@ -45,9 +45,7 @@ class Transplant:
         self.initial_values = model.initial_values(model.variables())
         self.store = VariableStore(templates, self.initial_values, written)
         self.global_step = self.store[model.global_step]
-        self.updates = [(update, optimizers.build(update.optimizer)) for update in self._plan.updates]
-        for update, optimizer in self.updates:
-            optimizer._create_all_weights([self.store[variable] for _, variable in update.pairs])
+        self.updates = self._with_optimizers()
         self._stages = [(stage, self.store.function(stage.fragment)) for stage in self._plan.stages]
         self._report = self.store.function(self._plan.report)
         initialise_tables(model)
@@ -71,6 +69,16 @@ class Transplant:
                 self._apply(*next(remaining), known, weight)
         return _combined(_scaled(known[self.model.spec.loss.name], weight)), known
 
+    def _with_optimizers(self) -> list[tuple[Update, Any]]:
+        """One Keras optimizer for each TF1 optimizer, which may apply several times in a step: Adam's count is shared."""
+        built: dict[int, Any] = {}
+        for update in self._plan.updates:
+            built.setdefault(id(update.optimizer), optimizers.build(update.optimizer, update.hyperparameters))
+        for identity, optimizer in built.items():
+            own = [update for update in self._plan.updates if id(update.optimizer) == identity]
+            optimizer._create_all_weights([self.store[variable] for update in own for _, variable in update.pairs])
+        return [(update, built[id(update.optimizer)]) for update in self._plan.updates]
+
     def report(self, known: dict[str, Tensor]) -> list[Tensor]:
         """The tensors named at construction, for the step that gave ``known``."""
         return self._report([known[tensor.name] for tensor in self._plan.report.inputs])
@@ -78,9 +86,9 @@ class Transplant:
     def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
         parts = iter([known[tensor.name] for tensor in update.gradients()])
         pairs = [(_scaled(rebuild(gradient, parts), weight), self.store[variable]) for gradient, variable in update.pairs]
-        for name, value in optimizers.hyperparameters(update.optimizer).items():
-            if tf.is_tensor(value):
-                setattr(optimizer, name, known[value.name])
+        for name, value in update.changing().items():
+            variable = optimizer._hyper[name]
+            variable.assign(tf.cast(known[value.name], variable.dtype))
         optimizer.apply_gradients(pairs)
 
     def _weight(self, batch: Sequence[Tensor]) -> Tensor | None:
@@ -94,7 +102,7 @@ class Transplant:
         return rows / context.all_reduce(tf.distribute.ReduceOp.SUM, rows)
 
 
-class TransplantedModel(tf_keras.Model):  # type: ignore[misc]
+class TransplantedModel(tf_keras.Model):
     """A transplant that ``fit`` trains: build it under the strategy's scope.
 
     ``fit`` takes a dataset of the flat tuples that ``ModelGraph.pipeline.dataset()`` yields.

@@ -68,4 +68,5 @@ class CheckpointSaver(Callback):
         for listener in self._listeners:
             listener.before_save(self._session, step)
         logging.info("Saving checkpoint for step %d: %s", step, self._folder.save(step))
-        return any([listener.after_save(self._session, step) for listener in self._listeners])
+        stopping = [listener.after_save(self._session, step) for listener in self._listeners]  # every listener is told
+        return any(stopping)

@@ -31,17 +31,18 @@ class TensorLogger(Callback):
         self.report = tuple(self._tensors.values())
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """Remembers the first step to log."""
-        self._first = step + 1
+        """Makes the first step the first to log."""
+        self._first = True
 
     def next_stop(self, step: int) -> int | None:
         """The first step, then the timer's."""
-        return self._first if step < self._first else self._timer.next_stop()
+        return step + 1 if self._first else self._timer.next_stop()
 
     def after(self, progress: Progress) -> bool:
         """Logs if it is time and the values are there."""
-        first = progress.step == self._first
-        if (first or self._timer.due(progress.step)) and all(tensor.name in progress.report for tensor in self._tensors.values()):
+        there = all(tensor.name in progress.report for tensor in self._tensors.values())
+        if there and (self._first or self._timer.due(progress.step)):
+            first, self._first = self._first, False
             _, seconds = self._timer.restart(progress.step)
             values = {tag: progress.report[tensor.name] for tag, tensor in self._tensors.items()}
             self._log(values, None if first else seconds)
@@ -65,7 +66,7 @@ class LossLogger(Callback):
     def begin(self, transplant: Transplant, step: int) -> None:
         """Makes the first step the first to log."""
         self._timer.restart(step + 1 - self._every)
-        self._first = step + 1
+        self._first = True
 
     def next_stop(self, step: int) -> int | None:
         """The first step, then every N."""
@@ -75,7 +76,8 @@ class LossLogger(Callback):
         """Logs if it is time."""
         if self._timer.due(progress.step):
             _, seconds = self._timer.restart(progress.step)
-            took = "" if progress.step == self._first else f" ({seconds:.3f} sec)"
+            took = "" if self._first else f" ({seconds:.3f} sec)"
+            self._first = False
             logging.info("loss = %s, step = %s%s", progress.losses[-1], progress.step - 1, took)
         return False
 
@@ -89,17 +91,17 @@ class StepCounter(Callback):
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """The first step, with its tracing, does not count."""
-        self._timer.restart(step + 1)
-        self._first = step + 1
+        self._first = True
         self._writer = writer_for(self._folder, transplant.model.graph) if self._folder else None
 
     def next_stop(self, step: int) -> int | None:
         """The first step, then every N."""
-        return self._first if step < self._first else self._timer.next_stop()
+        return step + 1 if self._first else self._timer.next_stop()
 
     def after(self, progress: Progress) -> bool:
         """Logs if it is time."""
-        if progress.step == self._first:
+        if self._first:
+            self._first = False
             self._timer.restart(progress.step)
         elif self._timer.due(progress.step):
             steps, seconds = self._timer.restart(progress.step)

@@ -33,17 +33,18 @@ class SummarySaver(Callback):
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Opens the event file."""
-        self._first = step + 1
+        self._first = True
         self._writer = writer_for(self._folder, transplant.model.graph)
 
     def next_stop(self, step: int) -> int | None:
         """The first step, then the timer's."""
-        return self._first if step < self._first else self._timer.next_stop()
+        return step + 1 if self._first else self._timer.next_stop()
 
     def after(self, progress: Progress) -> bool:
         """Writes if it is time."""
-        due = progress.step == self._first or self._timer.due(progress.step)
+        due = self._first or self._timer.due(progress.step)
         if due and self._summary.name in progress.report:
+            self._first = False
             self._timer.restart(progress.step)
             self._writer.add_summary(progress.report[self._summary.name], progress.step)
         return False
