@@ -74,13 +74,18 @@ def compare(
         )
 
 
+def side_command(order: Order) -> list[str]:
+    """The command line of the process that runs one side."""
+    return [sys.executable, "-m", "estimator_bridge.parity.side", json.dumps(dataclasses.asdict(order))]
+
+
 def _run_side(order: Order, watch: Watch) -> float:
     started = time.monotonic()
     log = Path(order.folder) / f"{order.side}.log"
     trace = order.trace(order.side)
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "estimator_bridge.parity.side", json.dumps(dataclasses.asdict(order))],
+            side_command(order),
             stdin=subprocess.PIPE,  # stays open: the side ends when we do
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -1,0 +1,169 @@
+"""Whole comparisons of a small script, in real processes: what is equal is found equal, what is broken is found and named."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.legacy.script import Script
+from estimator_bridge.parity import run
+from estimator_bridge.parity.result import ParityResult
+from estimator_bridge.parity.side import Order
+
+HERE = Path(__file__).parent
+JOB = str(HERE.parent / "data" / "small_job.py")
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def compare_broken(fault: str, monkeypatch: pytest.MonkeyPatch) -> ParityResult:
+    def command(order: Order) -> list[str]:
+        return [sys.executable, str(HERE / "broken_side.py"), fault, json.dumps(dataclasses.asdict(order))]
+
+    monkeypatch.setattr(run, "side_command", command)
+    return run.compare(Script(JOB, ("--train_steps=12",)))
+
+
+def levels(result: ParityResult) -> list[str]:
+    return [finding.level for finding in result.findings]
+
+
+def test_a_job_with_dropout_and_batch_norm_is_equal(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "estimator_bridge", "compare", "--out", str(tmp_path / "report"), JOB, "--train_steps=40"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("EQUAL")
+    report = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert report["verdict"] == "equal"
+    assert [point["step"] for point in report["losses"]] == list(range(1, 41))
+    assert report["losses"][0]["legacy"] > 1.5 * report["losses"][-1]["legacy"], "it learns, so equal curves mean something"
+    assert {(pair["metric"], pair["step"]) for pair in report["metrics"]} == {("accuracy", 40), ("loss", 40)}
+    names = {variable["name"] for variable in report["variables"]}
+    assert {"hidden/kernel", "hidden/kernel/Adam", "hidden/kernel/Adam_1", "beta1_power", "norm/moving_mean"} <= names
+    assert "<svg" in (tmp_path / "report" / "report.html").read_text()
+
+
+def test_a_free_run_draws_the_same_shuffle_and_dropout() -> None:
+    result = run.compare(Script(JOB, ("--train_steps=12",)), replaying=False)
+
+    assert result.verdict == "equal", result.findings
+    assert result.mode == "free-run"
+
+
+def test_two_replicas_without_dropout_are_equal_up_to_batch_norm() -> None:
+    """Each replica normalises its own half of the batch, so the curves differ: that is found, not smoothed over."""
+    result = run.compare(Script(JOB, ("--train_steps=6", "--dropout=0")), replicas=2)
+
+    assert result.verdict == "different"
+    assert "batch" not in levels(result), "the batches are the same ones"
+
+
+def test_dropout_on_two_replicas_is_not_comparable() -> None:
+    result = run.compare(Script(JOB, ("--train_steps=6",)), replicas=2)
+
+    assert result.exit_code == 2
+    assert any("which each replica draws for itself" in note for note in result.notes)
+
+
+def test_a_higher_learning_rate_is_named_by_the_ratio_of_the_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = compare_broken("learning rate", monkeypatch)
+
+    assert result.exit_code == 1
+    first = result.findings[0]
+    assert (first.level, first.step) == ("first update", 1)
+    assert "x1.1" in first.message
+    assert "batch" not in levels(result)
+    assert "initial values" not in levels(result)
+    assert next(finding.step for finding in result.findings if finding.level == "loss") == 2
+
+
+def test_a_variable_that_is_not_updated_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = compare_broken("variable", monkeypatch)
+
+    assert result.exit_code == 1
+    first = result.findings[0]
+    assert (first.level, first.step) == ("first update", 1)
+    assert "does not update hidden/bias" in first.message
+    assert "kernel" not in first.message
+
+
+def test_a_batch_that_is_skipped_is_named_by_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = compare_broken("batch", monkeypatch)
+
+    assert result.exit_code == 1
+    first = result.findings[0]
+    assert (first.level, first.step) == ("batch", 7)
+    assert "legacy trained on at step 8" in first.message
+    assert "first update" not in levels(result)
+
+
+def test_the_same_way_in_with_nothing_broken_is_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compare_broken("none", monkeypatch).verdict == "equal"
+
+
+def test_the_scripts_model_dir_is_read_and_not_written(tmp_path: Path) -> None:
+    trained = subprocess.run(
+        [sys.executable, "-m", "estimator_bridge", "run", JOB, "--train_steps=5", f"--model_dir={tmp_path}"],
+        capture_output=True,
+        check=False,
+    )
+    assert trained.returncode == 0, trained.stderr
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+
+    result = run.compare(Script(JOB, ("--train_steps=9", f"--model_dir={tmp_path}")))
+
+    assert result.verdict == "equal", result.findings
+    assert [point.step for point in result.losses] == [6, 7, 8, 9], "both sides go on from the script's checkpoint"
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.parametrize(("fail", "code"), [("before", 1), ("after", 3)])
+def test_a_script_that_fails_is_not_compared(fail: str, code: int, tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    command = [sys.executable, "-m", "estimator_bridge", "compare", "--out", str(out), JOB, "--train_steps=2", f"--fail={fail}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert f"exit code {code}" in done.stderr
+    assert "Traceback" not in done.stderr.partition("received:")[0]
+    assert not list(tmp_path.rglob("report.*"))
+
+
+def test_a_script_without_an_estimator_is_not_compared(tmp_path: Path) -> None:
+    script = tmp_path / "plain.py"
+    script.write_text("import tensorflow as tf\nprint(tf.constant(1))\n")
+
+    with pytest.raises(BridgeError, match="called no Estimator"):
+        run.compare(Script(str(script)))
+
+
+def test_a_side_ends_when_the_comparison_is_killed(tmp_path: Path) -> None:
+    import psutil
+
+    script = tmp_path / "sleeper.py"
+    script.write_text("import time\nopen('started', 'w').close()\ntime.sleep(600)\n")
+    process = subprocess.Popen([sys.executable, "-m", "estimator_bridge", "compare", str(script)], cwd=tmp_path)
+    try:
+        _until(lambda: (tmp_path / "started").exists(), seconds=60)
+        (side,) = psutil.Process(process.pid).children()
+    finally:
+        process.kill()
+        process.wait(timeout=10)
+    side.wait(timeout=10)
+
+
+def _until(condition: object, seconds: float) -> None:
+    import time
+
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.1)
