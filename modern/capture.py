@@ -40,11 +40,12 @@ class Update:
         """The variables that the optimizer made for its pairs, and Adam's beta powers."""
         names = self.optimizer.get_slot_names()
         found = [self.optimizer.get_slot(variable, name) for _, variable in self.pairs for name in names]
-        return [*(slot for slot in found if slot is not None), *self.powers()]
+        return [*(slot for slot in found if slot is not None), *self.powers().values()]
 
-    def powers(self) -> list[Any]:
+    def powers(self) -> dict[str, Any]:
         """The variables that belong to no other variable: Adam's ``beta1_power`` and ``beta2_power``."""
-        return [variable for (_, graph), variable in self.optimizer._non_slot_dict.items() if graph is self.op.graph]
+        made = self.optimizer._non_slot_dict.items()
+        return {name: variable for (name, graph), variable in made if graph is self.op.graph}
 
     def changing(self) -> dict[str, Tensor]:
         """The hyperparameters that are computed at each step."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 from tensorflow.python.checkpoint import checkpoint_management
 
@@ -101,34 +100,14 @@ def initialise(items: Sequence[Entry], values: Mapping[str, Any]) -> None:
 
 def _slots(transplant: Transplant, update: Update, optimizer: Any) -> Iterator[Entry]:
     rule = optimizers.RULES[type(update.optimizer).__name__]
-    scale = rule.scale(float(optimizer.learning_rate.numpy()))
     for _, variable in update.pairs:
         for old, new in rule.slots.items():
             template = update.optimizer.get_slot(variable, old)
-            if template is None:
-                continue
-            slot = optimizer.get_slot(transplant.store[variable], new)
-            yield Entry.of(template, *_scaled_access(slot, scale))
-    yield from _beta_powers(transplant, update, optimizer)
-
-
-def _scaled_access(slot: Any, scale: float) -> tuple[Callable[[], Any], Callable[[Any], object]]:
-    return lambda: slot.read_value() / scale, lambda value: slot.assign(value * scale)
-
-
-def _beta_powers(transplant: Transplant, update: Update, optimizer: Any) -> Iterator[Entry]:
-    """TF1's Adam keeps beta ** (t + 1) where Keras counts t."""
-    for template in update.powers():
-        beta = float(tf.convert_to_tensor(optimizer._get_hyper("beta_1" if "beta1_power" in template.op.name else "beta_2")))
-
-        def read(beta: float = beta) -> Any:
-            return np.float32(beta ** (int(optimizer.iterations.numpy()) + 1))
-
-        def write(value: Any, beta: float = beta) -> None:
-            step = int(transplant.global_step.numpy())
-            optimizer.iterations.assign(optimizers.iterations(step, float(value), beta))
-
-        yield Entry.of(template, read, write)
+            if template is not None:
+                slot = optimizer.get_slot(transplant.store[variable], new)
+                yield Entry.of(template, slot.read_value, slot.assign)
+    for name, template in update.powers().items():
+        yield Entry.of(template, optimizer.powers[name].read_value, optimizer.powers[name].assign)
 
 
 class CheckpointFolder:

@@ -54,9 +54,7 @@ class Adagrad(legacy.Adagrad):
         return ops.ResourceApplyAdagrad(grad=grad, **self._arguments(var), use_locking=self._use_locking)
 
     def _resource_apply_sparse(self, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
-        return ops.ResourceSparseApplyAdagrad(
-            grad=grad, indices=indices, **self._arguments(var), use_locking=self._use_locking
-        )
+        return ops.ResourceSparseApplyAdagrad(grad=grad, indices=indices, **self._arguments(var), use_locking=self._use_locking)
 
     def _arguments(self, var: Variable) -> Mapping[str, Any]:
         accum = self.get_slot(var, "accumulator")

@@ -81,22 +81,28 @@ class StepLoop:
         going = tf.constant(True)
         while going:
             batch = next(iterator)
-            full = self._done + 1 >= steps
-            results = self._strategy.run(self._replica_step, args=(batch, full, until, report_from))
-            loss, digest, last, reporting, report = [self._first_of(result) for result in results]
-            self._losses.scatter_nd_update([[self._done]], [tf.cast(loss, tf.float32)])
-            self._digests.scatter_nd_update([[self._done]], [digest])
-            if reporting:
-                for variable, value in zip(self._report, report):  # noqa: B905 -- autograph knows no strict=
-                    variable.assign(value)
-            self._done.assign_add(1)
-            going = tf.logical_not(last)
+            # At the input's end nothing of a step may run, not even what needs no batch, such as counting.
+            with tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
+                going = tf.logical_not(self._one_step(batch, steps, until, report_from))
+
+    def _one_step(self, batch: Any, steps: Tensor, until: Tensor, report_from: Tensor) -> Tensor:
+        full = self._done + 1 >= steps
+        results = self._strategy.run(self._replica_step, args=(batch, full, until, report_from))
+        loss, digest, last, reporting, report = [self._first_of(result) for result in results]
+        self._losses.scatter_nd_update([[self._done]], [tf.cast(loss, tf.float32)])
+        self._digests.scatter_nd_update([[self._done]], [digest])
+        if reporting:
+            for variable, value in zip(self._report, report):  # noqa: B905 -- autograph knows no strict=
+                variable.assign(value)
+        self._done.assign_add(1)
+        return last
 
     def _replica_step(self, batch: Sequence[Tensor], full: Tensor, until: Tensor, report_from: Tensor) -> tuple[Any, ...]:
         tensors = batch[:-1] if self._audited else batch
         digest = batch[-1][0] if self._audited else tf.constant(0, tf.int64)
         before = tf.cast(self._transplant.global_step.read_value(), tf.int64)
-        loss, known = self._transplant.step(tensors)
+        with tf.control_dependencies(list(batch)):  # anew in the thread of each replica
+            loss, known = self._transplant.step(tensors)
         after = tf.cast(self._transplant.global_step.read_value(), tf.int64)
         last = tf.where(after >= until, before + 1 >= until, full)
         reporting = tf.logical_and(last, after >= report_from)

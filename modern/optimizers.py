@@ -1,14 +1,13 @@
 """TF1 optimizers and the Keras optimizers that take their place: one row an optimizer.
 
-``tf_keras.optimizers.legacy`` is the target because only its optimizers treat sparse gradients as TF1 did. Epsilons are always
-given: Keras' defaults differ from TF1's.
+``tf_keras.optimizers.legacy`` and its subclasses in ``exact_optimizers`` are the target because only they treat sparse gradients
+as TF1 did. Epsilons are always given: Keras' defaults differ from TF1's.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,35 +21,27 @@ class Rule:
     """How one TF1 optimizer becomes a Keras one.
 
     Attributes:
-        keras: name under ``tf_keras.optimizers.legacy``.
+        keras: name of a class in ``exact_optimizers``, else under ``tf_keras.optimizers.legacy``.
         hyperparameters: Keras argument -> attribute of the TF1 optimizer that holds it.
         slots: TF1 slot name -> Keras slot name.
-        constants: Keras arguments that TF1 had no name for.
-        attributes: what to set on the Keras optimizer once it is made.
-        scale: Keras slot value / TF1 slot value as a function of the learning rate, where the two differ.
     """
 
     keras: str
     hyperparameters: Mapping[str, str]
     slots: Mapping[str, str]
-    constants: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    scale: Callable[[float], float] = lambda learning_rate: 1.0
 
 
 RULES: Mapping[str, Rule] = {
     "GradientDescentOptimizer": Rule("SGD", {"learning_rate": "_learning_rate"}, {}),
     "MomentumOptimizer": Rule(
-        "SGD",
+        "Momentum",
         {"learning_rate": "_learning_rate", "momentum": "_momentum", "nesterov": "_use_nesterov"},
         {"momentum": "momentum"},
-        scale=lambda learning_rate: -learning_rate,  # Keras accumulates -learning_rate * gradient
     ),
     "AdagradOptimizer": Rule(
         "Adagrad",
         {"learning_rate": "_learning_rate", "initial_accumulator_value": "_initial_accumulator_value"},
         {"accumulator": "accumulator"},
-        {"epsilon": 1e-30},  # TF1 has none, and Keras takes 0 for "use the default"
     ),
     "AdamOptimizer": Rule(
         "Adam",
@@ -67,8 +58,6 @@ RULES: Mapping[str, Rule] = {
             "centered": "_centered",
         },
         {"rms": "rms", "momentum": "momentum", "mg": "mg"},
-        # Without momentum Keras has neither the slot nor TF1's kernel, and treats sparse gradients in another way.
-        attributes={"_momentum": True},
     ),
     "FtrlOptimizer": Rule(
         "Ftrl",
@@ -95,9 +84,8 @@ def rule_for(optimizer: Optimizer) -> Rule | None:
     """The row for a TF1 optimizer.
 
     Returns:
-        None where Keras has no counterpart: own subclasses, hyperparameters that change while training (other than a learning
-        rate that is a tensor), and momentum under a learning rate that changes or is 0, which Keras' velocity would weigh
-        differently.
+        None where Keras has no counterpart: own subclasses, and hyperparameters that change while training (other than a
+        learning rate that is a tensor).
 
     Example:
         >>> import tensorflow as tf
@@ -109,8 +97,6 @@ def rule_for(optimizer: Optimizer) -> Rule | None:
         return None
     values = hyperparameters(optimizer)
     changing = {key for key, value in values.items() if not isinstance(value, (bool, int, float))}
-    if name == "MomentumOptimizer":
-        return None if changing or not values["learning_rate"] else RULES[name]
     return RULES[name] if changing <= {"learning_rate"} and not _reads_itself(values["learning_rate"]) else None
 
 
@@ -141,35 +127,13 @@ def build(optimizer: Optimizer, given: Mapping[str, Any]) -> Optimizer:
         given: its ``hyperparameters``.
 
     Returns:
-        A ``tf_keras.optimizers.legacy`` optimizer with every hyperparameter given.
+        A ``tf_keras.optimizers.legacy`` optimizer, or a subclass of one, with every hyperparameter given.
     """
     import tf_keras
 
+    from estimator_bridge.modern import exact_optimizers
+
     rule = RULES[type(optimizer).__name__]
     values = {name: 0.0 if tf.is_tensor(value) else value for name, value in given.items()}
-    made = getattr(tf_keras.optimizers.legacy, rule.keras)(**values, **rule.constants)
-    for name, value in rule.attributes.items():
-        setattr(made, name, value)
-    return made
-
-
-def iterations(global_step: int, beta_power: float, beta: float) -> int:
-    """The number of updates an Adam slot has seen: TF1 keeps it as ``beta ** (t + 1)``.
-
-    Args:
-        global_step: trusted where it agrees with ``beta_power`` (always so for one optimizer, one update a step).
-        beta_power: the checkpoint's ``beta1_power`` or ``beta2_power``.
-        beta: that beta.
-
-    Returns:
-        t, exact until ``beta_power`` underflows; ``global_step`` from there on.
-
-    Example:
-        >>> iterations(1000, 0.9 ** 11, 0.9), iterations(500_000, 0.0, 0.9)
-        (10, 500000)
-    """
-    if beta_power < np.finfo(np.float32).tiny or not 0.0 < beta < 1.0:
-        return global_step
-    counted = round(math.log(beta_power) / math.log(beta)) - 1
-    drift = abs(counted - global_step) * -math.log(beta)  # relative error of beta_power that would explain the difference
-    return global_step if drift < 1e-3 else counted
+    cls = getattr(exact_optimizers, rule.keras, None) or getattr(tf_keras.optimizers.legacy, rule.keras)
+    return cls(**values)
