@@ -84,6 +84,7 @@ def test_a_single_step_of_any_value_can_be_drawn(make: Callable[..., ParityResul
         assert chart is not None
         assert [tick.at for tick in chart.x_ticks] == [50.0]
         assert all(0 <= tick.at <= 100 for tick in chart.y_ticks)
+        assert not {"", "nan"} & {layer.path for layer in chart.layers if layer.role in {"limit", "allowed"}}
         assert "nan" not in "".join(layer.path for layer in chart.layers)
 
 

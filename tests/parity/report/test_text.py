@@ -34,7 +34,7 @@ def test_values_that_are_not_finite_have_names() -> None:
         (1.5, "1.5x"),
         (7949.6, "7,950x"),
         (2e9, "2.0e9x"),
-        (math.nan, "beyond measure"),
+        (math.nan, "NaN"),
     ],
 )
 def test_shares(value: float, spelled: str) -> None:

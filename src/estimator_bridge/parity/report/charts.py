@@ -113,6 +113,8 @@ def difference_chart(result: ParityResult) -> Chart | None:
 
     x = step_scale(result)
     allowed = [(x.fraction(result.losses[index].step), height(limits[index])) for index in plot.keep_extremes(limits)]
+    if len(allowed) == 1:
+        allowed = [(0.0, allowed[0][1]), (1.0, allowed[0][1])]
     return Chart(
         key="difference",
         title="Difference of the losses",
@@ -235,8 +237,8 @@ def _limit(legacy: float, modern: float, thresholds: Thresholds) -> float:
 
 
 def _limit_label(heights: Sequence[float]) -> Tick:
-    # Over the highest point of the last third, so that the words never cross the line.
-    return Tick(_percent(1 - max(heights[-max(len(heights) // 3, 1) :])), "largest difference allowed")
+    # Over the highest point of the right half, so that the words never cross the line.
+    return Tick(_percent(1 - max(heights[-max(len(heights) // 2, 1) :])), "largest difference allowed")
 
 
 def _percent(fraction: float) -> float:

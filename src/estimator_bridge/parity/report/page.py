@@ -12,6 +12,7 @@ import jinja2
 import markupsafe
 
 from estimator_bridge.parity.report import charts, text
+from estimator_bridge.parity.report.headline import headline
 from estimator_bridge.parity.report.summary import (
     Summary,
     final_metrics,
@@ -83,29 +84,6 @@ def render_html(result: ParityResult) -> str:
         variables=variable_table(result),
         summary=summary,
     )
-
-
-def headline(result: ParityResult) -> str:
-    """The sentence under the verdict.
-
-    Args:
-        result: the comparison.
-
-    Returns:
-        One sentence; where the sides part it says at which step.
-
-    Example:
-        >>> from estimator_bridge.parity.result import Finding, ParityResult, Thresholds
-        >>> headline(ParityResult((), "replay", "different", Thresholds(), findings=(Finding("loss", "0.5 and 0.6", 2),)))
-        'The two sides part at step 2.'
-    """
-    if result.verdict == "equal":
-        return "The modern path trains as the legacy path does."
-    if result.verdict == "not comparable":
-        return "The two sides could not be compared."
-    if result.findings and result.findings[0].step is not None:
-        return f"The two sides part at step {result.findings[0].step:,}."
-    return f"The two sides part: {result.findings[0].level}." if result.findings else "The two sides part."
 
 
 @functools.cache

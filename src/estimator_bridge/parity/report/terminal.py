@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from estimator_bridge.parity.report import text
+from estimator_bridge.parity.report.headline import headline
 from estimator_bridge.parity.report.summary import (
     final_metrics,
     measure,
@@ -43,7 +44,7 @@ def print_report(result: ParityResult, console: Console) -> None:
         >>> from rich.console import Console
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds
         >>> print_report(ParityResult((), "replay", "equal", Thresholds()), Console(file=sys.stdout, width=80))
-        EQUAL: the modern path trains as the legacy path does.
+        EQUAL. The modern path trains as the legacy path does.
         No step, metric or variable was compared.
     """
     writer = _Writer(console)
@@ -59,23 +60,13 @@ def print_report(result: ParityResult, console: Console) -> None:
         writer.line("Time", ", ".join(f"{side} {text.seconds(value)}" for side, value in result.seconds.items()))
 
 
-_SENTENCES: dict[Verdict, str] = {
-    "equal": "the modern path trains as the legacy path does.",
-    "different": "the two sides part",
-    "not comparable": "the two sides could not be compared.",
-}
-
-
 @dataclasses.dataclass(frozen=True)
 class _Writer:
     console: Console
 
     def verdict(self, result: ParityResult) -> None:
-        sentence = _SENTENCES[result.verdict]
-        if result.verdict == "different":
-            step = result.findings[0].step if result.findings else None
-            sentence += "." if step is None else f" at step {step:,}."
-        self.console.print(Text.assemble((f"{result.verdict.upper()}: ", STYLES[result.verdict]), sentence))
+        sentence = headline(result)
+        self.console.print(Text.assemble((f"{result.verdict.upper()}. ", STYLES[result.verdict]), sentence))
         if not (result.losses or result.metrics or result.variables):
             self.console.print("No step, metric or variable was compared.")
 

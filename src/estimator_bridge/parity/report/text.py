@@ -73,10 +73,10 @@ def share(value: float) -> str:
 
     Example:
         >>> share(0.0), share(0.0312), share(4.0), share(float("inf"))
-        ('0 %', '3.1 %', '4x', 'beyond measure')
+        ('0 %', '3.1 %', '4x', 'inf')
     """
     if not math.isfinite(value):
-        return "beyond measure"
+        return number(value)
     if value <= 1:
         return f"{value * 100:.2g} %" if 0 < value < 0.1 else f"{value * 100:.0f} %"
     if value < 100:

@@ -145,7 +145,7 @@ def _clamp(value: float, least: float) -> float:
 
 def _widen(lo: float, hi: float) -> tuple[float, float]:
     # A constant, or one that wavers in its last bits, is a flat line, not noise blown up to the height of the plot.
-    least = max(1e-9 * max(abs(lo), abs(hi)), SMALLEST) if lo or hi else 1.0
+    least = max(1e-3 * max(abs(lo), abs(hi)), SMALLEST) if lo or hi else 1.0
     return (lo, hi) if hi - lo >= least else (lo - least, hi + least)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Shown at once, and behind a fold; all of them are in report.json.
 FIRST, MOST = 20, 500
 # The part of the axis at its left end where exact zeros lie.
-ZERO_STRIP = 0.1
+ZERO_STRIP = 0.2
 NAME_LENGTH = 240
 
 
