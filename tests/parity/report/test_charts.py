@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from estimator_bridge.parity.report import charts
-from estimator_bridge.parity.report.variables import FIRST, MOST, variable_table
-from estimator_bridge.parity.result import LossPoint, Thresholds, VariableDiff
+from estimator_bridge.parity.report.chart import Chart, Tick, parting
+from estimator_bridge.parity.report.difference_chart import difference_chart
+from estimator_bridge.parity.report.loss_chart import loss_chart
+from estimator_bridge.parity.result import LossPoint, Thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from estimator_bridge.parity.result import ParityResult
 
 
-def _layers(chart: charts.Chart | None) -> dict[str, str]:
+def _layers(chart: Chart | None) -> dict[str, str]:
     assert chart is not None
     return {layer.role: layer.path for layer in chart.layers}
 
@@ -26,7 +27,7 @@ def _points(path: str) -> list[tuple[float, float]]:
 
 
 def test_both_sides_are_drawn_with_every_step(equal_run: ParityResult) -> None:
-    layers = _layers(charts.loss_chart(equal_run))
+    layers = _layers(loss_chart(equal_run))
     assert list(layers) == ["legacy", "modern"]
     assert len(_points(layers["legacy"])) == len(_points(layers["modern"])) == 200
 
@@ -37,7 +38,7 @@ def test_a_step_lies_below_the_limit_exactly_where_it_passes(make: Callable[...,
         LossPoint(step, loss, loss * factor) for step, (loss, factor) in enumerate((s, f) for s in (3.0, 0.01) for f in factors)
     )
     result = make(losses=points)
-    layers = _layers(charts.difference_chart(result))
+    layers = _layers(difference_chart(result))
     limits = dict(_points(layers["limit"]))
     drawn = {role: dict(_points(layers.get(role, ""))) for role in ("zero", "inside", "outside")}
     assert sum(map(len, drawn.values())) == len(points)
@@ -48,7 +49,7 @@ def test_a_step_lies_below_the_limit_exactly_where_it_passes(make: Callable[...,
 
 
 def test_exact_zeros_lie_at_the_floor_under_all_others(make: Callable[..., ParityResult]) -> None:
-    chart = charts.difference_chart(make(losses=(LossPoint(1, 1.0, 1.0), LossPoint(2, 1.0, 1 + 1e-12))))
+    chart = difference_chart(make(losses=(LossPoint(1, 1.0, 1.0), LossPoint(2, 1.0, 1 + 1e-12))))
     layers = _layers(chart)
     assert chart is not None
     zero = next(tick for tick in chart.y_ticks if tick.label == "0")
@@ -58,13 +59,13 @@ def test_exact_zeros_lie_at_the_floor_under_all_others(make: Callable[..., Parit
 
 
 def test_a_run_without_zeros_has_no_floor_for_them(make: Callable[..., ParityResult]) -> None:
-    chart = charts.difference_chart(make(losses=(LossPoint(1, 1.0, 1.1),)))
+    chart = difference_chart(make(losses=(LossPoint(1, 1.0, 1.1),)))
     assert chart is not None
     assert "0" not in [tick.label for tick in chart.y_ticks]
 
 
 def test_losses_that_are_not_finite_break_the_curve_and_are_named(broken_run: ParityResult) -> None:
-    chart = charts.loss_chart(broken_run)
+    chart = loss_chart(broken_run)
     layers = _layers(chart)
     assert chart is not None
     assert len(_points(layers["legacy"])) == 29
@@ -74,13 +75,13 @@ def test_losses_that_are_not_finite_break_the_curve_and_are_named(broken_run: Pa
     left, width = chart.bars[0]
     assert left == pytest.approx(19 / 39 * 100, abs=1)
     assert left + width == 100
-    assert len(_points(_layers(charts.difference_chart(broken_run))["outside"])) == 15
+    assert len(_points(_layers(difference_chart(broken_run))["outside"])) == 15
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -5.0, 1e308, 5e-324])
 def test_a_single_step_of_any_value_can_be_drawn(make: Callable[..., ParityResult], value: float) -> None:
     result = make(losses=(LossPoint(1, value, value),))
-    for chart in (charts.loss_chart(result), charts.difference_chart(result)):
+    for chart in (loss_chart(result), difference_chart(result)):
         assert chart is not None
         assert [tick.at for tick in chart.x_ticks] == [50.0]
         assert all(0 <= tick.at <= 100 for tick in chart.y_ticks)
@@ -90,45 +91,16 @@ def test_a_single_step_of_any_value_can_be_drawn(make: Callable[..., ParityResul
 
 def test_thresholds_of_zero_can_be_drawn(make: Callable[..., ParityResult]) -> None:
     result = make(losses=(LossPoint(1, 1.0, 1.0), LossPoint(2, 1.0, 1.1)), thresholds=Thresholds(0, 0, 0))
-    layers = _layers(charts.difference_chart(result))
+    layers = _layers(difference_chart(result))
     assert len(_points(layers["zero"])) == len(_points(layers["outside"])) == 1
 
 
 def test_a_spike_in_a_long_run_is_drawn_outside(long_run: ParityResult) -> None:
-    layers = _layers(charts.difference_chart(long_run))
+    layers = _layers(difference_chart(long_run))
     assert len(_points(layers["outside"])) == 1
     assert len(_points(layers["inside"])) <= 2500
 
 
 def test_the_marker_stands_where_the_first_finding_is(different_run: ParityResult, equal_run: ParityResult) -> None:
-    assert charts.parting(different_run) == charts.Tick(pytest.approx(100 / 49, abs=0.01), "step 2")  # type: ignore[arg-type]
-    assert charts.parting(equal_run) is None
-
-
-def test_variables_are_placed_by_their_difference(make: Callable[..., ParityResult]) -> None:
-    values = {"a": 1e-9, "b": 5e-5, "c": 2e-4, "d": 0.0, "e": math.nan, "f": math.inf, "g": None}
-    table = variable_table(make(variables=tuple(VariableDiff(name, (2,), value) for name, value in values.items())))
-    assert table is not None
-    at = {row.name: row.at for row in table.first}
-    state = {row.name: row.state for row in table.first}
-    assert [name for name in values if state[name] == "outside"] == ["c", "e", "f"]
-    assert state["g"] == "one-sided"
-    assert at["g"] is None
-    ordered = [at[name] for name in ("d", "a", "b")]
-    assert ordered == sorted(ordered, key=lambda value: value or 0)
-    assert (at["b"] or 0) < table.limit < (at["c"] or 0) <= 100
-    assert at["e"] == at["f"] == 100
-
-
-def test_of_many_variables_the_worst_are_shown(long_run: ParityResult) -> None:
-    table = variable_table(long_run)
-    assert table is not None
-    assert (len(table.first), len(table.more), table.left_out) == (FIRST, MOST - FIRST, 2000 - MOST)
-    assert table.first[0].value == "2.00e-6"
-    assert 10 < table.everything.count("M") <= 401
-
-
-def test_a_few_more_variables_than_usual_are_not_folded_away(make: Callable[..., ParityResult]) -> None:
-    table = variable_table(make(variables=tuple(VariableDiff(str(index), (), 1e-6) for index in range(FIRST + 3))))
-    assert table is not None
-    assert (len(table.first), len(table.more), table.everything) == (FIRST + 3, 0, "")
+    assert parting(different_run) == Tick(pytest.approx(100 / 49, abs=0.01), "step 2")  # type: ignore[arg-type]
+    assert parting(equal_run) is None

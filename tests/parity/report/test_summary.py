@@ -1,26 +1,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from estimator_bridge.parity.report import summary
-from estimator_bridge.parity.result import LossPoint, MetricPair, Thresholds, VariableDiff
+from estimator_bridge.parity.result import LossPoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from estimator_bridge.parity.result import ParityResult
-
-VALUES = [0.0, 1.0, 1.0 + 1e-7, 1.1, 1e-7, -1.0, math.nan, math.inf, -math.inf]
-
-
-@pytest.mark.parametrize("legacy", VALUES)
-@pytest.mark.parametrize("modern", VALUES)
-@pytest.mark.parametrize("thresholds", [Thresholds(), Thresholds(rel=0, abs=0), Thresholds(rel=0), Thresholds(abs=0)])
-def test_the_share_agrees_with_what_the_thresholds_accept(legacy: float, modern: float, thresholds: Thresholds) -> None:
-    assert (summary.measure(legacy, modern, thresholds).share <= 1) == thresholds.accept(legacy, modern)
 
 
 def test_the_summary_of_a_different_run(different_run: ParityResult) -> None:
@@ -46,33 +37,3 @@ def test_a_nan_on_one_side_is_the_worst_of_all(make: Callable[..., ParityResult]
 def test_two_nan_are_equal(make: Callable[..., ParityResult]) -> None:
     found = summary.summarize(make(losses=(LossPoint(1, math.nan, math.nan),)))
     assert (found.max_abs_diff, found.num_steps_outside) == (0.0, 0)
-
-
-def _reasons(result: ParityResult) -> dict[int, str]:
-    return {point.step: reason for point, reason in summary.representative_steps(result)}
-
-
-def test_the_steps_that_stand_for_a_run(make: Callable[..., ParityResult], different_run: ParityResult) -> None:
-    points = (LossPoint(1, 1.0, 1.0), LossPoint(2, 100.0, 101.0), LossPoint(3, 0.001, 0.002), LossPoint(4, 1.0, 1.0))
-    assert _reasons(make(losses=points)) == {1: "first", 2: "first outside, max abs_diff", 3: "max rel_diff", 4: "last"}
-    assert len(summary.representative_steps(different_run)) <= 6
-    assert _reasons(make(losses=points[:1])) == {1: "first, last"}
-    assert _reasons(make()) == {}
-
-
-def test_variables_come_worst_first(make: Callable[..., ParityResult]) -> None:
-    values: dict[str, Any] = {"small": 1e-9, "alone": None, "large": 1.0, "broken": math.nan, "zero": 0.0, "medium": 1e-5}
-    result = make(variables=tuple(VariableDiff(name, (), value) for name, value in values.items()))
-    assert [variable.name for variable in summary.worst_variables(result)] == [
-        "broken",
-        "large",
-        "alone",
-        "medium",
-        "small",
-        "zero",
-    ]
-
-
-def test_the_final_metrics_are_those_of_the_last_step_of_each_evaluation() -> None:
-    pairs = [MetricPair(name, step, "loss", step, step) for name, step in [("", 10), ("b", 30), ("", 20), ("b", 10)]]
-    assert [(pair.evaluation, pair.step) for pair in summary.final_metrics(pairs)] == [("", 20), ("b", 30)]

@@ -1,9 +1,10 @@
 """A ParityResult for people and machines: a table on the terminal, one offline HTML page, strict JSON.
 
 - ``terminal.print_report``: the compact tables.
-- ``page.render_html``: the page with its curves; ``plot``, ``ticks`` and ``charts`` are its geometry.
+- ``page.render_html``: the page with its curves; ``plot``, ``ticks``, ``chart``, ``loss_chart``, ``difference_chart`` and
+  ``variables`` are its geometry.
 - ``write.write_report``: both files in a folder, whole or not at all; ``write.check_writable`` before a long run.
-- ``summary`` and ``text``: the numbers that all of them show, and how they are spelled.
+- ``summary``, ``rows``, ``gaps``, ``headline``: what all of them show; ``numerals`` and ``text``: how it is spelled.
 
 Nothing is imported here, so that a command line that only needs ``check_writable`` loads neither rich nor jinja2.
 """

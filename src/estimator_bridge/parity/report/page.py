@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 import markupsafe
 
-from estimator_bridge.parity.report import charts, text
+from estimator_bridge.parity.report import numerals, text
+from estimator_bridge.parity.report.chart import step_scale
+from estimator_bridge.parity.report.difference_chart import difference_chart
+from estimator_bridge.parity.report.gaps import measure, severity
 from estimator_bridge.parity.report.headline import headline
-from estimator_bridge.parity.report.summary import (
-    Summary,
-    final_metrics,
-    measure,
-    representative_steps,
-    severity,
-    summarize,
-)
+from estimator_bridge.parity.report.loss_chart import loss_chart
+from estimator_bridge.parity.report.rows import final_metrics, representative_steps
+from estimator_bridge.parity.report.summary import Summary, summarize
 from estimator_bridge.parity.report.variables import variable_table
 
 if TYPE_CHECKING:
@@ -76,7 +74,7 @@ def render_html(result: ParityResult) -> str:
         command=text.shorten(shlex.join(result.command), MESSAGE_LENGTH),
         findings=result.findings[:MOST_FINDINGS],
         tiles=_tiles(summary),
-        charts=[chart for chart in (charts.loss_chart(result), charts.difference_chart(result)) if chart],
+        charts=[chart for chart in (loss_chart(result), difference_chart(result)) if chart],
         readouts=_readouts(result),
         steps=[_step_row(point, reason, result.thresholds) for point, reason in representative_steps(result)],
         metrics=[_metric_row(pair, result.thresholds) for pair in final_metrics(result.metrics)[:MOST_METRICS]],
@@ -97,7 +95,11 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        count=text.count, difference=text.difference, seconds=text.seconds, shorten=text.shorten, threshold=text.threshold
+        count=numerals.count,
+        difference=numerals.difference,
+        seconds=numerals.seconds,
+        shorten=text.shorten,
+        threshold=numerals.threshold,
     )
     return environment.get_template("template.html.j2")
 
@@ -116,9 +118,9 @@ def _tiles(summary: Summary) -> list[Tile]:
     if summary.worst_share is not None:
         outside = not summary.worst_share <= 1
         tiles += [
-            Tile(text.difference(summary.max_rel_diff), f"max rel_diff of a loss, step {summary.max_rel_diff_step:,}"),
-            Tile(text.difference(summary.max_abs_diff), f"max abs_diff of a loss, step {summary.max_abs_diff_step:,}"),
-            Tile(text.share(summary.worst_share), f"of the threshold at the worst step, {summary.worst_step:,}", outside),
+            Tile(numerals.difference(summary.max_rel_diff), f"max rel_diff of a loss, step {summary.max_rel_diff_step:,}"),
+            Tile(numerals.difference(summary.max_abs_diff), f"max abs_diff of a loss, step {summary.max_abs_diff_step:,}"),
+            Tile(numerals.share(summary.worst_share), f"of the threshold at the worst step, {summary.worst_step:,}", outside),
         ]
     tiles.append(_ratio_tile(summary.num_metrics, summary.num_metrics_outside, "metric values"))
     outside_or_alone = summary.num_variables_outside + summary.num_variables_one_sided
@@ -143,8 +145,8 @@ def _metric_row(pair: MetricPair, thresholds: Thresholds) -> Pair:
 
 def _pair(labels: tuple[str, ...], values: LossPoint | MetricPair, thresholds: Thresholds) -> Pair:
     gap = measure(values.legacy, values.modern, thresholds)
-    spelled = text.number(values.legacy), text.number(values.modern)
-    return Pair(labels, *spelled, text.difference(gap.abs_diff), text.difference(gap.rel_diff), not gap.share <= 1)
+    spelled = numerals.number(values.legacy), numerals.number(values.modern)
+    return Pair(labels, *spelled, numerals.difference(gap.abs_diff), numerals.difference(gap.rel_diff), not gap.share <= 1)
 
 
 def _earlier(result: ParityResult) -> Sequence[MetricPair]:
@@ -154,7 +156,7 @@ def _earlier(result: ParityResult) -> Sequence[MetricPair]:
 
 
 def _readouts(result: ParityResult) -> list[tuple[object, ...]]:
-    scale = charts.step_scale(result) if result.losses else None
+    scale = step_scale(result) if result.losses else None
     rows: list[tuple[object, ...]] = []
     for point in _worst_of_each_part(result):
         pair = _pair((f"{point.step:,}",), point, result.thresholds)

@@ -10,16 +10,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from estimator_bridge.parity.report import text
+from estimator_bridge.parity.report import numerals, text
+from estimator_bridge.parity.report.gaps import measure, variable_outside
 from estimator_bridge.parity.report.headline import headline
-from estimator_bridge.parity.report.summary import (
-    final_metrics,
-    measure,
-    representative_steps,
-    summarize,
-    variable_outside,
-    worst_variables,
-)
+from estimator_bridge.parity.report.rows import final_metrics, representative_steps, worst_variables
+from estimator_bridge.parity.report.summary import summarize
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,9 +35,9 @@ def print_report(result: ParityResult, console: Console) -> None:
         console: where to; colours are used only where it has them.
 
     Example:
+        >>> from estimator_bridge.parity.result import ParityResult, Thresholds
         >>> import sys
         >>> from rich.console import Console
-        >>> from estimator_bridge.parity.result import ParityResult, Thresholds
         >>> print_report(ParityResult((), "replay", "equal", Thresholds()), Console(file=sys.stdout, width=80))
         EQUAL. The modern path trains as the legacy path does.
         No step, metric or variable was compared.
@@ -57,7 +52,7 @@ def print_report(result: ParityResult, console: Console) -> None:
         console.print()
     writer.notes(result)
     if result.seconds:
-        writer.line("Time", ", ".join(f"{side} {text.seconds(value)}" for side, value in result.seconds.items()))
+        writer.line("Time", ", ".join(f"{side} {numerals.seconds(value)}" for side, value in result.seconds.items()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,9 +75,9 @@ class _Writer:
         if not result.losses:
             return
         summary = summarize(result)
-        steps = text.count(summary.num_steps, "step")
+        steps = numerals.count(summary.num_steps, "step")
         inside = f"{summary.num_steps - summary.num_steps_outside:,} of {steps} within"
-        worst = f"max abs_diff {text.difference(summary.max_abs_diff)}, max rel_diff {text.difference(summary.max_rel_diff)}"
+        worst = f"max abs_diff {numerals.difference(summary.max_abs_diff)}, max rel_diff {numerals.difference(summary.max_rel_diff)}"
         self.heading("Loss", f"{inside}; {worst}")
         table = self.table(*("step", "legacy", "modern", "abs_diff", "rel_diff", ""), numbers=5)
         for point, reason in representative_steps(result):
@@ -95,7 +90,8 @@ class _Writer:
             return
         limits = result.thresholds
         self.heading(
-            "Metrics", f"equal when rel_diff <= {text.threshold(limits.rel)} or abs_diff <= {text.threshold(limits.abs)}"
+            "Metrics",
+            f"equal when rel_diff <= {numerals.threshold(limits.rel)} or abs_diff <= {numerals.threshold(limits.abs)}",
         )
         table = self.table("metric", "legacy", "modern", "abs_diff", "rel_diff", "")
         for pair in pairs[:MOST_METRICS]:
@@ -109,16 +105,16 @@ class _Writer:
         if not result.variables:
             return
         ordered, summary = worst_variables(result), summarize(result)
-        total = text.count(summary.num_variables, "variable")
-        largest = text.difference(summary.max_variable_abs_diff)
-        limit = text.threshold(result.thresholds.variable_abs)
+        total = numerals.count(summary.num_variables, "variable")
+        largest = numerals.difference(summary.max_variable_abs_diff)
+        limit = numerals.threshold(result.thresholds.variable_abs)
         self.heading("Variables", f"{total}, {summary.num_variables_outside:,} outside {limit}; max abs_diff {largest}")
         table = self.table("variable", "shape", "max abs_diff", "")
         for variable in ordered[:MOST_VARIABLES]:
             remark = (
                 _outside() if variable_outside(variable, result.thresholds) else self.plain(text.shorten(variable.note, 60))
             )
-            shape, value = text.shape(variable.shape), text.difference(variable.max_abs_diff)
+            shape, value = numerals.shape(variable.shape), numerals.difference(variable.max_abs_diff)
             table.add_row(self.name(variable.name), shape, value, remark)
         self.print_table(table)
         self.more(len(ordered) - MOST_VARIABLES, "variable")
@@ -138,13 +134,13 @@ class _Writer:
     def more(self, quantity: int, noun: str) -> None:
         if quantity > 0:
             self.console.print(
-                Padding(Text(f"... and {text.count(quantity, f'more {noun}')}", style="dim"), INDENT, expand=False)
+                Padding(Text(f"... and {numerals.count(quantity, f'more {noun}')}", style="dim"), INDENT, expand=False)
             )
 
     def pair(self, values: LossPoint | MetricPair, result: ParityResult) -> tuple[str, str, str, str]:
         gap = measure(values.legacy, values.modern, result.thresholds)
-        spelled = text.number(values.legacy), text.number(values.modern)
-        return *spelled, text.difference(gap.abs_diff), text.difference(gap.rel_diff)
+        spelled = numerals.number(values.legacy), numerals.number(values.modern)
+        return *spelled, numerals.difference(gap.abs_diff), numerals.difference(gap.rel_diff)
 
     def table(self, *columns: str, numbers: int = 0) -> Table:
         table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))

@@ -6,9 +6,10 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Literal
 
-from estimator_bridge.parity.report import plot, text, ticks
-from estimator_bridge.parity.report.charts import Tick
-from estimator_bridge.parity.report.summary import variable_outside, worst_variables
+from estimator_bridge.parity.report import numerals, plot, text, ticks
+from estimator_bridge.parity.report.chart import Tick, percent
+from estimator_bridge.parity.report.gaps import variable_outside
+from estimator_bridge.parity.report.rows import worst_variables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,7 @@ def variable_table(result: ParityResult) -> Table | None:
         more=tuple(rows[first:]),
         left_out=len(ordered) - len(rows),
         axis=axis.labels(),
-        limit=_percent(axis.fraction(result.thresholds.variable_abs)),
+        limit=percent(axis.fraction(result.thresholds.variable_abs)),
         everything=_strokes(positions) if len(positions) > first else "",
     )
 
@@ -101,7 +102,7 @@ class _Axis:
     def labels(self) -> tuple[Tick, ...]:
         values = (0.0, *self.ticks) if self.strip else self.ticks
         pairs = zip(values, ticks.tick_labels(values), strict=True)
-        return tuple(Tick(_percent(self.fraction(value)), label) for value, label in pairs)
+        return tuple(Tick(percent(self.fraction(value)), label) for value, label in pairs)
 
 
 def _row(variable: VariableDiff, result: ParityResult, axis: _Axis) -> Row:
@@ -109,11 +110,11 @@ def _row(variable: VariableDiff, result: ParityResult, axis: _Axis) -> Row:
     outside = variable_outside(variable, result.thresholds)
     return Row(
         name=text.shorten(variable.name, NAME_LENGTH),
-        shape=text.shape(variable.shape),
-        value=text.difference(variable.max_abs_diff),
+        shape=numerals.shape(variable.shape),
+        value=numerals.difference(variable.max_abs_diff),
         note=text.shorten(variable.note, NAME_LENGTH) or ("only one side has it" if one_sided else ""),
         state="one-sided" if one_sided else "outside" if outside else "inside",
-        at=None if variable.max_abs_diff is None else _percent(axis.fraction(variable.max_abs_diff)),
+        at=None if variable.max_abs_diff is None else percent(axis.fraction(variable.max_abs_diff)),
     )
 
 
@@ -121,7 +122,3 @@ def _strokes(fractions: Sequence[float], columns: int = 400) -> str:
     # Variables that would be drawn over each other are drawn once.
     occupied = sorted({round(fraction * columns) for fraction in fractions})
     return "".join(f"M{column * plot.UNITS / columns:g} 0v{plot.UNITS}" for column in occupied)
-
-
-def _percent(fraction: float) -> float:
-    return round(fraction * 100, 2)

@@ -30,8 +30,8 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
         BridgeError: the folder cannot be written; it is left as it was, an earlier report whole.
 
     Example:
-        >>> import pathlib, tempfile
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds
+        >>> import pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_report(ParityResult(("train.py",), "replay", "equal", Thresholds()), pathlib.Path(folder, "parity"))
         ...     sorted(path.name for path in pathlib.Path(folder, "parity").iterdir())

@@ -1,0 +1,118 @@
+"""How far apart the two sides are, in itself and against the thresholds."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from estimator_bridge.parity.result import ParityResult, Thresholds, VariableDiff, abs_diff, rel_diff
+
+
+@dataclasses.dataclass(frozen=True)
+class Gap:
+    """How far apart one pair of values is.
+
+    ``share`` is the part of the threshold that it uses up: the smaller of abs_diff and rel_diff over its threshold, since
+    either one suffices; the pair is equal where it is <= 1. Two NaN are equal; where only one side is NaN all three are NaN.
+    """
+
+    abs_diff: float
+    rel_diff: float
+    share: float
+
+
+def measure(legacy: float, modern: float, thresholds: Thresholds) -> Gap:
+    """How far apart a pair is, in itself and against the thresholds.
+
+    Args:
+        legacy: the value of the legacy side.
+        modern: the value of the modern side.
+        thresholds: what still counts as equal.
+
+    Returns:
+        The gap.
+
+    Example:
+        >>> from estimator_bridge.parity.result import Thresholds
+        >>> measure(1.0, 1.0, Thresholds())
+        Gap(abs_diff=0.0, rel_diff=0.0, share=0.0)
+    """
+    if math.isnan(legacy) or math.isnan(modern):
+        return Gap(0.0, 0.0, 0.0) if math.isnan(legacy) and math.isnan(modern) else Gap(math.nan, math.nan, math.nan)
+    absolute, relative = abs_diff(legacy, modern), rel_diff(legacy, modern)
+    shares = (_ratio(absolute, thresholds.abs), _ratio(relative, thresholds.rel))
+    return Gap(absolute, relative, min(shares, key=severity))
+
+
+def severity(value: float) -> float:
+    """An order for differences in which NaN is worse than any number.
+
+    Args:
+        value: a difference.
+
+    Returns:
+        ``value``, or infinity for NaN.
+
+    Example:
+        >>> max([0.5, float("nan"), 2.0], key=severity)
+        nan
+    """
+    return math.inf if math.isnan(value) else value
+
+
+def worst(values: Sequence[float]) -> int:
+    """The index of the largest difference; of the first one where there are several.
+
+    Args:
+        values: differences, at least one.
+
+    Returns:
+        The index.
+
+    Example:
+        >>> worst([0.5, 2.0, 1.0])
+        1
+    """
+    return max(range(len(values)), key=lambda index: severity(values[index]))
+
+
+def loss_gaps(result: ParityResult) -> list[Gap]:
+    """The gap of every step.
+
+    Args:
+        result: the comparison.
+
+    Returns:
+        One gap for each of ``result.losses``.
+
+    Example:
+        >>> from estimator_bridge.parity.result import ParityResult, Thresholds
+        >>> loss_gaps(ParityResult((), "replay", "equal", Thresholds()))
+        []
+    """
+    return [measure(point.legacy, point.modern, result.thresholds) for point in result.losses]
+
+
+def variable_outside(variable: VariableDiff, thresholds: Thresholds) -> bool:
+    """True where both sides have the variable and it differs by more than its threshold.
+
+    Args:
+        variable: the variable.
+        thresholds: what still counts as equal.
+
+    Returns:
+        Whether it is outside; False where only one side has it.
+
+    Example:
+        >>> from estimator_bridge.parity.result import Thresholds, VariableDiff
+        >>> variable_outside(VariableDiff("kernel", (2,), 0.5), Thresholds())
+        True
+    """
+    return variable.max_abs_diff is not None and not variable.max_abs_diff <= thresholds.variable_abs
+
+
+def _ratio(value: float, limit: float) -> float:
+    if limit:
+        return value / limit
+    return 0.0 if value == 0 else severity(value) * math.inf
