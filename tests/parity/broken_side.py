@@ -14,8 +14,8 @@ def _learning_rate() -> None:
 
     original = optimizers.build
 
-    def build(*args: Any) -> Any:
-        built = original(*args)
+    def build(optimizer: Any, given: Any) -> Any:
+        built = original(optimizer, given)
         built.learning_rate = float(built.learning_rate.numpy()) * 1.1
         return built
 

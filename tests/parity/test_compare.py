@@ -151,7 +151,7 @@ def test_a_side_ends_when_the_comparison_is_killed(tmp_path: Path) -> None:
     script.write_text("import time\nopen('started', 'w').close()\ntime.sleep(600)\n")
     process = subprocess.Popen([sys.executable, "-m", "estimator_bridge", "compare", str(script)], cwd=tmp_path)
     try:
-        _until(lambda: (tmp_path / "started").exists(), seconds=60)
+        _until((tmp_path / "started").exists, seconds=60)
         (side,) = psutil.Process(process.pid).children()
     finally:
         process.kill()

@@ -1,0 +1,178 @@
+"""The judge on traces written by hand: each level alone, so that every finding has one cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.judge import judge
+from estimator_bridge.parity.result import ParityResult, Thresholds
+from estimator_bridge.parity.trace import Trace
+
+
+class Pair:
+    """Two traces that agree until told otherwise."""
+
+    def __init__(self, folder: Path) -> None:
+        self.legacy, self.modern = Trace(folder / "legacy"), Trace(folder / "modern")
+        for trace in self.sides:
+            trace.make()
+
+    @property
+    def sides(self) -> tuple[Trace, Trace]:
+        return self.legacy, self.modern
+
+    def train(self, losses: list[float], modern: list[float] | None = None, batches: list[int] | None = None) -> None:
+        digests = list(range(len(losses)))
+        for trace, values, seen in ((self.legacy, losses, digests), (self.modern, modern or losses, batches or digests)):
+            trace.write("train", call="train-0", max_steps=len(losses))
+            for step, (loss, batch) in enumerate(zip(values, seen, strict=False), 1):
+                trace.write("step", call="train-0", step=step, loss=loss, batch=batch)
+            trace.write("trained", call="train-0", checkpoint=None)
+
+    def judge(self, replicas: int = 1) -> ParityResult:
+        return judge(
+            self.legacy,
+            self.modern,
+            command=("train.py",),
+            replaying=True,
+            replicas=replicas,
+            thresholds=Thresholds(),
+            seconds={},
+            environment={},
+        )
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    return Pair(tmp_path)
+
+
+def found(result: ParityResult) -> list[tuple[str, int | None]]:
+    return [(finding.level, finding.step) for finding in result.findings]
+
+
+def test_equal_traces_are_equal(pair: Pair) -> None:
+    pair.train([3.0, 2.0, 1.0])
+    result = pair.judge()
+    assert (result.verdict, result.exit_code, found(result)) == ("equal", 0, [])
+    assert [(point.step, point.legacy, point.modern) for point in result.losses] == [
+        (1, 3.0, 3.0),
+        (2, 2.0, 2.0),
+        (3, 1.0, 1.0),
+    ]
+
+
+def test_the_first_loss_outside_is_named(pair: Pair) -> None:
+    pair.train([3.0, 2.0, 1.0], modern=[3.0, 2.0001, 1.5])
+    result = pair.judge()
+    assert (result.exit_code, found(result)) == (1, [("loss", 2)])
+    assert "2 of 3 steps outside" in result.findings[0].message
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_on_one_side_is_different(pair: Pair, value: float) -> None:
+    pair.train([3.0, 2.0], modern=[3.0, value])
+    assert found(pair.judge()) == [("loss", 2)]
+
+
+def test_nan_on_both_sides_is_equal(pair: Pair) -> None:
+    pair.train([3.0, float("nan")])
+    assert pair.judge().verdict == "equal"
+
+
+def test_a_skipped_batch_is_found_before_the_loss_that_it_changes(pair: Pair) -> None:
+    pair.train([3.0, 2.0, 1.0, 0.5], modern=[3.0, 1.0, 0.5], batches=[0, 2, 3])
+    result = pair.judge()
+    assert found(result)[0] == ("batch", 2)
+    assert "legacy trained on at step 3" in result.findings[0].message
+    assert ("calls", 4) in found(result), "one side trained a step less"
+
+
+def test_a_batch_from_nowhere_is_said_to_be_so(pair: Pair) -> None:
+    pair.train([3.0, 2.0], batches=[0, 99])
+    assert "never saw" in pair.judge().findings[0].message
+
+
+def test_a_call_that_one_side_did_not_make_is_found(pair: Pair) -> None:
+    pair.train([3.0])
+    pair.legacy.write("evaluated", call="evaluate-0", name="", metrics={"loss": 1.0, "global_step": 1})
+    result = pair.judge()
+    assert found(result) == [("calls", None)]
+    assert "evaluate-0" in result.findings[0].message
+
+
+def test_metrics_are_compared_by_name_and_step(pair: Pair) -> None:
+    for trace, accuracy in ((pair.legacy, 0.5), (pair.modern, 0.75)):
+        trace.write("evaluated", call="evaluate-0", name="", metrics={"accuracy": accuracy, "loss": 1.0, "global_step": 7})
+    result = pair.judge()
+    assert found(result) == [("metric", 7)]
+    assert [(metric.metric, metric.legacy, metric.modern) for metric in result.metrics] == [
+        ("accuracy", 0.5, 0.75),
+        ("loss", 1.0, 1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("legacy", "modern", "equal"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], True),
+        ([1.0, 2.0], [1.0, 2.1], False),
+        ([1.0, 2.0], [1.0], False),
+        ([1, 2], [1, 3], False),
+        ([b"a", b"b"], [b"a", b"b"], True),
+        ([b"a", b"b"], [b"a", b"c"], False),
+    ],
+)
+def test_predictions_are_compared_by_key(pair: Pair, legacy: list[Any], modern: list[Any], *, equal: bool) -> None:
+    for trace, values in ((pair.legacy, legacy), (pair.modern, modern)):
+        np.savez(trace.predictions("predict-0"), **{"key:scores": np.array(values)})
+        trace.write("predicted", call="predict-0", count=len(values))
+    assert found(pair.judge()) == ([] if equal else [("prediction", None)])
+
+
+def test_random_numbers_that_cannot_be_equal_make_a_difference_not_comparable(pair: Pair) -> None:
+    pair.train([3.0, 2.0], modern=[3.0, 2.5])
+    pair.legacy.write("random", call="train-0", in_step=["dropout/random_uniform"], functions=["while_body"])
+    result = pair.judge()
+    assert (result.verdict, result.exit_code) == ("not comparable", 2)
+    assert any("while_body" in note for note in result.notes)
+
+
+def test_dropout_counts_against_the_comparison_only_with_several_replicas(pair: Pair) -> None:
+    pair.train([3.0, 2.0], modern=[3.0, 2.5])
+    pair.legacy.write("random", call="train-0", in_step=["dropout/random_uniform"], functions=[])
+    assert pair.judge().verdict == "different"
+    assert pair.judge(replicas=2).verdict == "not comparable"
+
+
+def test_nothing_to_compare_is_an_error_of_the_user(pair: Pair) -> None:
+    with pytest.raises(BridgeError, match="called no Estimator"):
+        pair.judge()
+
+
+def test_a_line_that_is_being_written_is_left_for_later(pair: Pair) -> None:
+    pair.train([3.0])
+    with (pair.legacy.folder / "events.jsonl").open("a") as file:
+        file.write('{"event": "step", "call": "train-0", "st')
+    assert len(list(pair.legacy.events("step"))) == 1
+    assert pair.judge().verdict == "equal"
+
+
+def test_following_a_trace_gives_each_event_once(pair: Pair) -> None:
+    seen: list[dict[str, Any]] = []
+    position = pair.legacy.follow(0, seen.append)
+    pair.train([3.0, 2.0])
+    position = pair.legacy.follow(position, seen.append)
+    assert pair.legacy.follow(position, seen.append) == position
+    assert [event["event"] for event in seen] == ["train", "step", "step", "trained"]
+
+
+def test_an_export_leaves_the_scripts_folder_alone(pair: Pair, tmp_path: Path) -> None:
+    inside = str(pair.legacy.folder / "model-0" / "export")
+    assert pair.legacy.export_dir(inside) == inside
+    assert Path(pair.legacy.export_dir(str(tmp_path / "serving"))).is_relative_to(pair.legacy.folder)

@@ -1,0 +1,58 @@
+"""Equal seeds for equal places, whatever else the graph holds; in a process of its own, since it is patched for good."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+CODE = """
+import json
+import random
+import numpy as np
+import tensorflow as tf
+from estimator_bridge.parity.randomness import equalise, random_functions, random_operations
+
+equalise()
+drawn = [random.random(), float(np.random.rand())]
+
+def model(extra, seed=None):
+    with tf.Graph().as_default() as graph:
+        if seed is not None:
+            tf.compat.v1.set_random_seed(seed)
+        if extra:
+            tf.compat.v1.random_uniform([3], name="of_the_input")
+        with tf.name_scope("layer"):
+            first, second = tf.random.normal([2]), tf.random.normal([2])
+        with tf.name_scope("other"):
+            third = tf.random.normal([2])
+        with tf.compat.v1.Session() as session:
+            return [values.tolist() for values in session.run([first, second, third])]
+
+with tf.Graph().as_default() as graph:
+    x = tf.random.uniform([2])
+    looped = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a + tf.random.normal([2])), [0, x])[1]
+    operations = graph.get_operations()
+    found = [random_operations(operations), random_functions(operations, graph.as_graph_def())]
+print(json.dumps({"drawn": drawn, "plain": model(False), "extra": model(True), "seeded": model(False, 7), "found": found}))
+"""
+
+
+def outcome() -> dict[str, object]:
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    result: dict[str, object] = json.loads(done.stdout)
+    return result
+
+
+def test_seeds_come_from_the_place_in_the_model() -> None:
+    first, second = outcome(), outcome()
+
+    assert first == second, "two processes draw the same, Python and NumPy included"
+    assert first["plain"] == first["extra"], "another random operation before does not matter"
+    plain = first["plain"]
+    assert isinstance(plain, list)
+    assert len({str(values) for values in plain}) == 3, "each place draws its own numbers"
+    assert first["seeded"] != plain, "the script's own seed counts"
+    operations, functions = first["found"]  # type: ignore[misc]
+    assert [name.startswith("random_uniform") for name in operations] == [True]  # type: ignore[has-type]
+    assert len(functions) == 1, "what is drawn inside a loop is known"  # type: ignore[has-type]
