@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import importlib
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from unittest import mock
 
-from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.legacy.contrib_refusal import ContribImportError, asked_attribute
 
-# Distributions that were written for TensorFlow 2 (or for both) and ask for what they need.
+# Packages that were written for TensorFlow 2 (or for both) and ask for what they need.
 NATIVE = frozenset(
     {
         "estimator_bridge",
         "keras",
-        "official",
         "orbit",
         "tensorboard",
         "tensorflow",
@@ -36,6 +36,9 @@ NATIVE = frozenset(
     }
 )
 
+# Of today's tf-models-official when installed; in a checkout of TensorFlow's models it is a package of TF1 scripts.
+NATIVE_WHEN_INSTALLED = frozenset({"official"})
+
 
 class TF1Module(types.ModuleType):
     """TensorFlow 1's namespace: ``tf.compat.v1`` with ``compat.v1`` mapped to itself, and ``contrib`` refused by name.
@@ -47,52 +50,39 @@ class TF1Module(types.ModuleType):
 
     def __init__(self, v1: Any, overrides: Mapping[str, Any]) -> None:
         super().__init__("tensorflow", v1.__doc__)
-        self.__dict__.update(overrides, _v1=v1, contrib=Contrib("tf.contrib"), compat=_Compat(self, v1.compat))
-        self.__dict__.update({name: getattr(v1, name) for name in ("__version__", "__path__") if hasattr(v1, name)})
+        real = sys.modules["tensorflow"]
+        self.__dict__.update(overrides, _v1=v1, compat=_Compat(self, real.compat))
+        for name in ("__version__", "__file__", "__path__", "__spec__", "__package__"):
+            self.__dict__[name] = getattr(real, name)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_v1"], name)
+        if name == "contrib":
+            raise asked_attribute("tf", name, sys._getframe(1))
+        with contextlib.suppress(AttributeError):
+            return getattr(self.__dict__["_v1"], name)
+        with contextlib.suppress(KeyError):
+            return sys.modules[f"tensorflow.{name}"]  # tf.python and others: once imported, an attribute, as of any package
+        raise AttributeError(f"module 'tensorflow' has no attribute {name!r} among TensorFlow 1's names")
 
     def __dir__(self) -> list[str]:
-        return dir(self.__dict__["_v1"])
+        return sorted({*dir(self._v1), "compat"})
 
 
 class _Compat(types.ModuleType):
     def __init__(self, tf1: TF1Module, compat: Any) -> None:
         super().__init__("tensorflow.compat", compat.__doc__)
-        self.__dict__.update(_compat=compat, v1=tf1, v2=sys.modules["tensorflow"].compat.v2)
+        self.__dict__.update(_compat=compat, v1=tf1, v2=compat.v2, __path__=compat.__path__)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["_compat"], name)
 
-
-class Contrib:
-    """Stands for ``tf.contrib``; naming a symbol of it is refused with that name and the line that asked."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if self._path == "tf.contrib":
-            return Contrib(f"{self._path}.{name}")
-        return refuse_contrib(f"{self._path}.{name}", sys._getframe(1))
-
-
-def refuse_contrib(symbol: str, frame: types.FrameType) -> NoReturn:
-    """Raises the error that names a contrib symbol and who asked for it."""
-    raise NotSupportedError(
-        f"{symbol} is part of tf.contrib, which TensorFlow 2 removed.",
-        received=f"{frame.f_code.co_filename}:{frame.f_lineno}",
-        expected="names of TensorFlow 1 outside tf.contrib",
-        fix="Replace it: tf_slim has contrib.layers and contrib.slim, tf.distribute has contrib.distribute.",
-    )
+    def __dir__(self) -> list[str]:
+        return dir(self.__dict__["_compat"])
 
 
 @contextlib.contextmanager
 def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
-    """While active, whoever is not in ``NATIVE`` gets TF1's names from ``import tensorflow``.
+    """While active, whoever is not in ``NATIVE`` gets TF1's names from ``import tensorflow`` and ``import_module``.
 
     Args:
         overrides: names of the namespace to answer otherwise.
@@ -101,6 +91,7 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
 
     tf1 = TF1Module(tf.compat.v1, overrides)
     original = builtins.__import__
+    import_module = importlib.import_module
 
     def import_(
         name: str,
@@ -109,26 +100,51 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        if level or name.partition(".")[0] != "tensorflow" or _is_native(globals):
+        if level or not _is_tensorflow(name) or _is_native(globals or sys._getframe(1).f_globals):
             return original(name, globals, locals, fromlist, level)
-        return _imported(tf1, name, fromlist, original)
+        _refuse_contrib(name, fromlist)
+        leaf = _module(tf1, name) or original(name, None, None, fromlist or ("",), 0)
+        return leaf if fromlist else tf1
 
-    with mock.patch.object(builtins, "__import__", import_):
+    def import_module_(name: str, package: str | None = None) -> Any:
+        if not _is_tensorflow(name) or _is_native(sys._getframe(1).f_globals):
+            return import_module(name, package)
+        _refuse_contrib(name, ())
+        return _module(tf1, name) or import_module(name, package)
+
+    with mock.patch.object(builtins, "__import__", import_), mock.patch.object(importlib, "import_module", import_module_):
         yield tf1
 
 
-def _imported(tf1: TF1Module, name: str, fromlist: Sequence[str] | None, original: Callable[..., Any]) -> Any:
-    if name.startswith("tensorflow.contrib"):
-        symbol = ".".join([name.removeprefix("tensorflow."), *(fromlist or ())[:1]])
-        refuse_contrib(f"tf.{symbol}", sys._getframe(2))
-    if name in ("tensorflow", "tensorflow.compat.v1"):
-        return tf1
-    if name == "tensorflow.compat":
-        return tf1.compat if fromlist else tf1
-    leaf = original(name, None, None, fromlist or ("",), 0)
-    return leaf if fromlist else tf1
+def _is_tensorflow(name: str) -> bool:
+    return name.partition(".")[0] == "tensorflow"
 
 
-def _is_native(importer: Mapping[str, Any] | None) -> bool:
-    name = (importer or {}).get("__name__") or ""
-    return name.partition(".")[0] in NATIVE
+def _refuse_contrib(name: str, fromlist: Sequence[str] | None) -> None:
+    parts = name.split(".")
+    names = fromlist or ()
+    if "contrib" in parts[1:4]:
+        index = parts.index("contrib")
+        raise ContribImportError(".".join(["tf", *parts[index:], *names[:1]]), sys._getframe(2))
+    if "contrib" in names and name in ("tensorflow", "tensorflow.compat.v1"):
+        raise ContribImportError("tf.contrib", sys._getframe(2))
+
+
+def _module(tf1: TF1Module, name: str) -> Any:
+    """The module of TF1's public names that is meant, ``tensorflow.train`` for one; None for files, as below ``tensorflow.python``.
+
+    An import by file would find TensorFlow 2's module of that name, with an Estimator and Keras layers that differ silently.
+    """
+    module: Any = tf1
+    for part in name.split(".")[1:]:
+        if part == "python" and module is tf1:
+            return None
+        module = getattr(module, part, None)
+        if not isinstance(module, types.ModuleType):
+            return None
+    return module
+
+
+def _is_native(importer: Mapping[str, Any]) -> bool:
+    package = (importer.get("__name__") or "").partition(".")[0]
+    return package in NATIVE or (package in NATIVE_WHEN_INSTALLED and "-packages" in (importer.get("__file__") or ""))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import dataclasses
-import runpy
+import importlib.util
+import os
 import sys
+import threading
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +19,6 @@ from estimator_bridge.compat.engine import Engine, EstimatorEngine, interposed
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.aliases import tf1_imports
 from estimator_bridge.legacy.installation import install
-
-# On the modern path these must not take effect: after a real one, tf.function returns symbolic tensors for good.
-V2_SWITCHES = (
-    "disable_control_flow_v2",
-    "disable_eager_execution",
-    "disable_resource_variables",
-    "disable_tensor_equality",
-    "disable_v2_behavior",
-    "disable_v2_tensorshape",
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,14 +36,30 @@ class Script:
     is_module: bool = False
 
     def check(self) -> None:
-        """Raises BridgeError unless the target is there."""
-        if not self.is_module and not Path(self.target).is_file():
-            raise BridgeError(
-                "There is no such script.",
-                expected="the path of a Python file, or -m and the name of a module",
-                received=self.target,
-                fix="Check the path; arguments of the script come after it.",
-            )
+        """Raises BridgeError unless the target is there, as far as can be told without importing anything."""
+        if self.is_module:
+            self._check_module()
+        else:
+            self._check_file()
+
+    def _check_file(self) -> None:
+        path = Path(self.target)
+        if path.is_dir():
+            what, fix = "The script is a folder.", f"Name the file in it that you run, {path / 'train.py'} for one."
+        elif not path.exists():
+            what, fix = "There is no such script.", "Check the path; arguments of the script come after it."
+        elif not os.access(path, os.R_OK):
+            what, fix = "The script cannot be read: no permission.", "Check its permissions, or whose user you are."
+        else:
+            return
+        raise BridgeError(what, expected="the path of a Python file, or -m and a module's name", received=self.target, fix=fix)
+
+    def _check_module(self) -> None:
+        if "" in self.target.split("."):
+            raise _no_module(self.target, "Write the whole name, from the top package on.")
+        if self.target.endswith(".py"):
+            name = self.target.removesuffix(".py")
+            raise _no_module(self.target, f"Use -m {name} for the module, or leave -m out for the file.")
 
     def __str__(self) -> str:
         return f"-m {self.target}" if self.is_module else self.target
@@ -62,56 +72,61 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
         script: what to run; whatever it raises comes through, SystemExit included.
         make_engine: makes what gets the Estimators' calls, once tf.estimator is there.
     """
+    from estimator_bridge.legacy.behavior import tf1_behavior
+
     script.check()
     install()
-    import tensorflow as tf
-
-    tf.compat.v1.disable_v2_behavior()
+    tf1_behavior()
     with interposed(make_engine()), tf1_imports({}):
-        _run_as_main(script)
+        run_as_main(script)
 
 
 def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
     """Runs a script for an engine that needs TF2 behaviour.
 
-    The script's own graph operations go to a graph of its own, TF1's Dimension objects included; its switches back to TF1 behaviour
-    are taken as said.
+    The script itself builds graphs, TF1's Dimension objects included; its switches back to TF1 behaviour are taken as said.
 
     Args:
         script: what to run; whatever it raises comes through, SystemExit included.
         make_engine: makes what gets the Estimators' calls, once tf.estimator is there.
     """
+    from estimator_bridge.legacy.behavior import tf1_appearance
+
     script.check()
     install()
-    import tensorflow as tf
-    from tensorflow.python.framework import tensor_shape
-
     engine = make_engine()
-    overrides = {name: lambda: None for name in V2_SWITCHES}
-    before = tensor_shape._TENSORSHAPE_V2_OVERRIDE
-    tensor_shape._TENSORSHAPE_V2_OVERRIDE = False
-    try:
-        with interposed(engine), tf1_imports(overrides), tf.Graph().as_default():
-            _run_as_main(script)
-    finally:
-        tensor_shape._TENSORSHAPE_V2_OVERRIDE = before
+    with interposed(engine), tf1_appearance() as overrides, tf1_imports(overrides):
+        run_as_main(script)
 
 
-def _run_as_main(script: Script) -> None:
+def run_as_main(script: Script) -> None:
+    """Runs a script as ``__main__`` with the command line, ``sys.path[0]`` and globals that Python gives it.
+
+    Args:
+        script: what to run; whatever it raises comes through, SystemExit included.
+    """
+    threads = set(threading.enumerate())
     with _process_of(script):
-        if script.is_module:
-            runpy.run_module(script.target, run_name="__main__", alter_sys=True)
-        else:
-            _run_file(script.target)
+        try:
+            if script.is_module:
+                _run_module(script.target)
+            else:
+                _run_file(script.target)
+        except SystemExit:
+            _join_new(threads)
+            raise
+        _join_new(threads)
 
 
 @contextlib.contextmanager
 def _process_of(script: Script) -> Iterator[None]:
-    """sys.argv and sys.path[0] as Python sets them."""
+    """sys.argv and sys.path[0] as Python sets them; what stood at sys.path[0] for our own start gives way."""
     argv, path = sys.argv, list(sys.path)
-    first = Path.cwd() if script.is_module else Path(script.target).resolve().parent
-    sys.argv = [script.target, *script.args]
-    sys.path.insert(0, str(first))
+    if not getattr(sys.flags, "safe_path", False):  # python -P; new in 3.11
+        starts = {"", str(Path.cwd()), str(Path(argv[0]).resolve().parent)}
+        first = Path.cwd() if script.is_module else Path(script.target).resolve().parent
+        sys.path[: 1 if path and path[0] in starts else 0] = [str(first)]
+    sys.argv = ["-m" if script.is_module else script.target, *script.args]
     try:
         yield
     finally:
@@ -119,9 +134,28 @@ def _process_of(script: Script) -> Iterator[None]:
 
 
 def _run_file(path: str) -> None:
-    code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    file = str(Path.cwd() / path)
+    code = compile(Path(path).read_bytes(), file, "exec", dont_inherit=True)
+    _execute(code, __file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
+
+
+def _run_module(name: str) -> None:
+    spec = _find(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = _find(f"{name}.__main__")
+        if spec is None:
+            raise _no_module(name, "It is a package without a __main__.py: name the module in it that you run.")
+    loader: Any = spec and spec.loader
+    code = loader.get_code(spec.name) if spec and hasattr(loader, "get_code") else None
+    if spec is None or code is None:
+        raise _no_module(name, "Start where its top package lies, or name that folder in PYTHONPATH.")
+    sys.argv[0] = spec.origin or name
+    _execute(code, __file__=spec.origin, __cached__=spec.cached, __loader__=loader, __package__=spec.parent, __spec__=spec)
+
+
+def _execute(code: types.CodeType, **attributes: Any) -> None:
     main = types.ModuleType("__main__")
-    main.__dict__.update(_main_globals(path))
+    main.__dict__.update(attributes, __annotations__={}, __builtins__=builtins)
     before = sys.modules["__main__"]
     sys.modules["__main__"] = main
     try:
@@ -130,5 +164,22 @@ def _run_file(path: str) -> None:
         sys.modules["__main__"] = before
 
 
-def _main_globals(path: str) -> Mapping[str, Any]:
-    return {"__file__": path, "__builtins__": __builtins__, "__cached__": None}
+def _find(name: str) -> ModuleSpec | None:
+    """Imports the packages around the module, as ``python -m`` does."""
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            return None
+        raise
+
+
+def _no_module(name: str, fix: str) -> BridgeError:
+    return BridgeError("There is no such module.", expected="-m and the name of a module", received=name, fix=fix)
+
+
+def _join_new(threads: set[threading.Thread]) -> None:
+    """Waits for the script's threads, as Python does at its end: they are to see TensorFlow as the script does."""
+    for thread in set(threading.enumerate()) - threads:
+        if not thread.daemon:
+            thread.join()

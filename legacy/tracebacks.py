@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import sys
+import sysconfig
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from estimator_bridge.errors import BridgeError
 
 _OURS = Path(__file__).resolve().parent.parent  # in an editable install this is the repository, else the package
 _FOLDERS = tuple(_OURS / name for name in ("legacy", "modern", "compat", "parity", "cli", "src"))
+_RUNNER = _OURS / "legacy" / "script.py"
+_PLUMBING = frozenset(_OURS / name for name in ("legacy/aliases.py", "compat/engine.py"))  # pass calls on
+_LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
+_STARTERS = frozenset({importlib.__file__, importlib.util.__file__})  # between the runner and a package's first line
+
+INTERRUPTED = 130  # what a shell reports for a program that ended by Ctrl-C
 
 
 def run_as_python_does(run: Callable[[], None]) -> int:
@@ -31,12 +40,13 @@ def run_as_python_does(run: Callable[[], None]) -> int:
     except SystemExit as error:
         return _exit_code(error)
     except BridgeError as error:
-        error.args = (f"{error}{_asked_by(error.__traceback__)}",)
+        error.asked_by = _asked_by(error.__traceback__)
         raise
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as error:
+        _show(error)
+        return INTERRUPTED
     except BaseException as error:  # noqa: BLE001 -- whatever ends a script ends it with a traceback
-        _print_folded(error)
+        _show(error)
         return 1
     return 0
 
@@ -48,29 +58,70 @@ def _exit_code(error: SystemExit) -> int:
     return 1
 
 
-def _print_folded(error: BaseException) -> None:
-    frames = error.__traceback__
-    while frames is not None and _is_runner(frames.tb_frame):
-        frames = frames.tb_next
-    traceback.print_exception(type(error), error, frames)
+def _show(error: BaseException) -> None:
+    """By sys.excepthook, which may be the script's own."""
+    _fold(error)
+    sys.excepthook(type(error), error, error.__traceback__)
 
 
-def _asked_by(frames: types.TracebackType | None) -> str:
+def _fold(error: BaseException, seen: frozenset[int] = frozenset()) -> None:
+    """Takes our frames out of an exception and of those that it came from."""
+    error.__traceback__ = _linked(_frames_shown(list(_walk(error.__traceback__))))
+    for other in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
+        if other is not None and id(other) not in seen:
+            _fold(other, seen | {id(error)})
+
+
+def _frames_shown(entries: list[types.TracebackType]) -> list[types.TracebackType]:
+    """All but ours and the way to the script; below the user's last frame ours stay, where more than passing on went wrong."""
+    files = [entry.tb_frame.f_code.co_filename for entry in entries]
+    first = max((index + 1 for index, file in enumerate(files) if Path(file).resolve() == _RUNNER), default=0)
+    while first < len(files) and (files[first].startswith("<frozen ") or files[first] in _STARTERS or _is_ours(files[first])):
+        first += 1
+    entries, files = entries[first:], files[first:]
+    users_last = max((index for index, file in enumerate(files) if _is_users(file)), default=-1)
+    return [
+        entry
+        for index, (entry, file) in enumerate(zip(entries, files, strict=True))
+        if not (_is_ours(file) and (index < users_last or _is_plumbing(file)))
+    ]
+
+
+def _walk(entry: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while entry is not None:
+        yield entry
+        entry = entry.tb_next
+
+
+def _linked(entries: list[types.TracebackType]) -> types.TracebackType | None:
+    following: types.TracebackType | None = None
+    for entry in reversed(entries):
+        following = types.TracebackType(following, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return following
+
+
+def _asked_by(frames: types.TracebackType | None) -> str | None:
     """The innermost line of user code on the way to a refusal."""
     lines = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(frames) if _is_users(frame.filename)]
-    return f"\n  asked by: {lines[-1]}" if lines else ""
+    return lines[-1] if lines else None
 
 
-def _is_runner(frame: types.FrameType) -> bool:
-    name = frame.f_code.co_filename
-    return name.startswith("<frozen ") or Path(name).name == "contextlib.py" or _is_ours(Path(name).resolve())
-
-
+@functools.cache
 def _is_users(filename: str) -> bool:
     path = Path(filename).resolve()
-    installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or path.is_relative_to(sys.base_prefix)
-    return path.exists() and not installed and not _is_ours(path)
+    installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+    return path.is_file() and not installed and not _is_ours(filename) and not _is_in(path, _LIBRARIES)
 
 
-def _is_ours(path: Path) -> bool:
-    return any(path.is_relative_to(folder) for folder in _FOLDERS)
+@functools.cache
+def _is_ours(filename: str) -> bool:
+    return _is_in(Path(filename).resolve(), _FOLDERS)
+
+
+@functools.cache
+def _is_plumbing(filename: str) -> bool:
+    return Path(filename).resolve() in _PLUMBING
+
+
+def _is_in(path: Path, folders: tuple[Path, ...]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)

@@ -21,12 +21,18 @@ class BridgeError(Exception):
     """
 
     exit_code = 2
+    asked_by: str | None = None  # the line of the user's code that led here, where there is one
 
     def __init__(self, what: str, *, expected: object = None, received: object = None, fix: str | None = None) -> None:
         rows = (("expected:", expected), ("received:", received), ("to do:", fix))
         lines = [what, *(f"  {label:<9} {value}" for label, value in rows if value is not None)]
         super().__init__("\n".join(lines))
         self.what = what
+
+    def __str__(self) -> str:
+        text = str(self.args[0])
+        known = self.asked_by is None or self.asked_by in text
+        return text if known else f"{text}\n  asked by: {self.asked_by}"
 
 
 class NotSupportedError(BridgeError):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.cli.script_arguments import add_replicas, add_script, script_of
+from estimator_bridge.cli.script_arguments import DIRECTORY, add_replicas, add_script, script_of
 from estimator_bridge.parity.result import Thresholds
 
 _EPILOG = """examples:
@@ -30,13 +31,14 @@ def add_parser(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument(
+    out = parser.add_argument(
         "--out",
         type=Path,
         default=Path("parity-report"),
         metavar="DIR",
         help="folder of report.html and report.json (default: %(default)s)",
     )
+    out.complete = DIRECTORY
     parser.add_argument(
         "--free-run", action="store_true", help="each side runs the script's own input pipeline, shuffle included"
     )
@@ -50,15 +52,22 @@ def add_parser(verbs: Any) -> None:
 def _add_thresholds(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("thresholds", "a loss or metric is equal when rel_diff OR abs_diff is within")
     default = Thresholds()
-    group.add_argument("--rel-diff", type=float, default=default.rel, metavar="X", help="default: %(default)g")
-    group.add_argument("--abs-diff", type=float, default=default.abs, metavar="X", help="default: %(default)g")
+    group.add_argument("--rel-diff", type=_threshold, default=default.rel, metavar="X", help="default: %(default)g")
+    group.add_argument("--abs-diff", type=_threshold, default=default.abs, metavar="X", help="default: %(default)g")
     group.add_argument(
         "--variable-abs-diff",
-        type=float,
+        type=_threshold,
         default=default.variable_abs,
         metavar="X",
         help="of the final variables; default: %(default)g",
     )
+
+
+def _threshold(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if float(text) >= 0:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected a number of 0 or more, received {text!r}")
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -47,14 +47,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: without the program's name; ``sys.argv`` by default.
 
     Returns:
-        The exit code: 0 fine, 1 parity failed or the script failed, 2 a mistake in the request.
+        The exit code: 0 fine, 1 parity failed or the script failed, 2 a mistake in the request, 130 interrupted.
     """
     parser = build_parser()
     arguments = parser.parse_args(argv)
     if arguments.print_completion:
         return _print_completion(parser, arguments.print_completion)
     if not hasattr(arguments, "execute"):
-        parser.print_help()
+        parser.print_help(sys.stderr)
         return 2
     try:
         code: int = arguments.execute(arguments)
@@ -62,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BridgeError as error:
         sys.stderr.write(f"estimator-bridge: {error}\n")
         return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("estimator-bridge: interrupted\n")
+        return 130  # what a shell reports for a program that ended by Ctrl-C
 
 
 def _print_completion(parser: argparse.ArgumentParser, shell: str) -> int:

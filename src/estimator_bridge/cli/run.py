@@ -48,6 +48,13 @@ def execute(arguments: argparse.Namespace) -> int:
     from estimator_bridge.legacy.tracebacks import run_as_python_does
 
     script = script_of(arguments)
+    if arguments.path == "legacy" and arguments.replicas != 1:
+        raise BridgeError(
+            "--replicas belongs to the modern path.",
+            expected="--path modern --replicas N",
+            received=f"--path legacy --replicas {arguments.replicas}",
+            fix="Add --path modern, or set RunConfig(train_distribute=...) in the script.",
+        )
     script.check()
     run = _run_legacy if arguments.path == "legacy" else _run_modern
     return run_as_python_does(lambda: run(script, arguments.replicas))
@@ -56,13 +63,6 @@ def execute(arguments: argparse.Namespace) -> int:
 def _run_legacy(script: Script, replicas: int) -> None:
     from estimator_bridge.legacy.script import run_legacy
 
-    if replicas != 1:
-        raise BridgeError(
-            "--replicas belongs to the modern path.",
-            expected="--path modern --replicas N",
-            received=f"--path legacy --replicas {replicas}",
-            fix="Add --path modern, or set RunConfig(train_distribute=...) in the script.",
-        )
     run_legacy(script)
 
 

@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from estimator_bridge.legacy.script import Script
 
 
+# What a shell completes an argument with; shtab.FILE and shtab.DIRECTORY, without importing it to answer --help.
+FILE = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
+DIRECTORY = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
+
+
 def add_script(parser: argparse.ArgumentParser) -> None:
     """SCRIPT [ARGS...] or -m MODULE [ARGS...]; everything from the script on belongs to it."""
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
-    parser.add_argument("script", metavar="SCRIPT", help="a TensorFlow 1 script, unmodified")
-    parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the script's own arguments")
+    script = parser.add_argument("script", metavar="SCRIPT", help="a TensorFlow 1 script, unmodified")
+    script.complete = FILE  # type: ignore[attr-defined]
+    args = parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the script's own arguments")
+    args.required = False  # else it is named as missing together with SCRIPT
+    args.complete = FILE  # type: ignore[attr-defined]
 
 
 def add_replicas(parser: argparse.ArgumentParser) -> None:
     """--replicas N of the modern path."""
     parser.add_argument(
         "--replicas",
-        type=int,
+        type=_replicas,
         default=1,
         metavar="N",
         help="modern path: split each batch over N devices with MirroredStrategy (GPUs, else virtual CPUs); default %(default)s",
     )
+
+
+def _replicas(text: str) -> int:
+    with contextlib.suppress(ValueError):
+        if int(text) >= 1:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"expected a whole number of 1 or more, received {text!r}")
 
 
 def script_of(arguments: argparse.Namespace) -> Script:

@@ -1,0 +1,77 @@
+"""What a script finds when it looks at TensorFlow's mode: graphs, not eager execution, and TF1's shapes."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from unittest import mock
+
+# On the modern path these must not take effect: after a real one, tf.function returns symbolic tensors for good.
+SWITCHES = (
+    "disable_control_flow_v2",
+    "disable_eager_execution",
+    "disable_resource_variables",
+    "disable_tensor_equality",
+    "disable_v2_behavior",
+    "disable_v2_tensorshape",
+)
+
+
+def tf1_behavior() -> None:
+    """Switches this process back to TF1, for good."""
+    import tensorflow as tf
+    from tensorflow.python.util import deprecation
+
+    with deprecation.silence():  # the script did not ask for it
+        tf.compat.v1.disable_v2_behavior()
+
+
+@contextlib.contextmanager
+def tf1_appearance() -> Iterator[Mapping[str, Callable[[], None]]]:
+    """While active, this thread builds graphs and sees TF1's Dimensions, and the switches to TF1 behaviour do nothing.
+
+    TF2 behaviour stays in the process for whoever enters eager mode.
+
+    Yields:
+        Names of ``tf`` to answer otherwise.
+    """
+    import tensorflow as tf
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import ops, tensor_shape
+
+    graphs = contextlib.ExitStack()
+
+    def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
+        if ops._default_graph_stack._global_default_graph is not None:  # as TensorFlow 1 says it
+            raise ValueError("tf.enable_eager_execution must be called at program startup.")
+        graphs.close()
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(tensor_shape, "_TENSORSHAPE_V2_OVERRIDE", False))
+        for name in SWITCHES:
+            for module in _homes(getattr(tf.compat.v1, name)):
+                stack.enter_context(mock.patch.object(module, name, _taken_as_said))
+        stack.callback(_reset_default_graph)
+        graphs.enter_context(context.graph_mode())
+        stack.enter_context(graphs)
+        yield dict.fromkeys(SWITCHES, _taken_as_said) | {"enable_eager_execution": enable_eager_execution}
+
+
+def _taken_as_said() -> None:
+    """Stands for a switch."""
+
+
+def _reset_default_graph() -> None:
+    from tensorflow.python.framework import ops
+
+    if ops._default_graph_stack.is_cleared():  # a script may leave a session or a graph open, as an InteractiveSession does
+        ops.reset_default_graph()
+
+
+def _homes(function: Any) -> list[Any]:
+    """The modules by which TensorFlow and its users name a function."""
+    name = function.__name__
+    public = [module for key, module in sys.modules.items() if key.endswith("compat.v1") and key.startswith("tensorflow.")]
+    return [module for module in [*public, sys.modules[function.__module__]] if vars(module).get(name) is function]
