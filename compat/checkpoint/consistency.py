@@ -1,0 +1,84 @@
+"""What an index says about itself must hold before anything is done with it: TensorFlow finds out late, tensor by tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Header, Shape
+from estimator_bridge.compat.checkpoint.format.dtypes import dtype
+
+_MOST_BYTES = 2**63
+
+
+def check(header: Header, entries: Mapping[str, Entry], pieces: Mapping[str, Mapping[Extents, Entry]]) -> None:
+    """Checks every entry against the header, its shape against its size, and slices against the whole.
+
+    Args:
+        header: of the index.
+        entries: whole tensors, and one entry for each partitioned variable.
+        pieces: the slices.
+
+    Raises:
+        CorruptError: at the first contradiction, with the tensor's name.
+    """
+    for name, entry in entries.items():
+        if entry.slices:
+            _check_partitioned(name, entry, pieces.get(name, {}))
+        else:
+            _check_stored(name, entry, header.num_shards)
+    for name, slices in pieces.items():
+        if name not in entries or not entries[name].slices:
+            raise _contradiction(name, "slices of a variable that is not partitioned")
+        for extents, piece in slices.items():
+            _check_stored(name, piece, header.num_shards)
+            if piece.slices or piece.shape != slice_shape(entries[name].shape, extents):
+                raise _contradiction(name, f"a slice {extents} of shape {piece.shape}")
+
+
+def slice_shape(shape: Shape, extents: Extents) -> Shape:
+    """The shape of a slice.
+
+    Example:
+        >>> slice_shape((11, 3), ((4, 4), (0, -1)))
+        (4, 3)
+    """
+    return tuple(size if length < 0 else length for size, (_, length) in zip(shape, extents, strict=True))
+
+
+def _check_stored(name: str, entry: Entry, num_shards: int) -> None:
+    shard, offset, size = entry.shard_id, entry.offset, entry.size
+    if shard >= num_shards or offset + size >= _MOST_BYTES:
+        raise _contradiction(name, f"{size} bytes at {offset} of data file {shard} of {num_shards}")
+    element = dtype(entry.dtype).size
+    if element is not None and math.prod(entry.shape) * element != size:
+        raise _contradiction(name, f"{size} bytes for {dtype(entry.dtype).name} of shape {list(entry.shape)}")
+
+
+def _check_partitioned(name: str, entry: Entry, pieces: Mapping[Extents, Entry]) -> None:
+    if set(entry.slices) != set(pieces):
+        raise _contradiction(name, f"{len(set(entry.slices))} slices announced and {len(pieces)} there")
+    for extents, piece in pieces.items():
+        if piece.dtype != entry.dtype or not inside(entry.shape, extents):
+            raise _contradiction(name, f"slice {extents} of shape {list(entry.shape)}")
+    covered = sum(math.prod(piece.shape) for piece in pieces.values())
+    if covered != math.prod(entry.shape):
+        raise _contradiction(name, f"slices of {covered} elements in all, for shape {list(entry.shape)}")
+
+
+def inside(shape: Shape, extents: Extents) -> bool:
+    """Whether a slice lies within a shape.
+
+    Example:
+        >>> inside((11, 3), ((4, 4), (0, -1))), inside((11, 3), ((8, 4), (0, -1)))
+        (True, False)
+    """
+    return len(extents) == len(shape) and all(
+        (start, length) == (0, -1) or (start >= 0 < length and start + length <= size)
+        for size, (start, length) in zip(shape, extents, strict=True)
+    )
+
+
+def _contradiction(name: str, received: str) -> CorruptError:
+    return CorruptError(f"The index contradicts itself at {name!r}.", received=received, fix="Restore the file from a backup.")

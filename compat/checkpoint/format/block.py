@@ -1,0 +1,133 @@
+"""One block of an SSTable: sorted keys and their values, each key given as what differs from the one before it.
+
+::
+
+    record:  varint shared | varint unshared | varint value size | unshared key bytes | value
+    block:   records | uint32 position of each restart (a record with shared = 0) | uint32 number of restarts
+    on disk: block | byte: 0 as is, 1 snappy | uint32 masked crc32c of both
+
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.compat.checkpoint.format import crc32c, snappy, varint
+
+TRAILER = 5
+RESTART_INTERVAL = 16
+MOST_KEY = 1 << 16  # bytes of one key; prefix compression could otherwise blow a small file up to any size
+
+Record = tuple[bytes, bytes]
+
+
+def seal(contents: bytes) -> bytes:
+    """A block as it stands on disk, uncompressed."""
+    stored = contents + b"\0"
+    return stored + struct.pack("<I", crc32c.mask(crc32c.value(stored)))
+
+
+def unseal(stored: bytes) -> bytes:
+    """The contents of a block on disk.
+
+    Args:
+        stored: the block with its trailer.
+
+    Returns:
+        Its contents, decompressed.
+
+    Raises:
+        CorruptError: when the checksum disagrees or the compression is unknown.
+
+    Example:
+        >>> unseal(seal(b"records"))
+        b'records'
+    """
+    (masked,) = struct.unpack("<I", stored[-4:])
+    if crc32c.mask(crc32c.value(stored[:-4])) != masked:
+        raise CorruptError("A block of the index has changed since it was written.", expected="the checksum stored with it")
+    kind = stored[-TRAILER]
+    if kind > 1:
+        raise CorruptError("A block of the index is compressed in an unknown way.", expected="0 or 1", received=str(kind))
+    contents = stored[:-TRAILER]
+    return snappy.decompress(contents) if kind else contents
+
+
+def build(records: list[Record], interval: int = RESTART_INTERVAL) -> bytes:
+    """The contents of a block.
+
+    Args:
+        records: sorted by key.
+        interval: every how many records a key is written in full.
+
+    Returns:
+        The contents, to be sealed.
+
+    Example:
+        >>> list(read(build([(b"dense/bias", b"1"), (b"dense/kernel", b"2")])))
+        [(b'dense/bias', b'1'), (b'dense/kernel', b'2')]
+    """
+    out: list[bytes] = []
+    restarts: list[int] = []
+    size, last = 0, b""
+    for index, (key, value) in enumerate(records):
+        if index % interval:
+            shared = _shared(last, key)
+        else:
+            restarts.append(size)
+            shared = 0
+        head = varint.encode(shared) + varint.encode(len(key) - shared) + varint.encode(len(value))
+        out += (head, key[shared:], value)
+        size += len(head) + len(key) - shared + len(value)
+        last = key
+    restarts = restarts or [0]
+    out.append(struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts)))
+    return b"".join(out)
+
+
+def read(contents: bytes) -> Iterator[Record]:
+    """The records of a block, in order.
+
+    Raises:
+        CorruptError: when they do not fill the block exactly, or a key is longer than any real one.
+    """
+    end = _end_of_records(contents)
+    position, key = 0, b""
+    while position < end:
+        if contents[position] | contents[position + 1] | contents[position + 2] < 128:
+            shared, unshared, size = contents[position : position + 3]
+            position += 3
+        else:
+            shared, position = varint.decode(contents, position)
+            unshared, position = varint.decode(contents, position)
+            size, position = varint.decode(contents, position)
+        middle = position + unshared
+        after = middle + size
+        if after > end or shared > len(key) or shared + unshared > MOST_KEY:
+            raise _corrupt(f"a key of {shared} + {unshared} bytes with a value of {size}, and {end - position} bytes left")
+        key = key[:shared] + contents[position:middle]
+        yield key, contents[middle:after]
+        position = after
+
+
+def _end_of_records(contents: bytes) -> int:
+    restarts = int.from_bytes(contents[-4:], "little") if len(contents) >= 4 else 0
+    end = len(contents) - 4 - 4 * restarts
+    if end < 0 or not restarts:
+        raise _corrupt(f"{restarts} restarts in {len(contents)} bytes")
+    return end
+
+
+def _shared(one: bytes, other: bytes) -> int:
+    """The length of what both start with."""
+    most = min(len(one), len(other))
+    if one[:most] == other[:most]:
+        return most
+    difference = int.from_bytes(one[:most], "big") ^ int.from_bytes(other[:most], "big")
+    return most - (difference.bit_length() + 7) // 8
+
+
+def _corrupt(received: str) -> CorruptError:
+    return CorruptError("A block of the index cannot be read.", expected="records and restarts", received=received)

@@ -1,0 +1,174 @@
+"""The messages of a checkpoint's index: one header, and one entry for each tensor or slice.
+
+======================  ===============================================================================================
+BundleHeaderProto       1 num_shards, 2 endianness (0 little, 1 big), 3 version
+BundleEntryProto        1 dtype, 2 shape, 3 shard_id, 4 offset, 5 size, 6 crc32c (fixed32, masked), 7 slices (repeated)
+TensorShapeProto        2 dim (repeated: 1 size), 3 unknown_rank
+TensorSliceProto        1 extent (repeated: 1 start, 2 length; no length stands for the whole dimension)
+======================  ===============================================================================================
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
+from estimator_bridge.compat.checkpoint.format import varint, wire
+
+Extent = tuple[int, int]  # start, length; length -1 for the whole dimension
+Extents = tuple[Extent, ...]
+Shape = tuple[int, ...]
+WHOLE: Extent = (0, -1)
+VERSION = wire.integer(1, 1)  # VersionDef: producer 1, the only one there has been
+
+
+class Header(NamedTuple):
+    """What the empty key holds.
+
+    Attributes:
+        num_shards: how many data files there are.
+        big_endian: byte order of the tensors.
+        version: VersionDef, as it was written.
+    """
+
+    num_shards: int
+    big_endian: bool = False
+    version: bytes = VERSION
+
+    def encode(self) -> bytes:
+        """The message."""
+        return wire.integer(1, self.num_shards) + wire.integer(2, self.big_endian) + wire.text(3, self.version)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Header:
+        """Reads the message.
+
+        Raises:
+            CorruptError: for anything else.
+
+        Example:
+            >>> Header.decode(Header(3).encode()).num_shards
+            3
+        """
+        values: dict[int, wire.Value] = dict(wire.fields(data))
+        shards, order, version = values.get(_1, 0), values.get(_2, 0), values.get(wire.tag(3, wire.BYTES), b"")
+        if not (isinstance(shards, int) and 0 < shards <= 99_999 and order in {0, 1} and isinstance(version, bytes)):
+            raise CorruptError("The header of the index cannot be read.", expected="1 to 99999 shards", received=str(values))
+        return cls(shards, bool(order), version)
+
+
+class Entry(NamedTuple):
+    """Where a tensor's bytes are.
+
+    Attributes:
+        dtype: number of TensorFlow's DataType.
+        shape: of the tensor.
+        shard_id: which data file.
+        offset: of the first byte in it.
+        size: number of bytes.
+        crc32c: of the bytes, masked.
+        slices: of a partitioned variable: its slices, each of which has an entry of its own; this one has no bytes then.
+    """
+
+    dtype: int
+    shape: Shape
+    shard_id: int = 0
+    offset: int = 0
+    size: int = 0
+    crc32c: int = 0
+    slices: tuple[Extents, ...] = ()
+
+    def encode(self) -> bytes:
+        """The message."""
+        parts = [_head(self.dtype, self.shape), wire.integer(3, self.shard_id), wire.integer(4, self.offset)]
+        parts += [wire.integer(5, self.size), wire.fixed32(6, self.crc32c)]
+        parts += [wire.text(7, encode_slice(extents)) for extents in self.slices]
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Entry:
+        """Reads the message.
+
+        Raises:
+            CorruptError: for anything else.
+
+        Example:
+            >>> Entry.decode(Entry(1, (2, 3), 0, 8, 24, 99).encode())
+            Entry(dtype=1, shape=(2, 3), shard_id=0, offset=8, size=24, crc32c=99, slices=())
+        """
+        dtype = shard = offset = size = crc = 0
+        shape: Shape = ()
+        slices: tuple[Extents, ...] = ()
+        for key, value in wire.fields(data):
+            if key == _1:
+                dtype = value  # type: ignore[assignment] # the wire type in the key says which of the two a value is
+            elif key == _SHAPE:
+                shape = decode_shape(value)
+            elif key == _3:
+                shard = value  # type: ignore[assignment]
+            elif key == _4:
+                offset = value  # type: ignore[assignment]
+            elif key == _5:
+                size = value  # type: ignore[assignment]
+            elif key == _CRC:
+                crc = value  # type: ignore[assignment]
+            elif key == _SLICES:
+                slices += (decode_slice(value),)
+            else:
+                raise UnsupportedError("An entry of the index has a field that is not known here.", received=f"tag {key}")
+        return cls(dtype, shape, shard, offset, size, crc, slices)
+
+
+def encode_slice(extents: Extents) -> bytes:
+    """TensorSliceProto."""
+    return b"".join(wire.text(1, b"" if extent == WHOLE else _extent(*extent)) for extent in extents)
+
+
+@functools.lru_cache(4096)
+def decode_slice(data: bytes) -> Extents:
+    """Reads TensorSliceProto.
+
+    Example:
+        >>> decode_slice(encode_slice(((2, 5), (0, -1))))
+        ((2, 5), (0, -1))
+    """
+    extents = []
+    for key, value in wire.fields(data):
+        if key != wire.tag(1, wire.BYTES) or not isinstance(value, bytes):
+            raise CorruptError("A slice in the index cannot be read.", received=f"tag {key}")
+        parts = dict(wire.fields(value))
+        start, length = parts.get(_1, 0), parts.get(_2, 2**64 - 1)
+        if not isinstance(start, int) or not isinstance(length, int):
+            raise CorruptError("A slice in the index cannot be read.", received=str(parts))
+        extents.append((varint.signed(start), varint.signed(length)))
+    return tuple(extents)
+
+
+@functools.lru_cache(4096)  # large models have few shapes
+def decode_shape(data: bytes) -> Shape:
+    """Reads TensorShapeProto; only shapes that are known through and through can have been saved."""
+    sizes = []
+    for key, value in wire.fields(data):
+        if key != wire.tag(2, wire.BYTES) or not isinstance(value, bytes):
+            raise CorruptError("A tensor's shape in the index cannot be read.", expected="a known shape", received=f"tag {key}")
+        size = dict(wire.fields(value)).get(_1, 0)
+        if not isinstance(size, int) or size >= 2**63:
+            raise CorruptError("A tensor's shape in the index cannot be read.", expected="sizes from 0", received=str(size))
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def _extent(start: int, length: int) -> bytes:
+    whole = length < 0
+    return wire.integer(1, start) + (b"" if whole else varint.encode(_2) + varint.encode(length))
+
+
+@functools.lru_cache(4096)
+def _head(dtype: int, shape: Shape) -> bytes:
+    dims = b"".join(wire.text(2, wire.integer(1, size)) for size in shape)
+    return wire.integer(1, dtype) + wire.text(2, dims)
+
+
+_1, _2, _3, _4, _5 = (wire.tag(number, wire.VARINT) for number in range(1, 6))
+_SHAPE, _CRC, _SLICES = wire.tag(2, wire.BYTES), wire.tag(6, wire.FIXED32), wire.tag(7, wire.BYTES)

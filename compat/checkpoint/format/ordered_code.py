@@ -1,0 +1,109 @@
+r"""Keys of slices: the name of a partitioned variable and a slice's extents, encoded so that bytes sort as the values do.
+
+``\0`` (the number 0, which no tensor name starts with), the name with ``\0`` as ``\0\xff`` and ``\xff`` as ``\xff\0`` and
+``\0\1`` at its end, the number of dimensions as its length in bytes and its big-endian bytes, then for each dimension start and
+length as signed numbers: as many leading one bits as there are bytes, a zero, and the value, all of it inverted when negative.
+A length of -1 stands for the whole dimension.
+"""
+
+from __future__ import annotations
+
+import re
+
+from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.compat.checkpoint.format.bundle import Extent, Extents
+
+PREFIX = b"\0"
+_END = b"\0\1"
+_ESCAPES = {0: b"\0\xff", 255: b"\xff\0"}
+_MOST_DIMENSIONS = 254  # TensorShape's own limit
+
+
+def encode(name: bytes, extents: Extents) -> bytes:
+    """The key of one slice.
+
+    Args:
+        name: of the whole variable.
+        extents: (start, length) of each dimension; length -1 for all of it.
+
+    Returns:
+        The key.
+
+    Example:
+        >>> encode(b"emb", ((0, 5), (0, -1))).hex(" ")
+        '00 65 6d 62 00 01 01 02 80 85 80 7f'
+    """
+    escaped = b"".join(_ESCAPES.get(byte, bytes([byte])) for byte in name) if _special(name) else name
+    rank = len(extents).to_bytes(1, "big") if extents else b""
+    numbers = [_signed(number) for extent in extents for number in extent]
+    return b"".join([PREFIX, escaped, _END, bytes([len(rank)]), rank, *numbers])
+
+
+def decode(key: bytes) -> tuple[bytes, Extents]:
+    """What ``encode`` was given.
+
+    Raises:
+        CorruptError: for a key that it cannot have made.
+
+    Example:
+        >>> decode(encode(b"emb", ((100, 1000), (0, -1))))
+        (b'emb', ((100, 1000), (0, -1)))
+    """
+    try:
+        name, position = _name(key)
+        width = key[position]
+        rank = int.from_bytes(key[position + 1 : position + 1 + width], "big")
+        position += 1 + width
+        if rank > _MOST_DIMENSIONS:
+            raise _corrupt(key)
+        extents: list[Extent] = []
+        for _ in range(rank):
+            start, position = _read_signed(key, position)
+            length, position = _read_signed(key, position)
+            extents.append((start, length))
+    except IndexError:
+        raise _corrupt(key) from None
+    if encode(name, tuple(extents)) != key:  # something follows, or a number is longer than it need be
+        raise _corrupt(key)
+    return name, tuple(extents)
+
+
+def _special(name: bytes) -> bool:
+    return b"\0" in name or b"\xff" in name
+
+
+def _name(key: bytes) -> tuple[bytes, int]:
+    match = _NAME.match(key)
+    if match is None:
+        raise _corrupt(key)
+    name = match[1]
+    return (_ESCAPED.sub(_unescape, name) if _special(name) else name), match.end()
+
+
+_NAME = re.compile(rb"\x00((?:[^\x00\xff]+|\x00\xff|\xff\x00)*)\x00\x01")
+_ESCAPED = re.compile(rb"\x00\xff|\xff\x00")
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    return match[0][:1]
+
+
+def _signed(value: int) -> bytes:
+    size = (value if value >= 0 else ~value).bit_length() // 7 + 1
+    header = ((1 << size) - 1) << 7 * size  # as many ones as bytes; the zero after them is the sign bit of a positive value
+    return ((value & (1 << 8 * size) - 1) ^ header).to_bytes(size, "big")
+
+
+def _read_signed(key: bytes, position: int) -> tuple[int, int]:
+    negative = key[position] < 0x80
+    lead = int.from_bytes(key[position : position + 2].ljust(2, b"\xff" if negative else b"\0"), "big")
+    size = 16 - (lead if negative else lead ^ 0xFFFF).bit_length()  # the first bit, repeated, counts the bytes
+    end = position + size
+    if end > len(key):
+        raise _corrupt(key)
+    bits = int.from_bytes(key[position:end], "big") ^ ((1 << size) - 1) << 7 * size
+    return (bits - (1 << 8 * size) if negative else bits), end
+
+
+def _corrupt(key: bytes) -> CorruptError:
+    return CorruptError("The key of a slice cannot be read.", expected="a name and its extents", received=repr(key[:80]))

@@ -1,0 +1,79 @@
+"""String tensors, the only ones whose bytes in a data file are not the elements one after the other.
+
+The length of each string as a varint, the masked crc32c of the lengths as fixed-width integers (four bytes each; eight where a
+string is 4 GiB or longer), then the strings. The entry's own checksum runs over the fixed-width lengths, the stored checksum and
+the strings.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.compat.checkpoint.format import crc32c, varint
+
+
+def encode(values: Sequence[bytes]) -> tuple[bytes, int]:
+    """The bytes of a string tensor.
+
+    Args:
+        values: its elements in row-major order.
+
+    Returns:
+        The bytes and the masked checksum for its entry.
+
+    Example:
+        >>> data, masked = encode([b"a", b"bc"])
+        >>> decode(data, 2, masked)
+        [b'a', b'bc']
+    """
+    fixed = b"".join(_fixed(len(value)) for value in values)
+    lengths = b"".join(varint.encode(len(value)) for value in values)
+    crc = crc32c.value(fixed)
+    stored = struct.pack("<I", crc32c.mask(crc))
+    body = b"".join(values)
+    return lengths + stored + body, crc32c.mask(crc32c.value(body, crc32c.value(stored, crc)))
+
+
+def decode(data: bytes, count: int, masked: int) -> list[bytes]:
+    """The elements of a string tensor.
+
+    Args:
+        data: its bytes.
+        count: how many elements its shape has.
+        masked: the entry's checksum.
+
+    Returns:
+        The elements.
+
+    Raises:
+        CorruptError: when lengths, checksums and size do not agree.
+    """
+    if count > len(data):
+        raise _corrupt(f"{count} strings in {len(data)} bytes")
+    lengths, position = [], 0
+    for _ in range(count):
+        length, position = varint.decode(data, position)
+        lengths.append(length)
+    start = position + 4
+    if start + sum(lengths) != len(data):
+        raise _corrupt(f"strings of {sum(lengths)} bytes in {len(data)} bytes")
+    crc = crc32c.value(b"".join(map(_fixed, lengths)))
+    if data[position:start] != struct.pack("<I", crc32c.mask(crc)):
+        raise _corrupt("lengths that have changed since they were written")
+    if crc32c.mask(crc32c.value(data[position:], crc)) != masked:
+        raise _corrupt("strings that have changed since they were written")
+    values = []
+    for length in lengths:
+        values.append(data[start : start + length])
+        start += length
+    return values
+
+
+def _fixed(length: int) -> bytes:
+    return struct.pack("<Q" if length > 0xFFFFFFFF else "<I", length)
+
+
+def _corrupt(received: str) -> CorruptError:
+    return CorruptError("A string tensor cannot be read.", expected="lengths, their checksum, strings", received=received)

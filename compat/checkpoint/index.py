@@ -1,0 +1,148 @@
+"""A checkpoint's index in memory: names to where the bytes are. Reading one takes no TensorFlow and reads no tensor."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from estimator_bridge.compat.checkpoint import consistency
+from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.compat.checkpoint.format import ordered_code, table
+from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Header
+from estimator_bridge.compat.checkpoint.locate import resolve
+
+Pieces = dict[Extents, Entry]
+
+
+@dataclasses.dataclass
+class Index:
+    """The names of a checkpoint.
+
+    Attributes:
+        prefix: the checkpoint's path without ``.index``.
+        header: number of data files, byte order.
+        entries: name -> entry, slices left out.
+        pieces: name of a partitioned variable -> extents -> entry of that slice.
+    """
+
+    prefix: Path
+    header: Header
+    entries: dict[str, Entry] = dataclasses.field(default_factory=dict)
+    pieces: dict[str, Pieces] = dataclasses.field(default_factory=dict)
+
+    def shard(self, number: int) -> Path:
+        """The path of a data file."""
+        return shard_path(self.prefix, number, self.header.num_shards)
+
+    def shards(self) -> list[Path]:
+        """The paths of all data files."""
+        return [self.shard(number) for number in range(self.header.num_shards)]
+
+    def stored(self) -> Iterator[tuple[str, Entry]]:
+        """Every entry that has bytes: whole tensors and slices, under the name of the variable."""
+        for name, entry in self.entries.items():
+            if entry.slices:
+                yield from ((name, piece) for piece in self.pieces[name].values())
+            else:
+                yield name, entry
+
+    def num_bytes(self, name: str) -> int:
+        """The size of a variable, all of its slices together."""
+        entry = self.entries[name]
+        return sum(piece.size for piece in self.pieces[name].values()) if entry.slices else entry.size
+
+
+def read_index(path: str | Path) -> Index:
+    """Reads the index of a checkpoint.
+
+    Args:
+        path: a prefix, an ``.index`` file, a model_dir (its latest checkpoint is taken) or a SavedModel's folder.
+
+    Returns:
+        The names, and where their bytes are.
+
+    Raises:
+        NotFoundError: when there is no checkpoint.
+        CorruptError: when the file is no index, or contradicts itself.
+        UnsupportedError: for a checkpoint in V1's single-file format.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> from estimator_bridge.compat.checkpoint.writing import write_tensors
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> prefix = write_tensors(pathlib.Path(folder.name) / "model.ckpt-7", {"global_step": 7})
+        >>> sorted(read_index(prefix).entries)
+        ['global_step']
+        >>> folder.cleanup()
+    """
+    prefix = resolve(path)
+    with _no_garbage_collection():
+        records = table.read(index_path(prefix))
+        key, value = next(records, (b"?", b""))
+        if key:
+            raise CorruptError("The index has no header.", expected="an empty key first", received=repr(key[:80]))
+        index = Index(prefix, Header.decode(value))
+        for key, value in records:
+            _add(index, key, Entry.decode(value))
+    consistency.check(index.header, index.entries, index.pieces)
+    return index
+
+
+def encode_index(index: Index) -> Iterator[bytes]:
+    """The ``.index`` file of what is in memory, piece by piece.
+
+    Args:
+        index: its prefix does not matter.
+
+    Yields:
+        The file's bytes.
+    """
+    with _no_garbage_collection():
+        records = [(_key(name), entry) for name, entry in index.entries.items()]
+        for name, pieces in index.pieces.items():
+            records += [(ordered_code.encode(_key(name), extents), entry) for extents, entry in pieces.items()]
+        records.sort(key=lambda record: record[0])
+        yield from table.encode(_encoded(index.header, records))
+
+
+def index_path(prefix: Path) -> Path:
+    """``PREFIX.index``."""
+    return prefix.with_name(f"{prefix.name}.index")
+
+
+def shard_path(prefix: Path, number: int, num_shards: int) -> Path:
+    """``PREFIX.data-XXXXX-of-YYYYY``."""
+    return prefix.with_name(f"{prefix.name}.data-{number:05d}-of-{num_shards:05d}")
+
+
+def _encoded(header: Header, records: list[tuple[bytes, Entry]]) -> Iterator[tuple[bytes, bytes]]:
+    yield b"", header.encode()
+    for key, entry in records:
+        yield key, entry.encode()
+
+
+def _add(index: Index, key: bytes, entry: Entry) -> None:
+    if key[0]:
+        index.entries[key.decode("utf-8", "surrogateescape")] = entry
+    else:
+        name, extents = ordered_code.decode(key)
+        index.pieces.setdefault(name.decode("utf-8", "surrogateescape"), {})[extents] = entry
+
+
+def _key(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Many small objects are made and none of them in a cycle; looking for some after every few hundred takes a third longer."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

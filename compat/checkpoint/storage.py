@@ -1,0 +1,91 @@
+"""Every change to the disk goes through here, so that a test can let each one of them fail."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+_FICLONE = 0x40049409  # ioctl number on Linux: the files share their blocks until one of them changes
+_COPY_CHUNK = 64 * 1024 * 1024
+_NO_CLONE = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EBADF, errno.ETXTBSY}
+
+
+class Disk:
+    """The operations that change something; each one raises OSError when it fails."""
+
+    def make_folder(self, path: Path) -> None:
+        """Makes a folder and those above it."""
+        path.mkdir(parents=True, exist_ok=True)
+
+    def create(self, path: Path) -> BinaryIO:
+        """Opens a new file for writing."""
+        return path.open("xb", buffering=0)
+
+    def write(self, file: BinaryIO, data: bytes) -> None:
+        """Writes all of ``data``."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(file.fileno(), view) :]
+
+    def sync(self, file: BinaryIO) -> None:
+        """Returns once a file's contents are on the disk."""
+        os.fsync(file.fileno())
+
+    def sync_folder(self, path: Path) -> None:
+        """Returns once a folder's names are on the disk."""
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Gives a file a second name."""
+        os.link(source.resolve(), target)  # a link to a symbolic link would break when that one goes
+
+    def clone(self, source: BinaryIO, target: BinaryIO) -> bool:
+        """Lets ``target`` share the blocks of ``source``.
+
+        Returns:
+            False where the file system cannot.
+        """
+        try:
+            import fcntl
+
+            fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
+        except ImportError:
+            return False
+        except OSError as error:
+            if error.errno in _NO_CLONE:
+                return False
+            raise
+        return True
+
+    def copy_some(self, source: BinaryIO, target: BinaryIO) -> int:
+        """Copies on from where both files stand, inside the kernel where it can.
+
+        Returns:
+            How many bytes; 0 at the end.
+        """
+        try:
+            return os.copy_file_range(source.fileno(), target.fileno(), _COPY_CHUNK)
+        except (AttributeError, OSError) as error:
+            if isinstance(error, OSError) and error.errno not in _NO_CLONE:
+                raise
+        data = os.read(source.fileno(), 1024 * 1024)
+        self.write(target, data)
+        return len(data)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Gives a file another name; what had that name is gone in the same instant."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Removes a file; nothing happens when there is none."""
+        path.unlink(missing_ok=True)
+
+    def remove_folder(self, path: Path) -> None:
+        """Removes an empty folder."""
+        path.rmdir()
