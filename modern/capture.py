@@ -22,7 +22,8 @@ from estimator_bridge.modern.optimizers import hyperparameters, rule_for
 class Update:
     """One call of ``apply_gradients``: ``op`` is the operation it returned, ``internals`` everything it made.
 
-    ``hyperparameters`` are the optimizer's, under Keras' names.
+    ``hyperparameters`` are the optimizer's, under Keras' names. ``untouched``: the gradients are those of ``compute_gradients``, and
+    nothing was done to them since, such as clipping.
     """
 
     optimizer: Any
@@ -30,6 +31,7 @@ class Update:
     pairs: tuple[tuple[Any, Any], ...]
     op: Operation
     internals: frozenset[Operation]
+    untouched: bool
 
     def producers(self) -> list[Operation]:
         """What must have run before this update: gradients, hyperparameters and control inputs from outside."""
@@ -72,14 +74,30 @@ def rebuild(gradient: Any, parts: Iterator[Tensor]) -> Any:
 
 
 @contextlib.contextmanager
-def recorded_updates() -> Iterator[list[Update]]:
+def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
     """While active, every update by an optimizer with a Keras counterpart is appended to the list it gives.
 
     The original call still runs, without the global step: it makes the slot variables, under their TF1 names. Optimizers without
     a counterpart are left alone; their operations are part of the graph like any other.
+
+    Args:
+        replicas: where each replica takes a batch of its own: how many. As TF1's optimizers do under a strategy,
+            ``compute_gradients`` divides a mean loss by it, so that gradients (clipped by then, perhaps) can be added up.
     """
-    original = tf.compat.v1.train.Optimizer.apply_gradients
+    cls = tf.compat.v1.train.Optimizer
+    original, compute = cls.apply_gradients, cls.compute_gradients
     updates: list[Update] = []
+    computed: set[Tensor] = set()
+
+    def compute_gradients(self: Any, *args: Any, **kwargs: Any) -> Any:
+        pairs = compute(self, *args, **kwargs)
+        computed.update(part.ref() for gradient, _ in pairs if gradient is not None for part in components(gradient))
+        return pairs
+
+    def scale_loss(loss: Any) -> Any:
+        graph = tf.compat.v1.get_default_graph()
+        graph._is_loss_scaled_by_optimizer = replicas > 1 and not sums_loss(graph)  # where TF1 notes it, too
+        return loss * (1.0 / replicas) if graph._is_loss_scaled_by_optimizer else loss
 
     def apply_gradients(self: Any, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
         if rule_for(self) is None:
@@ -89,11 +107,25 @@ def recorded_updates() -> Iterator[list[Update]]:
         made_before = len(graph.get_operations())
         op = original(self, pairs, None, name)
         internals = frozenset(graph.get_operations()[made_before:])
-        updates.append(Update(self, hyperparameters(self), _with_gradient(pairs), op, internals))
+        update = Update(self, hyperparameters(self), _with_gradient(pairs), op, internals, untouched=True)
+        untouched = all(part.ref() in computed for part in update.gradients())
+        updates.append(dataclasses.replace(update, untouched=untouched))
         return op if global_step is None else _count(op, global_step)
 
-    with mock.patch.object(tf.compat.v1.train.Optimizer, "apply_gradients", apply_gradients):
+    replaced = {
+        "apply_gradients": apply_gradients,
+        "compute_gradients": compute_gradients,
+        "_scale_loss": staticmethod(scale_loss),
+    }
+    with contextlib.ExitStack() as stack:
+        for name, replacement in replaced.items():
+            stack.enter_context(mock.patch.object(cls, name, replacement))
         yield updates
+
+
+def sums_loss(graph: Any) -> bool:
+    """TF1 adds up the replicas' gradients after a loss reduced by SUM, and averages them after any other."""
+    return getattr(graph, "_last_loss_reduction", None) in (tf.compat.v1.losses.Reduction.SUM, "sum")
 
 
 def _with_gradient(pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[Any, Any], ...]:

@@ -43,6 +43,7 @@ def evaluate(
     store = _store(model, checkpoint_path)
     updates = [operation(update) for _, update in metrics.values()]
     update = Fragment.cut(upstream(updates, is_source), [])
+    model.check_fed(update.inputs)
     _run_over(model, update, store, steps)
     return _results(metrics, model, store)
 
@@ -65,6 +66,7 @@ def predict(
     outputs = tf.nest.flatten(predictions)
     store = _store(model, checkpoint_path)
     fragment = Fragment.cut(upstream([tensor.op for tensor in outputs], is_source), outputs)
+    model.check_fed(fragment.inputs)
     call = store.function(fragment)
     names = [placeholder.name for placeholder in model.batch]
     for batch in model.pipeline.dataset().prefetch(tf.data.AUTOTUNE):
@@ -74,12 +76,9 @@ def predict(
 
 
 def _store(model: ModelGraph, checkpoint_path: str | None) -> VariableStore:
-    saved = [] if checkpoint_path is None else model.collection(v1.GraphKeys.GLOBAL_VARIABLES)
-    names = {variable.op.name for variable in saved}
-    fresh = [variable for variable in model.variables() if variable.op.name not in names]
-    zeros = {v.op.name: np.zeros(v.shape.as_list(), v.dtype.base_dtype.as_numpy_dtype) for v in saved}
-    store = VariableStore([*saved, *fresh], zeros | model.initial_values(fresh, restored=bool(saved)))
+    store = VariableStore(model.variables(), model.initial_values(restored=checkpoint_path is not None))
     if checkpoint_path is not None:
+        saved = model.collection(v1.GraphKeys.GLOBAL_VARIABLES)
         logging.info("Restoring parameters from %s", checkpoint_path)
         restore([Entry.of(template, store[template].read_value, store[template].assign) for template in saved], checkpoint_path)
     initialise_tables(model)

@@ -14,7 +14,6 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-legacy = tf_keras.optimizers.legacy
 ops = tf.raw_ops
 
 Tensor = Any
@@ -23,7 +22,7 @@ Variable = Any
 _BETAS = {"beta1_power": "beta_1", "beta2_power": "beta_2"}
 
 
-class Momentum(legacy.SGD):
+class Momentum(tf_keras.optimizers.legacy.SGD):
     """``accum = momentum * accum + gradient; variable -= learning_rate * accum``.
 
     ``legacy.SGD`` keeps ``-learning_rate * accum`` instead, which weighs past gradients otherwise once the rate changes.
@@ -47,7 +46,7 @@ class Momentum(legacy.SGD):
         }
 
 
-class Adagrad(legacy.Adagrad):
+class Adagrad(tf_keras.optimizers.legacy.Adagrad):
     """``accum += gradient ** 2; variable -= learning_rate * gradient / sqrt(accum)``: there is no epsilon."""
 
     def _resource_apply_dense(self, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
@@ -61,7 +60,7 @@ class Adagrad(legacy.Adagrad):
         return {"var": var.handle, "accum": accum.handle, "lr": _hyper(self, "learning_rate", var)}
 
 
-class Adam(legacy.Adam):
+class Adam(tf_keras.optimizers.legacy.Adam):
     """Adam with TF1's running products ``beta1_power`` and ``beta2_power`` in place of ``pow(beta, iterations)``.
 
     Attributes:
@@ -119,7 +118,7 @@ class Adam(legacy.Adam):
         return tf.cast(self.powers[name].read_value(), var.dtype.base_dtype)
 
 
-class RMSprop(legacy.RMSprop):
+class RMSprop(tf_keras.optimizers.legacy.RMSprop):
     """RMSProp by TF1's kernels, whose sparse form differs from Keras'; the momentum slot is always there."""
 
     def _create_slots(self, var_list: list[Variable]) -> None:

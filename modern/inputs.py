@@ -66,16 +66,16 @@ class InputPipeline:
         replaced = [next(remaining) if tf.is_tensor(leaf) else leaf for leaf in flat]
         return tf.nest.pack_sequence_as(self.structure, replaced, expand_composites=True)
 
-    def dataset(self) -> tf.data.Dataset:
-        """The same batches, in the same order, as flat tuples of ``leaves``; call it in eager mode.
+    def check(self) -> None:
+        """Raises NotSupportedError where the pipeline reads a variable or a placeholder."""
+        variants = [dataset._variant_tensor.op for dataset in self.datasets.values()]
+        _refuse_outside(upstream([*variants, *(leaf.op for leaf in self.leaves)], lambda op: False))
 
-        Raises:
-            NotSupportedError: where the pipeline reads a variable or a placeholder.
-        """
+    def dataset(self) -> tf.data.Dataset:
+        """The same batches, in the same order, as flat tuples of ``leaves``; call it in eager mode."""
         ops = upstream([leaf.op for leaf in self.leaves], lambda op: op.type in _GET_NEXT)
         sources = {tensor.op for op in ops for tensor in op.inputs if tensor.op.type in _GET_NEXT}
         sources |= {leaf.op for leaf in self.leaves if leaf.op.type in _GET_NEXT}
-        _refuse_outside(ops)
         if len(sources) != 1 or any(op.op_def.is_stateful for op in ops):
             return self._from_session()
         (get_next,) = sources
@@ -162,7 +162,6 @@ def split_batches(dataset: tf.data.Dataset, pieces: int) -> tf.data.Dataset:
 def _eager_dataset(dataset: Any) -> tf.data.Dataset:
     variant = dataset._variant_tensor
     ops = upstream([variant.op], lambda op: False)
-    _refuse_outside(ops)
     with tf.device("/cpu:0"):
         (value,) = Fragment.cut(ops, [variant]).function([])([], [])
     return tf.data.experimental.from_variant(value, dataset_ops.get_structure(dataset))

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
@@ -47,16 +48,29 @@ class ModelGraph:
         found = [*self.collection(v1.GraphKeys.GLOBAL_VARIABLES), *self.collection(v1.GraphKeys.LOCAL_VARIABLES)]
         return list({variable.op.name: variable for variable in found}.values())
 
-    def initial_values(self, variables: Sequence[Any], restored: bool = False) -> dict[str, Any]:
+    def check_fed(self, tensors: Sequence[Tensor]) -> None:
+        """Raises NotSupportedError where one of a fragment's inputs is a placeholder that no batch fills."""
+        fed = {placeholder.name for placeholder in self.batch}
+        for tensor in tensors:
+            if tensor.op.type == "Placeholder" and tensor.name not in fed:
+                raise NotSupportedError(
+                    f"The model_fn reads the placeholder {tensor.op.name!r}, and the modern path has no feed_dict.",
+                    expected="values that come from features, labels, params or variables",
+                    fix="Use tf.compat.v1.placeholder_with_default or a variable, or --path legacy.",
+                )
+
+    def initial_values(self, restored: bool = False) -> dict[str, Any]:
         """Runs the graph's initialisers, warm start and Scaffold included.
 
         Args:
-            variables: of this graph.
-            restored: leave the global ones uninitialised, since a checkpoint holds them.
+            restored: run those of local variables only, since a checkpoint holds the global ones, which get blank values here.
 
         Returns:
-            Operation name -> numpy value.
+            The value of every variable by its operation's name.
         """
+        saved = self.collection(v1.GraphKeys.GLOBAL_VARIABLES) if restored else []
+        blank = {variable.op.name: _blank(variable) for variable in saved}
+        variables = [variable for variable in self.variables() if variable.op.name not in blank]
         with self.graph.as_default():
             scaffold = self.spec.scaffold or v1.train.Scaffold()
             init_op = scaffold.init_op or v1.global_variables_initializer()
@@ -68,9 +82,8 @@ class ModelGraph:
                     if scaffold.init_fn:
                         scaffold.init_fn(session)
                 session.run(local_init_op)
-                return {
-                    variable.op.name: value for variable, value in zip(variables, session.run(list(variables)), strict=True)
-                }
+                values = session.run(variables)
+        return blank | {variable.op.name: value for variable, value in zip(variables, values, strict=True)}
 
 
 def operation(op_or_tensor: Any) -> Any:
@@ -78,7 +91,14 @@ def operation(op_or_tensor: Any) -> Any:
     return op_or_tensor.op if tf.is_tensor(op_or_tensor) else op_or_tensor
 
 
-def build(estimator: Any, input_fn: Callable[..., Any], mode: str, checkpoint_path: str | None, pieces: int = 1) -> ModelGraph:
+def build(
+    estimator: Any,
+    input_fn: Callable[..., Any],
+    mode: str,
+    checkpoint_path: str | None,
+    replicas: int = 1,
+    split: bool = False,
+) -> ModelGraph:
     """Calls input_fn and model_fn in a graph of their own.
 
     Args:
@@ -86,7 +106,8 @@ def build(estimator: Any, input_fn: Callable[..., Any], mode: str, checkpoint_pa
         input_fn: as Estimator takes it.
         mode: a ``ModeKeys`` value.
         checkpoint_path: where the variables will come from; without one, warm-start settings apply.
-        pieces: number of replicas that each batch is split over; the model_fn sees the shape of one piece.
+        replicas: number of replicas that will train.
+        split: each batch is split over them, and the model_fn sees the shape of one piece; else each takes whole batches.
 
     Returns:
         The graph, with placeholders between the input and the model.
@@ -99,9 +120,10 @@ def build(estimator: Any, input_fn: Callable[..., Any], mode: str, checkpoint_pa
         v1.set_random_seed(estimator.config.tf_random_seed)
         estimator._create_and_assert_global_step(graph)
         pipeline = _call_input_fn(estimator, input_fn, mode)
-        batch = [_placeholder(leaf, pieces) for leaf in pipeline.leaves]
+        pipeline.check()
+        batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
-        with recorded_updates() as updates:
+        with recorded_updates(1 if split else replicas) as updates:
             spec = estimator._call_model_fn(features, labels, mode, estimator.config)
         estimator._maybe_warm_start(checkpoint_path)
         model = ModelGraph(graph, pipeline, tuple(batch), spec, tuple(updates), v1.train.get_global_step(graph))
@@ -143,7 +165,18 @@ def _placeholder(leaf: Tensor, pieces: int) -> Tensor:
     return v1.placeholder(leaf.dtype, shape, name="estimator_bridge/batch")  # no name that a variable of the script might have
 
 
+def _blank(variable: Any) -> Any:
+    dtype, shape = variable.dtype.base_dtype, [size or 0 for size in variable.shape.as_list()]
+    return np.full(shape, b"", object) if dtype == tf.string else np.zeros(shape, dtype.as_numpy_dtype)
+
+
 def _refuse(model: ModelGraph) -> None:
+    for saveable in model.collection(v1.GraphKeys.SAVEABLE_OBJECTS):
+        raise NotSupportedError(
+            f"The model keeps state in {saveable.name!r}, which is no variable, and the modern path would not save it.",
+            expected="variables, and tables that do not change",
+            fix="Use --path legacy for this script.",
+        )
     if (model.spec.scaffold and model.spec.scaffold.saver) or model.collection(v1.GraphKeys.SAVERS):
         raise NotSupportedError(
             "The model_fn brings its own Saver, and the modern path cannot save through it yet.",

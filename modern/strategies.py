@@ -23,11 +23,6 @@ class Distribution:
         """Number of replicas in sync."""
         return int(self.strategy.num_replicas_in_sync)
 
-    @property
-    def pieces(self) -> int:
-        """Into how many pieces one batch is cut."""
-        return self.replicas if self.split else 1
-
     def distribute(self, dataset: tf.data.Dataset) -> Any:
         """An iterable whose elements each hold one tuple per replica, in the dataset's order."""
         if self.replicas == 1:

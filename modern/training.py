@@ -49,13 +49,13 @@ def train(
         NotSupportedError: for what cannot be transplanted, before anything is trained.
     """
     latest = tf.train.latest_checkpoint(estimator.model_dir)
-    model = model_graph.build(estimator, input_fn, model_graph.TRAIN, latest, distribution.pieces)
+    model = model_graph.build(estimator, input_fn, model_graph.TRAIN, latest, distribution.replicas, distribution.split)
     summary = _add_summaries(model)
     own = _callbacks(model, estimator.config, hooks, saving_listeners, summary)
     chosen = [StopAtStep(steps, max_steps), *own, *callbacks]
     report = list({tensor.name: tensor for callback in chosen for tensor in callback.report}.values())
     with distribution.strategy.scope():
-        transplant = Transplant(model, report, distribution.split)
+        transplant = Transplant(model, report, distribution.split, restored=bool(latest))
     if latest:
         logging.info("Restoring parameters from %s", latest)
         checkpoints.restore(checkpoints.entries(transplant), latest)

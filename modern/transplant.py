@@ -10,9 +10,10 @@ import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import optimizers
-from estimator_bridge.modern.capture import Update, rebuild
+from estimator_bridge.modern.capture import Update, rebuild, sums_loss
 from estimator_bridge.modern.carving import Fragment, Tensor, upstream
 from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
+from estimator_bridge.modern.splitting import check_split
 from estimator_bridge.modern.stages import plan
 from estimator_bridge.modern.variables import VariableStore, assigned
 
@@ -24,6 +25,7 @@ class Transplant:
         model: the training graph.
         report: tensors of the graph that ``report`` computes besides a step's loss.
         split: each replica has a piece of one batch (else a batch of its own).
+        restored: the variables will come from a checkpoint, so no initialiser runs.
 
     Attributes:
         store: the variables, but for the slots that the Keras optimizers keep.
@@ -34,15 +36,20 @@ class Transplant:
         NotSupportedError: for what cannot run on the strategy in scope, named.
     """
 
-    def __init__(self, model: ModelGraph, report: Sequence[Tensor] = (), split: bool = False) -> None:
+    def __init__(self, model: ModelGraph, report: Sequence[Tensor] = (), split: bool = False, restored: bool = False) -> None:
         self.model = model
         self._split = split
         self._plan = plan(operation(model.spec.train_op), model.spec.loss, model.updates, report)
+        for fragment in [*(stage.fragment for stage in self._plan.stages), self._plan.report]:
+            model.check_fed(fragment.inputs)
+        model.check_fed([tensor for update in self._plan.updates for tensor in update.changing().values()])
         kept_by_keras = {v.op.name for update in self._plan.updates for v in update.slots()}
         templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
         written = _written(model)
         _check_replicas(templates, written)
-        self.initial_values = model.initial_values(model.variables())
+        if split and tf.distribute.get_strategy().num_replicas_in_sync > 1:
+            check_split(model, self._plan.updates)
+        self.initial_values = model.initial_values(restored)
         self.store = VariableStore(templates, self.initial_values, written)
         self.global_step = self.store[model.global_step]
         self.updates = self._with_optimizers()
@@ -67,7 +74,7 @@ class Transplant:
             known.update(zip((tensor.name for tensor in stage.fragment.outputs), outputs, strict=True))
             for _ in stage.updates:
                 self._apply(*next(remaining), known, weight)
-        return _combined(_scaled(known[self.model.spec.loss.name], weight)), known
+        return self._combined(known[self.model.spec.loss.name], weight), known
 
     def _with_optimizers(self) -> list[tuple[Update, Any]]:
         """One Keras optimizer for each TF1 optimizer, which may apply several times in a step: Adam's count is shared."""
@@ -94,12 +101,18 @@ class Transplant:
     def _weight(self, batch: Sequence[Tensor]) -> Tensor | None:
         """This replica's share of the gradient; None where gradients are added up as they are."""
         context = tf.distribute.get_replica_context()
-        if context.num_replicas_in_sync == 1 or _sums_loss(self.model):
+        if context.num_replicas_in_sync == 1 or not self._split or sums_loss(self.model.graph):
             return None
-        if not self._split:
-            return tf.constant(1.0 / context.num_replicas_in_sync)
         rows = tf.cast(tf.shape(batch[0])[0], tf.float32)
         return rows / context.all_reduce(tf.distribute.ReduceOp.SUM, rows)
+
+    def _combined(self, loss: Tensor, weight: Tensor | None) -> Tensor:
+        """The loss of all replicas, as Estimator reports it."""
+        context = tf.distribute.get_replica_context()
+        if context.num_replicas_in_sync == 1:
+            return loss
+        mean = not self._split and getattr(self.model.graph, "_is_loss_scaled_by_optimizer", False)
+        return context.all_reduce(tf.distribute.ReduceOp.MEAN if mean else tf.distribute.ReduceOp.SUM, _scaled(loss, weight))
 
 
 class TransplantedModel(tf_keras.Model):
@@ -159,11 +172,6 @@ def _written(model: ModelGraph) -> frozenset[str]:
     return assigned(upstream([operation(model.spec.train_op), *before], lambda op: op in inside))
 
 
-def _sums_loss(model: ModelGraph) -> bool:
-    """TF1 adds up the replicas' gradients after a loss reduced by SUM, and averages them after any other."""
-    return getattr(model.graph, "_last_loss_reduction", None) in (v1.losses.Reduction.SUM, "sum")
-
-
 def _check_replicas(variables: Sequence[Any], written: frozenset[str]) -> None:
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     by_graph = [v.op.name for v in variables if v.trainable and v.op.name in written]
@@ -173,11 +181,6 @@ def _check_replicas(variables: Sequence[Any], written: frozenset[str]) -> None:
             expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
             fix="Run on one replica, where it is executed as it is, or use --path legacy.",
         )
-
-
-def _combined(loss: Tensor) -> Tensor:
-    context = tf.distribute.get_replica_context()
-    return loss if context.num_replicas_in_sync == 1 else context.all_reduce(tf.distribute.ReduceOp.SUM, loss)
 
 
 def _scaled(value: Any, weight: Tensor | None) -> Any:

@@ -9,6 +9,11 @@ import tensorflow as tf
 
 from estimator_bridge.modern.carving import Fragment, Tensor
 
+_READS = frozenset(
+    {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp", "StridedSlice"}
+)
+_WRITES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter", "ResourceStridedSliceAssign", "DestroyResource")
+
 Variable = Any  # tf.Variable or what a strategy makes of it
 
 
@@ -77,5 +82,29 @@ def assigned(ops: Iterable[Any]) -> frozenset[str]:
         ...     sorted(assigned(op.graph.get_operations()))
         ['count']
     """
-    writes = [op for op in ops if op.type.startswith(("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter"))]
-    return frozenset(tensor.op.name for op in writes for tensor in op.inputs if tensor.op.type == "VarHandleOp")
+    return frozenset(
+        tensor.op.name for op in ops for tensor in op.inputs if tensor.op.type == "VarHandleOp" and not _only_reads(op)
+    )
+
+
+def _only_reads(op: Any) -> bool:
+    """Conservative: control flow and calls write if any operation in their bodies does."""
+    if op.type in _READS:
+        return True
+    functions = {
+        name for attr in op.node_def.attr.values() for name in (attr.func.name, *(f.name for f in attr.list.func)) if name
+    }
+    if not functions:
+        return False
+    library = {function.signature.name: function for function in op.graph.as_graph_def().library.function}
+    waiting, seen = list(functions), set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in library:
+            continue
+        seen.add(name)
+        for node in library[name].node_def:
+            if node.op.startswith(_WRITES):
+                return False
+            waiting += [f for attr in node.attr.values() for f in (attr.func.name, *(one.name for one in attr.list.func)) if f]
+    return True

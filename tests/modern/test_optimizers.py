@@ -42,6 +42,8 @@ KERAS: dict[str, Make] = {
     "Ftrl, beta": lambda: train.FtrlOptimizer(0.1, beta=0.5),
     "Adadelta": lambda: train.AdadeltaOptimizer(1.0, rho=0.9, epsilon=1e-4),
     "scheduled GradientDescent": lambda: train.GradientDescentOptimizer(decayed(0.1)),
+    "scheduled Momentum": lambda: train.MomentumOptimizer(decayed(0.1), 0.9),
+    "Momentum, rate of 0": lambda: train.MomentumOptimizer(0.0, 0.9),
     "scheduled Adam": lambda: train.AdamOptimizer(decayed(0.1)),
     "scheduled RMSProp": lambda: train.RMSPropOptimizer(decayed(0.1), momentum=0.5),
     "scheduled Ftrl": lambda: train.FtrlOptimizer(decayed(0.1)),
@@ -49,8 +51,6 @@ KERAS: dict[str, Make] = {
     "float64 rate": lambda: train.AdagradOptimizer(tf.cast(decayed(0.1), tf.float64)),
 }
 AS_THEY_ARE: dict[str, Make] = {
-    "scheduled Momentum": lambda: train.MomentumOptimizer(decayed(0.1), 0.9),
-    "rate of 0": lambda: train.MomentumOptimizer(0.0, 0.9),
     "ProximalAdagrad": lambda: train.ProximalAdagradOptimizer(0.1, l1_regularization_strength=0.01),
     "AdagradDA": lambda: train.AdagradDAOptimizer(0.1, train.get_global_step()),
     "rate in a variable": lambda: train.AdamOptimizer(v1.get_variable("rate", initializer=0.05, trainable=False)),
@@ -77,8 +77,9 @@ def captured(make: Make) -> list[Update]:
 @pytest.mark.parametrize("name", KERAS)
 def test_twenty_steps_equal_those_of_a_session(name: str, tmp_path: Path) -> None:
     assert captured(KERAS[name]), "the optimizer was not taken over by Keras"
-    values = check_same(minimizing(KERAS[name]), tmp_path)
-    assert not np.array_equal(values["dense/kernel"], np.linspace(-0.5, 0.5, 3).reshape(-1, 1)), "nothing was learned"
+    values = check_same(minimizing(KERAS[name]), tmp_path, tolerance=0.0)  # the same kernels: not one bit may differ
+    moved = not np.array_equal(values["dense/kernel"], np.linspace(-0.5, 0.5, 3).reshape(-1, 1).astype(np.float32))
+    assert moved == ("rate of 0" not in name)
 
 
 @pytest.mark.parametrize("name", AS_THEY_ARE)
@@ -122,23 +123,18 @@ def test_one_optimizer_that_applies_twice_in_a_step_counts_both(tmp_path: Path) 
 @pytest.mark.parametrize("name", sorted(optimizers.RULES))
 def test_a_row_names_real_attributes_and_every_argument(name: str) -> None:
     rule = optimizers.RULES[name]
-    made = next(
-        update.optimizer for make in KERAS.values() for update in captured(make) if type(update.optimizer).__name__ == name
-    )
+    (update,) = next(found for make in KERAS.values() if type((found := captured(make))[0].optimizer).__name__ == name)
+    made = update.optimizer
     for attribute in rule.hyperparameters.values():
         assert hasattr(made, attribute)
     arguments = set(inspect.signature(type(made).__init__).parameters) - {"self", "name", "use_locking"}
     ignored = {"accum_name", "linear_name", "use_own_namescope_for_non_slot_vars"}  # names, which the variables have already
     assert len(rule.hyperparameters) == len(arguments - ignored), arguments
-    keras_class = getattr(tf_keras.optimizers.legacy, rule.keras)
-    keras_arguments = set(inspect.signature(keras_class.__init__).parameters) - {"self", "name", "kwargs"}
-    unused = (
-        {"amsgrad"} if name == "AdamOptimizer" else {"momentum", "nesterov"} if name == "GradientDescentOptimizer" else set()
-    )
-    assert keras_arguments == {*rule.hyperparameters, *rule.constants, *unused}
+    built = optimizers.build(made, update.hyperparameters)
+    assert isinstance(built, tf_keras.optimizers.legacy.Optimizer)
 
 
-@pytest.mark.parametrize("name", [name for name in KERAS if not name.startswith(("scheduled", "rate", "float64"))])
+@pytest.mark.parametrize("name", [name for name in KERAS if "rate" not in name and "scheduled" not in name])
 def test_the_slots_of_both_sides_are_all_in_the_row(name: str) -> None:
     (update,) = captured(KERAS[name])
     rule = optimizers.rule_for(update.optimizer)
@@ -170,25 +166,10 @@ def test_every_row_says_how_keras_makes_epsilon_and_the_like() -> None:
             assert built.epsilon == update.optimizer._epsilon
 
 
-@pytest.mark.parametrize(
-    ("step", "power", "beta", "expected"),
-    [
-        (10, 0.9**11, 0.9, 10),
-        (1000, 0.9**11, 0.9, 10),  # the optimizer was added later
-        (7, 0.999**8, 0.999, 7),
-        (95_000, float(np.float32(0.999) ** 95_001), 0.999, 95_000),
-        (500_000, 0.0, 0.9, 500_000),  # underflown: only the global step knows
-        (3, 0.0, 0.0, 3),
-    ],
-)
-def test_iterations_are_read_from_a_power_of_beta(step: int, power: float, beta: float, expected: int) -> None:
-    assert optimizers.iterations(step, power, beta) == expected
-
-
 def test_adam_follows_after_thousands_of_steps_in_float32(tmp_path: Path) -> None:
-    """TF1 multiplies its powers in float32 each step, Keras raises beta to a count: they drift, but not so that it shows."""
+    """TF1 multiplies its powers in float32 at each step; raising beta to a count instead would drift away."""
     model_fn = minimizing(lambda: train.AdamOptimizer(0.001, beta2=0.99))
-    check_same(model_fn, tmp_path, steps=1500, tolerance=3e-4)
+    check_same(model_fn, tmp_path, steps=1500)
 
 
 def test_training_goes_on_where_the_other_optimizer_stopped(tmp_path: Path) -> None:
