@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from estimator_bridge import __version__
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.script import Script
 from estimator_bridge.parity.result import ParityResult, Thresholds
@@ -24,6 +25,7 @@ from estimator_bridge.parity.trace import Trace
 SIDES = ("legacy", "modern")
 Watch = Callable[[str, dict[str, Any]], None]
 
+_PACKAGES = ("tensorflow", "tensorflow-cpu", "tf-keras", "tensorflow-estimator", "numpy")
 _POLL_SECONDS = 0.1
 _LINES_SHOWN = 15  # of a side's output, when it failed
 
@@ -126,6 +128,12 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
 
 
 def _environment() -> dict[str, str]:
-    packages = ("tensorflow", "tf-keras", "tensorflow-estimator", "numpy", "estimator-bridge")
-    versions = {name: importlib.metadata.version(name) for name in packages}
-    return {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}", **versions}
+    machine = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
+    return machine | {"estimator-bridge": __version__} | {name: found for name in _PACKAGES if (found := _version(name))}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:  # tensorflow has distributions of several names
+        return None
