@@ -39,32 +39,51 @@ class EstimatorEngine:
         self.evaluate = cls.evaluate
         self.predict = cls.predict
         self.export_saved_model = cls.export_saved_model
+        self.export_savedmodel = cls.export_savedmodel
 
 
 @contextlib.contextmanager
 def interposed(engine: Engine) -> Iterator[None]:
     """While active, every Estimator hands its calls to ``engine``.
 
-    ``tf.estimator.train_and_evaluate`` and the exporters stay tensorflow-estimator's own: they call these methods.
+    ``tf.estimator.train_and_evaluate`` and the exporters stay tensorflow-estimator's own: they call these methods. The old name
+    ``export_savedmodel`` is handed over as ``export_saved_model``.
 
     Args:
         engine: make it before, so that it can keep tensorflow-estimator's own methods.
     """
 
-    def handing_over(verb: str) -> Callable[..., Any]:
-        method = getattr(engine, verb)
-
+    def handing_over(method: Callable[..., Any], check: Callable[[str], None] = lambda model_dir: None) -> Callable[..., Any]:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if verb == "train":
-                check_model_dir(self.model_dir)
+            check(self.model_dir)
             return method(self, *args, **kwargs)
 
         return call
 
-    with contextlib.ExitStack() as stack:
-        for verb in VERBS:
-            stack.enter_context(mock.patch.object(_estimator_class(), verb, handing_over(verb)))
+    calls = {verb: handing_over(getattr(engine, verb)) for verb in VERBS}
+    calls["train"] = handing_over(engine.train, check_model_dir)
+    calls["export_savedmodel"] = handing_over(getattr(engine, "export_savedmodel", _renamed(engine)))
+    with mock.patch.multiple(_estimator_class(), **calls):
         yield
+
+
+def _renamed(engine: Engine) -> Callable[..., Any]:
+    """``Estimator.export_savedmodel``; of ``strip_default_attrs`` only True is left, for which any consumer is new enough."""
+
+    def export_savedmodel(
+        estimator: Any,
+        export_dir_base: str,
+        serving_input_receiver_fn: Any,
+        assets_extra: Any = None,
+        as_text: bool = False,
+        checkpoint_path: str | None = None,
+        strip_default_attrs: bool = True,
+    ) -> Any:
+        return engine.export_saved_model(
+            estimator, export_dir_base, serving_input_receiver_fn, assets_extra, as_text, checkpoint_path
+        )
+
+    return export_savedmodel
 
 
 def check_model_dir(model_dir: str) -> None:
@@ -78,6 +97,8 @@ def check_model_dir(model_dir: str) -> None:
     try:
         Path(model_dir).mkdir(parents=True, exist_ok=True)
         problem = None if os.access(model_dir, os.W_OK) else "no permission to write"
+    except FileExistsError:
+        problem = "it is a file"
     except OSError as error:
         problem = error.strerror
     if problem:

@@ -1,0 +1,246 @@
+"""What a TF1 script's imports of TensorFlow give it, in one process for each path."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.legacy.running import Ended, estimator_bridge_command, write
+
+pytestmark = pytest.mark.timeout(200)
+
+# Imports of a TF1 script, and an expression of what they bind, which must be true.
+IMPORTS = [
+    ("import tensorflow as tf", "tf.placeholder and tf.app.run and tf.logging.info and tf.gfile.Open and tf.layers.dense"),
+    ("import tensorflow as tf", "tf.train.get_global_step and tf.estimator.Estimator is V1_ESTIMATOR"),
+    ("import tensorflow as tf", "tf.__version__ == VERSION and tf.VERSION == VERSION and tf.__name__ == 'tensorflow'"),
+    (
+        "import tensorflow as tf",
+        "tf.__file__.replace(os.sep, '/').endswith('/tensorflow/__init__.py') and 'tensorflow' in repr(tf)",
+    ),
+    ("import tensorflow as tf", "{'placeholder', 'estimator', 'compat', 'app'} <= set(dir(tf)) and 'contrib' not in dir(tf)"),
+    ("import tensorflow", "tensorflow is TF and tensorflow.placeholder"),
+    ("import tensorflow, os", "tensorflow is TF"),
+    ("import tensorflow.compat.v1 as tf", "tf is TF"),
+    ("import tensorflow.compat.v1", "tensorflow is TF and tensorflow.compat.v1 is TF"),
+    ("from tensorflow.compat import v1", "v1 is TF"),
+    ("from tensorflow.compat import v1 as tf, v2", "tf is TF and v2.function and not hasattr(v2, 'placeholder')"),
+    ("import tensorflow.compat.v2 as tf2", "tf2 is TF.compat.v2 and not hasattr(tf2, 'placeholder')"),
+    ("import tensorflow.compat as compat", "compat.v1 is TF and compat.as_str and 'as_str' in dir(compat)"),
+    ("import tensorflow as tf", "tf.compat.v1 is tf and tf.compat.v1.compat.v1 is tf and tf.compat.as_bytes('x') == b'x'"),
+    ("from tensorflow import *", "placeholder and app and Session"),
+    ("from tensorflow import estimator, layers", "estimator.Estimator is V1_ESTIMATOR and layers.dense"),
+    ("from tensorflow.estimator import Estimator", "Estimator is V1_ESTIMATOR"),
+    ("import tensorflow.estimator as estimator", "estimator.Estimator is V1_ESTIMATOR"),
+    ("from tensorflow.estimator.inputs import numpy_input_fn", "numpy_input_fn"),
+    ("from tensorflow.compat.v1.estimator import Estimator", "Estimator is V1_ESTIMATOR"),
+    ("from tensorflow.compat.v2.estimator import Estimator", "Estimator is not V1_ESTIMATOR"),
+    ("from tensorflow.train import AdamOptimizer, SessionRunHook", "AdamOptimizer and SessionRunHook"),
+    ("from tensorflow.layers import dense", "dense is TF.layers.dense"),
+    ("from tensorflow.losses import sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy"),
+    ("from tensorflow.logging import set_verbosity, INFO", "set_verbosity and INFO"),
+    ("import tensorflow.gfile as gfile", "gfile is TF.gfile"),
+    ("from tensorflow import keras", "keras.layers.BatchNormalization is V1_BATCH_NORMALIZATION"),
+    ("import tensorflow.keras as keras", "keras.layers.BatchNormalization is V1_BATCH_NORMALIZATION"),
+    ("from tensorflow.keras.layers import BatchNormalization", "BatchNormalization is V1_BATCH_NORMALIZATION"),
+    ("import tensorflow.keras.backend as K", "K.get_session"),
+    ("from tensorflow.keras import backend as K", "K.get_session"),
+    ("from tensorflow.python.framework import ops", "ops is sys.modules['tensorflow.python.framework.ops']"),
+    ("import tensorflow.python.framework.ops", "tensorflow.python.framework.ops.Graph and tensorflow is TF"),
+    ("import tensorflow.python.framework.ops as ops", "ops.Graph"),
+    ("from tensorflow import python", "python is sys.modules['tensorflow.python']"),
+    ("from tensorflow.python.training import session_run_hook", "session_run_hook.SessionRunHook"),
+    ("from tensorflow.python.estimator import run_config", "run_config.RunConfig"),
+    ("from tensorflow.python.estimator.canned import head", "head"),
+    ("from tensorflow.core.framework import graph_pb2", "graph_pb2.GraphDef"),
+    ("import importlib; tf = importlib.import_module('tensorflow')", "tf is TF"),
+    ("from importlib import import_module; tf = import_module('tensorflow.compat.v1')", "tf is TF"),
+    ("import importlib; train = importlib.import_module('tensorflow.train')", "train.AdamOptimizer"),
+    ("import importlib; ops = importlib.import_module('.ops', 'tensorflow.python.framework')", "ops.Graph"),
+    ("tf = __import__('tensorflow')", "tf is TF"),
+    ("import importlib; helper = importlib.reload(helper)", "helper.tf is TF"),
+    (
+        "import tensorflow as tf",
+        "sys.modules['tensorflow'] is not tf and not hasattr(sys.modules['tensorflow'], 'placeholder')",
+    ),
+    ("import helper", "helper.tf is TF and helper.inside() is TF"),
+    ("from package.sub import module", "module.tf is TF and module.relative is helper"),
+    ("import orbit", "not hasattr(orbit.tf, 'placeholder') and orbit.tf.function and orbit.by_importlib() is orbit.tf"),
+    ("import someones_tf1_package", "someones_tf1_package.tf is TF"),
+    ("import official", "official.tf is TF"),
+    ("import pickle; op = pickle.loads(pickle.dumps(TF.float32))", "op is TF.float32"),
+    ("import tensorflow as tf; tf.my_own = 1", "helper.tf.my_own == 1"),
+]
+
+# What asks for contrib without wanting to die of it.
+PROBES = {
+    "hasattr(TF, 'contrib')": "False",
+    "getattr(TF, 'contrib', None)": "None",
+    "attempt('import tensorflow.contrib')": "'ImportError'",
+    "attempt('from tensorflow import contrib')": "'ImportError'",
+    "attempt('from tensorflow.contrib import slim')": "'ImportError'",
+    "attempt('import tensorflow.contrib.slim as slim')": "'ImportError'",
+    "attempt('import importlib; importlib.import_module(\"tensorflow.contrib.slim\")')": "'ImportError'",
+    "attempt('import tensorflow; tensorflow.contrib')": "'AttributeError'",
+    "attempt('import tensorflow; tensorflow.nowhere')": "'AttributeError'",
+    "attempt('import tensorflow.nowhere')": "'ImportError'",
+    "attempt('from tensorflow import nowhere')": "'ImportError'",
+}
+
+SCRIPT = """
+import json, os, sys
+import helper
+import tensorflow as TF
+from tensorflow.python.keras import backend as _  # an old Keras beside the one in use
+from tensorflow_estimator.python.estimator.estimator import Estimator as V1_ESTIMATOR
+
+VERSION = sys.modules["tensorflow"].__version__
+V1_BATCH_NORMALIZATION = TF.keras.layers.BatchNormalization
+assert V1_BATCH_NORMALIZATION is not TF.compat.v2.keras.layers.BatchNormalization
+answers = {}
+
+def attempt(source):
+    try:
+        exec(source, {"__name__": "__main__"})
+    except ImportError:
+        return "ImportError"
+    except AttributeError:
+        return "AttributeError"
+
+def in_function(source, expression):
+    namespace = {**globals()}
+    exec(source.strip(), namespace)
+    return bool(eval(expression, namespace))
+
+for source, expression in %(imports)r:
+    try:
+        answers[source + " # " + expression] = in_function(source, expression)
+    except Exception as error:
+        answers[source + " # " + expression] = f"{type(error).__name__}: {error}"
+for expression in %(probes)r:
+    answers[expression] = repr(eval(expression))
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    names = "import tensorflow as tf\n"
+    write(folder / "helper.py", f"{names}\ndef inside():\n    import tensorflow.compat.v1 as late\n    return late\n")
+    write(folder / "package" / "__init__.py", "")
+    write(folder / "package" / "sub" / "__init__.py", "")
+    write(
+        folder / "package" / "sub" / "module.py", f"{names}import helper\nfrom .. import sub\nfrom .relative import relative\n"
+    )
+    write(folder / "package" / "sub" / "relative.py", "import helper as relative\n")
+    write(folder / "official" / "__init__.py", names)  # as in a checkout of TensorFlow's models
+    installed = folder / "lib" / "site-packages"
+    by_importlib = "import importlib\ndef by_importlib():\n    return importlib.import_module('tensorflow')\n"
+    write(installed / "orbit" / "__init__.py", names + by_importlib)
+    write(installed / "someones_tf1_package.py", names)
+    write(folder / "train.py", SCRIPT % {"imports": IMPORTS, "probes": list(PROBES)})
+    return folder
+
+
+def run(project: Path, *arguments: str) -> Ended:
+    import estimator_bridge
+
+    source = str(Path(estimator_bridge.__file__).parents[1])
+    path = os.pathsep.join([source, str(project / "lib" / "site-packages")])
+    return estimator_bridge_command("run", *arguments, cwd=project, PYTHONPATH=path)
+
+
+@pytest.fixture(scope="module")
+def answers(project: Path) -> dict[str, Any]:
+    return dict(run(project, "train.py").last_line)
+
+
+@pytest.mark.parametrize(("source", "expression"), IMPORTS)
+def test_imports(source: str, expression: str, answers: dict[str, Any]) -> None:
+    assert answers[f"{source} # {expression}"] is True
+
+
+@pytest.mark.parametrize("expression", PROBES)
+def test_probing(expression: str, answers: dict[str, Any]) -> None:
+    assert answers[expression] == PROBES[expression]
+
+
+def test_the_modern_path_gives_the_same_names(project: Path, answers: dict[str, Any]) -> None:
+    ended = run(project, "--path", "modern", "train.py")
+
+    assert ended.last_line == answers
+    assert ended.code == 2
+    assert ended.err.startswith("estimator-bridge: The script called no Estimator")
+
+
+CONTRIB = {
+    "tf.contrib.layers.l2_regularizer(0.1)": "tf.contrib.layers.l2_regularizer",
+    "(tf.contrib\n     .training\n     .HParams)": "tf.contrib.training.HParams",
+    "tf.contrib": "tf.contrib",
+    "tf.compat.v1.contrib.rnn": "tf.contrib.rnn",
+    "getattr(tf, 'contrib').rnn": "tf.contrib",
+    "__import__('tensorflow').contrib.slim": "tf.contrib.slim",
+    "exec('import tensorflow.contrib')": "tf.contrib",
+    "exec('import tensorflow.contrib.slim as slim')": "tf.contrib.slim",
+    "exec('from tensorflow.contrib import slim')": "tf.contrib.slim",
+    "exec('from tensorflow.contrib.layers import fully_connected, xavier_initializer')": "tf.contrib.layers.fully_connected",
+    "exec('from tensorflow import contrib')": "tf.contrib",
+    "exec('from tensorflow.compat.v1 import contrib')": "tf.contrib",
+    "exec('import tensorflow.compat.v1.contrib.slim')": "tf.contrib.slim",
+    "__import__('importlib').import_module('tensorflow.contrib.crf')": "tf.contrib.crf",
+}
+
+
+def test_contrib_is_refused_by_symbol_file_and_line() -> None:
+    """In this process: the namespace needs no more than a TensorFlow."""
+    from estimator_bridge.legacy.aliases import tf1_imports
+    from estimator_bridge.legacy.contrib_refusal import ContribError
+
+    with tf1_imports({}) as tf:
+        for expression, symbol in CONTRIB.items():
+            code = compile(f"\n\n(\n{expression})", "old/model.py", "eval")
+            with pytest.raises(ContribError) as raised:
+                eval(code, {"__name__": "__main__", "tf": tf})
+            message = str(raised.value)
+            assert f"received: {symbol} at " in message, expression
+            assert symbol in raised.value.what
+            assert ("<string>:1" if "exec" in expression else "old/model.py:4") in message, expression
+
+
+def test_contrib_ends_a_run_with_one_message(project: Path) -> None:
+    write(
+        project / "old.py", "import helper\nimport tensorflow as tf\n\ndef f():\n    return tf.contrib.layers.conv2d\n\nf()\n"
+    )
+
+    ended = run(project, "old.py")
+
+    assert ended.code == 2
+    assert ended.err.splitlines() == [
+        "estimator-bridge: TensorFlow 2 removed tf.contrib.layers.conv2d with all of tf.contrib.",
+        "  expected: names of TensorFlow 1 outside tf.contrib",
+        f"  received: tf.contrib.layers.conv2d at {project / 'old.py'}:5",
+        "  to do:    Replace it: tf_slim has contrib.layers and contrib.slim, tf.distribute has contrib.distribute.",
+    ]
+
+
+def test_nothing_stays_behind() -> None:
+    import tensorflow as tf
+
+    from estimator_bridge.legacy.aliases import tf1_imports
+
+    before = builtins.__import__, importlib.import_module, dict(vars(sys.modules["tensorflow"])).keys()
+
+    with tf1_imports({"answer": 42}) as outer, tf1_imports({}) as inner:
+        assert eval("__import__('tensorflow')", {"__name__": "__main__"}) is inner
+        assert outer.answer == 42
+        assert not hasattr(inner, "answer")
+
+    assert (builtins.__import__, importlib.import_module, dict(vars(sys.modules["tensorflow"])).keys()) == before
+    assert eval("__import__('tensorflow')", {"__name__": "__main__"}) is tf is sys.modules["tensorflow"]
