@@ -1,0 +1,124 @@
+"""Checkpoints are one format for both paths: either resumes what the other saved, and nothing half-written is ever left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.modern.jobs import (
+    PATHS,
+    ModelFn,
+    assert_close,
+    engine,
+    estimator,
+    minimizing,
+    regression_input,
+    saved,
+    train,
+    v1,
+)
+from tests.modern.test_transplant import MODELS
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.timeout(120)
+
+
+def both_updated(features: Any, labels: Any, mode: str) -> Any:
+    """Partitioned variables, an embedding, and Adam with its beta powers."""
+    return MODELS["partitioned"](features, labels, mode)
+
+
+RESUMED: dict[str, ModelFn] = {
+    "Adam, partitioned": both_updated,
+    "Adam, embedding": minimizing(lambda: v1.train.AdamOptimizer(0.05)),
+    "Momentum": minimizing(lambda: v1.train.MomentumOptimizer(0.05, 0.9)),
+    "Ftrl": minimizing(lambda: v1.train.FtrlOptimizer(0.1)),
+    "batch norm": MODELS["batch norm around minimize"],
+    "two Adams": MODELS["adversarial"],
+}
+
+
+def skipping(rows: int) -> Any:
+    return regression_input().skip(rows)
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_either_path_goes_on_where_the_other_stopped(name: str, tmp_path: Path) -> None:
+    uninterrupted = train("legacy", RESUMED[name], tmp_path / "whole", steps=20)
+    for first, second in (("legacy", "modern"), ("modern", "legacy")):
+        folder = tmp_path / first
+        train(first, RESUMED[name], folder, steps=10)
+        resumed = train(second, RESUMED[name], folder, lambda: skipping(10), max_steps=20, steps=None)
+        assert resumed["global_step"] == 20
+        assert_close(resumed, uninterrupted)
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_keys_shapes_and_types_on_disk_are_those_of_a_saver(name: str, tmp_path: Path) -> None:
+    maps = []
+    for path in PATHS:
+        train(path, RESUMED[name], tmp_path / path, steps=1)
+        reader = tf.train.load_checkpoint(str(tmp_path / path))
+        maps.append((reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map(), reader.debug_string()))
+    assert maps[0] == maps[1]
+
+
+def test_a_session_saver_restores_slices(tmp_path: Path) -> None:
+    values = train("modern", both_updated, tmp_path)
+    with tf.Graph().as_default(), v1.Session() as session:
+        with v1.variable_scope("slices", partitioner=v1.fixed_size_partitioner(2)):  # another number of slices than was saved
+            table = v1.get_variable("table", shape=[7, 2])
+        v1.train.Saver().restore(session, tf.train.latest_checkpoint(str(tmp_path)))
+        np.testing.assert_array_equal(session.run(tf.convert_to_tensor(table)), values["slices/table"])
+
+
+@pytest.mark.parametrize(("keep", "left"), [(2, ["10", "8"]), (None, ["0", "10", "2", "4", "6", "8"])])
+def test_old_checkpoints_go_as_a_saver_lets_them_go(keep: int | None, left: list[str], tmp_path: Path) -> None:
+    states = []
+    for path in PATHS:
+        config = {"save_checkpoints_steps": 2, "keep_checkpoint_max": keep}
+        train(path, RESUMED["Momentum"], tmp_path / path, steps=6, config=config)
+        train(path, RESUMED["Momentum"], tmp_path / path, steps=4, config=config)
+        assert sorted(file.stem.split("-")[1] for file in (tmp_path / path).glob("*.index")) == left
+        assert sorted(file.name.split("-")[1].split(".")[0] for file in (tmp_path / path).glob("*.data-*")) == left
+        state = tf.train.get_checkpoint_state(str(tmp_path / path))
+        states.append([Path(name).name for name in (state.model_checkpoint_path, *state.all_model_checkpoint_paths)])
+    if keep:
+        assert states[1] == states[0]
+    else:  # where all are kept, TF1's Saver lists the newest and what it found at the start
+        assert sorted(name.split("-")[1] for name in states[1][1:]) == left
+    assert "/" not in (tmp_path / "modern" / "checkpoint").read_text(), "the folder could not be moved"
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from tests.modern.jobs import minimizing, train, v1
+train("modern", minimizing(lambda: v1.train.AdamOptimizer(0.05)), Path(sys.argv[1]), steps=None,
+      config={"save_checkpoints_steps": 5, "keep_checkpoint_max": 3})
+"""
+
+
+def test_a_killed_training_leaves_a_folder_to_go_on_from(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], env=environment, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 90
+        while not list(tmp_path.glob("model.ckpt-1??.index")) and process.poll() is None:
+            assert time.monotonic() < deadline, "no checkpoint in time"
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    step = int(saved(tmp_path)["global_step"])
+    assert step >= 100
+    assert step % 5 == 0
+    made = estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path)
+    engine("legacy").train(made, regression_input, steps=1)
+    assert saved(tmp_path)["global_step"] == step + 1

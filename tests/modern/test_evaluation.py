@@ -1,0 +1,204 @@
+"""evaluate, predict, export_saved_model and train_and_evaluate give what the legacy path gives from the same checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.compat.engine import interposed
+from estimator_bridge.errors import NotSupportedError
+from tests.modern.jobs import CLASSES, PATHS, WORDS, X, engine, estimator, linear, train, v1
+from tests.modern.test_training import events
+
+pytestmark = pytest.mark.timeout(150)
+
+
+def rows(epochs: int | None = 1, batch_size: int = 7) -> Any:
+    return tf.data.Dataset.from_tensor_slices(({"x": X, "words": WORDS}, CLASSES)).repeat(epochs).batch(batch_size)
+
+
+def model_fn(features: Any, labels: Any, mode: str) -> Any:
+    net = v1.layers.batch_normalization(features["x"], training=mode == "train", momentum=0.8)
+    logits = linear(v1.layers.dropout(net, 0.1, seed=1, training=mode == "train"))
+    probabilities = tf.sigmoid(logits)
+    if mode == "infer":
+        predictions = {"probabilities": probabilities, "words": features["words"]}
+        outputs = {"serving_default": v1.estimator.export.PredictOutput({"probabilities": probabilities})}
+        return v1.estimator.EstimatorSpec(mode, predictions=predictions, export_outputs=outputs)
+    loss = v1.losses.sigmoid_cross_entropy(labels, logits)
+    metrics = {
+        "accuracy": v1.metrics.accuracy(labels, tf.cast(probabilities > 0.5, tf.int64)),
+        "auc": v1.metrics.auc(labels, probabilities),
+        "mean": v1.metrics.mean(probabilities),
+        "precision": v1.metrics.precision_at_thresholds(labels, probabilities, [0.3, 0.6]),
+    }
+    with tf.control_dependencies(v1.get_collection(v1.GraphKeys.UPDATE_OPS)):
+        train_op = v1.train.AdamOptimizer(0.05).minimize(loss, v1.train.get_global_step())
+    return v1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
+
+
+def canned(model_dir: Path, v2: bool) -> Any:
+    columns = [
+        tf.feature_column.numeric_column("x", shape=[3]),
+        tf.feature_column.embedding_column(tf.feature_column.categorical_column_with_identity("words", 7), 2),
+    ]
+    config = v1.estimator.RunConfig(model_dir=str(model_dir), tf_random_seed=3)
+    module = tf.estimator if v2 else v1.estimator
+    return module.DNNClassifier([4], columns, config=config)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    train("legacy", model_fn, folder, lambda: rows(None), steps=15)
+    return folder
+
+
+def test_metrics_are_equal(trained: Path) -> None:
+    results = [engine(path).evaluate(estimator(model_fn, trained), rows, name=path) for path in PATHS]
+    assert sorted(results[1]) == sorted(results[0]) == ["accuracy", "auc", "global_step", "loss", "mean", "precision"]
+    for name, value in results[0].items():
+        assert np.asarray(results[1][name]).dtype == np.asarray(value).dtype
+        np.testing.assert_allclose(results[1][name], value, rtol=1e-6, err_msg=name)
+
+
+def test_steps_and_checkpoint_path(trained: Path, tmp_path: Path) -> None:
+    for path in PATHS:
+        train(path, model_fn, tmp_path / path, lambda: rows(None), steps=2)
+    checkpoint = tf.train.latest_checkpoint(str(trained))
+    results = [
+        engine(path).evaluate(estimator(model_fn, tmp_path / path), rows, steps=2, checkpoint_path=checkpoint) for path in PATHS
+    ]
+    np.testing.assert_allclose(results[1]["auc"], results[0]["auc"], rtol=1e-6)
+    assert results[1]["global_step"] == 15
+
+
+def test_evaluation_without_a_checkpoint_uses_the_initial_values(tmp_path: Path) -> None:
+    results = [engine(path).evaluate(estimator(model_fn, tmp_path / path), rows) for path in PATHS]
+    assert results[1]["global_step"] == 0
+    np.testing.assert_allclose(results[1]["loss"], results[0]["loss"], rtol=1e-6)
+
+
+def test_evaluation_on_an_empty_input_gives_what_estimator_gives(trained: Path) -> None:
+    results = [engine(path).evaluate(estimator(model_fn, trained), lambda: rows().take(0)) for path in PATHS]
+    assert results[1]["accuracy"] == results[0]["accuracy"] == 0.0
+
+
+def test_evaluation_writes_the_same_events(tmp_path: Path) -> None:
+    written = []
+    for path in PATHS:
+        train(path, model_fn, tmp_path / path, lambda: rows(None), steps=2)
+        engine(path).evaluate(estimator(model_fn, tmp_path / path), rows, name="held_out")
+        v1.summary.FileWriterCache.clear()
+        written.append([event[:2] for event in events(tmp_path / path / "eval_held_out")])
+    assert written[1] == written[0]
+    assert (2, "auc") in written[1]
+
+
+def test_impossible_steps_raise(trained: Path) -> None:
+    for path in PATHS:
+        with pytest.raises(ValueError, match="steps"):
+            engine(path).evaluate(estimator(model_fn, trained), rows, steps=0)
+
+
+def test_hooks_are_refused_by_name(trained: Path) -> None:
+    hook = v1.train.StopAtStepHook(last_step=2)
+    with pytest.raises(NotSupportedError, match="StopAtStepHook"):
+        engine("modern").evaluate(estimator(model_fn, trained), rows, hooks=[hook])
+    with pytest.raises(NotSupportedError, match="StopAtStepHook"):
+        next(engine("modern").predict(estimator(model_fn, trained), rows, hooks=[hook]))
+
+
+def test_a_metric_called_loss_is_refused_as_estimator_does(tmp_path: Path) -> None:
+    def misnamed(features: Any, labels: Any, mode: str) -> Any:
+        made = model_fn(features, labels, mode)
+        return made._replace(eval_metric_ops={"loss": v1.metrics.mean(made.loss)})
+
+    for path in PATHS:
+        with pytest.raises(ValueError, match="loss"):
+            engine(path).evaluate(estimator(misnamed, tmp_path), rows)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"predict_keys": ["probabilities"]}, {"yield_single_examples": False}])
+def test_predictions_are_equal(arguments: Any, trained: Path) -> None:
+    legacy, modern = (list(engine(path).predict(estimator(model_fn, trained), rows, **arguments)) for path in PATHS)
+    assert len(modern) == len(legacy)
+    for one, other in zip(modern, legacy, strict=True):
+        assert sorted(one) == sorted(other)
+        for key, value in other.items():
+            np.testing.assert_allclose(one[key], value, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("v2", [False, True])
+def test_a_canned_classifier_goes_all_the_way(v2: bool, tmp_path: Path) -> None:
+    """Trained by the modern path, evaluated and predicted by both."""
+    engine("modern").train(canned(tmp_path, v2), lambda: rows(None), steps=30)
+    results = [engine(path).evaluate(canned(tmp_path, v2), rows) for path in PATHS]
+    assert sorted(results[1]) == sorted(results[0])
+    for name, value in results[0].items():
+        np.testing.assert_allclose(results[1][name], value, rtol=1e-5, err_msg=name)
+    legacy, modern = ([p["logits"] for p in engine(path).predict(canned(tmp_path, v2), rows)] for path in PATHS)
+    np.testing.assert_allclose(modern, legacy, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("v2", [False, True])
+def test_a_canned_classifier_trains_as_on_the_legacy_path(v2: bool, tmp_path: Path) -> None:
+    engine("legacy").train(canned(tmp_path / "legacy", v2), lambda: rows(None), steps=1)
+    start = tf.train.latest_checkpoint(str(tmp_path / "legacy"))
+    values = {}
+    for path in PATHS:
+        folder = tmp_path / f"from-{path}"
+        folder.mkdir()
+        for file in Path(start).parent.glob("model.ckpt-1.*"):
+            (folder / file.name).write_bytes(file.read_bytes())
+        (folder / "checkpoint").write_text(
+            'model_checkpoint_path: "model.ckpt-1"\nall_model_checkpoint_paths: "model.ckpt-1"\n'
+        )
+        engine(path).train(canned(folder, v2), lambda: rows(None), steps=19)
+        reader = tf.train.load_checkpoint(str(folder))
+        values[path] = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    assert sorted(values["modern"]) == sorted(values["legacy"])
+    for name, value in values["legacy"].items():
+        np.testing.assert_allclose(values["modern"][name], value, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def serving_input() -> Any:
+    x, words = v1.placeholder(tf.float32, [None, 3], "x"), v1.placeholder(tf.int64, [None, 4], "words")
+    return v1.estimator.export.ServingInputReceiver({"x": x, "words": words}, {"x": x, "words": words})
+
+
+def tree(folder: Path) -> list[str]:
+    """The files below the export folder, their time stamps as one word."""
+    names = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
+    return sorted("/".join("STAMP" if part.isdigit() else part for part in name.split("/")) for name in names)
+
+
+def test_train_and_evaluate_leaves_the_same_folders(tmp_path: Path) -> None:
+    exporters = [
+        tf.estimator.FinalExporter("final", serving_input),
+        tf.estimator.LatestExporter("latest", serving_input, exports_to_keep=2),
+        tf.estimator.BestExporter("best", serving_input, exports_to_keep=1),
+    ]
+    outcome = []
+    for path in PATHS:
+        config = {"save_checkpoints_steps": 5, "save_summary_steps": 5}
+        made = estimator(model_fn, tmp_path / path, **config)
+        train_spec = tf.estimator.TrainSpec(lambda: rows(None), max_steps=12)
+        eval_spec = tf.estimator.EvalSpec(rows, exporters=exporters, start_delay_secs=0, throttle_secs=0)
+        with interposed(engine(path)):
+            metrics, exports = tf.estimator.train_and_evaluate(made, train_spec, eval_spec)
+        v1.summary.FileWriterCache.clear()
+        served = tf.saved_model.load(exports[0].decode()).signatures["serving_default"]
+        probabilities = served(x=tf.constant(X), words=tf.constant(WORDS))["probabilities"].numpy()
+        seen = [event[:2] for event in events(tmp_path / path / "eval")]
+        outcome.append((metrics, tree(tmp_path / path / "export"), seen, probabilities))
+    (legacy, modern) = outcome
+    assert modern[0]["global_step"] == 12
+    assert modern[0]["loss"] == pytest.approx(legacy[0]["loss"], rel=1e-5)
+    assert modern[1] == legacy[1]
+    assert modern[2] == legacy[2]
+    np.testing.assert_allclose(modern[3], legacy[3], rtol=1e-5, atol=1e-6)
