@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from estimator_bridge.compat.checkpoint import read_index, rows
+from estimator_bridge.compat.checkpoint.format import dtypes
+from estimator_bridge.compat.checkpoint.values import read_strings
 from estimator_bridge.parity.result import Finding, VariableDiff
 from estimator_bridge.parity.trace import Trace
 
@@ -25,16 +28,16 @@ def compare_values(legacy: str, modern: str) -> Iterator[VariableDiff]:
     Yields:
         One ``VariableDiff`` a name that either has, sorted by name.
     """
-    old, new = _reader(legacy), _reader(modern)
-    shapes, others = old.get_variable_to_shape_map(), new.get_variable_to_shape_map()
+    old, new = _Values(legacy), _Values(modern)
+    shapes, others = old.shapes, new.shapes
     for name in sorted(shapes.keys() | others.keys()):
-        shape = tuple(shapes.get(name, others.get(name, ())))
+        shape = shapes.get(name, others.get(name, ()))
         if name not in others or name not in shapes:
             yield VariableDiff(name, shape, None, "only on the legacy side" if name in shapes else "only on the modern side")
         elif shapes[name] != others[name]:
-            yield VariableDiff(name, shape, None, f"shape {others[name]} on the modern side")
+            yield VariableDiff(name, shape, None, f"shape {list(others[name])} on the modern side")
         else:
-            yield VariableDiff(name, shape, max_abs_diff(old.get_tensor(name), new.get_tensor(name)))
+            yield VariableDiff(name, shape, max_abs_diff(old[name], new[name]))
 
 
 def max_abs_diff(legacy: Any, modern: Any) -> float:
@@ -55,7 +58,7 @@ def max_abs_diff(legacy: Any, modern: Any) -> float:
 
 def initial_values(legacy: str, modern: str, step: int) -> Iterator[Finding]:
     """One finding where training does not start from the same values."""
-    if _reader(legacy) is None or _reader(modern) is None:  # a call that trained nothing
+    if not _exists(legacy) or not _exists(modern):  # a call that trained nothing
         return
     outside = [diff for diff in compare_values(legacy, modern) if diff.max_abs_diff is None or diff.max_abs_diff > ROUNDING]
     if outside:
@@ -94,21 +97,34 @@ def _more(names: list[str]) -> str:
 
 def _updates(legacy: Trace, modern: Trace, call: str) -> Iterator[tuple[str, Any, Any, float]]:
     """(name, legacy update, modern update, tolerance) of each float variable, weights before slots."""
-    readers = [_reader(trace.values(call, moment)) for trace in (legacy, modern) for moment in ("initial", "first")]
-    if not all(readers):
+    prefixes = [trace.values(call, moment) for trace in (legacy, modern) for moment in ("initial", "first")]
+    if not all(map(_exists, prefixes)):
         return
-    shapes = [reader.get_variable_to_shape_map() for reader in readers]
+    readers = [_Values(prefix) for prefix in prefixes]
+    shapes = [reader.shapes for reader in readers]
     names = [name for name in shapes[0] if all(shape.get(name) == shapes[0][name] for shape in shapes)]
     for name in sorted(names, key=lambda name: (any(name.startswith(f"{other}/") for other in names), name)):
-        before, after, new_before, new_after = (reader.get_tensor(name) for reader in readers)
+        before, after, new_before, new_after = (reader[name] for reader in readers)
         if before.size and np.issubdtype(before.dtype, np.floating):
             update, new_update = after.astype(np.float64) - before, new_after.astype(np.float64) - new_before
             tolerance = ROUNDING * max(1.0, float(np.max(np.abs(after)))) + SHARE * float(np.max(np.abs(update)))
             yield name, update, new_update, tolerance
 
 
-def _reader(prefix: str) -> Any:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # reading files needs no device, nor TensorFlow's word on them
-    import tensorflow as tf
 
-    return tf.train.load_checkpoint(prefix) if tf.io.gfile.exists(f"{prefix}.index") else None
+class _Values:
+    """A checkpoint's variables, one at a time; TensorFlow need not be loaded for it."""
+
+    def __init__(self, prefix: str) -> None:
+        self._index = read_index(prefix)
+        self.shapes = {name: tuple(entry.shape) for name, entry in self._index.entries.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        entry = self._index.entries[name]
+        if dtypes.dtype(entry.dtype).size is None:
+            return np.array(read_strings(self._index, entry, name), dtype=object).reshape(entry.shape)
+        return dtypes.to_numpy(b"".join(rows.stream(self._index, name)), entry.dtype).reshape(entry.shape)
+
+
+def _exists(prefix: str) -> bool:
+    return Path(f"{prefix}.index").exists()
