@@ -153,7 +153,7 @@ class _Writer:
         return table
 
     def print_table(self, table: Table) -> None:
-        self.console.print(Padding(table, INDENT, expand=False))
+        self.console.print(Padding(table, INDENT, expand=True))
 
     def name(self, name: str) -> Text:
         return self.plain(text.shorten(name, NAME_LENGTH))
