@@ -38,7 +38,7 @@ def resolve(path: str | Path) -> Path:
     prefix = _in_folder(given) if _holds(given, Path.is_dir) else _without_suffix(given)
     if prefix is not None and _holds(prefix.with_name(f"{prefix.name}.index")):
         return prefix
-    if table.is_table(given):
+    if is_v1(given):
         raise UnsupportedError(
             "This is a checkpoint in V1's format, one file without an index.",
             expected="PREFIX.index and PREFIX.data-*",
@@ -74,9 +74,11 @@ def latest(folder: Path) -> Path | None:
 
 
 def is_v1(path: str | Path) -> bool:
-    """Whether a path names a checkpoint in V1's single-file format."""
+    """Whether a path names a checkpoint in V1's format: a file, or the prefix of ``PREFIX-00000-of-00002`` and so on."""
     given = Path(path)
-    return _holds(given) and given.suffix != ".index" and table.is_table(given)
+    if _holds(given):
+        return given.suffix != ".index" and table.is_table(given)
+    return any(map(table.is_table, given.parent.glob(f"{given.name}-00000-of-?????"))) if "\0" not in given.name else False
 
 
 def _in_folder(folder: Path) -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -71,7 +70,7 @@ def of(value: Any) -> Tensor:
     """A tensor of any value: int, float, bytes, str, or what NumPy makes an array of.
 
     Args:
-        value: int becomes int64 and float float32, as TensorFlow's optimizers keep them; an array keeps its dtype.
+        value: int becomes int64 and float float32, lists of them too, as TensorFlow keeps them; an array keeps its dtype.
 
     Returns:
         The tensor.
@@ -93,8 +92,9 @@ def _of_array(value: Any) -> Tensor:
     import numpy as np
 
     array = np.asarray(value)
+    if array.dtype == np.float64 and not hasattr(value, "dtype"):  # Python's numbers say nothing of a width
+        array = array.astype(np.float32)
     if array.dtype.kind in "OSU":
         return of_strings([item if isinstance(item, bytes) else str(item).encode() for item in array.flat], array.shape)
     little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
-    assert little.nbytes == math.prod(array.shape) * array.dtype.itemsize
     return of_bytes(little.tobytes(), array.dtype.name, array.shape)

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import bisect
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import BinaryIO
 from estimator_bridge.compat.checkpoint.errors import CorruptError, NotFoundError
 from estimator_bridge.compat.checkpoint.format import block, varint
 
+Handle = tuple[int, int]  # offset, size without the trailer
 MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 FOOTER = 48
 BLOCK_SIZE = 256 * 1024
@@ -62,6 +64,37 @@ def read(path: Path) -> Iterator[block.Record]:
             raise CorruptError(
                 f"{path} is damaged: {error.what}", received=error.received, fix="Restore the file from a backup."
             ) from None
+
+
+class Lookup:
+    """Single records of a table whose values are large: only the block that holds a key is read.
+
+    Args:
+        path: the file.
+
+    Raises:
+        CorruptError: when its index of blocks cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with path.open("rb") as file:
+            self._size, self._handles = _index_of_blocks(file)
+        self._last_keys = [key for key, _ in self._handles]
+
+    def get(self, key: bytes) -> bytes:
+        """The value of a key.
+
+        Raises:
+            CorruptError: when it is not there.
+        """
+        at = bisect.bisect_left(self._last_keys, key)
+        if at < len(self._handles):
+            with self._path.open("rb") as file:
+                for found, value in block.read(_block(file, self._size, self._handles[at][1])):
+                    if found == key:
+                        return value
+        raise CorruptError(f"{self._path} lacks a record that it announces.", received=repr(key[:80]))
 
 
 def encode(records: Iterable[block.Record], block_size: int = BLOCK_SIZE) -> Iterator[bytes]:
@@ -120,14 +153,9 @@ def _footer(file: BinaryIO) -> tuple[int, bytes]:
 
 
 def _records(file: BinaryIO) -> Iterator[block.Record]:
-    size, footer = _footer(file)
-    if not footer.endswith(MAGIC):
-        raise CorruptError("it does not end as an index does.", received=footer[-8:].hex())
-    _, position = _read_handle(footer, 0)
-    handle, _ = _read_handle(footer, position)
+    size, handles = _index_of_blocks(file)
     last, total = None, 0
-    for _, value in block.read(_block(file, size, handle)):
-        handle, _ = _read_handle(value, 0)
+    for _, handle in handles:
         for record in block.read(_block(file, size, handle)):
             key = record[0]
             total += len(key)
@@ -137,13 +165,23 @@ def _records(file: BinaryIO) -> Iterator[block.Record]:
             yield record
 
 
-def _read_handle(data: bytes, position: int) -> tuple[tuple[int, int], int]:
+def _index_of_blocks(file: BinaryIO) -> tuple[int, list[tuple[bytes, Handle]]]:
+    """The file's size, and the last key and the place of each block of records."""
+    size, footer = _footer(file)
+    if not footer.endswith(MAGIC):
+        raise CorruptError("it does not end as an index does.", received=footer[-8:].hex())
+    _, position = _read_handle(footer, 0)
+    handle, _ = _read_handle(footer, position)
+    return size, [(key, _read_handle(value, 0)[0]) for key, value in block.read(_block(file, size, handle))]
+
+
+def _read_handle(data: bytes, position: int) -> tuple[Handle, int]:
     offset, position = varint.decode(data, position)
     size, position = varint.decode(data, position)
     return (offset, size), position
 
 
-def _block(file: BinaryIO, file_size: int, handle: tuple[int, int]) -> bytes:
+def _block(file: BinaryIO, file_size: int, handle: Handle) -> bytes:
     offset, size = handle
     if offset + size + block.TRAILER > file_size - FOOTER:
         raise CorruptError("a block lies outside of it.", received=f"{size} bytes at {offset} of {file_size}")

@@ -1,0 +1,1 @@
+"""What is in a checkpoint, told from its index."""

@@ -1,0 +1,113 @@
+"""The values of two checkpoints side by side, a chunk at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from estimator_bridge.compat.checkpoint import rows, values
+from estimator_bridge.compat.checkpoint.format import dtypes
+from estimator_bridge.compat.checkpoint.format.bundle import Entry
+from estimator_bridge.compat.checkpoint.index import Index
+
+Progress = Callable[[int], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """One name that is in either checkpoint.
+
+    Attributes:
+        name: of the variable.
+        max_abs_diff: the largest difference of any element; None where values cannot be subtracted.
+        note: why they cannot, or what differs.
+    """
+
+    name: str
+    max_abs_diff: float | None
+    note: str = ""
+
+    def within(self, tolerance: float) -> bool:
+        """Whether it counts as equal."""
+        return not self.note and self.max_abs_diff is not None and self.max_abs_diff <= tolerance
+
+
+def differences(one: Index, other: Index, progress: Progress = lambda size: None) -> Iterator[Difference]:
+    """Compares every variable; names that only one has come first.
+
+    Args:
+        one: a checkpoint.
+        other: another one.
+        progress: is told how many bytes of ``one`` were compared.
+
+    Yields:
+        A row for each name.
+
+    Raises:
+        CheckpointError: when either is damaged.
+    """
+    for name in sorted(one.entries.keys() ^ other.entries.keys()):
+        yield Difference(name, None, "only in the first" if name in one.entries else "only in the second")
+    for name in sorted(one.entries.keys() & other.entries.keys()):
+        yield _compare(one, other, name)
+        progress(one.num_bytes(name))
+
+
+def _compare(one: Index, other: Index, name: str) -> Difference:
+    entry, counterpart = one.entries[name], other.entries[name]
+    if entry.shape != counterpart.shape:
+        return Difference(name, None, f"shape {list(entry.shape)} and {list(counterpart.shape)}")
+    kinds = dtypes.dtype(entry.dtype), dtypes.dtype(counterpart.dtype)
+    if None not in (kinds[0].size, kinds[1].size):
+        note = "" if kinds[0] == kinds[1] else f"{kinds[0].name} and {kinds[1].name}"
+        return Difference(name, _max_abs_diff(one, other, name), note)
+    equal = entry.dtype == counterpart.dtype and _opaque(one, entry, name) == _opaque(other, counterpart, name)
+    return Difference(name, 0.0 if equal else None, "" if equal else f"{kinds[0].name} values differ")
+
+
+def _opaque(index: Index, entry: Entry, name: str) -> object:
+    if entry.dtype == dtypes.STRING:
+        return values.read_strings(index, entry, name)
+    return b"".join(values.chunks(index, entry, name))
+
+
+def _max_abs_diff(one: Index, other: Index, name: str) -> float:
+    pair = _arrays(one, name), _arrays(other, name)
+    return max(itertools.starmap(_chunk_diff, _aligned(*pair)), default=0.0)
+
+
+def _arrays(index: Index, name: str) -> Iterator[Any]:
+    for data in rows.stream(index, name):
+        array = dtypes.to_numpy(data, index.entries[name].dtype)
+        yield array.byteswap() if index.header.big_endian else array
+
+
+def _aligned(one: Iterator[Any], other: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+    """Chunks of equal length: slices and element sizes cut the two differently."""
+    left: Any = next(one, None)
+    right: Any = next(other, None)
+    while left is not None and right is not None:
+        size = min(len(left), len(right))
+        yield left[:size], right[:size]
+        left = left[size:] if size < len(left) else next(one, None)
+        right = right[size:] if size < len(right) else next(other, None)
+
+
+def _chunk_diff(one: Any, other: Any) -> float:
+    """The largest difference; NaN equals NaN and an infinity itself, either differs infinitely from all else."""
+    import numpy as np
+
+    if np.array_equal(one, other):
+        return 0.0
+    wide = np.complex128 if "c" in (one.dtype.kind, other.dtype.kind) else np.float64
+    if one.dtype.kind in "iu" and other.dtype.kind in "iu" and max(one.itemsize, other.itemsize) == 8:
+        wide = object  # float64 would round them
+    one, other = one.astype(wide), other.astype(wide)
+    if wide is object:
+        return float(max(np.abs(one - other), default=0))
+    with np.errstate(invalid="ignore"):
+        gap = np.abs(one - other)
+    gap[(one == other) | (np.isnan(one) & np.isnan(other))] = 0.0
+    return float(np.nan_to_num(gap, nan=np.inf, posinf=np.inf).max())

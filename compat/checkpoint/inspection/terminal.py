@@ -1,0 +1,153 @@
+"""The contents of a checkpoint as tables on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import rich.box
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from estimator_bridge.compat.checkpoint.inspection.difference import Difference
+    from estimator_bridge.compat.checkpoint.inspection.summary import Summary, Variable
+
+MOST_ROWS = 50
+MOST_SCOPES = 30
+
+
+def print_summary(summary: Summary, console: Console, every: bool = False) -> None:
+    """Prints what a checkpoint is; of a large one, its scopes instead of its variables.
+
+    Args:
+        summary: of the checkpoint.
+        console: where to.
+        every: each variable, however many there are.
+
+    Example:
+        >>> import sys
+        >>> from rich.console import Console
+        >>> from estimator_bridge.compat.checkpoint.inspection.summary import Summary
+        >>> print_summary(Summary("model.ckpt-7", "name-based", 7, "global_step", (), ()), Console(file=sys.stdout))
+        model.ckpt-7: name-based, step 7
+        0 variables, 0 B in 0 data files
+    """
+    step = "no step" if summary.step is None else f"step {summary.step:,}"
+    if summary.step_name not in {None, "global_step"}:
+        step += f" (from {summary.step_name})"
+    console.print(Text(f"{summary.prefix}: {summary.kind}, {step}"), soft_wrap=True)
+    names = [variable for variable in summary.variables if variable.alias_of is None]
+    aliases = len(summary.variables) - len(names)
+    also = f" and {aliases:,} more names for them" if aliases else ""
+    files = _count(len(summary.shards), "data file")
+    console.print(f"{_count(len(names), 'variable')}{also}, {size(summary.num_bytes)} in {files}", highlight=False)
+    _print_optimizers(summary, console)
+    if not names:
+        return
+    if every or len(names) <= MOST_ROWS:
+        _print_variables(names, console)
+    else:
+        _print_scopes(names, console)
+
+
+def print_differences(found: Sequence[Difference], tolerance: float, console: Console) -> None:
+    """Prints the rows that differ, the largest differences first.
+
+    Args:
+        found: a row for each name.
+        tolerance: what counts as equal.
+        console: where to.
+    """
+    outside = [row for row in found if not row.within(tolerance)]
+    outside.sort(key=lambda row: -(row.max_abs_diff if row.max_abs_diff is not None else float("inf")))
+    console.print(f"{len(found) - len(outside):,} of {_count(len(found), 'variable')} equal", highlight=False)
+    if not outside:
+        return
+    table = _table(("variable", "left"), ("max abs_diff", "right"), ("", "left"))
+    for row in outside[:MOST_ROWS]:
+        table.add_row(Text(row.name), "-" if row.max_abs_diff is None else f"{row.max_abs_diff:.3g}", Text(row.note))
+    console.print(table)
+    _more(len(outside) - MOST_ROWS, "variable", console)
+
+
+def size(num_bytes: int) -> str:
+    """Bytes in a unit that fits.
+
+    Example:
+        >>> size(0), size(2048), size(5 * 2**30)
+        ('0 B', '2.0 KiB', '5.0 GiB')
+    """
+    value, unit = float(num_bytes), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{num_bytes} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def _print_optimizers(summary: Summary, console: Console) -> None:
+    found = summary.optimizers()
+    if not found:
+        return
+    table = _table(("optimizer", "left"), ("slot", "left"), ("variables", "right"), ("bytes", "right"))
+    for optimizer, slots in sorted(found.items()):
+        for slot, variables in sorted(slots.items()):
+            table.add_row(Text(optimizer), Text(slot), f"{len(variables):,}", size(_total(variables)))
+    console.print(table)
+
+
+def _print_variables(variables: Iterable[Variable], console: Console) -> None:
+    table = _table(("variable", "left"), ("dtype", "left"), ("shape", "left"), ("bytes", "right"), ("", "left"))
+    for variable in variables:
+        remark = f"{variable.num_slices} slices" if variable.num_slices > 1 else ""
+        if variable.slot:
+            remark = ", ".join(filter(None, [f"{variable.slot.optimizer} {variable.slot.slot}", remark]))
+        shape = "x".join(map(str, variable.shape)) or "scalar"
+        table.add_row(Text(variable.name), variable.dtype, shape, size(variable.num_bytes), Text(remark))
+    console.print(table)
+
+
+def _print_scopes(variables: Sequence[Variable], console: Console) -> None:
+    scopes: dict[str, list[Variable]] = {}
+    depth = 1
+    while depth < 6:  # as deep as it takes to see something, and no deeper
+        grouped: dict[str, list[Variable]] = {}
+        for variable in variables:
+            grouped.setdefault("/".join(variable.name.split("/")[:-1][:depth]), []).append(variable)
+        if scopes and len(grouped) > MOST_SCOPES:
+            break
+        scopes, depth = grouped, depth + 1
+    table = _table(("scope", "left"), ("variables", "right"), ("slots", "right"), ("bytes", "right"))
+    ordered = sorted(scopes.items(), key=lambda item: -_total(item[1]))
+    for scope, members in ordered[:MOST_SCOPES]:
+        slots = sum(variable.slot is not None for variable in members)
+        table.add_row(
+            Text(f"{scope}/" if scope else "(none)"), f"{len(members) - slots:,}", f"{slots:,}", size(_total(members))
+        )
+    console.print(table)
+    _more(len(ordered) - MOST_SCOPES, "scope", console)
+    console.print(Text("Each variable: --all, or --format json.", style="dim"))
+
+
+def _total(variables: Iterable[Variable]) -> int:
+    return sum(variable.num_bytes for variable in variables)
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for name, justify in columns:
+        number = justify == "right"
+        table.add_column(name, justify="right" if number else "left", no_wrap=number, overflow="fold")
+    return table
+
+
+def _more(quantity: int, noun: str, console: Console) -> None:
+    if quantity > 0:
+        console.print(f"... and {_count(quantity, f'more {noun}')}", highlight=False)
+
+
+def _count(quantity: int, noun: str) -> str:
+    return f"{quantity:,} {noun}{'' if quantity == 1 else 's'}"

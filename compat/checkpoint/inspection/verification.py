@@ -1,0 +1,63 @@
+"""Every checksum of a checkpoint, compared with the bytes it was made from."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from estimator_bridge.compat.checkpoint import values
+from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.compat.checkpoint.index import Index
+
+_MOST_NAMED = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """What was compared.
+
+    Attributes:
+        num_tensors: tensors and slices whose bytes agree with their checksums.
+        num_bytes: of those.
+        unchecked: names of tensors that have no checksum which could be compared.
+    """
+
+    num_tensors: int
+    num_bytes: int
+    unchecked: tuple[str, ...]
+
+
+def verify_all(index: Index, progress: Callable[[int], None] = lambda size: None) -> Verification:
+    """Reads every tensor; several names of the same bytes are read once.
+
+    Args:
+        index: of the checkpoint.
+        progress: is told how many bytes were read.
+
+    Returns:
+        What was compared.
+
+    Raises:
+        CorruptError: when any disagree, after all were read; it names them.
+    """
+    damaged, unchecked = [], []
+    num_tensors = num_bytes = 0
+    places = {(entry.shard_id, entry.offset, entry.size, entry.crc32c): (name, entry) for name, entry in index.stored()}
+    for _, (name, entry) in sorted(places.items(), key=lambda item: item[0]):  # as they lie on the disk
+        try:
+            if values.verify(index, entry, name):
+                num_tensors += 1
+                num_bytes += entry.size
+            else:
+                unchecked.append(name)
+        except CorruptError:
+            damaged.append(name)
+        progress(entry.size)
+    if damaged:
+        raise CorruptError(
+            f"{len(damaged)} of {len(places)} tensors have changed since they were written.",
+            expected="the checksums in the index",
+            received=", ".join(damaged[:_MOST_NAMED]) + (", ..." if len(damaged) > _MOST_NAMED else ""),
+            fix="Restore the data files from a backup.",
+        )
+    return Verification(num_tensors, num_bytes, tuple(unchecked))

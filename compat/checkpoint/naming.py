@@ -1,0 +1,104 @@
+"""Slot variables recognised by name: TF1 calls them ``VARIABLE/OPTIMIZER`` and ``VARIABLE/OPTIMIZER_1``, and so on."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Container
+
+ATTRIBUTE = "/.ATTRIBUTES/VARIABLE_VALUE"
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+_OBJECT_SLOT = re.compile(r"^(?P<variable>.+)/\.OPTIMIZER_SLOT/(?P<optimizer>.+)/(?P<slot>[^/]+)$")
+_KERAS_VARIABLES = re.compile(r"^(?P<optimizer>(?:.*/)?_?optimizer)/_variables/(?P<slot>\d+)$")
+
+# What comes after the variable's name -> (optimizer, slot), for optimizers under the names they have by default.
+SUFFIXES = {
+    "Momentum": ("Momentum", "momentum"),
+    "MomentumW": ("MomentumW", "momentum"),
+    "Adagrad": ("Adagrad", "accumulator"),
+    "AdagradDA": ("AdagradDA", "gradient_accumulator"),
+    "AdagradDA_1": ("AdagradDA", "gradient_squared_accumulator"),
+    "ProximalAdagrad": ("ProximalAdagrad", "accumulator"),
+    "Adam": ("Adam", "m"),
+    "Adam_1": ("Adam", "v"),
+    "AdamW": ("AdamW", "m"),
+    "AdamW_1": ("AdamW", "v"),
+    "LazyAdam": ("LazyAdam", "m"),
+    "LazyAdam_1": ("LazyAdam", "v"),
+    "LAMB": ("LAMB", "m"),
+    "LAMB_1": ("LAMB", "v"),
+    "LARSOptimizer": ("LARS", "momentum"),
+    "adam_m": ("BERT's Adam", "m"),
+    "adam_v": ("BERT's Adam", "v"),
+    "lamb_m": ("LAMB", "m"),
+    "lamb_v": ("LAMB", "v"),
+    "RMSProp": ("RMSProp", "rms"),
+    "RMSProp_1": ("RMSProp", "momentum"),
+    "RMSProp_2": ("RMSProp", "momentum"),
+    "Ftrl": ("Ftrl", "accumulator"),
+    "Ftrl_1": ("Ftrl", "linear"),
+    "Adadelta": ("Adadelta", "accum_grad"),
+    "Adadelta_1": ("Adadelta", "accum_var"),
+    "ExponentialMovingAverage": ("ExponentialMovingAverage", "average"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Slot:
+    """What a slot variable's name says.
+
+    Attributes:
+        variable: the name of the variable it belongs to; "" where only its place in the optimizer's list is known.
+        optimizer: which optimizer keeps it.
+        slot: what the optimizer calls it.
+        suffix: what follows the variable's name.
+    """
+
+    variable: str
+    optimizer: str
+    slot: str
+    suffix: str
+
+
+def slot_of(name: str, names: Container[str]) -> Slot | None:
+    """Reads the name of a slot variable, name-based or object-based.
+
+    Args:
+        name: of any variable.
+        names: all names of the checkpoint: a slot's own variable is among them.
+
+    Returns:
+        None for what is no slot of a known optimizer.
+
+    Example:
+        >>> slot_of("dense/kernel/Adam_1", {"dense/kernel"})
+        Slot(variable='dense/kernel', optimizer='Adam', slot='v', suffix='Adam_1')
+        >>> slot_of("dense/kernel", {"dense/kernel"}) is None
+        True
+    """
+    if name.endswith(ATTRIBUTE):
+        return _object_slot(name[: -len(ATTRIBUTE)])
+    stem, _, last = name.rpartition("/")
+    if last not in SUFFIXES:
+        return None
+    optimizer, slot = SUFFIXES[last]
+    if last == "RMSProp_1" and f"{stem}/RMSProp_2" in names:
+        slot = "mg"  # centered: the mean of the gradients comes before the momentum
+    for variable in _candidates(stem):
+        if variable in names:
+            return Slot(variable, optimizer, slot, name[len(variable) + 1 :])
+    return None
+
+
+def _candidates(stem: str) -> tuple[str, ...]:
+    """Canned Estimators put one more part between: the slice of a partitioned variable, or a scope."""
+    shorter, _, last = stem.rpartition("/")
+    return (stem, shorter) if re.fullmatch(r"(part|t)_\d+", last) else (stem,)
+
+
+def _object_slot(path: str) -> Slot | None:
+    match = _OBJECT_SLOT.match(path)
+    if match:
+        return Slot(match["variable"] + ATTRIBUTE, match["optimizer"], match["slot"], path[len(match["variable"]) + 1 :])
+    match = _KERAS_VARIABLES.match(path)
+    return Slot("", match["optimizer"], f"#{match['slot']}", "") if match else None

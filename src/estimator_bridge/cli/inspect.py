@@ -1,0 +1,131 @@
+"""``estimator-bridge inspect``: what is in a checkpoint, without TensorFlow."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_EPILOG = """examples:
+  estimator-bridge inspect model_dir
+  estimator-bridge inspect model_dir/model.ckpt-1000 --all
+  estimator-bridge inspect model_dir/model.ckpt-1000 --format json
+  estimator-bridge inspect model_dir/model.ckpt-1000 --verify
+  estimator-bridge inspect old/model.ckpt-1000 --diff new/model.ckpt-1000
+
+exit code: 0 fine, 1 --diff found differences, 2 no checkpoint, or a damaged one.
+Nothing is written, and but for --diff and --verify no tensor is read.
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Adds the verb."""
+    parser = verbs.add_parser(
+        "inspect",
+        help="show what is in a checkpoint",
+        description="Shows what is in a checkpoint: kind, step, data files, variables, and the optimizers' slots.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a prefix, an .index file, a model_dir or a SavedModel")
+    parser.add_argument("--all", action="store_true", help="list every variable, however many there are")
+    parser.add_argument("--verify", action="store_true", help="read every tensor and compare its checksum")
+    parser.add_argument("--diff", metavar="OTHER", help="compare the values with those of another checkpoint")
+    parser.add_argument(
+        "--abs-diff", type=float, default=0.0, metavar="X", help="with --diff: what counts as equal (default: %(default)g)"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="tables, or one JSON object")
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Shows, compares or verifies."""
+    if arguments.diff is not None:
+        return _diff(arguments)
+    from estimator_bridge.compat.checkpoint.inspection.summary import summarize
+    from estimator_bridge.compat.checkpoint.opening import opened
+
+    with opened(arguments.checkpoint) as index:
+        summary = summarize(index, shown_as=arguments.checkpoint)
+        verification = _verify(index) if arguments.verify else None
+    if arguments.format == "json":
+        told = {} if verification is None else {"verified": vars(verification)}
+        _write_json(summary.to_json() | told)
+        return 0
+    from estimator_bridge.compat.checkpoint.inspection.terminal import print_summary, size
+
+    console = _console()
+    print_summary(summary, console, arguments.all)
+    if verification:
+        unchecked = f"; {len(verification.unchecked)} without a checksum" if verification.unchecked else ""
+        told_bytes = size(verification.num_bytes)
+        console.print(f"Verified: {verification.num_tensors:,} tensors, {told_bytes}{unchecked}", highlight=False)
+    return 0
+
+
+def _diff(arguments: argparse.Namespace) -> int:
+    from estimator_bridge.compat.checkpoint.inspection.difference import differences
+    from estimator_bridge.compat.checkpoint.opening import opened
+    from estimator_bridge.compat.checkpoint.values import check_shards
+
+    with opened(arguments.checkpoint) as one, opened(arguments.diff) as other:
+        check_shards(one)
+        check_shards(other)
+        with _progress("comparing", sum(map(one.num_bytes, one.entries))) as advance:
+            found = list(differences(one, other, advance))
+    equal = all(row.within(arguments.abs_diff) for row in found)
+    if arguments.format == "json":
+        _write_json({"equal": equal, "variables": [vars(row) for row in found]})
+    else:
+        from estimator_bridge.compat.checkpoint.inspection.terminal import print_differences
+
+        print_differences(found, arguments.abs_diff, _console())
+    return 0 if equal else 1
+
+
+def _verify(index: Any) -> Any:
+    from estimator_bridge.compat.checkpoint.inspection.verification import verify_all
+
+    with _progress("verifying", sum(entry.size for _, entry in index.stored())) as advance:
+        return verify_all(index, advance)
+
+
+@contextlib.contextmanager
+def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, where that is a terminal and there is something to wait for."""
+    if not sys.stderr.isatty() or total < 100_000_000:
+        yield lambda size: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda size: progress.advance(task, size)
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console()
+
+
+def _write_json(value: Any) -> None:
+    """Strict JSON: an infinite difference is spelled as a string."""
+    text = json.dumps(_strict(value), indent=1)
+    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, float) and value - value != 0:
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(item) for item in value]
+    return value
