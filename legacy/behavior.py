@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from unittest import mock
 
+from estimator_bridge.legacy.restored.public_modules import load_public_modules
+
 # On the modern path these must not take effect: after a real one, tf.function returns symbolic tensors for good.
 SWITCHES = (
     "disable_control_flow_v2",
@@ -44,14 +46,14 @@ def tf1_appearance() -> Iterator[Mapping[str, Callable[[], None]]]:
     graphs = contextlib.ExitStack()
 
     def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
-        if ops._default_graph_stack._global_default_graph is not None:  # as TensorFlow 1 says it
-            raise ValueError("tf.enable_eager_execution must be called at program startup.")
+        if not ops._default_graph_stack.is_cleared() or ops.get_default_graph().get_operations():
+            raise ValueError("tf.enable_eager_execution must be called at program startup.")  # as TensorFlow 1 says it
         graphs.close()
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(tensor_shape, "_TENSORSHAPE_V2_OVERRIDE", False))
         for name in SWITCHES:
-            for module in _homes(getattr(tf.compat.v1, name)):
+            for module in _homes(name, getattr(tf.compat.v1, name)):
                 stack.enter_context(mock.patch.object(module, name, _taken_as_said))
         stack.callback(_reset_default_graph)
         graphs.enter_context(context.graph_mode())
@@ -70,8 +72,7 @@ def _reset_default_graph() -> None:
         ops.reset_default_graph()
 
 
-def _homes(function: Any) -> list[Any]:
-    """The modules by which TensorFlow and its users name a function."""
-    name = function.__name__
-    public = [module for key, module in sys.modules.items() if key.endswith("compat.v1") and key.startswith("tensorflow.")]
-    return [module for module in [*public, sys.modules[function.__module__]] if vars(module).get(name) is function]
+def _homes(name: str, function: Any) -> list[Any]:
+    """The modules by which TensorFlow and its users name a function; all are loaded, for a late one would copy what stands there."""
+    modules = [*load_public_modules().values(), sys.modules[function.__module__]]
+    return [module for module in modules if vars(module).get(name) is function]
