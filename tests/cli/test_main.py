@@ -1,0 +1,220 @@
+"""The command itself: help, version, completion, and what it says to a mistake."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge import __version__
+from estimator_bridge.cli import main as cli
+from estimator_bridge.cli import script_arguments
+from estimator_bridge.errors import BridgeError
+from tests.legacy.running import estimator_bridge_command
+
+VERBS = ("run", "compare")
+
+
+def said(*arguments: str) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a command line, in this process."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            code = cli.main(arguments)
+        except SystemExit as exit_:
+            code = int(exit_.code or 0)
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([verb, "--help"] for verb in VERBS)])
+def test_help_shows_examples_that_parse(arguments: list[str]) -> None:
+    code, out, err = said(*arguments)
+
+    assert (code, err) == (0, "")
+    examples = [line.split()[1:] for line in out.splitlines() if line.startswith("  estimator-bridge ")]
+    assert len(examples) >= 3
+    for example in examples:
+        parsed = cli.build_parser().parse_args(example)
+        assert parsed.script in ("train.py", "trainer.task")
+        assert not arguments[:-1] or example[0] == arguments[0]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_says_what_its_exit_codes_mean(verb: str) -> None:
+    assert "exit code:" in said(verb, "--help")[1]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_is_explained(verb: str) -> None:
+    parser = cli.build_parser()
+    (verbs,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    for action in verbs.choices[verb]._actions:
+        assert action.help, action.option_strings or action.dest
+
+
+def test_version() -> None:
+    assert said("--version") == (0, f"estimator-bridge {__version__}\n", "")
+
+
+def test_no_verb_prints_help_where_mistakes_go() -> None:
+    code, out, err = said()
+    assert (code, out) == (2, "")
+    assert all(verb in err for verb in VERBS)
+    assert "examples:" in err
+
+
+def test_as_a_module(tmp_path: Path) -> None:
+    ended = estimator_bridge_command("--version", cwd=tmp_path)
+    assert ended == (0, f"estimator-bridge {__version__}\n", "")
+    assert estimator_bridge_command("run", "nowhere.py", cwd=tmp_path).code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["--print-completion", "fish"], "invalid choice: 'fish'"),
+        (["run"], "run: error: the following arguments are required: SCRIPT\n"),
+        (["compare"], "compare: error: the following arguments are required: SCRIPT\n"),
+        (["run", "-m"], "required: SCRIPT\n"),
+        (["run", "--path", "keras", "train.py"], "argument --path: invalid choice: 'keras'"),
+        (["run", "--pat", "modern", "train.py"], "unrecognized arguments: --pat"),
+        (["run", "--replicas", "0", "train.py"], "--replicas: expected a whole number of 1 or more, received '0'\n"),
+        (["run", "--replicas", "-1", "train.py"], "--replicas: expected a whole number of 1 or more, received '-1'\n"),
+        (["run", "--replicas", "two", "train.py"], "--replicas: expected a whole number of 1 or more, received 'two'\n"),
+        (["compare", "--replicas", "1.5", "train.py"], "--replicas: expected a whole number of 1 or more, received '1.5'\n"),
+        (["compare", "--rel-diff", "-1", "train.py"], "--rel-diff: expected a number of 0 or more, received '-1'\n"),
+        (["compare", "--abs-diff", "nan", "train.py"], "--abs-diff: expected a number of 0 or more, received 'nan'\n"),
+        (["compare", "--variable-abs-diff", "x", "train.py"], "--variable-abs-diff: expected a number of 0 or more"),
+        (["compare", "--format", "xml", "train.py"], "argument --format: invalid choice: 'xml'"),
+    ],
+)
+def test_a_mistake_in_the_command_line(arguments: list[str], message: str) -> None:
+    code, out, err = said(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (["nowhere.py"], "There is no such script.\n"),
+        (["nowhere.py", "--steps=3"], "There is no such script.\n"),
+        (["."], "The script is a folder.\n"),
+        (["-m", "train.py"], "There is no such module.\n"),
+    ],
+)
+def test_a_script_that_is_not_there(
+    verb: str, script: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    code, out, err = said(verb, *script)
+
+    assert (code, out) == (2, "")
+    assert err.startswith(f"estimator-bridge: {message}")
+    assert "to do:" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_replicas_belong_to_the_modern_path(tmp_path: Path) -> None:
+    code, out, err = said("run", "--replicas", "2", str(tmp_path / "train.py"))
+    assert (code, out) == (2, "")
+    assert err.startswith("estimator-bridge: --replicas belongs to the modern path.\n")
+    assert "Add --path modern" in err
+
+
+@pytest.mark.parametrize("place", ["file", "file/report", "file/a/b"])
+def test_a_report_that_could_not_be_written_is_told_first(place: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("raise SystemExit('the script was run')")
+    (tmp_path / "file").write_text("kept")
+
+    code, out, err = said("compare", "--out", str(tmp_path / place), str(tmp_path / "train.py"))
+
+    assert (code, out) == (2, "")
+    assert err.startswith("estimator-bridge: The report cannot be written.\n")
+    assert str(tmp_path / place) in err
+    assert "the script was run" not in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "train.py"]
+
+
+def test_a_refusal_is_one_message_and_an_interrupt_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raising(error: BaseException) -> tuple[int, str, str]:
+        def execute(arguments: argparse.Namespace) -> int:
+            raise error
+
+        monkeypatch.setattr("estimator_bridge.cli.run.script_of", execute)
+        return said("run", "train.py")
+
+    assert raising(BridgeError("No.", fix="Do.")) == (2, "", "estimator-bridge: No.\n  to do:    Do.\n")
+    assert raising(KeyboardInterrupt()) == (130, "", "estimator-bridge: interrupted\n")
+    with pytest.raises(ZeroDivisionError):  # ours: a traceback is what a bug report needs
+        raising(ZeroDivisionError())
+
+
+OPTIONS = ["--help", "--version", "--path", "modern", "--replicas", "x", "-m", "-h", "--", "", "a b", "--out=x", "-", "--a=--b"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("prefix", [[], ["-m"], ["--replicas", "2"], ["--replicas=2", "-m"]])
+def test_everything_after_the_script_is_the_scripts(verb: str, prefix: list[str]) -> None:
+    arguments = cli.build_parser().parse_args([verb, *prefix, "train", *OPTIONS])
+
+    script = script_arguments.script_of(arguments)
+    assert (script.target, list(script.args), script.is_module) == ("train", OPTIONS, "-m" in prefix)
+    assert arguments.replicas == (2 if len(prefix) and "replicas" in prefix[0] else 1)
+
+
+def test_completion_knows_verbs_options_and_files(tmp_path: Path) -> None:
+    import shtab
+
+    assert script_arguments.FILE.items() <= shtab.FILE.items()
+    assert script_arguments.DIRECTORY.items() <= shtab.DIRECTORY.items()
+    for shell in ("bash", "zsh", "tcsh"):
+        code, out, err = said("--print-completion", shell)
+        assert (code, err) == (0, "")
+        assert all(word in out for word in (*VERBS, "path", "free-run"))
+        if shutil.which(shell):
+            (tmp_path / shell).write_text(out)
+            subprocess.run([shell, "-n", str(tmp_path / shell)], check=True, timeout=30)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        (["r"], ["run"]),
+        (["run", "--pa"], ["--path"]),
+        (["run", "--path", "mo"], ["modern"]),
+        (["run", "tra"], ["train.py"]),
+        (["compare", "--out", "fol"], ["folder"]),
+    ],
+)
+def test_completion_in_bash(words: list[str], completions: list[str], tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "folder").mkdir()
+    line = " ".join(["estimator-bridge", *words])
+    script = f"""{said("--print-completion", "bash")[1]}
+COMP_WORDS=({line}); COMP_CWORD={len(words)}; COMP_LINE='{line}'; COMP_POINT={len(line)}
+_shtab_estimator_bridge 2>/dev/null
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.split() == completions
+
+
+def test_building_the_parser_loads_nothing_heavy() -> None:
+    heavy = ["tensorflow", "tensorflow_estimator", "tf_keras", "keras", "numpy", "rich", "jinja2", "libcst", "shtab", "psutil"]
+    script = "import sys; from estimator_bridge.cli.main import build_parser; build_parser(); print(*sys.modules)"
+    source = str(Path(cli.__file__).parents[2])
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], env={"PYTHONPATH": source}, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert not set(heavy) & set(loaded.stdout.split())
