@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 
 from estimator_bridge import __version__
-from estimator_bridge.cli import compare, inspect, run
+from estimator_bridge.cli import compare, convert, inspect, run
 from estimator_bridge.errors import BridgeError
 
-COMMANDS = (run, compare, inspect)
+COMMANDS = (run, compare, convert, inspect)
 
 _EPILOG = """examples:
   estimator-bridge run train.py --model_dir=/tmp/model

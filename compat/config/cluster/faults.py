@@ -1,0 +1,216 @@
+"""What is wrong with a TF_CONFIG: the key, the reason, and how the JSON reads when it is mended."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import difflib
+import json
+import re
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.positions import Path
+
+Json = dict[str, Any]
+JOBS = ("chief", "worker", "ps", "evaluator", "master")
+_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9_.-]+):(?P<port>\d{1,5})")
+_LOOPBACK = {"localhost", "[::1]", "::1"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong.
+
+    Attributes:
+        path: of the key.
+        what: is wrong there.
+        mend: changes the JSON in place so that it is right; None where only the user can know.
+    """
+
+    path: Path
+    what: str
+    mend: Callable[[Json], None] | None = None
+
+
+def faults(tf_config: Mapping[str, Any], *, chief_needed: bool = True, resolve: bool = False) -> list[Fault]:
+    """Everything that is wrong with a TF_CONFIG.
+
+    Args:
+        tf_config: the JSON object.
+        chief_needed: Estimator without a strategy, and parameter servers, need a chief; MultiWorkerMirroredStrategy does not.
+        resolve: look every host up, as only a machine of the cluster can.
+
+    Returns:
+        Faults in the order in which a reader meets them; none for an object without a cluster.
+
+    Example:
+        >>> [fault.path for fault in faults({"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 1}})]
+        [('task', 'index')]
+    """
+    shape = list(_shape(tf_config))
+    if shape or not tf_config.get("cluster"):
+        return shape
+    found = [*_jobs(tf_config["cluster"], chief_needed), *_addresses(tf_config["cluster"]), *_task(tf_config)]
+    return [*found, *(_hosts(tf_config["cluster"]) if resolve else ())]
+
+
+def corrected(tf_config: Mapping[str, Any], *, chief_needed: bool = True) -> str | None:
+    """The JSON with everything mended that can be: a mend may bring the next fault to light, so one at a time.
+
+    Args:
+        tf_config: the JSON object.
+        chief_needed: as ``faults`` takes it.
+
+    Returns:
+        JSON text; None where nothing could be mended.
+
+    Example:
+        >>> corrected({"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 1}}).splitlines()[-3]
+        '    "index": 0'
+    """
+    mended = copy.deepcopy(dict(tf_config))
+    for _ in range(100):
+        mends = (fault.mend for fault in faults(mended, chief_needed=chief_needed))
+        mend = next((one for one in mends if one is not None), None)
+        if mend is None:
+            break
+        mend(mended)
+    return json.dumps(mended, indent=2) if mended != tf_config else None
+
+
+def tasks_of(cluster: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Path and address of each task."""
+    for job, tasks in cluster.items():
+        for key, address in tasks.items() if isinstance(tasks, Mapping) else enumerate(tasks):
+            yield ("cluster", job, key), address
+
+
+def _shape(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
+    cluster, task = tf_config.get("cluster", {}), tf_config.get("task", {})
+    for name, value in (("cluster", cluster), ("task", task)):
+        if not isinstance(value, dict):
+            yield Fault((name,), f"{name} is a {type(value).__name__}, and has to be an object")
+    for job, tasks in cluster.items() if isinstance(cluster, dict) else ():
+        if isinstance(tasks, str):
+            yield Fault(("cluster", job), f"the addresses of {job} are a string, and have to be a list", _wrap(job, tasks))
+        elif not isinstance(tasks, list | dict) or (isinstance(tasks, dict) and not all(key.isdigit() for key in tasks)):
+            yield Fault(("cluster", job), f"the addresses of {job} are no list, nor an object by index")
+        elif any(not isinstance(address, str) for address in (tasks.values() if isinstance(tasks, dict) else tasks)):
+            yield Fault(("cluster", job), f"an address of {job} is no string such as 'host:2222'")
+
+
+def _jobs(cluster: Mapping[str, Any], chief_needed: bool) -> Iterator[Fault]:
+    for job in cluster:
+        if job not in JOBS:
+            near = difflib.get_close_matches(job, JOBS, 1)
+            yield Fault(
+                ("cluster", job), f"{job} is no job of TensorFlow ({', '.join(JOBS)})", _rename(job, near[0]) if near else None
+            )
+    if "chief" in cluster and "master" in cluster:
+        yield Fault(("cluster", "master"), "chief and master are the same job under two names", _without("master"))
+    chief = "master" if "master" in cluster else "chief"
+    if len(cluster.get(chief, ())) > 1:
+        yield Fault(("cluster", chief), f"there is one {chief}, not {len(cluster[chief])}", _chief_to_workers(chief))
+    if chief not in cluster and cluster.get("worker") and (chief_needed or cluster.get("ps")):
+        yield Fault(("cluster",), "there is no chief", _first_worker_to_chief)
+
+
+def _addresses(cluster: Mapping[str, Any]) -> Iterator[Fault]:
+    seen: dict[tuple[str, str], Path] = {}
+    for path, address in tasks_of(cluster):
+        match = _ADDRESS.fullmatch(address)
+        if match is None or int(match["port"]) > 65535:
+            yield Fault(path, f"{address!r} is no address such as 'host:2222'")
+            continue
+        host = "localhost" if match["host"] in _LOOPBACK or match["host"].startswith("127.") else match["host"].lower()
+        first = seen.setdefault((host, match["port"]), path)
+        if first != path:
+            job, key = first[1:]
+            what = f"{address!r} is the address of {job} {key} already" if _at(cluster, first) == address else (
+                f"{address!r} is the port of {job} {key} ({_at(cluster, first)!r}) on the same host")  # fmt: skip
+            yield Fault(path, what, _next_port(path))
+
+
+def _task(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
+    cluster, task = tf_config["cluster"], tf_config.get("task", {})
+    kind, index = task.get("type"), task.get("index")
+    if kind is None:
+        yield Fault(("task",), "the task's type is missing")
+    elif kind not in cluster and kind != "evaluator":
+        near = difflib.get_close_matches(str(kind), list(cluster), 1) or ([_twin(kind)] if _twin(kind) in cluster else [])
+        mend = _set_task("type", near[0]) if near else None
+        yield Fault(("task", "type"), f"{kind!r} is no job of this cluster ({', '.join(cluster)})", mend)
+    if not str(index).isdigit():
+        yield Fault(("task", "index"), f"the task's index is {index!r}, and has to be a number from 0", _set_task("index", 0))
+    elif kind in cluster and int(index) >= len(cluster[kind]):
+        last = len(cluster[kind]) - 1
+        yield Fault(("task", "index"), f"{index} is out of range: {kind} has the indices 0 to {last}", _set_task("index", last))
+
+
+def _hosts(cluster: Mapping[str, Any]) -> Iterator[Fault]:
+    for path, address in tasks_of(cluster):
+        host = address.rpartition(":")[0].strip("[]")
+        try:
+            socket.getaddrinfo(host, None)
+        except (OSError, UnicodeError):
+            yield Fault(path, f"no host of the name {host!r} is known here")
+
+
+def _twin(kind: Any) -> str:
+    return {"master": "chief", "chief": "master"}.get(kind, "")
+
+
+def _at(cluster: Mapping[str, Any], path: Path) -> Any:
+    return cluster[path[1]][path[2]]  # type: ignore[index]
+
+
+def _wrap(job: str, address: str) -> Callable[[Json], None]:
+    return lambda mended: mended["cluster"].update({job: address.split(",")})
+
+
+def _rename(job: str, to: str) -> Callable[[Json], None]:
+    def mend(mended: Json) -> None:
+        cluster = mended["cluster"]
+        mended["cluster"] = {to if name == job else name: tasks for name, tasks in cluster.items() if name == job or name != to}
+        if mended.get("task", {}).get("type") == job:
+            mended["task"]["type"] = to
+
+    return mend
+
+
+def _without(job: str) -> Callable[[Json], None]:
+    return lambda mended: mended["cluster"].pop(job)
+
+
+def _set_task(key: str, value: Any) -> Callable[[Json], None]:
+    return lambda mended: mended.setdefault("task", {}).update({key: value})
+
+
+def _chief_to_workers(chief: str) -> Callable[[Json], None]:
+    def mend(mended: Json) -> None:
+        first, *others = mended["cluster"][chief]
+        mended["cluster"][chief] = [first]
+        mended["cluster"]["worker"] = [*others, *mended["cluster"].get("worker", ())]
+
+    return mend
+
+
+def _first_worker_to_chief(mended: Json) -> None:
+    first, *others = mended["cluster"].pop("worker")
+    mended["cluster"] = {"chief": [first]} | ({"worker": others} if others else {}) | mended["cluster"]
+    task = mended.get("task", {})
+    if task.get("type") == "worker" and str(task.get("index")).isdigit():
+        index = int(task["index"])
+        task.update({"type": "chief", "index": 0} if index == 0 else {"index": index - 1})
+
+
+def _next_port(path: Path) -> Callable[[Json], None]:
+    def mend(mended: Json) -> None:
+        host, _, port = _at(mended["cluster"], path).rpartition(":")
+        used = {address.rpartition(":")[2] for _, address in tasks_of(mended["cluster"])}
+        free = next(number for number in range(int(port) + 1, int(port) + 2 + len(used)) if str(number) not in used)
+        mended["cluster"][path[1]][path[2]] = f"{host}:{free}"
+
+    return mend

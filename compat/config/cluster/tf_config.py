@@ -1,0 +1,127 @@
+"""TF_CONFIG in, TF_CONFIG out: from a file or the environment, merged, checked, and written for either side."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.cluster.faults import corrected, faults
+from estimator_bridge.compat.config.positions import Document, dotted, read_object
+from estimator_bridge.compat.config.tables.tf_config import TF_CONFIG
+from estimator_bridge.errors import BridgeError
+
+EXPECTED = 'a TF_CONFIG such as {"cluster": {"chief": ["host:2222"]}, "task": {"type": "chief", "index": 0}}'
+
+
+def from_environment() -> Document:
+    """The TF_CONFIG of this process.
+
+    Returns:
+        The JSON object, with positions.
+
+    Raises:
+        BridgeError: where the variable is not set, or holds no JSON object.
+    """
+    text = os.environ.get("TF_CONFIG")
+    if not text:
+        raise BridgeError("TF_CONFIG is not set.", expected=EXPECTED, fix="Set it, or name a file that holds it.")
+    return read_object(text, "TF_CONFIG", EXPECTED)
+
+
+def check(document: Document, *, chief_needed: bool = True, resolve: bool = False) -> None:
+    """Refuses a TF_CONFIG that is none, or that no cluster could start with.
+
+    Args:
+        document: the JSON object.
+        chief_needed: False under MultiWorkerMirroredStrategy, where the first worker is the chief.
+        resolve: look every host up.
+
+    Raises:
+        BridgeError: naming the wrong keys with their positions, and showing the corrected JSON.
+
+    Example:
+        >>> check(read_object('{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}', "job.json"))
+    """
+    _refuse_unknown(document)
+    found = faults(document.value, chief_needed=chief_needed, resolve=resolve)
+    if not found:
+        return
+    first = found[0]
+    lines = [f"{document.where(fault.path)}: {dotted(fault.path)}: {fault.what}" for fault in found]
+    mended = corrected(document.value, chief_needed=chief_needed)
+    raise BridgeError(
+        f"{document.where(first.path)}: {dotted(first.path)} is wrong: {first.what}.",
+        expected=EXPECTED,
+        received="; ".join(lines[1:]) or None,
+        fix=f"Corrected:\n{mended}" if mended else "Mend that key.",
+    )
+
+
+def merge(environment: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said explicitly over what the environment says, as resolvers do: key by key, the task's keys one by one.
+
+    Args:
+        environment: the process's TF_CONFIG.
+        given: what was said explicitly.
+
+    Returns:
+        A TF_CONFIG.
+
+    Example:
+        >>> merge({"task": {"type": "worker", "index": 0}, "rpc_layer": "grpc"}, {"task": {"index": 1}})
+        {'task': {'type': 'worker', 'index': 1}, 'rpc_layer': 'grpc'}
+    """
+    merged = {**environment, **given}
+    if "task" in environment or "task" in given:
+        merged["task"] = {**environment.get("task", {}), **given.get("task", {})}
+    return merged
+
+
+def keys(tf_config: Mapping[str, Any]) -> dict[str, Any]:
+    """A TF_CONFIG by the names of its table's rows: ``task`` taken apart, empty values left out."""
+    flat = {key: value for key, value in tf_config.items() if key != "task"}
+    flat |= {f"task.{key}": value for key, value in tf_config.get("task", {}).items()}
+    return {key: value for key, value in flat.items() if value not in (None, "", {})}
+
+
+def legacy_form(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The TF_CONFIG of rows by name: the inverse of ``keys``.
+
+    Args:
+        values: the rows' names -> values.
+
+    Returns:
+        What ``json.dumps`` makes the variable of.
+
+    Example:
+        >>> legacy_form({"cluster": {"chief": ("a:1",)}, "task.type": "chief", "task.index": 0})
+        {'cluster': {'chief': ['a:1']}, 'task': {'type': 'chief', 'index': 0}}
+    """
+    plain: dict[str, Any] = json.loads(json.dumps({key: value for key, value in values.items() if not key.startswith("task.")}))
+    task = {key.removeprefix("task."): value for key, value in values.items() if key.startswith("task.")}
+    return plain | ({"task": task} if task else {})
+
+
+def as_master(tf_config: Mapping[str, Any]) -> dict[str, Any]:
+    """The same TF_CONFIG for an Estimator of before TensorFlow 1.4, which calls the chief master."""
+    renamed: dict[str, Any] = json.loads(json.dumps(tf_config))
+    if "chief" in renamed.get("cluster", {}):
+        renamed["cluster"] = {"master" if job == "chief" else job: tasks for job, tasks in renamed["cluster"].items()}
+    if renamed.get("task", {}).get("type") == "chief":
+        renamed["task"]["type"] = "master"
+    return renamed
+
+
+def _refuse_unknown(document: Document) -> None:
+    known = {name.partition(".")[0] for name in TF_CONFIG.names}
+    for key in document.value:
+        if key not in known:
+            raise BridgeError(
+                f"{document.where((key,))}: {key} is no key of a TF_CONFIG.", expected=", ".join(sorted(known)), received=key
+            )
+    task = document.value.get("task", {})
+    for key in task if isinstance(task, dict) else ():
+        if f"task.{key}" not in TF_CONFIG:
+            raise BridgeError(f"{document.where(('task', key))}: task.{key} is no key of a TF_CONFIG.", expected="type, index")

@@ -1,0 +1,96 @@
+"""Fields that cannot both be meant: refused before anything is converted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from estimator_bridge.compat.config.legacy import LegacyConfig, job_sizes
+from estimator_bridge.errors import BridgeError
+
+
+class ContradictionError(BridgeError):
+    """Fields that contradict each other; ``names`` says which, so that a reader of files can say where they stand."""
+
+    def __init__(self, names: tuple[str, ...], why: str, fix: str) -> None:
+        super().__init__(f"{' and '.join(names)} contradict each other: {why}.", expected="one of them", fix=fix)
+        self.names, self.why, self.fix = names, why, fix
+
+
+Found: TypeAlias = Iterator[tuple[tuple[str, ...], str, str]]
+
+
+def refuse_contradictions(legacy: LegacyConfig) -> None:
+    """Raises for the first pair of fields that contradict each other.
+
+    Args:
+        legacy: the configuration.
+
+    Raises:
+        ContradictionError: naming both, with the reason.
+
+    Example:
+        >>> refuse_contradictions(LegacyConfig(run_config={"save_checkpoints_steps": 50}))
+    """
+    for look in (_run_config, _session, _filters, _hooks):
+        for names, why, fix in look(legacy):
+            raise ContradictionError(names, why, fix)
+
+
+def _run_config(legacy: LegacyConfig) -> Found:
+    run = legacy.run_config or {}
+    if run.get("save_checkpoints_steps") is not None and run.get("save_checkpoints_secs") is not None:
+        yield (
+            ("save_checkpoints_steps", "save_checkpoints_secs"),
+            "an Estimator saves by steps or by time",
+            "Set one of them to null.",
+        )
+
+
+def _session(legacy: LegacyConfig) -> Found:
+    session = legacy.session_config or {}
+    virtual, growth = "gpu_options.experimental.virtual_devices", "gpu_options.allow_growth"
+    fraction, visible = "gpu_options.per_process_gpu_memory_fraction", "gpu_options.visible_device_list"
+    for other in (growth, fraction):
+        if session.get(virtual) and session.get(other):
+            yield _named(virtual, other), "logical GPUs have fixed limits", "Drop one of them."
+    gpus = str(session.get(visible, "")).split(",")
+    if len(set(gpus)) < len(gpus):
+        yield _named(visible, visible), f"{session[visible]!r} names a GPU twice", "Name each GPU once."
+    if visible in session and session.get("device_count", {}).get("GPU") == 0:
+        yield _named("device_count", visible), "no GPU is to be used, and some are to be visible", "Drop one of them."
+    if session.get(visible) and len(session.get(virtual, ())) > len(gpus):
+        yield (
+            _named(virtual, visible),
+            f"limits for {len(session[virtual])} GPUs, of which {len(gpus)} are visible",
+            "Make them as many.",
+        )
+
+
+def _filters(legacy: LegacyConfig) -> Found:
+    jobs = job_sizes(legacy)
+    for device in (legacy.session_config or {}).get("device_filters", ()) if jobs else ():
+        job = next((part.removeprefix("job:") for part in device.split("/") if part.startswith("job:")), None)
+        if job is not None and ("chief" if job == "master" else job) not in jobs:
+            yield (
+                ("session_config.device_filters", "TF_CONFIG.cluster"),
+                f"{device!r} is in no job of the cluster",
+                "Name a job that there is.",
+            )
+
+
+def _hooks(legacy: LegacyConfig) -> Found:
+    pairs: Mapping[str, tuple[str, str]] = {
+        "StopAtStepHook": ("num_steps", "last_step"),
+        "LoggingTensorHook": ("every_n_iter", "every_n_secs"),
+        "CheckpointSaverHook": ("save_steps", "save_secs"),
+        "SummarySaverHook": ("save_steps", "save_secs"),
+    }
+    for index, hook in enumerate(legacy.hooks):
+        both = pairs.get(hook.kind.rpartition(".")[2])
+        if both and all(hook.arguments.get(name) is not None for name in both):
+            yield tuple(f"hooks[{index}].{name}" for name in both), f"{hook.kind} takes one of them", "Drop one of them."
+
+
+def _named(*paths: str) -> tuple[str, ...]:
+    return tuple(f"session_config.{path}" for path in paths)

@@ -1,0 +1,167 @@
+"""Which strategy a TF_CONFIG, a RunConfig and a SyncReplicasOptimizer amount to together: one table, first match first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from estimator_bridge.compat.config.legacy import LegacyConfig, job_sizes
+from estimator_bridge.compat.rules import Fidelity
+
+ClusterShape = Literal["one task", "parameter servers", "workers"]
+ANY = "any"
+
+CLASSES: Mapping[str, str] = {
+    "MirroredStrategyV1": "MirroredStrategy",
+    "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
+    "CollectiveAllReduceStrategyV1": "MultiWorkerMirroredStrategy",
+    "CollectiveAllReduceStrategyExperimental": "MultiWorkerMirroredStrategy",
+    "_CollectiveAllReduceStrategyExperimental": "MultiWorkerMirroredStrategy",
+    "MultiWorkerMirroredStrategyV1": "MultiWorkerMirroredStrategy",
+    "ParameterServerStrategyV1": "ParameterServerStrategy",
+    "ParameterServerStrategyV2": "ParameterServerStrategy",
+    "CentralStorageStrategyV1": "CentralStorageStrategy",
+    "OneDeviceStrategyV1": "OneDeviceStrategy",
+    "TPUStrategyV1": "TPUStrategy",
+    "TPUStrategyV2": "TPUStrategy",
+}
+"""Class names of strategies -> the public one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """One row.
+
+    Attributes:
+        name: for reports and docs.
+        distribute: train_distribute's class; None without one, ``any`` for all.
+        cluster: the shape of TF_CONFIG's cluster, or ``any``.
+        synchronous: with or without SyncReplicasOptimizer, or ``any``.
+        strategy: the modern class; None is the default strategy, one device.
+        fidelity: how faithfully.
+        note: the reason, and what differs.
+        tpu: TPUEstimator's RunConfig.
+    """
+
+    name: str
+    distribute: str | None
+    cluster: str
+    synchronous: bool | str
+    strategy: str | None
+    fidelity: Fidelity
+    note: str
+    tpu: bool = False
+
+    def matches(self, distribute: str | None, cluster: ClusterShape, synchronous: bool, tpu: bool) -> bool:
+        """True where the row speaks of this situation."""
+        asked = ((self.distribute, distribute), (self.cluster, cluster), (self.synchronous, synchronous))
+        return all(row in (ANY, value) for row, value in asked) and (not self.tpu or tpu)
+
+
+_MWMS, _PSS = "MultiWorkerMirroredStrategy", "ParameterServerStrategy"
+_LEFT_OUT = "parameter servers are left out of the cluster: variables live on the workers"
+
+DECISIONS: tuple[Decision, ...] = (
+    Decision("strategy_and_sync_replicas", "a strategy", ANY, True, None, Fidelity.MANUAL,
+             "SyncReplicasOptimizer aggregates over workers by itself and cannot run inside a strategy: drop one of the two"),
+    Decision("mirrored", "MirroredStrategy", "one task", False, "MirroredStrategy", Fidelity.EXACT, "one process, a replica a device"),
+    Decision("mirrored_on_a_cluster", "MirroredStrategy", "workers", False, _MWMS, Fidelity.APPROXIMATE,
+             "one strategy object spanned all workers' devices; now each worker runs the program and they reduce together"),
+    Decision("mirrored_beside_ps", "MirroredStrategy", "parameter servers", False, _MWMS, Fidelity.APPROXIMATE,
+             f"a mirrored variable was never on a parameter server; {_LEFT_OUT}"),
+    Decision("multi_worker_beside_ps", _MWMS, "parameter servers", False, _MWMS, Fidelity.APPROXIMATE, _LEFT_OUT),
+    Decision("multi_worker", _MWMS, ANY, False, _MWMS, Fidelity.EXACT, "the same class"),
+    Decision("parameter_server", _PSS, "parameter servers", False, _PSS, Fidelity.APPROXIMATE,
+             "still asynchronous; the chief becomes a coordinator that hands steps to workers, which run servers"),
+    Decision("parameter_server_alone", _PSS, "one task", False, "CentralStorageStrategy", Fidelity.APPROXIMATE,
+             "without a cluster it kept variables on the CPU and replicas on the GPUs"),
+    Decision("parameter_server_without_ps", _PSS, "workers", False, None, Fidelity.MANUAL,
+             "the cluster has no parameter server to hold variables: add a ps job, or use MultiWorkerMirroredStrategy"),
+    Decision("central_storage", "CentralStorageStrategy", "one task", False, "CentralStorageStrategy", Fidelity.EXACT, "the same class"),
+    Decision("central_storage_on_a_cluster", "CentralStorageStrategy", ANY, False, None, Fidelity.MANUAL,
+             "it belongs to one process: every worker of this cluster would train a model of its own"),
+    Decision("one_device", "OneDeviceStrategy", "one task", False, "OneDeviceStrategy", Fidelity.EXACT, "the same class"),
+    Decision("one_device_on_a_cluster", "OneDeviceStrategy", ANY, False, None, Fidelity.MANUAL,
+             "it belongs to one process: every worker of this cluster would train a model of its own"),
+    Decision("tpu", "TPUStrategy", ANY, False, "TPUStrategy", Fidelity.EXACT, "the same class"),
+    Decision("tpu_estimator", None, ANY, ANY, "TPUStrategy", Fidelity.APPROXIMATE,
+             "TPUEstimator's own replication; CrossShardOptimizer becomes the strategy's reduction", tpu=True),
+    Decision("other_strategy", "a strategy", ANY, ANY, None, Fidelity.MANUAL, "a class that TensorFlow does not bring: bring its own counterpart"),
+    Decision("synchronous_ps", None, "parameter servers", True, _MWMS, Fidelity.APPROXIMATE,
+             f"synchronous replicas reduce with each other; {_LEFT_OUT}. Every replica counts: there are no backup workers"),
+    Decision("asynchronous_ps", None, "parameter servers", False, _PSS, Fidelity.APPROXIMATE,
+             "still asynchronous; the chief becomes a coordinator that hands steps to workers, which run servers"),
+    Decision("workers_without_ps", None, "workers", ANY, _MWMS, Fidelity.MANUAL,
+             "without a parameter server workers share no variable and wait for the chief's for ever: this cluster never trained "
+             "together; MultiWorkerMirroredStrategy is what was probably meant"),
+    Decision("sync_replicas_alone", None, "one task", True, None, Fidelity.MANUAL,
+             "in one process it added up replicas_to_aggregate gradients before each update: accumulate them in the optimizer, or drop it"),
+    Decision("one_process", None, "one task", False, None, Fidelity.EXACT, "the default strategy, one device"),
+)  # fmt: skip
+
+
+def decide(legacy: LegacyConfig) -> Decision:
+    """The row that a job falls under.
+
+    Args:
+        legacy: its configuration.
+
+    Returns:
+        The first row that matches; there is one for every situation.
+
+    Example:
+        >>> cluster = {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}
+        >>> decide(LegacyConfig(tf_config={"cluster": cluster})).strategy
+        'ParameterServerStrategy'
+    """
+    asked = legacy.train_distribute
+    distribute = None if asked is None else public_name(asked.kind)
+    shape, synchronous, tpu = cluster_shape(legacy), legacy.sync_replicas is not None, legacy.tpu_config is not None
+    for row in DECISIONS:
+        named = "a strategy" if row.distribute == "a strategy" and distribute is not None else distribute
+        if row.matches(named, shape, synchronous, tpu and distribute is None):
+            return row
+    raise AssertionError((distribute, shape, synchronous))
+
+
+def public_name(cls: str) -> str:
+    """The public name of a strategy's class, with or without its module."""
+    short = cls.rpartition(".")[2]
+    return CLASSES.get(short, short)
+
+
+def cluster_shape(legacy: LegacyConfig) -> ClusterShape:
+    """How a job's cluster looks: the evaluator does not count."""
+    sizes = job_sizes(legacy)
+    if sizes.get("ps"):
+        return "parameter servers"
+    return "workers" if sizes.get("chief", 0) + sizes.get("worker", 0) > 1 else "one task"
+
+
+def settings_of(strategy: Any) -> dict[str, Any]:
+    """The settings that a strategy's constructor arguments amount to.
+
+    Args:
+        strategy: a Part: class and arguments by name.
+
+    Returns:
+        Settings by name, ``strategy.name`` not among them.
+    """
+    settings = {_ARGUMENTS[key]: value for key, value in strategy.arguments.items() if key in _ARGUMENTS and value is not None}
+    devices = settings.get("strategy.devices")
+    if devices is not None:
+        settings["strategy.devices"] = (devices,) if isinstance(devices, str) else tuple(devices)
+    return settings
+
+
+_ARGUMENTS: Mapping[str, str] = {
+    "devices": "strategy.devices",
+    "device": "strategy.devices",
+    "compute_devices": "strategy.devices",
+    "parameter_device": "strategy.parameter_device",
+    "cross_device_ops": "strategy.cross_device_ops",
+    "communication": "strategy.communication",
+    "communication_options": "strategy.communication",
+    "tpu": "strategy.tpu",
+}

@@ -1,0 +1,124 @@
+"""A LegacyConfig from live objects: what a RunConfig, a TrainSpec and an EvalSpec say, whichever TensorFlow made them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.applying.strategy import settings_of_strategy
+from estimator_bridge.compat.config.decisions import public_name
+from estimator_bridge.compat.config.legacy import LegacyConfig
+from estimator_bridge.compat.config.model import ModernConfig, Part
+from estimator_bridge.compat.config.proto.fields import set_fields
+from estimator_bridge.compat.config.proto.reading import read_binary
+from estimator_bridge.compat.config.settings import unflatten
+from estimator_bridge.compat.config.tables import RUN_CONFIG, TPU_CONFIG
+from estimator_bridge.compat.config.tables.run_config import DEFAULTS
+
+CONSTRUCTED = "_estimator_bridge_arguments"
+"""Where a recorder leaves the constructor arguments of a hook or an exporter."""
+
+_STRATEGIES = ("train_distribute", "eval_distribute", "experimental_distribute")
+_DERIVED = ("is_chief", "num_ps_replicas", "num_worker_replicas", "global_id_in_cluster", "cluster_spec", "task_type", "task_id",
+            "master", "evaluation_master", "service", "session_config", "tpu_config", *_STRATEGIES)  # fmt: skip
+
+
+def from_objects(
+    run_config: Any, train_spec: Any = None, eval_spec: Any = None, tf_config: Mapping[str, Any] | None = None
+) -> LegacyConfig:
+    """What live objects say.
+
+    Args:
+        run_config: a ``tf.estimator.RunConfig``.
+        train_spec: a ``tf.estimator.TrainSpec``.
+        eval_spec: a ``tf.estimator.EvalSpec``.
+        tf_config: the TF_CONFIG that the RunConfig was made under.
+
+    Returns:
+        The configuration; what an object leaves at its default is not in it.
+    """
+    session = run_config.session_config
+    distribute = getattr(run_config, "_experimental_distribute", None)  # RunConfig has no property of the name
+    tpu = getattr(run_config, "tpu_config", None)
+    trained, evaluated = (_strategy(run_config, distribute, name) for name in ("train_distribute", "eval_distribute"))
+    return LegacyConfig(
+        session_config=None if session is None else set_fields(read_binary(session.SerializeToString(), "session_config")),
+        run_config=dict(_run_values(run_config)),
+        tpu_config=None if tpu is None else dict(_given(tpu, TPU_CONFIG.names, type(tpu).__new__)),
+        tf_config=tf_config,
+        train_distribute=trained,
+        eval_distribute=evaluated,
+        remote_cluster=_jobs(getattr(distribute, "remote_cluster", None)),
+        train_spec=None if train_spec is None else _values(train_spec, "max_steps"),
+        eval_spec=None if eval_spec is None else _eval_values(eval_spec),
+        hooks=tuple(_part(hook) for spec in (train_spec, eval_spec) if spec is not None for hook in spec.hooks or ()),
+        exporters=tuple(_part(one) for one in _several(getattr(eval_spec, "exporters", None))),
+    )
+
+
+def from_strategy(strategy: Any) -> ModernConfig:
+    """The ModernConfig that a strategy object amounts to.
+
+    Args:
+        strategy: a ``tf.distribute.Strategy``.
+
+    Returns:
+        Its strategy and cluster sections.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> from_strategy(tf.distribute.OneDeviceStrategy("/cpu:0")).strategy.devices
+        ('CPU:0',)
+    """
+    return unflatten(settings_of_strategy(strategy))
+
+
+def _run_values(run_config: Any) -> Iterator[tuple[str, Any]]:
+    names = tuple(name for name in RUN_CONFIG.names if name not in _DERIVED and hasattr(run_config, name))
+    for name, value in _given(run_config, names, type(run_config).__init__, DEFAULTS):
+        yield name, getattr(value, "__qualname__", str(value)) if callable(value) else value
+
+
+def _given(
+    thing: Any, names: tuple[str, ...], constructor: Any, defaults: Mapping[str, Any] | None = None
+) -> Iterator[tuple[str, Any]]:
+    """What differs from the constructor's defaults."""
+    parameters = inspect.signature(constructor).parameters
+    for name in names:
+        value = getattr(thing, name, None)
+        default = parameters[name].default if name in parameters else None
+        if value is not None and value != default and value != (defaults or {}).get(name):
+            yield name, value
+
+
+def _strategy(run_config: Any, distribute: Any, name: str) -> Part | None:
+    strategy = getattr(run_config, name, None) or getattr(distribute, name, None)
+    if strategy is None:
+        return None
+    settings = settings_of_strategy(strategy)
+    told = {"devices": settings.get("strategy.devices"), "communication": settings.get("strategy.communication")}
+    return Part(public_name(type(strategy).__name__), {key: value for key, value in told.items() if value is not None})
+
+
+def _jobs(cluster: Any) -> Mapping[str, Any] | None:
+    if cluster is None:
+        return None
+    jobs = cluster.as_dict() if hasattr(cluster, "as_dict") else cluster
+    return {job: tuple(tasks) for job, tasks in jobs.items()}
+
+
+def _values(spec: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(spec, name) for name in names if getattr(spec, name) is not None}
+
+
+def _eval_values(spec: Any) -> dict[str, Any]:
+    return {"steps": 0} | _values(spec, "steps", "name", "start_delay_secs", "throttle_secs")
+
+
+def _part(thing: Any) -> Part:
+    return Part(type(thing).__name__, getattr(thing, CONSTRUCTED, {}))
+
+
+def _several(things: Any) -> tuple[Any, ...]:
+    return () if things is None else tuple(things) if isinstance(things, list | tuple) else (things,)

@@ -1,0 +1,148 @@
+"""A LegacyConfig as text: TensorFlow 1 Python, and the JSON that ``read_source`` takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from google.protobuf import json_format
+
+from estimator_bridge.compat.config.legacy import LegacyConfig
+from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.proto.fields import message_of
+
+
+def legacy_data(legacy: LegacyConfig) -> dict[str, Any]:
+    """A legacy configuration as the RunConfig JSON that ``convert config`` takes.
+
+    Args:
+        legacy: the configuration.
+
+    Returns:
+        Plain data.
+
+    Example:
+        >>> legacy_data(LegacyConfig(session_config={"gpu_options.allow_growth": True}))
+        {'session_config': {'gpu_options': {'allow_growth': True}}}
+    """
+    train = dict(legacy.train_spec or {}) | ({"hooks": [_object(hook) for hook in legacy.hooks]} if legacy.hooks else {})
+    evaluation = dict(legacy.eval_spec or {}) | (
+        {"exporters": [_object(one) for one in legacy.exporters]} if legacy.exporters else {}
+    )
+    data: dict[str, Any] = dict(legacy.run_config or {})
+    if legacy.session_config:
+        data["session_config"] = json_format.MessageToDict(message_of(legacy.session_config), preserving_proto_field_name=True)
+    parts = {
+        "train_distribute": legacy.train_distribute,
+        "eval_distribute": legacy.eval_distribute,
+        "partitioner": legacy.partitioner,
+    }
+    data |= {name: _object(part) for name, part in parts.items() if part is not None}
+    if legacy.remote_cluster:
+        data["experimental_distribute"] = {"remote_cluster": legacy.remote_cluster}
+    rest = {"tpu_config": legacy.tpu_config, "TF_CONFIG": legacy.tf_config, "train_spec": train, "eval_spec": evaluation}
+    data |= {name: value for name, value in rest.items() if value}
+    if legacy.sync_replicas is not None:
+        data["sync_replicas_optimizer"] = legacy.sync_replicas
+    plain: dict[str, Any] = json.loads(json.dumps(data))
+    return plain
+
+
+def legacy_python(legacy: LegacyConfig) -> str:
+    """A legacy configuration as TensorFlow 1 code.
+
+    Args:
+        legacy: the configuration.
+
+    Returns:
+        Source that ends with a ``run_config``, and the arguments of the specs.
+
+    Example:
+        >>> print(legacy_python(LegacyConfig(run_config={"save_checkpoints_steps": 50})))
+        import tensorflow as tf
+        <BLANKLINE>
+        run_config = tf.estimator.RunConfig(
+            save_checkpoints_steps=50,
+        )
+        <BLANKLINE>
+    """
+    return "\n\n".join("\n".join(section) for section in map(list, _sections(legacy)) if section) + "\n"
+
+
+def _sections(legacy: LegacyConfig) -> Iterator[Iterator[str]]:
+    yield _imports(legacy)
+    yield _session(legacy)
+    yield _run_config(legacy)
+    yield _specs(legacy)
+
+
+def _imports(legacy: LegacyConfig) -> Iterator[str]:
+    if legacy.tf_config:
+        yield from ("import json", "import os", "")
+    yield "import tensorflow as tf"
+    if legacy.tf_config:
+        yield ""
+        yield f"os.environ['TF_CONFIG'] = json.dumps({json.loads(json.dumps(legacy.tf_config))!r})"
+
+
+def _session(legacy: LegacyConfig) -> Iterator[str]:
+    if legacy.session_config:
+        text = str(message_of(legacy.session_config)).strip()
+        yield "from google.protobuf import text_format"
+        yield ""
+        yield "session_config = text_format.Parse("
+        yield '    """'
+        yield from (f"    {line}" for line in text.replace("\\", "\\\\").replace('"""', '\\"""').splitlines())
+        yield '    """,'
+        yield "    tf.compat.v1.ConfigProto(),"
+        yield ")"
+
+
+def _run_config(legacy: LegacyConfig) -> Iterator[str]:
+    values: Mapping[str, Any] = legacy.run_config or {}
+    lines = [f"{name}={value!r}" for name, value in values.items()]
+    lines += ["session_config=session_config"] if legacy.session_config else []
+    lines += [f"train_distribute={_strategy(legacy.train_distribute)}"] if legacy.train_distribute else []
+    lines += [f"eval_distribute={_strategy(legacy.eval_distribute)}"] if legacy.eval_distribute else []
+    if legacy.remote_cluster:
+        lines.append(f"experimental_distribute=DistributeConfig(remote_cluster={dict(legacy.remote_cluster)!r})")
+        yield "from tensorflow.python.distribute.distribute_config import DistributeConfig"
+        yield ""
+    tpu = legacy.tpu_config
+    if tpu:
+        yield f"tpu_config = tf.compat.v1.estimator.tpu.TPUConfig({_arguments(tpu)})"
+        lines.append("tpu_config=tpu_config")
+    yield f"run_config = tf.{'compat.v1.estimator.tpu' if tpu else 'estimator'}.RunConfig("
+    yield from (f"    {line}," for line in lines)
+    yield ")"
+
+
+def _specs(legacy: LegacyConfig) -> Iterator[str]:
+    if legacy.partitioner:
+        yield f"partitioner = tf.compat.v1.{legacy.partitioner.kind}({_arguments(legacy.partitioner.arguments)})"
+    if legacy.train_spec:
+        yield f"train_spec_arguments = dict({_arguments(legacy.train_spec)})  # tf.estimator.TrainSpec(input_fn, ...)"
+    if legacy.eval_spec:
+        values = {name: None if name == "steps" and value == 0 else value for name, value in legacy.eval_spec.items()}
+        yield f"eval_spec_arguments = dict({_arguments(values)})  # tf.estimator.EvalSpec(input_fn, ...)"
+    for part in (*legacy.hooks, *legacy.exporters):
+        yield f"# {part.kind}({_arguments(part.arguments)})"
+
+
+def _strategy(part: Part) -> str:
+    inner = "experimental." if part.kind in {"CentralStorageStrategy", "MultiWorkerMirroredStrategy"} else ""
+    given = dict(part.arguments)
+    implementation = given.pop("communication", None)
+    arguments = [_arguments(given)] if given else []
+    if implementation:
+        arguments.append(f"communication=tf.distribute.experimental.CommunicationImplementation.{implementation}")
+    return f"tf.compat.v1.distribute.{inner}{part.kind}({', '.join(arguments)})"
+
+
+def _arguments(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+def _object(part: Part) -> Any:
+    return {"class": part.kind, **part.arguments} if part.arguments else part.kind

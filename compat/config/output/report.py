@@ -1,0 +1,90 @@
+"""The report as a table on the terminal, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from estimator_bridge.compat.config.report import Report, Row, matches
+from estimator_bridge.compat.rules import Fidelity
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+COLOURS: Mapping[Fidelity, str] = {
+    Fidelity.EXACT: "green",
+    Fidelity.APPROXIMATE: "yellow",
+    Fidelity.MANUAL: "bold magenta",
+    Fidelity.DROPPED: "red",
+}
+
+
+def report_table(report: Report, allow: Sequence[str] = ()) -> Table:
+    """The report for a terminal: one row a field, coloured by fidelity.
+
+    Args:
+        report: what was done.
+        allow: names that ``--allow`` accepts; their rows say so.
+
+    Returns:
+        A table that rich prints.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=summary(report), title_justify="left", title_style="bold")
+    for heading in ("field", "value", "fidelity", "becomes", "why"):
+        table.add_column(heading, overflow="fold")
+    for row in report.rows:
+        colour = COLOURS[row.fidelity]
+        word = row.fidelity.value + (" (allowed)" if _allowed(row, allow) else "")
+        cells = (row.name, value_text(row), word, row.target or "nothing", row.note)
+        table.add_row(*(Text(cell, style=colour if index == 2 else "") for index, cell in enumerate(cells)))
+    return table
+
+
+def summary(report: Report) -> str:
+    """One line: how many rows of each fidelity.
+
+    Args:
+        report: what was done.
+
+    Returns:
+        Such as ``3 fields: 2 exact, 1 dropped``.
+
+    Example:
+        >>> summary(Report((Row("device_fn", "f", Fidelity.MANUAL),)))
+        '1 field: 1 manual'
+    """
+    counts = Counter(row.fidelity for row in report.rows)
+    said = ", ".join(f"{counts[fidelity]} {fidelity.value}" for fidelity in Fidelity if counts[fidelity])
+    total = len(report.rows)
+    return f"{total} field{'' if total == 1 else 's'}" + (f": {said}" if said else "")
+
+
+def report_data(report: Report, allow: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The report for JSON: a dictionary a row."""
+    return [
+        {
+            "name": row.name,
+            "value": json.loads(json.dumps(row.value, default=str)),
+            "fidelity": row.fidelity.value,
+            "becomes": row.target,
+            "why": row.note,
+            "default": row.default,
+            "allowed": _allowed(row, allow),
+        }
+        for row in report.rows
+    ]
+
+
+def value_text(row: Row) -> str:
+    """A row's value for readers."""
+    said = row.value if isinstance(row.value, str) else json.dumps(row.value, default=str)
+    return f"{said} (default)" if row.default else said
+
+
+def _allowed(row: Row, allow: Sequence[str]) -> bool:
+    return not row.fidelity.automatic and any(matches(row, pattern) for pattern in allow)

@@ -1,0 +1,124 @@
+"""A message as plain values by dotted path, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from estimator_bridge.compat.config.proto.descriptors import Proto, config_proto
+
+
+def set_fields(message: Proto) -> dict[str, Any]:
+    """What a message sets, as plain Python values.
+
+    Args:
+        message: a ConfigProto of the private pool.
+
+    Returns:
+        Dotted path -> value: enums by name, repeated fields as tuples, maps as dictionaries; fields at their default are absent.
+
+    Example:
+        >>> config = config_proto()
+        >>> config.gpu_options.allow_growth = True
+        >>> config.device_count["CPU"] = 2
+        >>> set_fields(config)
+        {'device_count': {'CPU': 2}, 'gpu_options.allow_growth': True}
+    """
+    return dict(_walk(message, ""))
+
+
+def message_of(values: Mapping[str, Any]) -> Proto:
+    """The ConfigProto that sets these fields: the inverse of ``set_fields``.
+
+    Args:
+        values: dotted path -> plain value.
+
+    Returns:
+        A message of the private pool.
+
+    Example:
+        >>> set_fields(message_of({"graph_options.optimizer_options.global_jit_level": "ON_1"}))
+        {'graph_options.optimizer_options.global_jit_level': 'ON_1'}
+    """
+    config = config_proto()
+    for path, value in values.items():
+        *outer, name = path.split(".")
+        message = config
+        for part in outer:
+            message = getattr(message, part)
+        _assign(message, name, value)
+    return config
+
+
+def paths(descriptor: Any, prefix: str = "", *, inside: tuple[str, ...] = ()) -> Iterator[str]:
+    """Every path that ``set_fields`` can give, of any ConfigProto descriptor: ours or TensorFlow's.
+
+    Args:
+        descriptor: of the message to walk.
+        prefix: of the paths.
+        inside: message types being walked, so that a recursive type ends.
+
+    Yields:
+        Dotted paths of scalar, repeated and map fields.
+    """
+    for field in descriptor.fields:
+        nested = field.message_type
+        if nested is None or _is_repeated(field) or nested.full_name in inside:
+            yield prefix + field.name
+        else:
+            yield from paths(nested, f"{prefix}{field.name}.", inside=(*inside, nested.full_name))
+
+
+def _walk(message: Proto, prefix: str) -> Iterator[tuple[str, Any]]:
+    for field, value in message.ListFields():
+        if field.message_type is not None and not _is_repeated(field):
+            yield from _walk(value, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name, _plain_field(field, value)
+
+
+def _plain_field(field: Any, value: Any) -> Any:
+    if _is_map(field):
+        return {key: _plain(field.message_type.fields_by_name["value"], value[key]) for key in sorted(value)}
+    if _is_repeated(field):
+        return tuple(_plain(field, one) for one in value)
+    return _plain(field, value)
+
+
+def _plain(field: FieldDescriptor, value: Any) -> Any:
+    if field.message_type is not None:
+        return {inner.name: _plain_field(inner, one) for inner, one in value.ListFields()}
+    if field.enum_type is not None:
+        known = field.enum_type.values_by_number.get(value)
+        return known.name if known else value
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+
+
+def _assign(message: Proto, name: str, value: Any) -> None:
+    field = message.DESCRIPTOR.fields_by_name[name]
+    if _is_map(field):
+        getattr(message, name).update(value)
+    elif _is_repeated(field) and field.message_type is not None:
+        for one in value:
+            added = getattr(message, name).add()
+            for inner, part in one.items():
+                _assign(added, inner, part)
+    elif _is_repeated(field):
+        getattr(message, name).extend(value)
+    elif field.enum_type is not None and isinstance(value, str):
+        setattr(message, name, field.enum_type.values_by_name[value].number)
+    else:
+        setattr(message, name, value)
+
+
+def _is_map(field: Any) -> bool:
+    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
+
+
+def _is_repeated(field: Any) -> bool:
+    """Protobuf 7 has no ``label`` any more, protobuf 4 no ``is_repeated`` yet."""
+    if hasattr(field, "is_repeated"):
+        return bool(field.is_repeated)
+    return bool(field.label == field.LABEL_REPEATED)

@@ -1,0 +1,120 @@
+"""Reads a ConfigProto from text, from bytes, from JSON and from TensorFlow's own message; says where a broken one breaks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf import json_format, message, text_format
+
+from estimator_bridge.compat.config.proto.descriptors import Proto, config_proto, pool
+from estimator_bridge.compat.config.proto.wire import first_fault
+from estimator_bridge.errors import BridgeError
+
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+
+
+def is_text(data: bytes) -> bool:
+    """True for a text proto: UTF-8 without control characters, which every binary message with a field has."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return not _CONTROL.search(data)
+
+
+def read_text(text: str, source: str = "the text") -> Proto:
+    """A ConfigProto from its text form.
+
+    Args:
+        text: as ``str(config)`` prints it.
+        source: what to call it in errors.
+
+    Returns:
+        A message of the private pool.
+
+    Raises:
+        BridgeError: with line and column, for text that is no ConfigProto.
+
+    Example:
+        >>> read_text("allow_soft_placement: true").allow_soft_placement
+        True
+    """
+    try:
+        return text_format.Parse(text, config_proto(), descriptor_pool=pool())
+    except text_format.ParseError as error:
+        line, column = error.GetLine(), error.GetColumn()
+        where = f"{source}, line {line}, column {column}" if line is not None else source
+        raise BridgeError(
+            f"{where}: this is no ConfigProto.",
+            expected="a tf.compat.v1.ConfigProto as text, one field: value after another",
+            received=re.sub(r"^\d+:\d+ : ", "", str(error)) + _line(text, line),
+            fix="Mend that line; names are those of tensorflow/core/protobuf/config.proto.",
+        ) from None
+
+
+def read_binary(data: bytes, source: str = "the bytes") -> Proto:
+    """A ConfigProto from its binary form.
+
+    Args:
+        data: as ``config.SerializeToString()`` gives it.
+        source: what to call it in errors.
+
+    Returns:
+        A message of the private pool.
+
+    Raises:
+        BridgeError: with the offset, for bytes that are no ConfigProto or have a field without a rule.
+
+    Example:
+        >>> read_binary(bytes([56, 1])).allow_soft_placement
+        True
+    """
+    config = config_proto()
+    fault = first_fault(data, config.DESCRIPTOR)
+    if fault is None:
+        try:
+            config.ParseFromString(data)
+            return config
+        except message.DecodeError as error:
+            fault = 0, str(error)
+    raise BridgeError(
+        f"{source}, byte {fault[0]}: this is no ConfigProto that estimator-bridge knows.",
+        expected="a tf.compat.v1.ConfigProto in binary form, of TensorFlow 2.21 or older",
+        received=fault[1],
+        fix="Write it with config.SerializeToString(), or as text with str(config).",
+    )
+
+
+def read_json(values: Mapping[str, Any], source: str = "session_config") -> Proto:
+    """A ConfigProto from its JSON form, names in either spelling.
+
+    Args:
+        values: as ``json_format.MessageToDict`` gives it.
+        source: what to call it in errors.
+
+    Returns:
+        A message of the private pool.
+
+    Raises:
+        BridgeError: naming the field, for a dictionary that is no ConfigProto.
+
+    Example:
+        >>> read_json({"gpu_options": {"allowGrowth": True}}).gpu_options.allow_growth
+        True
+    """
+    try:
+        return json_format.ParseDict(dict(values), config_proto(), descriptor_pool=pool())
+    except json_format.ParseError as error:
+        raise BridgeError(
+            f"{source}: this is no ConfigProto.",
+            expected="the fields of a tf.compat.v1.ConfigProto as JSON",
+            received=error,
+            fix="Mend the field; names are those of tensorflow/core/protobuf/config.proto.",
+        ) from None
+
+
+def _line(text: str, number: int | None) -> str:
+    lines = text.splitlines()
+    return f" In: {lines[number - 1].strip()}" if number and number <= len(lines) else ""

@@ -1,0 +1,154 @@
+"""A ModernConfig as flat settings by dotted name, which is what rules speak of, and as plain dictionaries, which files hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.model import LISTS, SECTIONS, ModernConfig, Part
+from estimator_bridge.compat.config.tables.rewriter_config import OPTIONS
+from estimator_bridge.compat.config.typing_check import conform
+from estimator_bridge.errors import BridgeError
+
+OPEN = ("graph.options",)
+"""Settings whose own keys are settings."""
+
+
+def flatten(config: ModernConfig) -> dict[str, Any]:
+    """What a ModernConfig sets, by dotted name.
+
+    Args:
+        config: what to flatten.
+
+    Returns:
+        Setting's name -> value; what is not set is absent.
+
+    Example:
+        >>> from estimator_bridge.compat.config.model import Graph, ModernConfig
+        >>> flatten(ModernConfig(graph=Graph(jit=True, options={"remapping": False})))
+        {'graph.jit': True, 'graph.options.remapping': False}
+    """
+    flat: dict[str, Any] = {}
+    for section in SECTIONS:
+        values = getattr(config, section)
+        flat |= {f"{section}.{field.name}": getattr(values, field.name) for field in dataclasses.fields(values)}
+    flat |= {name: getattr(config, name) for name in LISTS}
+    for name in OPEN:
+        flat |= {f"{name}.{key}": value for key, value in flat.pop(name).items()}
+    return {name: value for name, value in flat.items() if value is not None and value not in ({}, ())}
+
+
+def unflatten(settings: Mapping[str, Any]) -> ModernConfig:
+    """The ModernConfig of flat settings: the inverse of ``flatten``.
+
+    Args:
+        settings: setting's name -> value.
+
+    Returns:
+        A ModernConfig.
+
+    Raises:
+        BridgeError: for a name that is no setting, or a value of another type than its setting's.
+
+    Example:
+        >>> unflatten({"threads.intra_op": 2}).threads
+        Threads(intra_op=2, inter_op=None)
+    """
+    tree: dict[str, Any] = {}
+    for name, value in settings.items():
+        *outer, last = _split(name)
+        inside = tree
+        for part in outer:
+            inside = inside.setdefault(part, {})
+        inside[last] = value
+    return from_dict(tree)
+
+
+def to_dict(config: ModernConfig) -> dict[str, Any]:
+    """A ModernConfig as nested dictionaries and lists, without what is not set.
+
+    Args:
+        config: what to write down.
+
+    Returns:
+        What JSON and TOML can hold.
+
+    Example:
+        >>> from estimator_bridge.compat.config.model import ModernConfig, Part
+        >>> to_dict(ModernConfig(callbacks=(Part("StopAtStep", {"last_step": 5}),)))
+        {'callbacks': [{'kind': 'StopAtStep', 'arguments': {'last_step': 5}}]}
+    """
+    tree: dict[str, Any] = {section: _plain(getattr(config, section)) for section in (*SECTIONS, *LISTS)}
+    return {section: values for section, values in tree.items() if values}
+
+
+def from_dict(tree: Mapping[str, Any]) -> ModernConfig:
+    """The ModernConfig that nested dictionaries describe: the inverse of ``to_dict``.
+
+    Args:
+        tree: section -> field -> value.
+
+    Returns:
+        A ModernConfig.
+
+    Raises:
+        BridgeError: naming the key that is none, or whose value has the wrong type.
+
+    Example:
+        >>> from_dict({"checkpoint": {"max_to_keep": "all"}}).checkpoint.max_to_keep
+        'all'
+    """
+    _known(tree, (*SECTIONS, *LISTS), "a section of a ModernConfig")
+    arguments: dict[str, Any] = {name: _section(name, cls, tree[name]) for name, cls in SECTIONS.items() if name in tree}
+    if "graph" in arguments:
+        _known(arguments["graph"].options, OPTIONS, "an option that TensorFlow acts on", "graph.options.")
+    arguments |= {name: tuple(_part(name, one) for one in tree[name]) for name in LISTS if name in tree}
+    return ModernConfig(**arguments)
+
+
+def _split(name: str) -> list[str]:
+    opened = next((one for one in OPEN if name.startswith(one + ".")), None)
+    return [*opened.split("."), name[len(opened) + 1 :]] if opened else name.split(".")
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        fields = ((field.name, _plain(getattr(value, field.name))) for field in dataclasses.fields(value))
+        return {name: one for name, one in fields if one is not None and one != {}}
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, tuple | list) else value
+
+
+def _section(name: str, cls: type[Any], values: Any) -> Any:
+    if not isinstance(values, Mapping):
+        raise BridgeError(f"{name} is no section.", expected="its fields by name", received=values)
+    types = typing.get_type_hints(cls)
+    _known(values, types, "a field of its section", f"{name}.")
+    return cls(**{field: conform(value, types[field], f"{name}.{field}") for field, value in values.items()})
+
+
+def _part(name: str, one: Any) -> Part:
+    if isinstance(one, Part):
+        return one
+    return Part(**conform(one, Mapping[str, Any], name)) if set(one) <= {"kind", "arguments"} else _no_part(name, one)
+
+
+def _no_part(name: str, one: Any) -> Part:
+    raise BridgeError(f"{name} holds something else.", expected='{"kind": ..., "arguments": {...}}', received=one)
+
+
+def _known(given: Iterable[str], known: Iterable[str], what: str, prefix: str = "") -> None:
+    names = list(known)
+    for key in given:
+        if key not in names:
+            near = difflib.get_close_matches(key, names, 1)
+            raise BridgeError(
+                f"{prefix}{key} is not {what}.",
+                expected=", ".join(names),
+                received=key,
+                fix=f"Did you mean {prefix}{near[0]}?" if near else None,
+            )

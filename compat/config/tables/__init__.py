@@ -1,0 +1,102 @@
+"""The tables, one a legacy thing; together they are complete over what TensorFlow 2.15 and 2.21 and tensorflow-estimator 2.15 have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from estimator_bridge.compat.config.tables.config_proto import CONFIG_PROTO
+from estimator_bridge.compat.config.tables.distribute_config import DISTRIBUTE_CONFIG
+from estimator_bridge.compat.config.tables.experimental import EXPERIMENTAL
+from estimator_bridge.compat.config.tables.exporters import EXPORTERS
+from estimator_bridge.compat.config.tables.gpu_options import GPU_OPTIONS
+from estimator_bridge.compat.config.tables.graph_options import GRAPH_OPTIONS
+from estimator_bridge.compat.config.tables.hooks import EARLY_STOPPING, HOOKS
+from estimator_bridge.compat.config.tables.optimizer_options import OPTIMIZER_OPTIONS
+from estimator_bridge.compat.config.tables.partitioners import PARTITIONERS
+from estimator_bridge.compat.config.tables.rewriter_config import REWRITER_CONFIG
+from estimator_bridge.compat.config.tables.rpc_options import RPC_OPTIONS
+from estimator_bridge.compat.config.tables.run_config import RUN_CONFIG
+from estimator_bridge.compat.config.tables.specs import EVAL_SPEC, TRAIN_SPEC
+from estimator_bridge.compat.config.tables.tf_config import TASK_TYPES, TF_CONFIG
+from estimator_bridge.compat.config.tables.tpu_config import TPU_CONFIG
+from estimator_bridge.compat.rules import Rule, RuleTable
+
+__all__ = [
+    "ALL",
+    "CONFIG_PROTO",
+    "DISTRIBUTE_CONFIG",
+    "EARLY_STOPPING",
+    "EVAL_SPEC",
+    "EXPERIMENTAL",
+    "EXPORTERS",
+    "GPU_OPTIONS",
+    "GRAPH_OPTIONS",
+    "HOOKS",
+    "OPTIMIZER_OPTIONS",
+    "PARTITIONERS",
+    "REWRITER_CONFIG",
+    "RPC_OPTIONS",
+    "RUN_CONFIG",
+    "SESSION",
+    "TASK_TYPES",
+    "TF_CONFIG",
+    "TPU_CONFIG",
+    "TRAIN_SPEC",
+    "session_rule",
+]
+
+SESSION: Mapping[str, RuleTable] = {
+    "gpu_options": GPU_OPTIONS,
+    "graph_options.optimizer_options": OPTIMIZER_OPTIONS,
+    "graph_options.rewrite_options": REWRITER_CONFIG,
+    "graph_options": GRAPH_OPTIONS,
+    "rpc_options": RPC_OPTIONS,
+    "experimental": EXPERIMENTAL,
+    "": CONFIG_PROTO,
+}
+"""Where in a ConfigProto each table's message stands, inner ones first."""
+
+ALL: tuple[RuleTable, ...] = (
+    RUN_CONFIG,
+    CONFIG_PROTO,
+    GPU_OPTIONS,
+    GRAPH_OPTIONS,
+    OPTIMIZER_OPTIONS,
+    REWRITER_CONFIG,
+    RPC_OPTIONS,
+    EXPERIMENTAL,
+    DISTRIBUTE_CONFIG,
+    TPU_CONFIG,
+    TF_CONFIG,
+    TASK_TYPES,
+    TRAIN_SPEC,
+    EVAL_SPEC,
+    EXPORTERS,
+    HOOKS,
+    EARLY_STOPPING,
+    PARTITIONERS,
+)
+
+
+def session_rule(path: str) -> Rule | None:
+    """The row of a ConfigProto field.
+
+    Args:
+        path: dotted, from ConfigProto on.
+
+    Returns:
+        The row; for a field inside a message that has one row as a whole, that row; None where there is neither.
+
+    Example:
+        >>> session_rule("gpu_options.allow_growth").target
+        'tf.config.experimental.set_memory_growth'
+        >>> session_rule("pluggable_device_options.allow_growth").name
+        'pluggable_device_options'
+    """
+    for prefix, table in SESSION.items():
+        if path.startswith(f"{prefix}." if prefix else ""):
+            name = path[len(prefix) + 1 :] if prefix else path
+            outer = name.split(".")[0]
+            found = name if name in table else outer if outer in table else None
+            return table[found] if found else None
+    return None

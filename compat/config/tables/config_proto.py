@@ -1,0 +1,103 @@
+"""ConfigProto's own fields: threads, devices, placement, and what only sessions had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.tables.build import dropped, exact, manual, mapped
+from estimator_bridge.compat.rules import Conversion, Fidelity, RuleTable
+
+_NO_SESSION = "there are no sessions any more: one runtime serves the whole process"
+
+
+def _device_count(value: Mapping[str, int]) -> Conversion:
+    settings = {name: value[kind] for kind, name in _COUNTED.items() if kind in value}
+    others = sorted(set(value) - set(_COUNTED))
+    if value.get("CPU") == 0:
+        return Conversion({}, Fidelity.MANUAL, "a process without a CPU device is not possible: drop the entry")
+    if others:
+        return Conversion(
+            settings, Fidelity.MANUAL, f"only CPU and GPU can be counted through tf.config, not {', '.join(others)}"
+        )
+    return Conversion(settings)
+
+
+def _device_count_back(settings: Mapping[str, Any]) -> Any:
+    return {kind: settings[name] for kind, name in _COUNTED.items() if name in settings} or None
+
+
+def _cluster_def(value: tuple[Mapping[str, Any], ...]) -> Conversion:
+    jobs = {}
+    for job in value:
+        tasks = job.get("tasks", {})
+        if sorted(tasks) != list(range(len(tasks))):
+            return Conversion(
+                {}, Fidelity.MANUAL, f"job {job.get('name')!r} leaves task numbers out, a list of addresses cannot"
+            )
+        jobs[job.get("name", "")] = tuple(tasks[index] for index in sorted(tasks))
+    return Conversion({"strategy.remote_cluster": jobs})
+
+
+def _filters(value: tuple[str, ...]) -> Conversion:
+    return Conversion({"devices.filters": value})
+
+
+_COUNTED = {"CPU": "devices.logical_cpus", "GPU": "devices.gpu_count"}
+
+CONFIG_PROTO = RuleTable(
+    "config_proto",
+    "ConfigProto",
+    (
+        mapped(
+            "device_count",
+            "tf.config.set_logical_device_configuration(cpu, [...] * n); tf.config.set_visible_devices(gpus[:n])",
+            Fidelity.EXACT,
+            _device_count,
+            _device_count_back,
+            {"CPU": 2},
+            {"GPU": 0},
+            note="A session ignores the logical devices of tf.config and the other way round: each side has to be told.",
+        ),
+        exact(
+            "intra_op_parallelism_threads", "threads.intra_op", "tf.config.threading.set_intra_op_parallelism_threads", 2,
+            note="Only before TensorFlow has initialised its devices; later it raises RuntimeError.",
+        ),
+        exact(
+            "inter_op_parallelism_threads", "threads.inter_op", "tf.config.threading.set_inter_op_parallelism_threads", 3,
+            note="Only before TensorFlow has initialised its devices; a negative number (the caller's thread) included.",
+        ),
+        exact(
+            "allow_soft_placement", "devices.soft_placement", "tf.config.set_soft_device_placement", True,
+            note="Off in a session and on in eager code where nothing is said; a report says so where it makes a difference.",
+        ),
+        exact("log_device_placement", "devices.log_placement", "tf.debugging.set_log_device_placement", True),
+        mapped(
+            "device_filters", "tf.config.experimental.ClusterDeviceFilters", Fidelity.APPROXIMATE, _filters,
+            lambda settings: settings.get("devices.filters"), ("/job:ps", "/job:worker/task:0"),
+            note="The filters of one process become those of its task in ClusterDeviceFilters, given to experimental_connect_to_cluster; "
+            "a strategy that connects by itself sets its own.",
+        ),
+        mapped(
+            "cluster_def.job", "tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec(...))", Fidelity.APPROXIMATE, _cluster_def, None, ({"name": "worker", "tasks": {0: "localhost:2222"}},),
+            note="The session's server propagated the cluster; here this process connects to it.",
+        ),
+        manual(
+            "operation_timeout_in_ms", "a deadline around the step",
+            "A session gave up an operation after so long; tf.config has no public name for it, so a step that may block needs a "
+            "deadline of its own (a watchdog thread, or the launcher's).",
+        ),
+        dropped("use_per_session_threads", f"It gave each session threads of its own; {_NO_SESSION}."),
+        dropped("session_inter_op_thread_pool", f"It shared thread pools between sessions; {_NO_SESSION}, with one pool."),
+        dropped("placement_period", "It is the number of runs until nodes are placed anew; TensorFlow has ignored it since 1.x."),
+        dropped("isolate_session_state", f"It kept the variables of one session from another; {_NO_SESSION}, and variables are objects."),
+        dropped("share_cluster_devices_in_session", f"It made a session see the devices of a cluster's other sessions; {_NO_SESSION}."),
+        manual(
+            "pluggable_device_options", "tf.config.experimental.set_memory_growth",
+            "These are GPUOptions for devices that a plug-in brings; tf.config reaches them by their own device type, which only the "
+            "plug-in's documentation names.",
+        ),
+    ),
+    about="Fields of messages inside have pages of their own: GPUOptions, GraphOptions, OptimizerOptions, RewriterConfig, RPCOptions and "
+    "the experimental fields.",
+)  # fmt: skip

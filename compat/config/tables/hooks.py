@@ -1,0 +1,87 @@
+"""Session hooks, and the factories of early stopping."""
+
+from __future__ import annotations
+
+from estimator_bridge.compat.config.tables.build import dropped, manual
+from estimator_bridge.compat.config.tables.parts import part_rule
+from estimator_bridge.compat.rules import Fidelity, Rule, RuleTable
+
+_TENSORS = "It names tensors of the graph; a callback sees the loss and the metrics, so what it shows has to be one of them."
+_SAVER = {"checkpoint_dir": "directory", "save_steps": "every_steps", "save_secs": "every_secs"}
+
+HOOKS = RuleTable(
+    "hooks",
+    "Session hooks",
+    (
+        part_rule("StopAtStepHook", "StopAtStep", "model.stop_training = True", {"num_steps": "num_steps", "last_step": "last_step"},
+                  {"last_step": 20}, fidelity=Fidelity.EXACT),
+        part_rule("CheckpointSaverHook", "SaveCheckpoint", "tf.train.CheckpointManager.save", _SAVER,
+                  {"checkpoint_dir": "saved", "save_steps": 10},
+                  note="Object-based checkpoints; listeners, a Saver or Scaffold of its own stay code."),
+        manual("CheckpointSaverListener", "tf.keras.callbacks.Callback", "Code: its methods stand around the save in a callback."),
+        part_rule("LoggingTensorHook", "LogValues", "tf.keras.callbacks.LambdaCallback",
+                  {"every_n_iter": "every_steps", "every_n_secs": "every_secs", "at_end": "at_end"}, {"every_n_iter": 10},
+                  note=_TENSORS),
+        part_rule("StepCounterHook", "StepsPerSecond", "tf.keras.callbacks.TensorBoard(write_steps_per_second=True)",
+                  {"every_n_steps": "every_steps", "every_n_secs": "every_secs", "output_dir": "log_dir"}, {"every_n_steps": 10},
+                  note="Keras measures the speed of every epoch and of every batch it writes."),
+        part_rule("NanTensorHook", "StopOnNan", "tf.keras.callbacks.TerminateOnNaN", {"fail_on_nan_loss": "fail"},
+                          {"fail_on_nan_loss": True},
+                          note="It watches the loss that fit reports; TerminateOnNaN stops and does not raise, so a callback of ours raises."),
+        part_rule("SummarySaverHook", "WriteSummaries", "tf.keras.callbacks.TensorBoard(update_freq=n)",
+                  {"save_steps": "every_steps", "save_secs": "every_secs", "output_dir": "log_dir"}, {"save_steps": 10},
+                  note="Keras writes the loss and the metrics; a model_fn's own summaries move into the model."),
+        part_rule("ProfilerHook", "Profile", "tf.profiler.experimental.start",
+                  {"save_steps": "every_steps", "save_secs": "every_secs", "output_dir": "log_dir"},
+                  {"save_steps": 5}, note="TensorBoard's profiler replaces timeline-*.json; it records one step each time."),
+        manual("FinalOpsHook", "tf.keras.callbacks.Callback.on_train_end", "Code: it runs operations of the graph after the last step."),
+        dropped("GlobalStepWaiterHook", "A worker waited for the others to reach a step; strategies start together."),
+        manual("FeedFnHook", "tf.data.Dataset", "Code: it fed placeholders; what it returned becomes part of the dataset."),
+        manual("SessionRunHook", "tf.keras.callbacks.Callback", "The base of a script's own hooks: before_run and after_run become "
+               "on_train_batch_begin and on_train_batch_end, without a session to ask for tensors."),
+        part_rule("InMemoryEvaluatorHook", "EvaluateEvery", "tf.keras.Model.evaluate in a callback",
+                  {"steps": "steps", "name": "name", "every_n_iter": "every_steps"}, {"every_n_iter": 10, "steps": 2},
+                  note="Its estimator and input_fn are code: the callback takes the validation dataset."),
+        manual("CheckpointInputPipelineHook", "tf.train.Checkpoint(iterator=iter(dataset))",
+               "The input's position saved beside the checkpoint: track the iterator, which fit makes by itself, in a loop of your own."),
+    ),
+    about="Every public subclass of SessionRunHook. A value is the hook's constructor arguments by name.",
+)  # fmt: skip
+
+
+def _early(name: str, kind: str, mode: str, names: dict[str, str], example: dict[str, object], note: str) -> Rule:
+    return part_rule(name, kind, "tf.keras.callbacks.EarlyStopping" if kind == "EarlyStopping" else "model.stop_training = True", names,
+                     example, constants={"mode": mode}, note=note)  # fmt: skip
+
+
+_PATIENCE = {
+    "metric_name": "monitor", "max_steps_without_increase": "max_steps", "max_steps_without_decrease": "max_steps",
+    "min_steps": "min_steps",
+}  # fmt: skip
+_THRESHOLD = {"metric_name": "monitor", "threshold": "threshold", "min_steps": "min_steps"}
+_WHEN = "It looks after each evaluation, not every run_every_secs; the metric is validation's, val_ before its name."
+_COUNTS = f"{_WHEN} Patience counts evaluations, so it is the steps divided by the steps between two evaluations, rounded up."
+
+
+def _patience(verb: str) -> dict[str, str]:
+    return {key: to for key, to in _PATIENCE.items() if verb in key or "without" not in key}
+
+
+EARLY_STOPPING = RuleTable(
+    "early_stopping",
+    "Early stopping",
+    (
+        _early("stop_if_no_increase_hook", "EarlyStopping", "max", _patience("increase"),
+               {"metric_name": "accuracy", "max_steps_without_increase": 100}, _COUNTS),
+        _early("stop_if_no_decrease_hook", "EarlyStopping", "min", _patience("decrease"),
+               {"metric_name": "loss", "max_steps_without_decrease": 100}, _COUNTS),
+        _early("stop_if_higher_hook", "StopAtThreshold", "max", _THRESHOLD, {"metric_name": "accuracy", "threshold": 0.9}, _WHEN),
+        _early("stop_if_lower_hook", "StopAtThreshold", "min", _THRESHOLD, {"metric_name": "loss", "threshold": 0.1}, _WHEN),
+        manual("make_early_stopping_hook", "tf.keras.callbacks.Callback", "Code: should_stop_fn is asked in on_epoch_end or on_test_end."),
+        part_rule("make_stop_at_checkpoint_step_hook", "StopAtStep", "model.stop_training = True", {"last_step": "last_step"},
+                  {"last_step": 20}, inverse=False,
+                  note="Workers waited for the checkpoint of that step; with a strategy all stop at the step itself."),
+    ),
+    about="The factories of tf.estimator.experimental. A value is the factory's arguments by name, without the estimator; eval_dir, "
+    "run_every_secs and run_every_steps said where and when to look, and are reported.",
+)  # fmt: skip

@@ -1,0 +1,97 @@
+"""RunConfig: what a job saves, logs and seeds, and which processes it runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.tables.build import approximate, dropped, exact, manual, mapped
+from estimator_bridge.compat.rules import Conversion, Fidelity, RuleTable
+
+DEFAULTS: Mapping[str, Any] = {
+    "save_summary_steps": 100,
+    "save_checkpoints_secs": 600,
+    "keep_checkpoint_max": 5,
+    "keep_checkpoint_every_n_hours": 10000,
+    "log_step_count_steps": 100,
+}
+"""What a RunConfig does where it says nothing; ``save_checkpoints_secs`` only without ``save_checkpoints_steps``."""
+
+_DERIVED = "It is derived from TF_CONFIG, whose cluster and task are carried over"
+_DECIDED = "the table of strategies"
+
+
+def _keep(value: int | None) -> Conversion:
+    return Conversion({"checkpoint.max_to_keep": value or "all"})
+
+
+def _keep_back(settings: Mapping[str, Any]) -> Any:
+    kept = settings.get("checkpoint.max_to_keep")
+    return 0 if kept == "all" else kept
+
+
+def _protocol(value: str) -> Conversion:
+    if value == "grpc":
+        return Conversion({"cluster.rpc_layer": value})
+    return Conversion({}, Fidelity.MANUAL, f"{value!r} needs a TensorFlow built with it; released ones speak grpc")
+
+
+def _log_steps(value: int) -> Conversion:
+    return Conversion({"summaries.steps_per_second": True})
+
+
+def _log_steps_back(settings: Mapping[str, Any]) -> Any:
+    return DEFAULTS["log_step_count_steps"] if settings.get("summaries.steps_per_second") else None
+
+
+def _summary_steps(value: int) -> Conversion:
+    return Conversion({"summaries.update_freq": value} if value else {})
+
+
+RUN_CONFIG = RuleTable(
+    "run_config",
+    "RunConfig",
+    (
+        exact("model_dir", "training.model_dir", "the folder of tf.train.CheckpointManager and TensorBoard", "model"),
+        approximate("tf_random_seed", "training.random_seed", "tf.random.set_seed", 7,
+                    note="The numbers differ: a graph seeds an operation by its place in the graph, eager code by its turn."),
+        mapped("save_summary_steps", "tf.keras.callbacks.TensorBoard(update_freq=n)", Fidelity.APPROXIMATE, _summary_steps,
+               lambda settings: settings.get("summaries.update_freq"), 100,
+               note="Keras writes the loss and the metrics; a model_fn's own tf.summary calls move into the model. 0 writes none."),
+        exact("save_checkpoints_steps", "checkpoint.interval_steps", "tf.train.CheckpointManager(checkpoint_interval=n)", 50,
+              note="As with an Estimator there is one at the start and one at the end too."),
+        approximate("save_checkpoints_secs", "checkpoint.interval_secs", "a callback that calls tf.train.CheckpointManager.save", 600,
+                    note="Keras counts steps and epochs, so a callback of ours looks at the clock after each batch."),
+        mapped("keep_checkpoint_max", "tf.train.CheckpointManager(max_to_keep=n)", Fidelity.EXACT, _keep, _keep_back, 5, 0,
+               note="0 and None keep all here; CheckpointManager refuses 0 and takes None."),
+        exact("keep_checkpoint_every_n_hours", "checkpoint.keep_every_n_hours",
+              "tf.train.CheckpointManager(keep_checkpoint_every_n_hours=n)", 2.0),
+        mapped("log_step_count_steps", "tf.keras.callbacks.TensorBoard(write_steps_per_second=True)", Fidelity.APPROXIMATE, _log_steps,
+               _log_steps_back, 100, note="Keras measures the speed of every epoch and of every batch it writes, not of every n steps."),
+        manual("session_config", "tf.config", "Field by field: see ConfigProto."),
+        manual("train_distribute", _DECIDED, "See the table of strategies."),
+        manual("eval_distribute", _DECIDED, "See the table of strategies; SidecarEvaluator evaluates under its own strategy."),
+        manual("experimental_distribute", _DECIDED, "Field by field: see DistributeConfig."),
+        mapped("protocol", "tf.distribute.cluster_resolver.TFConfigClusterResolver(rpc_layer=...)", Fidelity.EXACT, _protocol,
+               lambda settings: settings.get("cluster.rpc_layer"), "grpc"),
+        manual("device_fn", "tf.device", "A strategy places variables; what a function decided by hand is said where a layer is built."),
+        dropped("experimental_max_worker_delay_secs", "Workers of asynchronous training started one after another; strategies start together."),
+        dropped("session_creation_timeout_secs", "How long a worker waits for the chief's session; there are no sessions."),
+        dropped("checkpoint_save_graph_def", "A file that shows the graph beside each checkpoint; object-based checkpoints need no graph, "
+                "TensorBoard(write_graph=True) shows it."),
+        manual("tpu_config", "tf.distribute.TPUStrategy", "Field by field: see TPUConfig."),
+        exact("cluster_spec", "cluster.jobs", "tf.distribute.cluster_resolver.SimpleClusterResolver", {"chief": ("localhost:2222",)}),
+        exact("task_type", "cluster.task_type", "tf.distribute.cluster_resolver.SimpleClusterResolver(task_type=...)", "chief"),
+        exact("task_id", "cluster.task_id", "tf.distribute.cluster_resolver.SimpleClusterResolver(task_id=...)", 0),
+        exact("master", "cluster.session_master", "tf.distribute.cluster_resolver.SimpleClusterResolver(master=...)", "grpc://localhost:2222",
+              note="A strategy does not read it; TPUClusterResolver(tpu=...) is what tpu.RunConfig(master=...) becomes."),
+        dropped("evaluation_master", "The session of the evaluation; a SidecarEvaluator evaluates in its own process."),
+        manual("cluster", "tf.distribute.cluster_resolver", "tpu.RunConfig's ClusterResolver: give it to the strategy."),
+        dropped("service", "What the platform's own TF_CONFIG said; only Estimator's TPU code read it."),
+        dropped("is_chief", f"{_DERIVED}."),
+        dropped("num_ps_replicas", f"{_DERIVED}."),
+        dropped("num_worker_replicas", f"{_DERIVED}."),
+        dropped("global_id_in_cluster", f"{_DERIVED}."),
+    ),
+    about="Every property of tf.estimator.RunConfig and of tf.compat.v1.estimator.tpu.RunConfig.",
+)  # fmt: skip

@@ -1,0 +1,83 @@
+"""Holds a plain value to a field's annotation: files say lists where fields say tuples, and anything else is a mistake."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from estimator_bridge.errors import BridgeError
+
+
+def conform(value: Any, annotation: Any, name: str) -> Any:
+    """The value as its field holds it.
+
+    Args:
+        value: from JSON, TOML or Python.
+        annotation: the field's type.
+        name: of the field, for errors.
+
+    Returns:
+        The value, lists made tuples where the field holds tuples, integers made floats where it holds floats.
+
+    Raises:
+        BridgeError: for a value of another type.
+
+    Example:
+        >>> conform([[100, 200]], tuple[tuple[float, ...], ...], "limits")
+        ((100.0, 200.0),)
+    """
+    try:
+        return _conform(value, annotation)
+    except TypeError:
+        raise BridgeError(f"{name} has a value of the wrong type.", expected=_say(annotation), received=repr(value)) from None
+
+
+def _conform(value: Any, annotation: Any) -> Any:
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in {typing.Union, types.UnionType}:
+        return _first_fit(value, arguments)
+    if origin is typing.Literal:
+        return _check(value, value in arguments)
+    if origin is tuple:
+        _check(value, isinstance(value, list | tuple))
+        return tuple(_conform(one, arguments[0]) for one in value)
+    if origin is Mapping:
+        _check(value, isinstance(value, Mapping))
+        return {_conform(key, arguments[0]): _conform(one, arguments[1]) for key, one in value.items()}
+    return _scalar(value, annotation)
+
+
+def _first_fit(value: Any, choices: tuple[Any, ...]) -> Any:
+    return _conform(value, next((choice for choice in choices if _fits(value, choice)), types.NoneType))
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    try:
+        _conform(value, annotation)
+    except TypeError:
+        return False
+    return True
+
+
+def _scalar(value: Any, annotation: Any) -> Any:
+    if annotation is Any:
+        return value
+    if annotation is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return _check(value, isinstance(value, annotation) and isinstance(value, bool) == (annotation is bool))
+
+
+def _check(value: Any, fits: bool) -> Any:
+    if not fits:
+        raise TypeError
+    return value
+
+
+def _say(annotation: Any) -> str:
+    return (
+        str(annotation).replace("typing.", "").replace("collections.abc.", "").replace(" | None", "")
+        if not isinstance(annotation, type)
+        else annotation.__name__
+    )
