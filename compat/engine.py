@@ -60,7 +60,7 @@ def interposed(engine: Engine) -> Iterator[None]:
 
         return call
 
-    calls = {verb: handing_over(getattr(engine, verb)) for verb in VERBS}
+    calls: dict[str, Any] = {verb: handing_over(getattr(engine, verb)) for verb in VERBS}
     calls["train"] = handing_over(engine.train, check_model_dir)
     calls["export_savedmodel"] = handing_over(getattr(engine, "export_savedmodel", _renamed(engine)))
     with mock.patch.multiple(_estimator_class(), **calls):

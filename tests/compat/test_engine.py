@@ -89,7 +89,7 @@ def test_the_old_name_of_the_export_is_handed_over_as_the_new_one(estimator: Any
 def test_subclasses_and_estimators_of_tensorflow_2_are_handed_over_too(estimator_class: Any, tmp_path: Path) -> None:
     import tensorflow as tf
 
-    class Own(estimator_class):  # type: ignore[misc]
+    class Own(estimator_class):
         """As scripts have them, with a model_fn of its own; its methods may not be overridden."""
 
     with interposed(Recorder()):
