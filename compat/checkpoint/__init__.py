@@ -2,6 +2,44 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from estimator_bridge.compat.checkpoint.errors import (
+    CheckpointError,
+    CorruptError,
+    NamingError,
+    NotFoundError,
+    TargetError,
+    UnsupportedError,
+)
 from estimator_bridge.compat.checkpoint.index import Index, read_index
 
-__all__ = ["Index", "read_index"]
+if TYPE_CHECKING:
+    from estimator_bridge.compat.checkpoint.conversion import convert
+    from estimator_bridge.compat.checkpoint.report import ConversionReport
+
+__all__ = [
+    "CheckpointError",
+    "ConversionReport",
+    "CorruptError",
+    "Index",
+    "NamingError",
+    "NotFoundError",
+    "TargetError",
+    "UnsupportedError",
+    "convert",
+    "read_index",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """``convert`` comes with more than reading an index needs."""
+    if name == "convert":
+        from estimator_bridge.compat.checkpoint.conversion import convert
+
+        return convert
+    if name == "ConversionReport":
+        from estimator_bridge.compat.checkpoint.report import ConversionReport
+
+        return ConversionReport
+    raise AttributeError(name)

@@ -101,6 +101,18 @@ class Draft:
             raise NamingError(f"There is no variable {name!r}.", fix="See the names with: estimator-bridge inspect CHECKPOINT")
         return self.entries[name]
 
+    def alone(self, name: str) -> Index:
+        """An index of nothing but one variable, which stays as it is now whatever happens to the draft.
+
+        Raises:
+            NamingError: when there is no such variable, or it is not in the source.
+        """
+        entry = self._entry(name)
+        pieces = {extents: piece for extents, piece in self.pieces.get(name, {}).items() if isinstance(piece, Entry)}
+        if isinstance(entry, Tensor) or len(pieces) < len(self.pieces.get(name, {})):
+            raise NamingError(f"{name!r} is new, and has no bytes yet.")
+        return Index(self.source.prefix, self.source.header, {name: entry}, {name: pieces} if pieces else {})
+
     def new_tensors(self) -> list[Tensor]:
         """What goes to a data file of its own, each once however many names it has."""
         stored = [*self.entries.values(), *(piece for pieces in self.pieces.values() for piece in pieces.values())]

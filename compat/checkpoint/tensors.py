@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from estimator_bridge.compat.checkpoint.format import dtypes, strings
 from estimator_bridge.compat.checkpoint.format.bundle import Shape
+
+
+_CHUNK = 1 << 20
 
 
 class Tensor(NamedTuple):
@@ -64,6 +68,17 @@ def int64(value: int) -> Tensor:
 def float32(value: float) -> Tensor:
     """A scalar, as hyperparameters are."""
     return of_bytes(struct.pack("<f", value), "float32")
+
+
+def zeros(dtype: int, shape: Shape) -> Tensor:
+    """A tensor of zeros that is never in memory as a whole.
+
+    Example:
+        >>> sum(map(len, zeros(1, (2, 3)).chunks()))
+        24
+    """
+    size = math.prod(shape) * (dtypes.dtype(dtype).size or 0)
+    return Tensor(dtype, shape, size, lambda: (bytes(min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)))
 
 
 def of(value: Any) -> Tensor:

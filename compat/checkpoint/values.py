@@ -12,7 +12,6 @@ from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.index import Index
 
 CHUNK = 4 * 1024 * 1024
-_ZERO_SIZE = (0, 0)
 
 
 def check_shards(index: Index) -> None:
@@ -67,6 +66,23 @@ def chunks(index: Index, entry: Entry, name: str = "", size: int = CHUNK) -> Ite
             yield data
     if entry.dtype not in {dtypes.STRING, dtypes.VARIANT} and crc32c.mask(crc) != entry.crc32c:
         raise changed(name)
+
+
+def checksum(index: Index, entry: Entry) -> int:
+    """The masked checksum of bytes that had none of their own, such as the rows of a tensor.
+
+    Args:
+        index: of the checkpoint.
+        entry: where the bytes are.
+
+    Returns:
+        What their entry is to say.
+    """
+    crc = 0
+    with open_shard(index, entry.shard_id) as file:
+        for data in _range(file, entry.offset, entry.size, CHUNK):
+            crc = crc32c.value(data, crc)
+    return crc32c.mask(crc)
 
 
 def verify(index: Index, entry: Entry, name: str) -> bool:

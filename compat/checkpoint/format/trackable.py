@@ -1,0 +1,119 @@
+"""The object graph of a TF2 checkpoint: which Python object held which variable, by the names of its attributes.
+
+========================  =============================================================================================
+TrackableObjectGraph      1 nodes (repeated)
+TrackableObject           1 children (1 node_id, 2 local_name), 2 attributes (1 name, 2 full_name, 3 checkpoint_key),
+                          3 slot_variables (1 original_variable_node_id, 2 slot_name, 3 slot_variable_node_id)
+========================  =============================================================================================
+
+Node 0 is the root. What else a node says (registered savers, whether it has values) is kept as it is. Graphs have circles.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.compat.checkpoint.format import wire
+
+VALUE = b"VARIABLE_VALUE"
+
+
+class Attribute(NamedTuple):
+    """A value that a node saved."""
+
+    name: bytes
+    full_name: str
+    key: str
+
+
+class SlotReference(NamedTuple):
+    """A slot variable that an optimizer node keeps."""
+
+    variable: int
+    slot: str
+    node: int
+
+
+@dataclasses.dataclass
+class Node:
+    """One object.
+
+    Attributes:
+        children: local name -> node number.
+        attributes: what it saved.
+        slots: the slot variables of an optimizer of Keras' older kind.
+    """
+
+    children: dict[str, int] = dataclasses.field(default_factory=dict)
+    attributes: list[Attribute] = dataclasses.field(default_factory=list)
+    slots: list[SlotReference] = dataclasses.field(default_factory=list)
+
+    def value(self) -> Attribute | None:
+        """What a variable's node saved; None for other objects."""
+        return next((attribute for attribute in self.attributes if attribute.name == VALUE), None)
+
+
+def decode(data: bytes) -> list[Node]:
+    """The nodes of an object graph.
+
+    Args:
+        data: TrackableObjectGraph.
+
+    Returns:
+        Its nodes; every number in them is one of theirs.
+
+    Raises:
+        CorruptError: when it cannot be read, or refers to nodes that are not there.
+
+    Example:
+        >>> nodes = [Node({"w": 1}), Node(attributes=[Attribute(VALUE, "dense/w", "w/.ATTRIBUTES/VARIABLE_VALUE")])]
+        >>> decode(encode(nodes)) == nodes
+        True
+    """
+    nodes = [_node(message) for message in _messages(data, 1)]
+    for node in nodes:
+        numbers = [*node.children.values(), *(number for slot in node.slots for number in (slot.variable, slot.node))]
+        if any(number >= len(nodes) for number in numbers):
+            raise CorruptError("The object graph refers to a node that it does not have.", received=str(max(numbers)))
+    return nodes
+
+
+def encode(nodes: list[Node]) -> bytes:
+    """TrackableObjectGraph of some nodes."""
+    return b"".join(wire.text(1, _encode_node(node)) for node in nodes)
+
+
+def _encode_node(node: Node) -> bytes:
+    parts = [wire.text(1, wire.integer(1, number) + wire.text(2, name.encode())) for name, number in node.children.items()]
+    for name, full_name, key in node.attributes:
+        parts.append(wire.text(2, wire.text(1, name) + wire.text(2, full_name.encode()) + wire.text(3, key.encode())))
+    for variable, slot, number in node.slots:
+        parts.append(wire.text(3, wire.integer(1, variable) + wire.text(2, slot.encode()) + wire.integer(3, number)))
+    return b"".join(parts)
+
+
+def _node(data: bytes) -> Node:
+    children = {_text(message, 2): _integer(message, 1) for message in _messages(data, 1)}
+    attributes = [Attribute(_bytes(message, 1), _text(message, 2), _text(message, 3)) for message in _messages(data, 2)]
+    slots = [SlotReference(_integer(message, 1), _text(message, 2), _integer(message, 3)) for message in _messages(data, 3)]
+    return Node(children, attributes, slots)
+
+
+def _messages(data: bytes, number: int) -> list[bytes]:
+    wanted = wire.tag(number, wire.BYTES)
+    return [value for key, value in wire.fields(data) if key == wanted and isinstance(value, bytes)]
+
+
+def _bytes(data: bytes, number: int) -> bytes:
+    return (_messages(data, number) or [b""])[-1]
+
+
+def _text(data: bytes, number: int) -> str:
+    return _bytes(data, number).decode("utf-8", "surrogateescape")
+
+
+def _integer(data: bytes, number: int) -> int:
+    wanted = wire.tag(number, wire.VARINT)
+    return next((value for key, value in wire.fields(data) if key == wanted and isinstance(value, int)), 0)

@@ -1,0 +1,187 @@
+"""What an object graph says of a model and its optimizer: variables, slots and hyperparameters, found by its edges."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from estimator_bridge.compat.checkpoint import values
+from estimator_bridge.compat.checkpoint.errors import NotFoundError
+from estimator_bridge.compat.checkpoint.format import trackable
+from estimator_bridge.compat.checkpoint.format.bundle import Entry
+from estimator_bridge.compat.checkpoint.format.trackable import Node
+from estimator_bridge.compat.checkpoint.index import Index
+from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH
+
+Flavour = Literal["legacy", "keras"]  # tf_keras.optimizers.legacy; the newer optimizers of tf_keras and those of Keras 3
+_NO_SLOTS = {"_variables", "_trainable_variables", "_index_dict", "_trainable_variables_indices"}
+
+
+@dataclasses.dataclass(frozen=True)
+class ObjectVariable:
+    """A variable of the graph.
+
+    Attributes:
+        key: its name in the checkpoint.
+        full_name: the name that its variable had.
+        entry: shape and dtype, and where the value was.
+    """
+
+    key: str
+    full_name: str
+    entry: Entry
+
+
+@dataclasses.dataclass(frozen=True)
+class ObjectSlot:
+    """A slot variable.
+
+    Attributes:
+        slot: "m" for ``tf_keras.optimizers.legacy``, "momentums" for the others.
+        variable: key of the model's variable; "" where the graph does not tell.
+        stored: the slot's own key, name and shape.
+    """
+
+    slot: str
+    variable: str
+    stored: ObjectVariable
+
+
+@dataclasses.dataclass(frozen=True)
+class ObjectModel:
+    """A checkpoint's object graph, sorted.
+
+    Attributes:
+        index: of the checkpoint it came from.
+        graph: the message, as it was.
+        variables: of the model, in the order of the graph.
+        slots: of its optimizers.
+        flavour: of the optimizer; None without one.
+        iterations: key of the number of updates, or None.
+        others: hyperparameters, metrics, ``save_counter``: what a TF1 checkpoint has no name for.
+    """
+
+    index: Index
+    graph: bytes
+    variables: tuple[ObjectVariable, ...]
+    slots: tuple[ObjectSlot, ...]
+    flavour: Flavour | None
+    iterations: str | None
+    others: Mapping[str, ObjectVariable]
+
+
+def read_object_model(index: Index) -> ObjectModel:
+    """Reads a checkpoint's object graph.
+
+    Args:
+        index: of the checkpoint.
+
+    Returns:
+        What it says.
+
+    Raises:
+        NotFoundError: when it has none.
+        CorruptError: when it cannot be read, or names values that are not there.
+    """
+    if OBJECT_GRAPH not in index.entries:
+        raise NotFoundError(
+            "The checkpoint has no object graph.",
+            expected="one that tf.train.Checkpoint or Keras wrote, or a SavedModel",
+            received=str(index.prefix),
+        )
+    graph = b"".join(values.read_strings(index, index.entries[OBJECT_GRAPH], OBJECT_GRAPH))
+    return _Sorter(index, graph).model()
+
+
+class _Sorter:
+    def __init__(self, index: Index, graph: bytes) -> None:
+        self._index, self._graph = index, graph
+        self._nodes = trackable.decode(graph)
+        self._order = list(_breadth_first(self._nodes))
+        self._optimizers = [number for number in self._order if _is_optimizer(self._nodes[number])]
+
+    def model(self) -> ObjectModel:
+        slots = [slot for number in self._optimizers for slot in self._slots_of(self._nodes[number])]
+        others, iterations = self._hyperparameters()
+        taken = {slot.stored.key for slot in slots} | others.keys() | {iterations}
+        variables: dict[str, ObjectVariable] = {}
+        for number in self._order:
+            variable = self._variable(number)
+            if variable and variable.key not in taken:
+                variables[variable.key] = variable
+        if "save_counter" in self._nodes[0].children:
+            counter = self._variable(self._nodes[0].children["save_counter"])
+            if counter:
+                others[counter.key] = variables.pop(counter.key, counter)
+        return ObjectModel(
+            self._index, self._graph, tuple(variables.values()), tuple(slots), self._flavour(), iterations, others
+        )
+
+    def _flavour(self) -> Flavour | None:
+        if not self._optimizers:
+            return None
+        return "legacy" if "iter" in self._nodes[self._optimizers[0]].children else "keras"
+
+    def _variable(self, number: int) -> ObjectVariable | None:
+        value = self._nodes[number].value()
+        if value is None or value.key not in self._index.entries:
+            return None
+        return ObjectVariable(value.key, value.full_name, self._index.entries[value.key])
+
+    def _slots_of(self, optimizer: Node) -> Iterator[ObjectSlot]:
+        for reference in optimizer.slots:
+            variable, stored = self._variable(reference.variable), self._variable(reference.node)
+            if variable and stored:
+                yield ObjectSlot(reference.slot, variable.key, stored)
+        trained = self._listed(optimizer, "_trainable_variables")
+        for name, child in optimizer.children.items():
+            members = [] if name in _NO_SLOTS else self._members(child)
+            for position, stored in members:
+                variable = trained.get(position) or self._named(stored.full_name.partition("/")[2], stored)
+                yield ObjectSlot(name.lstrip("_"), variable.key if variable else "", stored)
+
+    def _named(self, full_name: str, slot: ObjectVariable) -> ObjectVariable | None:
+        """tf_keras calls a slot ``m/dense/kernel``; None where several variables have that name."""
+        found = {variable.key: variable for number in self._order if (variable := self._variable(number))}
+        same = [v for v in found.values() if v.full_name == full_name and v.entry.shape == slot.entry.shape]
+        return same[0] if len(same) == 1 else None
+
+    def _listed(self, node: Node, name: str) -> dict[int, ObjectVariable]:
+        return dict(self._members(node.children[name])) if name in node.children else {}
+
+    def _members(self, number: int) -> Iterator[tuple[int, ObjectVariable]]:
+        """Position and variable of each member of a list."""
+        for name, child in self._nodes[number].children.items():
+            variable = self._variable(child)
+            if name.isdecimal() and variable:
+                yield int(name), variable
+
+    def _hyperparameters(self) -> tuple[dict[str, ObjectVariable], str | None]:
+        others: dict[str, ObjectVariable] = {}
+        iterations = None
+        for number in self._optimizers:
+            for name, child in self._nodes[number].children.items():
+                variable = self._variable(child)
+                if variable and name in {"iter", "_iterations"}:
+                    iterations = variable.key
+                elif variable:
+                    others[variable.key] = variable
+        return others, iterations
+
+
+def _is_optimizer(node: Node) -> bool:
+    return "iter" in node.children or {"_iterations", "_variables"} <= node.children.keys()
+
+
+def _breadth_first(nodes: list[Node]) -> Iterator[int]:
+    """Every node that can be reached, once: graphs have circles."""
+    waiting, seen = deque([0] if nodes else []), {0}
+    while waiting:
+        number = waiting.popleft()
+        yield number
+        for child in nodes[number].children.values():
+            if child not in seen:
+                seen.add(child)
+                waiting.append(child)

@@ -1,0 +1,53 @@
+"""Which slot of a TF1 optimizer is which of Keras', one optimizer a module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from estimator_bridge.compat.checkpoint.slots import adadelta, adagrad, adam, adamw, bert_adam, ftrl, lamb, momentum, rmsprop
+from estimator_bridge.compat.checkpoint.slots.table import NO_COUNTERPART, OptimizerTable
+
+__all__ = ["NO_COUNTERPART", "TABLES", "OptimizerTable", "table_of_slots"]
+
+TABLES: Mapping[str, OptimizerTable] = {
+    table.name: table
+    for module in (adadelta, adagrad, adam, adamw, bert_adam, ftrl, lamb, momentum, rmsprop)
+    for table in module.TABLES
+}
+
+_BY_SLOTS = {
+    frozenset({"momentum"}): "Momentum",
+    frozenset({"accumulator"}): "Adagrad",
+    frozenset({"m", "v"}): "Adam",
+    frozenset({"rms"}): "RMSProp",
+    frozenset({"rms", "momentum"}): "RMSProp",
+    frozenset({"rms", "mg"}): "centered RMSProp",
+    frozenset({"rms", "mg", "momentum"}): "centered RMSProp",
+    frozenset({"accumulator", "linear"}): "Ftrl",
+    frozenset({"accum_grad", "accum_var"}): "Adadelta",
+    frozenset({"momentums"}): "Momentum",
+    frozenset({"accumulators"}): "Adagrad",
+    frozenset({"velocities"}): "RMSProp",
+    frozenset({"velocities", "average_gradients"}): "centered RMSProp",
+    frozenset({"velocities", "average_gradients", "momentums"}): "centered RMSProp",
+    frozenset({"accumulators", "linears"}): "Ftrl",
+    frozenset({"accumulated_grads", "accumulated_delta_vars"}): "Adadelta",
+}
+
+
+def table_of_slots(slots: Sequence[str]) -> str | None:
+    """The optimizer whose slots these are, as TF1 calls it.
+
+    Args:
+        slots: Keras' names in the order in which the optimizer made them: Adam makes momentums first, RMSprop velocities.
+
+    Returns:
+        The name of its table; None when there is no telling.
+
+    Example:
+        >>> table_of_slots(["momentums", "velocities"]), table_of_slots(["velocities", "momentums"])
+        ('Adam', 'RMSProp')
+    """
+    if set(slots) == {"momentums", "velocities"}:
+        return "Adam" if slots[0] == "momentums" else "RMSProp"
+    return _BY_SLOTS.get(frozenset(slots))

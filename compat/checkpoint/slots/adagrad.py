@@ -1,0 +1,15 @@
+"""Adagrad: the same accumulator; TF1 adds no epsilon, so Keras' has to be too small to matter."""
+
+from __future__ import annotations
+
+from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow
+
+TABLES = (
+    OptimizerTable(
+        "Adagrad",
+        "Adagrad",
+        (SlotRow("Adagrad", "accumulator", "accumulators"),),
+        epsilon=(1e-30, 1e-7),
+        sparse="Keras 3 does not add up the gradients of a row that occurs twice",
+    ),
+)

@@ -1,0 +1,35 @@
+"""RMSProp: plain, with momentum, centered. TF1 always has the momentum slot, Keras only where momentum is not 0."""
+
+from __future__ import annotations
+
+from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow
+
+_SPARSE = "the mean square of rows without a gradient decays"
+_SPARSE_LEGACY = "without momentum, " + _SPARSE
+_ABSENT = "momentum is 0"
+
+TABLES = (
+    OptimizerTable(
+        "RMSProp",
+        "RMSprop",
+        (
+            SlotRow("RMSProp", "rms", "velocities"),
+            SlotRow("RMSProp_1", "momentum", "momentums", absent_when=_ABSENT),
+        ),
+        epsilon=(1e-10, 1e-7),
+        sparse=_SPARSE,
+        sparse_legacy=_SPARSE_LEGACY,
+    ),
+    OptimizerTable(
+        "centered RMSProp",
+        "RMSprop",
+        (
+            SlotRow("RMSProp", "rms", "velocities"),
+            SlotRow("RMSProp_1", "mg", "average_gradients"),
+            SlotRow("RMSProp_2", "momentum", "momentums", absent_when=_ABSENT),
+        ),
+        epsilon=(1e-10, 1e-7),
+        sparse=_SPARSE,
+        sparse_legacy=_SPARSE_LEGACY,
+    ),
+)

@@ -1,0 +1,83 @@
+"""The slots of a name-based checkpoint, sorted by variable, optimizer and slot table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator
+
+from estimator_bridge.compat.checkpoint import naming
+from estimator_bridge.compat.checkpoint.slots import TABLES
+from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow
+
+STEP = "global_step"
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceSlot:
+    """A slot variable of TF1.
+
+    Attributes:
+        name: in the checkpoint.
+        variable: the variable it belongs to.
+        optimizer: which one keeps it.
+        row: of the optimizer's table; None where Keras has no counterpart.
+    """
+
+    name: str
+    variable: str
+    optimizer: str
+    row: SlotRow | None
+
+    @property
+    def table(self) -> OptimizerTable | None:
+        """The optimizer's table."""
+        return TABLES.get(self.optimizer)
+
+
+def source_slots(names: Collection[str]) -> list[SourceSlot]:
+    """Every slot variable among some names.
+
+    Args:
+        names: of a name-based checkpoint.
+
+    Returns:
+        The slots.
+
+    Example:
+        >>> names = {"w", "w/RMSProp", "w/RMSProp_1", "w/RMSProp_2"}
+        >>> [(slot.name, slot.optimizer, slot.row.legacy) for slot in source_slots(names)]
+        [('w/RMSProp', 'centered RMSProp', 'rms'), ('w/RMSProp_1', 'centered RMSProp', 'mg'),
+         ('w/RMSProp_2', 'centered RMSProp', 'momentum')]
+    """
+    return list(_slots(names))
+
+
+def _slots(names: Collection[str]) -> Iterator[SourceSlot]:
+    for name in sorted(names):
+        if ".ATTRIBUTES/" in name:
+            continue
+        slot = naming.slot_of(name, names)
+        if slot is None:
+            continue
+        suffix = slot.suffix.rpartition("/")[2]
+        centered = slot.optimizer == "RMSProp" and f"{name.rpartition('/')[0]}/RMSProp_2" in names
+        optimizer = "centered RMSProp" if centered else slot.optimizer
+        table = TABLES.get(optimizer)
+        rows = [row for row in table.rows if row.suffix == suffix] if table else []
+        yield SourceSlot(name, slot.variable, optimizer, rows[0] if rows else None)
+
+
+def beta_powers(names: Collection[str]) -> dict[str, str]:
+    """Variables that keep beta ** (t + 1) -> which of the two; they stand anywhere, as ``dnn/head/beta1_power``.
+
+    Example:
+        >>> beta_powers({"dnn/head/beta1_power", "beta2_power_1", "w"})
+        {'beta2_power_1': 'beta2_power', 'dnn/head/beta1_power': 'beta1_power'}
+    """
+    found = {}
+    for name in sorted(names):
+        last = name.rpartition("/")[2]
+        for kind in ("beta1_power", "beta2_power"):
+            if last == kind or (last.startswith(f"{kind}_") and last[len(kind) + 1 :].isdecimal()):
+                found[name] = kind
+    return found
