@@ -15,7 +15,7 @@ from estimator_bridge.compat.checkpoint.format.trackable import Node
 from estimator_bridge.compat.checkpoint.index import Index
 from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH
 
-Flavour = Literal["legacy", "keras"]  # tf_keras.optimizers.legacy; the newer optimizers of tf_keras and those of Keras 3
+Flavour = Literal["legacy", "tf_keras", "keras3"]  # tf_keras.optimizers.legacy; tf_keras' newer ones; those of Keras 3
 _NO_SLOTS = {"_variables", "_trainable_variables", "_index_dict", "_trainable_variables_indices"}
 
 
@@ -122,7 +122,8 @@ class _Sorter:
     def _flavour(self) -> Flavour | None:
         if not self._optimizers:
             return None
-        return "legacy" if "iter" in self._nodes[self._optimizers[0]].children else "keras"
+        children = self._nodes[self._optimizers[0]].children
+        return "legacy" if "iter" in children else "keras3" if "_trainable_variables" in children else "tf_keras"
 
     def _variable(self, number: int) -> ObjectVariable | None:
         value = self._nodes[number].value()

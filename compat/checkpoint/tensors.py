@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from estimator_bridge.compat.checkpoint.format import dtypes, strings
 from estimator_bridge.compat.checkpoint.format.bundle import Shape
 
-
 _CHUNK = 1 << 20
 
 

@@ -14,7 +14,7 @@ from estimator_bridge.compat.checkpoint.matching import Matching, Named, match
 from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, ObjectSlot
 from estimator_bridge.compat.checkpoint.report import ConversionReport, ConvertedSlot
-from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART
+from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, OptimizerTable
 from estimator_bridge.compat.checkpoint.slots.bert_adam import ITERATIONS
 from estimator_bridge.compat.checkpoint.source_slots import STEP, SourceSlot, beta_powers, source_slots
 from estimator_bridge.compat.checkpoint.tensors import Tensor
@@ -119,17 +119,21 @@ class ToObjects:
 
     def _warn_of_sparse_gradients(self, used: set[str]) -> None:
         """A checkpoint does not say which gradients were sparse; embeddings are known by their names."""
-        has_momentum = any(slot.slot == "momentum" for slot in self._model.slots)
         tables = {slot.variable: slot.table for slot in self._slots if slot.name in used and "embedding" in slot.variable}
         for variable, table in sorted(tables.items()):
-            keras = self._model.flavour == "keras"
-            difference = table and (table.sparse if keras else "" if has_momentum else table.sparse_legacy)
+            difference = self._sparse_difference(table) if table else ""
             if table and difference:
-                advice = " tf_keras.optimizers.legacy follows TF1." if keras and not table.sparse_legacy else ""
                 self._report.warnings.append(
-                    f"{variable} looks like an embedding: with sparse gradients Keras' {table.keras_class} differs from TF1: "
-                    f"{difference}.{advice}"
+                    f"{variable} looks like an embedding: with sparse gradients, Keras' {table.keras_class} of this kind differs "
+                    f"from TF1: {difference}. Where it can, tf_keras.optimizers.legacy follows TF1."
                 )
+
+    def _sparse_difference(self, table: OptimizerTable) -> str:
+        if self._model.flavour == "keras3":
+            return table.sparse or table.sparse_keras3
+        if self._model.flavour == "tf_keras":
+            return table.sparse
+        return "" if any(slot.slot == "momentum" for slot in self._model.slots) else table.sparse_legacy
 
     def _iterations(self) -> None:
         key = self._model.iterations

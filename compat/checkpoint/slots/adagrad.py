@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow
+from estimator_bridge.compat.checkpoint.slots.table import DUPLICATES, OptimizerTable, SlotRow
 
 TABLES = (
     OptimizerTable(
@@ -10,6 +10,6 @@ TABLES = (
         "Adagrad",
         (SlotRow("Adagrad", "accumulator", "accumulators"),),
         epsilon=(1e-30, 1e-7),
-        sparse="Keras 3 does not add up the gradients of a row that occurs twice",
+        sparse_keras3=DUPLICATES,
     ),
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from estimator_bridge.compat.checkpoint.slots.table import BETAS, OptimizerTable, SlotRow
-
-_SPARSE = "Keras 3 does not add up the gradients of a row that occurs twice"
+from estimator_bridge.compat.checkpoint.slots.table import BETAS, DUPLICATES, OptimizerTable, SlotRow
 
 TABLES = (
     OptimizerTable(
@@ -13,7 +11,7 @@ TABLES = (
         (SlotRow("Adam", "m", "momentums"), SlotRow("Adam_1", "v", "velocities")),
         betas=BETAS,
         epsilon=(1e-8, 1e-7),
-        sparse=_SPARSE,
+        sparse_keras3=DUPLICATES,
     ),
     OptimizerTable(
         "LazyAdam",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow
+from estimator_bridge.compat.checkpoint.slots.table import DUPLICATES, OptimizerTable, SlotRow
 
 TABLES = (
     OptimizerTable(
         "Ftrl",
         "Ftrl",
         (SlotRow("Ftrl", "accumulator", "accumulators"), SlotRow("Ftrl_1", "linear", "linears")),
+        sparse_keras3=DUPLICATES,
     ),
 )

@@ -39,6 +39,7 @@ class OptimizerTable:
         betas: beta power variable -> Keras hyperparameter, where it keeps them.
         epsilon: TF1's default and Keras', where Keras' must be set to TF1's.
         sparse: what tf_keras' newer optimizers and Keras 3 do otherwise with sparse gradients; "" for nothing.
+        sparse_keras3: what Keras 3 alone does otherwise.
         sparse_legacy: the same of ``tf_keras.optimizers.legacy`` where it has no momentum slot.
         note: what else to know.
     """
@@ -49,10 +50,12 @@ class OptimizerTable:
     betas: Mapping[str, str] = dataclasses.field(default_factory=dict)
     epsilon: tuple[float | None, float] | None = None
     sparse: str = ""
+    sparse_keras3: str = ""
     sparse_legacy: str = ""
     note: str = ""
 
 
+DUPLICATES = "the gradients of a row that occurs twice are not added up"
 BETAS = {"beta1_power": "beta_1", "beta2_power": "beta_2"}
 NO_COUNTERPART = {
     "AdagradDA": "Keras has no AdagradDA",
