@@ -38,6 +38,14 @@ class StepCallback(tf_keras.callbacks.Callback):
         """The optimizer's count of updates, restored ones included."""
         return int(self.model.optimizer.iterations.numpy())
 
+    def write(self, writer: Any, values: Any) -> None:
+        """Writes scalars; tf.summary.scalar would need TensorBoard to be installed."""
+        metadata = tf.compat.v1.SummaryMetadata(plugin_data={"plugin_name": "scalars"})
+        with writer.as_default(step=self.step):
+            for name, value in values.items():
+                tf.summary.write(name, tf.constant(value, tf.float32), metadata=metadata)
+        writer.flush()
+
 
 class StopAtStep(StepCallback):
     """StopAtStepHook: ends training at a global step, or after so many steps."""
@@ -121,10 +129,7 @@ class WriteSummaries(StepCallback):
             (step, then), now = self._last, time.monotonic()
             self._last = self.step, now
             values = {"global_step/sec": (self.step - step) / max(now - then, 1e-9)} if self.speed else dict(logs or {})
-            with self.writer.as_default(step=self.step):
-                for name, value in values.items():
-                    tf.summary.scalar(name, value)
-            self.writer.flush()
+            self.write(self.writer, values)
 
 
 class StopOnNan(StepCallback):
@@ -200,10 +205,7 @@ class Evaluate(StepCallback):
         if logs is not None:
             logs.update({f"val_{name}": value for name, value in results.items()})
         if self.writer is not None:
-            with self.writer.as_default(step=self.step):
-                for name, value in results.items():
-                    tf.summary.scalar(name, value)
-            self.writer.flush()
+            self.write(self.writer, results)
 
 
 class StopAtThreshold(StepCallback):

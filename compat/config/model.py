@@ -176,15 +176,15 @@ class Checkpoint:
 
 @dataclasses.dataclass(frozen=True)
 class Summaries:
-    """TensorBoard.
+    """Events for TensorBoard.
 
     Attributes:
         update_freq: steps between two points of the curves.
-        steps_per_second: write the training speed.
+        speed_freq: steps between two measurements of the training speed.
     """
 
     update_freq: int | None = None
-    steps_per_second: bool | None = None
+    speed_freq: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)

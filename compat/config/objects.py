@@ -15,6 +15,7 @@ from estimator_bridge.compat.config.proto.reading import read_binary
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.tables import RUN_CONFIG, TPU_CONFIG
 from estimator_bridge.compat.config.tables.run_config import DEFAULTS
+from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS
 
 CONSTRUCTED = "_estimator_bridge_arguments"
 """Where a recorder leaves the constructor arguments of a hook or an exporter."""
@@ -113,7 +114,8 @@ def _values(spec: Any, *names: str) -> dict[str, Any]:
 
 
 def _eval_values(spec: Any) -> dict[str, Any]:
-    return {"steps": 0} | _values(spec, "steps", "name", "start_delay_secs", "throttle_secs")
+    said = {"steps": 0} | _values(spec, "steps", "name", "start_delay_secs", "throttle_secs")
+    return {name: value for name, value in said.items() if {**EVAL_DEFAULTS, "start_delay_secs": 120}.get(name) != value}
 
 
 def _part(thing: Any) -> Part:

@@ -24,6 +24,7 @@ from estimator_bridge.compat.config.tables import (
     TRAIN_SPEC,
 )
 from estimator_bridge.compat.config.tables.run_config import DEFAULTS
+from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS
 from estimator_bridge.compat.rules import Fidelity, RuleTable
 
 _DERIVED = {"cluster_spec", "task_type", "task_id", "master"}  # a RunConfig takes these from TF_CONFIG
@@ -69,7 +70,7 @@ def to_legacy(modern: ModernConfig) -> tuple[LegacyConfig, Report]:
         eval_distribute=Part(modern.strategy.evaluation) if modern.strategy.evaluation else None,
         remote_cluster=_values(DISTRIBUTE_CONFIG, "experimental_distribute", settings, said).get("remote_cluster"),
         train_spec=_values(TRAIN_SPEC, "train_spec", settings, said) or None,
-        eval_spec=_values(EVAL_SPEC, "eval_spec", settings, said) or None,
+        eval_spec=_eval_spec(_values(EVAL_SPEC, "eval_spec", settings, said)),
         hooks=_parts("callbacks", modern.callbacks, (HOOKS, EARLY_STOPPING), said),
         exporters=_parts("exporters", modern.exporters, (EXPORTERS,), said),
         partitioner=_partitioner(settings, said),
@@ -98,6 +99,11 @@ def _session(settings: Mapping[str, Any], said: Said) -> Iterator[tuple[str, Any
         inner = "session_config" + (f".{prefix}" if prefix else "")
         for name, value in _values(table, inner, settings, said).items():
             yield (f"{prefix}.{name}" if prefix else name), value
+
+
+def _eval_spec(values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Without its defaults, but there where they were said."""
+    return {name: value for name, value in values.items() if EVAL_DEFAULTS.get(name) != value} if values else None
 
 
 def _without_defaults(run: Mapping[str, Any]) -> dict[str, Any]:

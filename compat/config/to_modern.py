@@ -26,6 +26,7 @@ from estimator_bridge.compat.config.tables import (
     session_rule,
 )
 from estimator_bridge.compat.config.tables.run_config import DEFAULTS
+from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS
 from estimator_bridge.compat.rules import Conversion, Fidelity, Rule, RuleTable
 from estimator_bridge.errors import BridgeError
 
@@ -74,6 +75,9 @@ def _fields(legacy: LegacyConfig, facts: JobFacts) -> Iterator[Step]:
         yield _convert(DISTRIBUTE_CONFIG["remote_cluster"], "experimental_distribute.remote_cluster", legacy.remote_cluster)
     yield from _table(TRAIN_SPEC, "train_spec", legacy.train_spec)
     yield from _table(EVAL_SPEC, "eval_spec", legacy.eval_spec)
+    for name, value in EVAL_DEFAULTS.items():
+        if legacy.eval_spec is not None and name not in legacy.eval_spec:
+            yield _convert(EVAL_SPEC[name], f"eval_spec.{name}", value, default=True)
     yield from _parts("hooks", legacy.hooks, HOOKS, EARLY_STOPPING)
     yield from _parts("exporters", legacy.exporters, EXPORTERS)
     yield from _parts("partitioner", (legacy.partitioner,) if legacy.partitioner else (), PARTITIONERS)

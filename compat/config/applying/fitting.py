@@ -100,8 +100,7 @@ def make_callbacks(config: ModernConfig, checkpoint: Any = None, validation_data
         made.insert(0, _evaluate(config, validation_data))
     if config.training.max_steps is not None:
         made.append(callbacks.StopAtStep(last_step=config.training.max_steps))
-    if config.summaries.update_freq or config.summaries.steps_per_second:
-        made.append(_tensorboard(config))
+    made += _summaries_of(config)
     return [callback for callback in made if callback is not None]
 
 
@@ -124,15 +123,12 @@ def _evaluate(config: ModernConfig, data: Any, part: Part | None = None) -> Any:
     )
 
 
-def _tensorboard(config: ModernConfig) -> Any:
-    import tf_keras
+def _summaries_of(config: ModernConfig) -> list[Any]:
+    from estimator_bridge.compat.config import callbacks
 
-    return tf_keras.callbacks.TensorBoard(
-        log_dir=_folder(config, "summaries"),
-        update_freq=config.summaries.update_freq or "epoch",
-        write_steps_per_second=bool(config.summaries.steps_per_second),
-        write_graph=False,
-    )
+    own = config.summaries
+    written = [(own.update_freq, False), (own.speed_freq, True)]
+    return [callbacks.WriteSummaries(_folder(config, "summaries"), steps, speed=speed) for steps, speed in written if steps]
 
 
 def _exporter(part: Part, config: ModernConfig) -> Any:

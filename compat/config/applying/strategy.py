@@ -47,13 +47,14 @@ def resolver(cluster: Cluster) -> Any:
     """
     import tensorflow as tf
 
+    rpc_layer = cluster.rpc_layer or "grpc"
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({job: list(tasks) for job, tasks in cluster.jobs.items()}),
-        master=cluster.session_master or "",
+        master=(cluster.session_master or "").removeprefix(f"{rpc_layer}://"),  # the resolver puts it before by itself
         task_type=cluster.task_type,
         task_id=cluster.task_id,
         environment=cluster.environment or "",
-        rpc_layer=cluster.rpc_layer or "grpc",
+        rpc_layer=rpc_layer,
     )
 
 
@@ -140,7 +141,7 @@ def short_device(device: str) -> str:
 
 
 def _cluster_of(strategy: Any) -> dict[str, Any]:
-    found = getattr(strategy, "cluster_resolver", None)
+    found = getattr(strategy, "_cluster_resolver", None) or getattr(strategy, "cluster_resolver", None)
     jobs = found.cluster_spec().as_dict() if found is not None else {}
     if found is None or not jobs:
         return {}
@@ -148,7 +149,7 @@ def _cluster_of(strategy: Any) -> dict[str, Any]:
         "cluster.jobs": {job: tuple(tasks) for job, tasks in jobs.items()},
         "cluster.rpc_layer": found.rpc_layer or None,
     }
-    settings |= {"cluster.task_type": found.task_type, "cluster.task_id": found.task_id}
+    settings |= {"cluster.task_id": found.task_id, "cluster.rpc_layer": None if found.rpc_layer == "grpc" else found.rpc_layer}
     return {name: value for name, value in settings.items() if value is not None}
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.positions import Path
+from estimator_bridge.compat.config.tables.tf_config import addresses
 
 Json = dict[str, Any]
 JOBS = ("chief", "worker", "ps", "evaluator", "master")
@@ -92,10 +93,12 @@ def _shape(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
     for name, value in (("cluster", cluster), ("task", task)):
         if not isinstance(value, dict):
             yield Fault((name,), f"{name} is a {type(value).__name__}, and has to be an object")
+    if isinstance(task, dict) and not isinstance(task.get("type", ""), str | None):
+        yield Fault(("task", "type"), f"the task's type is {task['type']!r}, and has to be the name of a job")
     for job, tasks in cluster.items() if isinstance(cluster, dict) else ():
         if isinstance(tasks, str):
             yield Fault(("cluster", job), f"the addresses of {job} are a string, and have to be a list", _wrap(job, tasks))
-        elif not isinstance(tasks, list | dict) or (isinstance(tasks, dict) and not all(key.isdigit() for key in tasks)):
+        elif not isinstance(tasks, list | dict) or (isinstance(tasks, dict) and not all(key.isdecimal() for key in tasks)):
             yield Fault(("cluster", job), f"the addresses of {job} are no list, nor an object by index")
         elif any(not isinstance(address, str) for address in (tasks.values() if isinstance(tasks, dict) else tasks)):
             yield Fault(("cluster", job), f"an address of {job} is no string such as 'host:2222'")
@@ -142,7 +145,7 @@ def _task(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
         near = difflib.get_close_matches(str(kind), list(cluster), 1) or ([_twin(kind)] if _twin(kind) in cluster else [])
         mend = _set_task("type", near[0]) if near else None
         yield Fault(("task", "type"), f"{kind!r} is no job of this cluster ({', '.join(cluster)})", mend)
-    if not str(index).isdigit():
+    if not str(index).isdecimal():
         yield Fault(("task", "index"), f"the task's index is {index!r}, and has to be a number from 0", _set_task("index", 0))
     elif kind in cluster and int(index) >= len(cluster[kind]):
         last = len(cluster[kind]) - 1
@@ -190,18 +193,18 @@ def _set_task(key: str, value: Any) -> Callable[[Json], None]:
 
 def _chief_to_workers(chief: str) -> Callable[[Json], None]:
     def mend(mended: Json) -> None:
-        first, *others = mended["cluster"][chief]
+        first, *others = addresses(mended["cluster"][chief])
         mended["cluster"][chief] = [first]
-        mended["cluster"]["worker"] = [*others, *mended["cluster"].get("worker", ())]
+        mended["cluster"]["worker"] = [*others, *addresses(mended["cluster"].get("worker", ()))]
 
     return mend
 
 
 def _first_worker_to_chief(mended: Json) -> None:
-    first, *others = mended["cluster"].pop("worker")
+    first, *others = addresses(mended["cluster"].pop("worker"))
     mended["cluster"] = {"chief": [first]} | ({"worker": others} if others else {}) | mended["cluster"]
     task = mended.get("task", {})
-    if task.get("type") == "worker" and str(task.get("index")).isdigit():
+    if task.get("type") == "worker" and str(task.get("index")).isdecimal():
         index = int(task["index"])
         task.update({"type": "chief", "index": 0} if index == 0 else {"index": index - 1})
 

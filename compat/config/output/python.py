@@ -65,7 +65,7 @@ def _imports(config: ModernConfig) -> str:
             "os.environ['TF_GPU_ALLOCATOR'] = 'cuda_malloc_async'  # read when the GPUs are initialised",
             "",
         ]
-    keras = ["import tf_keras"] if kinds or _tensorboard(config) or _early(config) else []
+    keras = ["import tf_keras"] if kinds or _early(config) else []
     return "\n".join([*lines, "import tensorflow as tf", *keras])
 
 
@@ -199,8 +199,10 @@ def _evaluates(config: ModernConfig) -> bool:
     return any(value is not None for value in (own.steps, own.name, own.start_delay_secs, own.throttle_secs))
 
 
-def _tensorboard(config: ModernConfig) -> bool:
-    return bool(config.summaries.update_freq or config.summaries.steps_per_second) and config.training.model_dir is not None
+def _summaries(config: ModernConfig) -> list[tuple[int, bool]]:
+    own = config.summaries
+    written = [(own.update_freq, False), (own.speed_freq, True)] if config.training.model_dir is not None else []
+    return [(steps, speed) for steps, speed in written if steps]
 
 
 def _early(config: ModernConfig) -> bool:
@@ -213,6 +215,7 @@ def _kinds(config: ModernConfig) -> list[str]:
     kinds += ["Export"] if config.exporters and config.training.model_dir is not None else []
     kinds += ["SaveCheckpoint"] if _saves(config) else []
     kinds += ["Evaluate"] if _evaluates(config) else []
+    kinds += ["WriteSummaries"] if _summaries(config) else []
     kinds += ["StopAtStep"] if config.training.max_steps is not None else []
     return list(dict.fromkeys(kinds))
 
@@ -270,10 +273,8 @@ def _callback_lines(config: ModernConfig) -> Iterator[str]:
         yield f"SaveCheckpoint({_manager(config, folder)}, {config.checkpoint.interval_steps}, {config.checkpoint.interval_secs})"
     if config.training.max_steps is not None:
         yield "StopAtStep(last_step=max_steps)"
-    if _tensorboard(config):
-        own = config.summaries
-        yield (f"tf_keras.callbacks.TensorBoard(log_dir={folder!r}, update_freq={own.update_freq or 'epoch'!r}, "
-               f"write_steps_per_second={bool(own.steps_per_second)}, write_graph=False)")  # fmt: skip
+    for steps, speed in _summaries(config):
+        yield f"WriteSummaries({folder!r}, {steps}, speed={speed})"
 
 
 def _export_line(part: Part, folder: str | None, when: str, keep: int | None) -> str:

@@ -65,11 +65,16 @@ def _value(value: Any) -> str:
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, float):
         return repr(value)
-    return json.dumps(value, ensure_ascii=True).replace("\x7f", "\\u007f")
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else json.dumps(key).replace("\x7f", "\\u007f")
+    return key if _BARE.fullmatch(key) else _quoted(key)
+
+
+def _quoted(text: str) -> str:
+    """JSON's escapes are TOML's, but for characters beyond 16 bits, which stay themselves, and for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _dotted(path: tuple[str, ...]) -> str:

@@ -12,16 +12,30 @@ from estimator_bridge.compat.config.proto.descriptors import Proto, config_proto
 from estimator_bridge.compat.config.proto.wire import first_fault
 from estimator_bridge.errors import BridgeError
 
+_START = re.compile(rb"\s*(?:[A-Za-z_][\w.]*\s*[:{<=]|[#{\[]|$)")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
 def is_text(data: bytes) -> bool:
-    """True for a text proto: UTF-8 without control characters, which every binary message with a field has."""
+    """Whether a file holds text rather than a binary message.
+
+    Args:
+        data: of the file.
+
+    Returns:
+        True for UTF-8 without control characters, which nearly every binary message has, that begins as text does or is no message.
+
+    Example:
+        >>> is_text(b"placement_period: 9"), is_text(bytes([24, 9])), is_text(bytes([40, 9]))
+        (True, False, False)
+    """
     try:
         data.decode()
     except UnicodeDecodeError:
         return False
-    return not _CONTROL.search(data)
+    if _CONTROL.search(data):
+        return False
+    return bool(_START.match(data)) or first_fault(data, config_proto().DESCRIPTOR) is not None
 
 
 def read_text(text: str, source: str = "the text") -> Proto:

@@ -36,14 +36,6 @@ def _protocol(value: str) -> Conversion:
     return Conversion({}, Fidelity.MANUAL, f"{value!r} needs a TensorFlow built with it; released ones speak grpc")
 
 
-def _log_steps(value: int) -> Conversion:
-    return Conversion({"summaries.steps_per_second": True})
-
-
-def _log_steps_back(settings: Mapping[str, Any]) -> Any:
-    return DEFAULTS["log_step_count_steps"] if settings.get("summaries.steps_per_second") else None
-
-
 def _summary_steps(value: int) -> Conversion:
     return Conversion({"summaries.update_freq": value} if value else {})
 
@@ -52,12 +44,12 @@ RUN_CONFIG = RuleTable(
     "run_config",
     "RunConfig",
     (
-        exact("model_dir", "training.model_dir", "the folder of tf.train.CheckpointManager and TensorBoard", "model"),
+        exact("model_dir", "training.model_dir", "the folder of tf.train.CheckpointManager and of events", "model"),
         approximate("tf_random_seed", "training.random_seed", "tf.random.set_seed", 7,
                     note="The numbers differ: a graph seeds an operation by its place in the graph, eager code by its turn."),
-        mapped("save_summary_steps", "tf.keras.callbacks.TensorBoard(update_freq=n)", Fidelity.APPROXIMATE, _summary_steps,
+        mapped("save_summary_steps", "tf.summary.write in a callback", Fidelity.APPROXIMATE, _summary_steps,
                lambda settings: settings.get("summaries.update_freq"), 100,
-               note="Keras writes the loss and the metrics; a model_fn's own tf.summary calls move into the model. 0 writes none."),
+               note="The callback writes the loss and the metrics; a model_fn's own tf.summary calls move into the model. 0 writes none."),
         exact("save_checkpoints_steps", "checkpoint.interval_steps", "tf.train.CheckpointManager(checkpoint_interval=n)", 50,
               note="As with an Estimator there is one at the start and one at the end too."),
         approximate("save_checkpoints_secs", "checkpoint.interval_secs", "a callback that calls tf.train.CheckpointManager.save", 600,
@@ -66,8 +58,8 @@ RUN_CONFIG = RuleTable(
                note="0 and None keep all here; CheckpointManager refuses 0 and takes None."),
         exact("keep_checkpoint_every_n_hours", "checkpoint.keep_every_n_hours",
               "tf.train.CheckpointManager(keep_checkpoint_every_n_hours=n)", 2.0),
-        mapped("log_step_count_steps", "tf.keras.callbacks.TensorBoard(write_steps_per_second=True)", Fidelity.APPROXIMATE, _log_steps,
-               _log_steps_back, 100, note="Keras measures the speed of every epoch and of every batch it writes, not of every n steps."),
+        approximate("log_step_count_steps", "summaries.speed_freq", "tf.summary.write in a callback", 100,
+                    note="Steps a second, measured by a callback of ours; Keras' TensorBoard measures epochs and batches instead."),
         manual("session_config", "tf.config", "Field by field: see ConfigProto."),
         manual("train_distribute", _DECIDED, "See the table of strategies."),
         manual("eval_distribute", _DECIDED, "See the table of strategies; SidecarEvaluator evaluates under its own strategy."),

@@ -8,6 +8,9 @@ from typing import Any
 from estimator_bridge.compat.config.tables.build import approximate, exact, manual, mapped
 from estimator_bridge.compat.rules import Conversion, Fidelity, RuleTable
 
+EVAL_DEFAULTS: Mapping[str, Any] = {"steps": 100, "throttle_secs": 600}
+"""What an EvalSpec does where it says nothing; start_delay_secs counts in an evaluator's process only."""
+
 TRAIN_SPEC = RuleTable(
     "train_spec",
     "TrainSpec",
@@ -37,8 +40,8 @@ EVAL_SPEC = RuleTable(
         manual("input_fn", "tf.keras.Model.fit(validation_data=dataset)", "Code: fit takes the dataset that input_fn returns."),
         mapped("steps", "tf.keras.Model.fit(validation_steps=n)", Fidelity.EXACT, _steps, _steps_back, 100, 0,
                note="None (0 in a file) evaluates the whole input on both sides."),
-        approximate("name", "evaluation.name", "a sub-folder of the TensorBoard events", "holdout",
-                    note="Keras writes to validation/; the name goes before it."),
+        approximate("name", "evaluation.name", "a sub-folder of the events", "holdout",
+                    note="The callback writes to eval_NAME/ in model_dir, as an Estimator does; Keras' own TensorBoard writes to validation/."),
         manual("hooks", "tf.keras.callbacks.Callback", "One by one: see Session hooks; on_test_batch_end sees evaluation's batches."),
         manual("exporters", "tf.keras.callbacks.Callback", "One by one: see Exporters."),
         approximate("start_delay_secs", "evaluation.start_delay_secs", "a callback that looks at the clock", 120,

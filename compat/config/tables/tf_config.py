@@ -51,7 +51,7 @@ TF_CONFIG = RuleTable(
         exact("environment", "cluster.environment", f"{_RESOLVER}(environment=...)", "cloud",
               note="The platform's name; resolvers keep it, strategies do not act on it."),
         dropped("eval_session_master", "The evaluator's session; a SidecarEvaluator evaluates in its own process."),
-        exact("model_dir", "training.model_dir", "the folder of tf.train.CheckpointManager and TensorBoard", "model",
+        exact("model_dir", "training.model_dir", "the folder of tf.train.CheckpointManager and of events", "model",
               note="Only Estimator read it: RunConfig(model_dir) wins where both are given, and must not differ."),
         dropped("service", "What a platform's TF_CONFIG says to Estimator's TPU code."),
         dropped("job", "The platform's own description of the job; no TensorFlow reads it."),

@@ -1,0 +1,277 @@
+"""Every exact and approximate row is applied to a real TensorFlow, and read back from it or seen at work."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from estimator_bridge.compat.config.applying.runtime import RUNTIME
+from estimator_bridge.compat.config.settings import unflatten
+from estimator_bridge.compat.config.tables import ALL, SESSION, session_rule
+from estimator_bridge.compat.config.to_legacy import to_legacy
+
+RUN = """
+import json, sys
+from estimator_bridge.compat.config import apply
+from estimator_bridge.compat.config.proto.fields import set_fields
+from estimator_bridge.compat.config.proto.reading import read_binary
+from estimator_bridge.compat.config.settings import from_dict
+config = from_dict(json.loads(sys.argv[1]))
+applied = apply(config)
+from tensorflow.python.eager import context
+print(json.dumps([applied.in_force, applied.without_effect, set_fields(read_binary(context.context().config.SerializeToString()))]))
+"""
+
+
+def run(program: str, *arguments: str, timeout: int = 120) -> Any:
+    """The last line that a program prints, as JSON."""
+    command = [sys.executable, "-c", program, *arguments]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    assert answer.returncode == 0, answer.stderr[-3000:]
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+def _runtime_examples() -> list[tuple[str, Any, dict[str, Any]]]:
+    """Path, legacy value and settings of every row whose settings are the runtime's."""
+    names = tuple(setting.name for setting in RUNTIME)
+    found = []
+    for table in ALL:
+        for rule in table:
+            for example in rule.examples:
+                assert rule.convert is not None
+                settings = dict(rule.convert(example).settings)
+                if any(name.startswith(names) for name in settings):
+                    found.append((f"{table.name}.{rule.name}", example, settings))
+    return found
+
+
+def _groups(examples: list[tuple[str, Any, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """As few configurations as hold every example: two that want different things of one setting go to different ones."""
+    groups: list[dict[str, Any]] = []
+    for _, _, settings in examples:
+        for group in groups:
+            if all(group.get(name, value) == value for name, value in settings.items()):
+                group.update(settings)
+                break
+        else:
+            groups.append(dict(settings))
+    return groups
+
+
+GROUPS = _groups(_runtime_examples())
+
+
+@pytest.mark.parametrize("settings", GROUPS, ids=[f"{len(group)} settings" for group in GROUPS])
+def test_runtime_rows_are_in_force_once_applied(settings: dict[str, Any]) -> None:
+    from estimator_bridge.compat.config.settings import to_dict
+
+    config = unflatten(settings)
+    in_force, without_effect, proto = run(RUN, json.dumps(to_dict(config)))
+    assert set(in_force) | set(without_effect) == set(settings)
+    legacy, _ = to_legacy(config)
+    gone = {name.removeprefix("devices.") for name in without_effect}
+    for path, value in (legacy.session_config or {}).items():
+        rule = session_rule(path)
+        if rule is None or rule.fidelity.value != "exact" or (gone and path.startswith("gpu_options")):
+            continue
+        if path == "device_count":
+            assert proto[path]["CPU"] == value.get("CPU", 1)
+        else:
+            assert proto.get(path, type(value)()) == value, path
+
+
+def test_groups_hold_every_runtime_row_of_the_session() -> None:
+    rows = {name for name, _, _ in _runtime_examples()}
+    for table in SESSION.values():
+        for rule in table:
+            if rule.fidelity.automatic and rule.convert is not None:
+                settings = rule.convert(rule.examples[0]).settings
+                if not any(name.startswith(("strategy.", "devices.filters")) for name in settings):
+                    assert f"{table.name}.{rule.name}" in rows
+
+
+OTHERS = """
+import json, os, sys, tempfile
+import numpy as np
+from estimator_bridge.compat.config import apply
+from estimator_bridge.compat.config.settings import unflatten
+applied = apply(unflatten({"devices.logical_cpus": 2, "strategy.name": "MirroredStrategy", "strategy.devices": ("CPU:0", "CPU:1"),
+                           "strategy.cross_device_ops": "ReductionToOneDevice"}))
+import tensorflow as tf
+import tf_keras
+from estimator_bridge.compat.config.applying.fitting import checkpoint_manager, compile_arguments, fit_arguments, make_callbacks
+from estimator_bridge.compat.config.tables import *
+from estimator_bridge.compat.config.model import Part
+folder = tempfile.mkdtemp()
+x = np.ones([400, 2], np.float32)
+y = x.sum(1, keepdims=True)
+data = tf.data.Dataset.from_tensor_slices((x, y)).batch(4).repeat()
+check = tf.data.Dataset.from_tensor_slices((x[:8], y[:8])).batch(4)
+def fit(settings, start=0, validation=None, **more):
+    config = unflatten({"training.model_dir": folder + "/" + str(len(os.listdir(folder)))} | settings)
+    os.makedirs(config.training.model_dir)
+    model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=[2])])
+    model.compile("sgd", "mse", **compile_arguments(config))
+    model.optimizer.build(model.trainable_variables)
+    model.optimizer.iterations.assign(start)
+    checkpoint = tf.train.Checkpoint(model=model)
+    arguments = {"steps_per_epoch": 20, "epochs": 2} | fit_arguments(config, start) | more
+    history = model.fit(data, verbose=0, callbacks=make_callbacks(config, checkpoint, validation), **arguments)
+    return model, config, history
+def files(config):
+    return sorted(os.path.relpath(os.path.join(at, name), config.training.model_dir) for at, _, names in os.walk(config.training.model_dir) for name in names)
+def events(config, inner=""):
+    found = []
+    for at, _, names in os.walk(os.path.join(config.training.model_dir, inner)):
+        for name in names:
+            if "tfevents" in name:
+                for event in tf.compat.v1.train.summary_iterator(os.path.join(at, name)):
+                    found += [(value.tag, event.step) for value in event.summary.value]
+    return found
+def settings(table, name, index=0):
+    rule = table[name]
+    return dict(rule.convert(rule.examples[index]).settings)
+def parts(table, name, **more):
+    return settings(table, name) | more
+seen = {}
+# fit arguments, max_steps and checkpoints
+model, config, _ = fit({"training.max_steps": 50, "checkpoint.interval_steps": 20, "checkpoint.max_to_keep": "all", "evaluation.steps": 2})
+seen["train_spec.max_steps"] = int(model.optimizer.iterations) == 50
+saved = sorted(int(name.split("-")[1].split(".")[0]) for name in files(config) if name.endswith(".index"))
+seen["run_config.save_checkpoints_steps"] = saved == [0, 20, 40, 50]
+model, config, _ = fit({"training.max_steps": 50, "checkpoint.interval_steps": 10, "checkpoint.max_to_keep": 2}, start=30)
+seen["absolute"] = int(model.optimizer.iterations) == 50
+seen["run_config.keep_checkpoint_max"] = sum(name.endswith(".index") for name in files(config)) == 2
+manager = checkpoint_manager(unflatten({"training.model_dir": folder, "checkpoint.keep_every_n_hours": 2.0}), tf.train.Checkpoint())
+seen["run_config.keep_checkpoint_every_n_hours"] = manager._keep_checkpoint_every_n_hours == 2.0
+seen["run_config.model_dir"] = manager.directory == folder
+model, config, _ = fit({"checkpoint.interval_secs": 0.0001, "checkpoint.max_to_keep": "all"})
+seen["run_config.save_checkpoints_secs"] = sum(name.endswith(".index") for name in files(config)) > 3
+model, config, _ = fit({"summaries.update_freq": 10, "summaries.speed_freq": 10})
+tags = {tag for tag, _ in events(config)}
+seen["run_config.save_summary_steps"] = "loss" in tags
+seen["run_config.log_step_count_steps"] = "global_step/sec" in tags
+model, config, _ = fit({"training.steps_per_execution": 5})
+ran = model._steps_per_execution
+seen["tpu_config.iterations_per_loop"] = int(ran.numpy() if ran is not None else 0) == 5
+# evaluation
+model, config, history = fit({"evaluation.steps": 2, "evaluation.name": "holdout"}, validation=check.repeat())
+seen["eval_spec.name"] = len(events(config, "eval_holdout")) > 0
+seen["eval_spec.steps"] = "val_loss" in history.history
+model, config, history = fit({"evaluation.steps": "all"}, validation=check)
+seen["eval_spec.steps all"] = "val_loss" in history.history
+model, config, history = fit({"evaluation.steps": 1, "evaluation.start_delay_secs": 120.0}, validation=check.repeat())
+seen["eval_spec.start_delay_secs"] = "val_loss" not in history.history
+model, config, history = fit({"evaluation.steps": 1, "evaluation.throttle_secs": 600.0}, validation=check.repeat())
+seen["eval_spec.throttle_secs"] = len(events(config, "eval")) == 1
+# hooks
+model, config, _ = fit(parts(HOOKS, "StopAtStepHook"), epochs=5)
+seen["hooks.StopAtStepHook"] = int(model.optimizer.iterations) == 20
+model, config, _ = fit(parts(EARLY_STOPPING, "make_stop_at_checkpoint_step_hook"), epochs=5)
+seen["early_stopping.make_stop_at_checkpoint_step_hook"] = int(model.optimizer.iterations) == 20
+os.chdir(folder)
+fit(parts(HOOKS, "CheckpointSaverHook"))
+seen["hooks.CheckpointSaverHook"] = sum(name.endswith(".index") for name in os.listdir("saved")) == 5
+import logging
+lines = []
+handler = logging.Handler()
+handler.emit = lambda record: lines.append(record.getMessage())
+tf.get_logger().addHandler(handler)
+tf.get_logger().setLevel("INFO")
+fit(parts(HOOKS, "LoggingTensorHook"))
+tf.get_logger().setLevel("ERROR")
+seen["hooks.LoggingTensorHook"] = [line.split(":")[0] for line in lines if line.startswith("step ")] == ["step 10", "step 20", "step 30", "step 40"]
+model, config, _ = fit(parts(HOOKS, "StepCounterHook"))
+seen["hooks.StepCounterHook"] = ("global_step/sec", 10) in events(config)
+model, config, _ = fit(parts(HOOKS, "SummarySaverHook"))
+seen["hooks.SummarySaverHook"] = [step for tag, step in events(config) if tag == "loss"] == [10, 20, 30, 40]
+model, config, _ = fit(parts(HOOKS, "ProfilerHook"))
+seen["hooks.ProfilerHook"] = any(name.endswith("xplane.pb") for name in files(config))
+model, config, _ = fit(parts(HOOKS, "InMemoryEvaluatorHook") | {"evaluation.steps": 2}, validation=check.repeat())
+seen["hooks.InMemoryEvaluatorHook"] = {step for _, step in events(config, "eval")} >= {10, 30}
+class Broken(tf_keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        logs["loss"] = float("nan")
+from estimator_bridge.compat.config import callbacks
+nan = callbacks.StopOnNan(**settings(HOOKS, "NanTensorHook")["callbacks"][0].arguments)
+try:
+    nan.set_model(model); nan.on_train_batch_end(0, {"loss": float("nan")}); seen["hooks.NanTensorHook"] = False
+except FloatingPointError:
+    seen["hooks.NanTensorHook"] = True
+# early stopping
+interval = {"checkpoint.interval_steps": 20, "checkpoint.max_to_keep": "all", "evaluation.steps": 1}
+for name, mode in (("stop_if_no_increase_hook", "max"), ("stop_if_no_decrease_hook", "min")):
+    (part,) = settings(EARLY_STOPPING, name)["callbacks"]
+    made = [one for one in make_callbacks(unflatten({"callbacks": (part,), "checkpoint.interval_steps": 20})) if isinstance(one, tf_keras.callbacks.EarlyStopping)]
+    seen["early_stopping." + name] = made[0].patience == 5 and made[0].monitor_op is getattr(np, "greater" if mode == "max" else "less")
+for name, arguments, stops in (("stop_if_higher_hook", {"metric_name": "loss", "threshold": -1.0}, True), ("stop_if_lower_hook", {"metric_name": "loss", "threshold": 1e9}, True)):
+    converted = dict(EARLY_STOPPING[name].convert(arguments).settings)
+    model, config, _ = fit(converted | interval, validation=check.repeat(), epochs=4)
+    seen["early_stopping." + name] = int(model.optimizer.iterations) == 20
+# exporters
+for name, inner, count in (("FinalExporter", "final", 1), ("LatestExporter", "latest", 3), ("BestExporter", "best", 1)):
+    model, config, _ = fit(settings(EXPORTERS, name) | {"evaluation.steps": 1}, validation=check.repeat(), epochs=4)
+    found = os.listdir(config.training.model_dir + "/export/" + inner)
+    seen["exporters." + name] = len(found) == count if name != "BestExporter" else 1 <= len(found) <= 3
+# partitioners: the same cuts
+v1 = tf.compat.v1
+from estimator_bridge.compat.config.applying.strategy import partitioner, make_strategy, settings_of_strategy, device_filters, resolver
+for rule in PARTITIONERS:
+    for example in rule.examples:
+        modern = partitioner(rule.convert(example).settings["strategy.partitioner"])
+        old = getattr(v1, rule.name)(**example)
+        shapes = [tf.TensorShape(shape) for shape in ([1024, 4], [7, 3], [4096], [2, 1000])]
+        seen["partitioners." + rule.name] = all(list(old(shape=shape, dtype=tf.float32)) == list(modern(shape, tf.float32)) for shape in shapes)
+# resolvers, filters, strategies
+from estimator_bridge.compat.config.settings import unflatten as make
+cluster = {"cluster.jobs": {"chief": ("localhost:2222",), "worker": ("localhost:2223",)}, "cluster.task_type": "worker", "cluster.task_id": 0,
+           "cluster.rpc_layer": "grpc", "cluster.environment": "cloud", "cluster.session_master": "grpc://localhost:2222"}
+own = resolver(make(cluster).cluster)
+seen["run_config.cluster_spec"] = seen["tf_config.cluster"] = own.cluster_spec().as_dict() == {"chief": ["localhost:2222"], "worker": ["localhost:2223"]}
+seen["run_config.task_type"] = seen["tf_config.task.type"] = own.task_type == "worker"
+seen["task_types.chief"] = seen["task_types.worker"] = seen["task_types.ps"] = all(
+    resolver(make({"cluster.jobs": {kind: ("a:1",)}, "cluster.task_type": kind, "cluster.task_id": 0}).cluster).task_type == kind for kind in ("chief", "worker", "ps"))
+seen["task_types.master"] = seen["task_types.chief"]
+seen["run_config.task_id"] = seen["tf_config.task.index"] = own.task_id == 0
+seen["run_config.protocol"] = seen["tf_config.rpc_layer"] = own.rpc_layer == "grpc"
+seen["tf_config.environment"] = own.environment == "cloud"
+seen["run_config.master"] = seen["tf_config.session_master"] = own.master() == "grpc://localhost:2222"
+seen["tf_config.model_dir"] = seen["run_config.model_dir"]
+filters = device_filters(make(cluster | {"devices.filters": ("/job:ps", "/job:worker/task:0")}))
+seen["config_proto.device_filters"] = dict(filters._device_filters["worker"]) == {0: ["/job:ps", "/job:worker/task:0"]}
+outside = make({"cluster.jobs": {"worker": ("a:1", "b:1")}, "cluster.task_type": "evaluator", "cluster.task_id": 0, "strategy.name": "MultiWorkerMirroredStrategy"})
+seen["task_types.evaluator"] = type(make_strategy(outside)).__name__ == "_DefaultDistributionStrategy"
+seen["mirrored"] = applied.in_force["strategy.cross_device_ops"] == "ReductionToOneDevice"
+central = {"strategy.name": "CentralStorageStrategy", "strategy.devices": ("CPU:0", "CPU:1"), "strategy.parameter_device": "CPU:0"}
+seen["central_storage"] = settings_of_strategy(make_strategy(make(central))) == central
+one = {"strategy.name": "OneDeviceStrategy", "strategy.devices": ("CPU:1",)}
+seen["one_device"] = settings_of_strategy(make_strategy(make(one))) == one
+print(json.dumps(seen))
+"""
+
+# Rows whose effect needs a cluster or a TPU, with where they are seen instead.
+SEEN_ELSEWHERE = {
+    "distribute_config.remote_cluster": "test_clusters.py",
+    "config_proto.cluster_def.job": "test_clusters.py",
+    "config_proto_experimental.collective_nccl": "test_clusters.py",
+    "tpu_config.num_cores_per_replica": "carried as a number; TPUStrategy needs a TPU",
+    "tpu_config.per_host_input_for_training": "carried as a flag; TPUStrategy needs a TPU",
+    "tpu_config.tpu_job_name": "carried as a name; TPUStrategy needs a TPU",
+}
+
+
+@pytest.fixture(scope="module")
+def seen() -> dict[str, bool]:
+    found: dict[str, bool] = run(OTHERS, timeout=200)
+    return found
+
+
+def test_every_other_row_is_seen_at_work(seen: dict[str, bool]) -> None:
+    assert {name for name, happened in seen.items() if not happened} == set()
+    runtime = {name for name, _, _ in _runtime_examples()}
+    rows = {f"{table.name}.{rule.name}" for table in ALL for rule in table if rule.fidelity.automatic}
+    assert rows - runtime - set(seen) - set(SEEN_ELSEWHERE) == set()

@@ -1,0 +1,139 @@
+"""Each silently wrong combination is found, and only there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from estimator_bridge.compat.config import JobFacts, LegacyConfig, ModernConfig, to_legacy, to_modern
+from estimator_bridge.compat.config.checks import CHECKS
+from estimator_bridge.compat.config.model import Cluster, Part, Strategy
+from estimator_bridge.compat.config.settings import flatten, unflatten
+from estimator_bridge.compat.rules import Fidelity
+from estimator_bridge.errors import BridgeError
+
+WORKERS: dict[str, Any] = {"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": "chief", "index": 0}}
+PS: dict[str, Any] = {"cluster": WORKERS["cluster"] | {"ps": ["c:1"]}, "task": {"type": "chief", "index": 0}}
+EVALUATOR: dict[str, Any] = {"cluster": WORKERS["cluster"], "task": {"type": "evaluator", "index": 0}}
+MWMS = Part("MultiWorkerMirroredStrategy")
+CPUS = Part("MirroredStrategy", {"devices": ["/cpu:0", "/cpu:1"]})
+
+Case = tuple[LegacyConfig, JobFacts, Fidelity, dict[str, Any]]
+FOUND: dict[str, Case] = {
+    "input_not_sharded": (
+        LegacyConfig(train_distribute=MWMS, tf_config=WORKERS),
+        JobFacts(input_context=False),
+        Fidelity.APPROXIMATE,
+        {},
+    ),
+    "auto_shard_off": (LegacyConfig(train_distribute=MWMS, tf_config=WORKERS), JobFacts(auto_shard="OFF"), Fidelity.MANUAL, {}),
+    "mirrored_virtual_cpus": (
+        LegacyConfig(train_distribute=CPUS),
+        JobFacts(),
+        Fidelity.APPROXIMATE,
+        {"devices.logical_cpus": 2},
+    ),
+    "sync_replicas_tokens": (
+        LegacyConfig(tf_config=PS, sync_replicas={"num_tokens": -1}),
+        JobFacts(),
+        Fidelity.APPROXIMATE,
+        {},
+    ),
+    "backup_workers": (
+        LegacyConfig(tf_config=PS, sync_replicas={"replicas_to_aggregate": 1, "total_num_replicas": 2, "num_tokens": 0}),
+        JobFacts(),
+        Fidelity.MANUAL,
+        {},
+    ),
+    "keep_checkpoint_max_0": (
+        LegacyConfig(run_config={"keep_checkpoint_max": 0}),
+        JobFacts(),
+        Fidelity.EXACT,
+        {"checkpoint.max_to_keep": "all"},
+    ),
+    "several_gpus_one_used": (LegacyConfig(run_config={}), JobFacts(gpus=4), Fidelity.MANUAL, {}),
+    "max_steps_absolute": (LegacyConfig(train_spec={"max_steps": 100}), JobFacts(global_step=100), Fidelity.MANUAL, {}),
+    "evaluator_outside": (
+        LegacyConfig(train_distribute=MWMS, tf_config=EVALUATOR),
+        JobFacts(),
+        Fidelity.APPROXIMATE,
+        {"evaluation.sidecar": True},
+    ),
+    "batch_size_per_replica": (
+        LegacyConfig(train_distribute=CPUS),
+        JobFacts(batch_size=32),
+        Fidelity.APPROXIMATE,
+        {"training.global_batch_size": 64, "training.per_replica_batch_size": 32},
+    ),
+}
+NOT_FOUND: dict[str, tuple[LegacyConfig, JobFacts]] = {
+    "input_not_sharded": (LegacyConfig(train_distribute=MWMS, tf_config=WORKERS), JobFacts(input_context=True)),
+    "auto_shard_off": (LegacyConfig(train_distribute=CPUS), JobFacts(auto_shard="OFF")),
+    "mirrored_virtual_cpus": (LegacyConfig(train_distribute=CPUS, session_config={"device_count": {"CPU": 2}}), JobFacts()),
+    "sync_replicas_tokens": (LegacyConfig(tf_config=PS, sync_replicas={"num_tokens": 0}), JobFacts()),
+    "backup_workers": (
+        LegacyConfig(tf_config=PS, sync_replicas={"replicas_to_aggregate": 2, "total_num_replicas": 2}),
+        JobFacts(),
+    ),
+    "keep_checkpoint_max_0": (LegacyConfig(run_config={"keep_checkpoint_max": 1}), JobFacts()),
+    "several_gpus_one_used": (LegacyConfig(session_config={"gpu_options.visible_device_list": "0"}), JobFacts(gpus=4)),
+    "max_steps_absolute": (LegacyConfig(train_spec={"max_steps": 100}), JobFacts()),
+    "evaluator_outside": (LegacyConfig(tf_config=PS | {"task": {"type": "evaluator", "index": 0}}), JobFacts()),
+    "batch_size_per_replica": (LegacyConfig(run_config={}), JobFacts(batch_size=32)),
+}
+
+
+def found(legacy: LegacyConfig, facts: JobFacts) -> tuple[dict[str, Any], dict[str, Fidelity]]:
+    config, report = to_modern(legacy, facts)
+    for row in report.rows:
+        if row.name.startswith("check."):
+            assert row.note
+            assert row.target
+    return flatten(config), {
+        row.name.removeprefix("check."): row.fidelity for row in report.rows if row.name.startswith("check.")
+    }
+
+
+def test_every_check_has_both_cases() -> None:
+    names = {check.name for check in CHECKS}
+    assert set(FOUND) == set(NOT_FOUND) == names
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_it_is_found_and_mended_or_refused(name: str) -> None:
+    legacy, facts, fidelity, settings = FOUND[name]
+    config, findings = found(legacy, facts)
+    assert findings[name] is fidelity
+    assert settings.items() <= config.items()
+
+
+@pytest.mark.parametrize("name", NOT_FOUND)
+def test_it_is_not_found_where_it_is_not(name: str) -> None:
+    assert name not in found(*NOT_FOUND[name])[1]
+
+
+def test_steps_left_of_a_restored_job_are_said() -> None:
+    _, report = to_modern(LegacyConfig(train_spec={"max_steps": 100}), JobFacts(global_step=40))
+    assert next(row.target for row in report.rows if row.name == "check.max_steps_absolute") == "fit trains 60 steps"
+
+
+def test_an_unknown_optimizer_option_is_refused() -> None:
+    with pytest.raises(BridgeError, match=r"graph.options.remaping is not an option(.|\n)*graph.options.remapping\?"):
+        unflatten({"graph.options.remaping": True})
+
+
+def test_back_a_session_gets_the_cpus_that_mirrored_needs() -> None:
+    legacy, report = to_legacy(ModernConfig(strategy=Strategy("MirroredStrategy", ("CPU:0", "CPU:1"))))
+    assert legacy.session_config == {"device_count": {"CPU": 2}}
+    assert report.exit_code() == 0
+
+
+def test_back_the_evaluator_is_put_into_the_cluster() -> None:
+    modern = ModernConfig(
+        cluster=Cluster({"worker": ("a:1", "b:1")}, "evaluator", 0), strategy=Strategy("MultiWorkerMirroredStrategy")
+    )
+    legacy, report = to_legacy(modern)
+    assert legacy.tf_config is not None
+    assert "evaluator" in legacy.tf_config["cluster"]
+    assert any("KeyError" in row.note for row in report.rows)

@@ -1,0 +1,161 @@
+"""Our own descriptors are TensorFlow's, in either import order, and broken protos give their position."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from google.protobuf import message_factory
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimator_bridge.compat.config import LegacyConfig, to_legacy, to_modern
+from estimator_bridge.compat.config.proto.descriptors import config_proto, pool
+from estimator_bridge.compat.config.proto.fields import message_of, paths, set_fields
+from estimator_bridge.compat.config.proto.reading import is_text, read_binary, read_json, read_text
+from estimator_bridge.compat.config.settings import flatten
+from estimator_bridge.compat.config.tables import SESSION, session_rule
+from estimator_bridge.compat.rules import Fidelity
+from estimator_bridge.errors import BridgeError
+
+
+def _same(ours: Any, theirs: Any, seen: set[str]) -> None:
+    if theirs.full_name in seen:
+        return
+    seen.add(theirs.full_name)
+    for field in theirs.fields:
+        own = ours.fields_by_name[field.name]
+        assert (own.number, own.type, own.has_presence) == (field.number, field.type, field.has_presence), field.full_name
+        if field.enum_type is not None:
+            mine = {value.name: value.number for value in own.enum_type.values}
+            assert {value.name: value.number for value in field.enum_type.values}.items() <= mine.items()
+        if field.message_type is not None:
+            _same(own.message_type, field.message_type, seen)
+
+
+def test_every_message_of_tensorflow_is_ours_field_by_field() -> None:
+    import tensorflow as tf
+
+    _same(config_proto().DESCRIPTOR, tf.compat.v1.ConfigProto.DESCRIPTOR, set())
+
+
+@pytest.mark.tf221
+def test_nothing_is_ours_alone() -> None:
+    import tensorflow as tf
+
+    assert set(paths(config_proto().DESCRIPTOR)) == set(paths(tf.compat.v1.ConfigProto.DESCRIPTOR))
+
+
+def test_our_descriptors_first() -> None:
+    program = """
+from estimator_bridge.compat.config.proto.descriptors import config_proto
+own = config_proto()
+import tensorflow as tf
+own.gpu_options.allow_growth = True
+assert tf.compat.v1.ConfigProto.FromString(own.SerializeToString()).gpu_options.allow_growth
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=90, capture_output=True)
+
+
+def test_tensorflows_descriptors_first() -> None:
+    import tensorflow as tf
+
+    fresh = pool.__wrapped__()  # made now, when TensorFlow's have long been there
+    theirs = tf.compat.v1.ConfigProto(allow_soft_placement=True)
+    own = message_factory.GetMessageClass(fresh.FindMessageTypeByName("tensorflow.ConfigProto"))()
+    own.ParseFromString(theirs.SerializeToString())
+    assert str(own) == str(theirs)
+
+
+def test_reading_a_proto_does_not_import_tensorflow() -> None:
+    program = (
+        "import sys; from estimator_bridge.compat.config.proto.reading import read_text; read_text('placement_period: 1');"
+        "sys.exit('tensorflow' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("gpu_options {\n  allow_grwth: true\n}", "line 2, column 3"),
+        ("intra_op_parallelism_threads: two", "line 1, column 31"),
+        ("gpu_options {", "line 1"),
+        ('{"a": 1}', "line 1"),
+    ],
+)
+def test_broken_text_gives_its_position(text: str, where: str) -> None:
+    with pytest.raises(BridgeError) as caught:
+        read_text(text, "session.pbtxt")
+    assert f"session.pbtxt, {where}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "where"),
+    [
+        (b"\x38\x01\xff", "byte 2"),
+        (b"2\x05 \x01", "byte 0"),
+        (b"\xf8\x07\x01", "byte 0"),
+        (b"2\x02\xf8\x07", "byte 2"),
+        (b"\x3f", "byte 0"),
+    ],
+)
+def test_broken_bytes_give_their_offset(data: bytes, where: str) -> None:
+    with pytest.raises(BridgeError, match=f"session.pb, {where}"):
+        read_binary(data, "session.pb")
+
+
+def test_broken_json_names_the_field() -> None:
+    with pytest.raises(BridgeError, match="allow_grwth"):
+        read_json({"gpu_options": {"allow_grwth": True}})
+
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "intra_op_parallelism_threads": st.integers(1, 64),
+    "inter_op_parallelism_threads": st.integers(-1, 64).filter(bool),
+    "min_graph_nodes": st.integers(1, 99),
+    "device_count": st.dictionaries(st.sampled_from(["CPU", "GPU"]), st.integers(1, 8), min_size=1),
+    "visible_device_list": st.lists(st.integers(0, 7), min_size=1, unique=True).map(
+        lambda ids: ",".join(map(str, sorted(ids)))
+    ),
+    "experimental.virtual_devices": st.lists(
+        st.fixed_dictionaries({"memory_limit_mb": st.lists(st.integers(1, 9999).map(float), min_size=1).map(tuple)}), min_size=1
+    ).map(tuple),
+    "global_jit_level": st.sampled_from(["ON_1", "OFF"]),
+}
+
+
+def _value(rule: Any) -> st.SearchStrategy[Any]:
+    if rule.name in VALUES:
+        return VALUES[rule.name]
+    return st.sampled_from(rule.examples)
+
+
+EXACT = {
+    (f"{prefix}.{rule.name}" if prefix else rule.name): _value(rule)
+    for prefix, table in SESSION.items()
+    for rule in table
+    if rule.fidelity is Fidelity.EXACT
+}
+
+
+@given(st.fixed_dictionaries({}, optional=EXACT))
+@settings(max_examples=200)
+def test_exact_session_fields_round_trip(values: dict[str, Any]) -> None:
+    binary = message_of(values).SerializeToString()
+    assert set_fields(read_binary(binary)) == values
+    assert not binary or not is_text(binary)
+    assert set_fields(read_text(str(message_of(values)))) == values
+    modern, report = to_modern(LegacyConfig(session_config=values))
+    checks = [row for row in report.rows if row.name.startswith("check.")]
+    assert checks or report.exit_code() == 0
+    back, again = to_legacy(modern)
+    assert (back.session_config or {}) == values
+    assert again.exit_code() == 0
+    assert flatten(to_modern(back)[0]) == flatten(modern)
+
+
+def test_every_path_of_the_schema_has_a_row() -> None:
+    assert [path for path in paths(config_proto().DESCRIPTOR) if session_rule(path) is None] == []
