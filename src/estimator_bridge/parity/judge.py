@@ -155,7 +155,7 @@ def _variables(legacy: Trace, modern: Trace) -> Iterator[VariableDiff]:
 
 
 def _variable_findings(variables: Sequence[VariableDiff], thresholds: Thresholds) -> list[Finding]:
-    outside = [v for v in variables if v.max_abs_diff is None or not v.max_abs_diff <= thresholds.variable_abs]
+    outside = [v for v in variables if v.max_abs_diff is None or not thresholds.accept_variable(v.max_abs_diff, v.largest)]
     if not outside:
         return []
     worst = max(outside, key=lambda v: float("inf") if v.max_abs_diff is None else v.max_abs_diff)

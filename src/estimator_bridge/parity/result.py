@@ -15,7 +15,8 @@ class Thresholds:
     """The largest differences that still count as equal.
 
     A pair of values is equal when its rel_diff OR its abs_diff is within the threshold. Losses and metrics share the first two;
-    ``variable_abs`` is for the values of the final checkpoints, which are compared by abs_diff alone.
+    ``variable_abs`` is for the values of the final checkpoints: for variables whose values stay within 1, and in proportion to the
+    largest value for others (an optimizer's accumulators grow into the hundreds, and float32 rounds them accordingly).
     """
 
     rel: float = 1e-5
@@ -33,6 +34,15 @@ class Thresholds:
             return math.isnan(legacy) and math.isnan(modern)
         return abs_diff(legacy, modern) <= self.abs or rel_diff(legacy, modern) <= self.rel
 
+    def accept_variable(self, max_abs_diff: float, largest: float = 1.0) -> bool:
+        """True where a variable with values up to ``largest`` is equal on both sides.
+
+        Example:
+            >>> Thresholds().accept_variable(1e-3), Thresholds().accept_variable(1e-3, largest=500.0)
+            (False, True)
+        """
+        return max_abs_diff <= self.variable_abs * max(1.0, largest)
+
 
 def abs_diff(legacy: float, modern: float) -> float:
     """``|legacy - modern|``; 0 for equal infinities."""
@@ -41,6 +51,8 @@ def abs_diff(legacy: float, modern: float) -> float:
 
 def rel_diff(legacy: float, modern: float) -> float:
     """``|legacy - modern| / max(|legacy|, |modern|)``; 0 where both are 0."""
+    if math.isnan(legacy) or math.isnan(modern):
+        return math.nan
     largest = max(abs(legacy), abs(modern))
     return abs_diff(legacy, modern) / largest if largest else 0.0
 
@@ -67,12 +79,16 @@ class MetricPair:
 
 @dataclasses.dataclass(frozen=True)
 class VariableDiff:
-    """One checkpointed variable after the last step; ``max_abs_diff`` is None where only one side has it."""
+    """One checkpointed variable after the last step; ``max_abs_diff`` is None where only one side has it.
+
+    ``largest`` is the largest absolute value on the legacy side.
+    """
 
     name: str
     shape: tuple[int, ...]
     max_abs_diff: float | None
     note: str = ""
+    largest: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,7 +37,8 @@ def compare_values(legacy: str, modern: str) -> Iterator[VariableDiff]:
         elif shapes[name] != others[name]:
             yield VariableDiff(name, shape, None, f"shape {list(others[name])} on the modern side")
         else:
-            yield VariableDiff(name, shape, max_abs_diff(old[name], new[name]))
+            value = old[name]
+            yield VariableDiff(name, shape, max_abs_diff(value, new[name]), largest=_largest(value))
 
 
 def max_abs_diff(legacy: Any, modern: Any) -> float:
@@ -110,6 +111,10 @@ def _updates(legacy: Trace, modern: Trace, call: str) -> Iterator[tuple[str, Any
             tolerance = ROUNDING * max(1.0, float(np.max(np.abs(after)))) + SHARE * float(np.max(np.abs(update)))
             yield name, update, new_update, tolerance
 
+
+def _largest(value: Any) -> float:
+    finite = value[np.isfinite(value)] if np.issubdtype(value.dtype, np.inexact) else np.zeros(0)
+    return float(np.max(np.abs(finite))) if finite.size else 1.0
 
 
 class _Values:

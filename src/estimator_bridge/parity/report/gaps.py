@@ -109,7 +109,7 @@ def variable_outside(variable: VariableDiff, thresholds: Thresholds) -> bool:
         >>> variable_outside(VariableDiff("kernel", (2,), 0.5), Thresholds())
         True
     """
-    return variable.max_abs_diff is not None and not variable.max_abs_diff <= thresholds.variable_abs
+    return variable.max_abs_diff is not None and not thresholds.accept_variable(variable.max_abs_diff, variable.largest)
 
 
 def _ratio(value: float, limit: float) -> float:

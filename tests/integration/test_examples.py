@@ -1,0 +1,64 @@
+"""Both examples, whole and unmodified, through the command line: on one device bit for bit, on two replicas within rounding."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+QUICK_FLIGHTS = ("--num_examples=4000", "--train_steps=60", "--save_checkpoints_steps=30")
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def compare(out: Path, example: str, *flags: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
+    script = str(EXAMPLES / example / "train.py")
+    command = [sys.executable, "-m", "estimator_bridge", "compare", "--out", str(out), *options, script, *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report: dict[str, Any] = json.loads((out / "report.json").read_text())
+    return report
+
+
+def differences(report: dict[str, Any]) -> list[float]:
+    pairs = [*report["losses"], *report["metrics"]]
+    variables = [variable["max_abs_diff"] for variable in report["variables"]]
+    return [abs(pair["legacy"] - pair["modern"]) for pair in pairs] + variables
+
+
+def test_digits_trains_alike_to_the_last_bit_over_200_steps(tmp_path: Path) -> None:
+    report = compare(tmp_path, "digits")
+
+    assert len(report["losses"]) == 200
+    assert max(differences(report)) == 0.0
+    accuracy = [pair for pair in report["metrics"] if pair["metric"] == "accuracy"][-1]
+    assert accuracy["legacy"] == accuracy["modern"] > 0.95
+
+
+def test_wide_and_deep_trains_alike_to_the_last_bit(tmp_path: Path) -> None:
+    report = compare(tmp_path, "wide_deep", *QUICK_FLIGHTS)
+
+    assert len(report["losses"]) == 60
+    assert max(differences(report)) == 0.0
+    assert {"linear/linear_model/carrier/weights/Ftrl_1", "dnn/hiddenlayer_0/kernel/Adagrad"} <= {
+        variable["name"] for variable in report["variables"]
+    }
+
+
+@pytest.mark.parametrize(("example", "flags"), [("digits", ("--train_steps=60",)), ("wide_deep", QUICK_FLIGHTS)])
+def test_two_replicas_share_each_batch(example: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    report = compare(tmp_path, example, *flags, options=("--replicas", "2"))
+
+    assert len(report["losses"]) == 60
+    assert any("2 replicas" in note for note in report["notes"])
+
+
+def test_the_scripts_own_shuffle_is_drawn_alike_in_a_free_run(tmp_path: Path) -> None:
+    report = compare(tmp_path, "wide_deep", *QUICK_FLIGHTS, options=("--free-run",))
+
+    assert max(differences(report)) == 0.0
