@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
@@ -123,40 +123,30 @@ class InputPipeline:
         return tf.data.Dataset.from_generator(batches, output_signature=signature)
 
 
-def split_batches(dataset: tf.data.Dataset, pieces: int) -> tf.data.Dataset:
-    """Cuts each batch of a dataset of flat tuples into ``pieces`` consecutive elements of (nearly) equal size.
+def piece_of(batch: Sequence[Tensor], index: int, pieces: int) -> tuple[Tensor, ...]:
+    """One of the consecutive parts, of (nearly) equal size, that a batch is cut into.
 
     Args:
-        dataset: elements are tuples of tensors with the batch as their first axis.
-        pieces: number of replicas, each of which takes one piece.
+        batch: tensors with the batch as their first axis.
+        index: which part, counted from 0.
+        pieces: number of parts.
 
     Returns:
-        A dataset with ``pieces`` elements for each of the input's; fails in use on a batch with fewer rows than pieces.
+        The rows of that part; fails in use on a batch with fewer rows than pieces.
 
     Example:
         >>> import tensorflow as tf
-        >>> pairs = split_batches(tf.data.Dataset.from_tensors((tf.range(5),)), 2)
-        >>> [rows.numpy().tolist() for (rows,) in pairs]
+        >>> [piece_of((tf.range(5),), index, 2)[0].numpy().tolist() for index in range(2)]
         [[0, 1], [2, 3, 4]]
     """
-    sizes = {spec.shape[0] for spec in dataset.element_spec}
+    sizes = {tensor.shape[0] for tensor in batch}
     (size,) = sizes if len(sizes) == 1 else (None,)
     rows = size // pieces if size is not None and size % pieces == 0 else None
-
-    def split(*batch: Tensor) -> tf.data.Dataset:
-        total = tf.shape(batch[0], out_type=tf.int64)[0]
-        enough = tf.debugging.assert_greater_equal(
-            total, tf.constant(pieces, tf.int64), "A batch has fewer rows than replicas."
-        )
-
-        def piece(index: Tensor) -> tuple[Tensor, ...]:
-            cut = tuple(tensor[index * total // pieces : (index + 1) * total // pieces] for tensor in batch)
-            return tuple(tf.ensure_shape(part, [rows, *part.shape[1:]]) for part in cut)
-
-        with tf.control_dependencies([enough] if enough is not None else []):
-            return tf.data.Dataset.range(tf.constant(pieces, tf.int64)).map(piece)
-
-    return dataset.flat_map(split)
+    total = tf.shape(batch[0], out_type=tf.int64)[0]
+    enough = tf.debugging.assert_greater_equal(total, tf.constant(pieces, tf.int64), "A batch has fewer rows than replicas.")
+    with tf.control_dependencies([enough] if enough is not None else []):
+        start, end = index * total // pieces, (index + 1) * total // pieces
+    return tuple(tf.ensure_shape(tensor[start:end], [rows, *tensor.shape[1:]]) for tensor in batch)
 
 
 def _eager_dataset(dataset: Any) -> tf.data.Dataset:

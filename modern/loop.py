@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.modern.carving import Tensor
+from estimator_bridge.modern.strategies import Distribution
 from estimator_bridge.modern.transplant import Transplant
 
 MAX_STEPS_PER_CALL = 100
@@ -32,18 +33,24 @@ class StepLoop:
 
     Args:
         transplant: what to train.
-        iterator: of the distributed dataset.
-        strategy: that the transplant was built under.
+        iterator: of the dataset.
+        distribution: the strategy that the transplant was built under, and the share of each replica.
         report_dtypes: of the transplant's report tensors.
         audited: the batch's last tensor is its digest, a vector of one value.
     """
 
     def __init__(
-        self, transplant: Transplant, iterator: Any, strategy: Any, report_dtypes: Sequence[tf.DType], audited: bool
+        self,
+        transplant: Transplant,
+        iterator: Any,
+        distribution: Distribution,
+        report_dtypes: Sequence[tf.DType],
+        audited: bool,
     ) -> None:
         self._transplant = transplant
         self._iterator = iterator
-        self._strategy = strategy
+        self._distribution = distribution
+        self._strategy = distribution.strategy
         self._audited = audited
         self._losses = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1]), trainable=False)
         self._digests = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1], tf.int64), trainable=False)
@@ -80,14 +87,14 @@ class StepLoop:
     def _steps(self, iterator: Any, steps: Tensor, until: Tensor, report_from: Tensor) -> None:
         going = tf.constant(True)
         while going:
-            batch = next(iterator)
+            batches = self._distribution.take(iterator)
             # At the input's end nothing of a step may run, not even what needs no batch, such as counting.
-            with tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
-                going = tf.logical_not(self._one_step(batch, steps, until, report_from))
+            with tf.control_dependencies(tf.nest.flatten(batches)):
+                going = tf.logical_not(self._one_step(batches, steps, until, report_from))
 
-    def _one_step(self, batch: Any, steps: Tensor, until: Tensor, report_from: Tensor) -> Tensor:
+    def _one_step(self, batches: Any, steps: Tensor, until: Tensor, report_from: Tensor) -> Tensor:
         full = self._done + 1 >= steps
-        results = self._strategy.run(self._replica_step, args=(batch, full, until, report_from))
+        results = self._strategy.run(self._replica_step, args=(batches, full, until, report_from))
         loss, digest, last, reporting, report = [self._first_of(result) for result in results]
         self._losses.scatter_nd_update([[self._done]], [tf.cast(loss, tf.float32)])
         self._digests.scatter_nd_update([[self._done]], [digest])
@@ -97,11 +104,12 @@ class StepLoop:
         self._done.assign_add(1)
         return last
 
-    def _replica_step(self, batch: Sequence[Tensor], full: Tensor, until: Tensor, report_from: Tensor) -> tuple[Any, ...]:
+    def _replica_step(self, batches: Any, full: Tensor, until: Tensor, report_from: Tensor) -> tuple[Any, ...]:
+        batch = self._distribution.share(batches)
         tensors = batch[:-1] if self._audited else batch
         digest = batch[-1][0] if self._audited else tf.constant(0, tf.int64)
         before = tf.cast(self._transplant.global_step.read_value(), tf.int64)
-        with tf.control_dependencies(list(batch)):  # anew in the thread of each replica
+        with tf.control_dependencies(tf.nest.flatten(batches)):  # anew in the thread of each replica
             loss, known = self._transplant.step(tensors)
         after = tf.cast(self._transplant.global_step.read_value(), tf.int64)
         last = tf.where(after >= until, before + 1 >= until, full)

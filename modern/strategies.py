@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.modern.inputs import split_batches
+from estimator_bridge.modern.inputs import piece_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,12 +25,22 @@ class Distribution:
         """Number of replicas in sync."""
         return int(self.strategy.num_replicas_in_sync)
 
-    def distribute(self, dataset: tf.data.Dataset) -> Any:
-        """An iterable whose elements each hold one tuple per replica, in the dataset's order."""
+    def take(self, iterator: Any) -> list[Any]:
+        """The batches that one step needs, from a plain iterator: one for all replicas, or one for each.
+
+        A distributed iterator would do the same, but one that is dropped before its input's end may wait for itself for ever.
+        """
+        return [next(iterator) for _ in range(1 if self.split else self.replicas)]
+
+    def share(self, batches: Sequence[Any]) -> Any:
+        """What the replica that asks gets of them."""
         if self.replicas == 1:
-            return dataset.prefetch(tf.data.AUTOTUNE)
-        pieces = split_batches(dataset, self.replicas) if self.split else dataset
-        return self.strategy.distribute_datasets_from_function(lambda context: pieces)
+            return batches[0]
+        index = int(tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group))
+        if not self.split:
+            return batches[index]
+        with tf.device("/cpu:0"):  # only the piece is copied to the replica's device
+            return piece_of(batches[0], index, self.replicas)
 
     def describe(self) -> str:
         """One sentence for the log."""
@@ -79,12 +91,26 @@ def distribution_for(config: Any, replicas: int = 1) -> Distribution:
             expected="MirroredStrategy or OneDeviceStrategy",
             fix="Use --path legacy for this script.",
         )
-    return Distribution(tf.distribute.MirroredStrategy(devices) if len(devices) > 1 else tf.distribute.get_strategy())
+    return Distribution(_mirrored_over(tuple(devices)) if len(devices) > 1 else _on(devices))
 
 
 def _mirrored(replicas: int) -> Any:
     kind = "GPU" if len(tf.config.list_logical_devices("GPU")) >= replicas else "CPU"
-    return tf.distribute.MirroredStrategy([f"{kind}:{index}" for index in range(replicas)])
+    return _mirrored_over(tuple(f"{kind}:{index}" for index in range(replicas)))
+
+
+@functools.cache
+def _mirrored_over(devices: tuple[str, ...]) -> Any:
+    """One strategy a process and set of devices: a second one would number its collective operations as the first did.
+
+    On CPUs without collective operations: those refuse sparse gradients whose number of rows changes from step to step.
+    """
+    on_cpus = all("CPU" in device.upper() for device in devices)
+    return tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice() if on_cpus else None)
+
+
+def _on(devices: list[str]) -> Any:
+    return tf.distribute.OneDeviceStrategy(devices[0]) if devices else tf.distribute.get_strategy()
 
 
 def _refuse_cluster(config: Any) -> None:
@@ -92,6 +118,7 @@ def _refuse_cluster(config: Any) -> None:
         "TF_CONFIG cluster": bool(config.cluster_spec),
         "RunConfig(master=...)": bool(config.master),
         "RunConfig(eval_distribute=...)": config.eval_distribute is not None,
+        "RunConfig(experimental_distribute=...)": config._experimental_distribute is not None,
         "RunConfig(device_fn=...)": config.device_fn is not None,
     }
     for name, present in unsupported.items():

@@ -65,8 +65,8 @@ def train(
     if audited:
         dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
     logging.info("%s", distribution.describe())
-    iterator = iter(distribution.distribute(dataset))
-    loop = StepLoop(transplant, iterator, distribution.strategy, [tensor.dtype for tensor in report], audited)
+    iterator = iter(dataset.prefetch(tf.data.AUTOTUNE))
+    loop = StepLoop(transplant, iterator, distribution, [tensor.dtype for tensor in report], audited)
     _run(transplant, loop, chosen, [tensor.name for tensor in report])
 
 

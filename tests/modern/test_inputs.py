@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.inputs import split_batches
+from estimator_bridge.modern.inputs import piece_of
 from tests.modern.jobs import CLASSES, IDS, ROWS, WORDS, X, Y, check_same, embedded, linear, regression_input, spec, train, v1
 
 InputFn = Callable[..., Any]
@@ -189,14 +189,13 @@ def test_what_no_pipeline_can_hold_is_refused_by_name(kind: str, tmp_path: Path)
         train("modern", model_fn, tmp_path, input_fn)
 
 
-def test_split_batches_keeps_every_row_in_order() -> None:
-    pieces = list(split_batches(tf.data.Dataset.from_tensor_slices((X, CLASSES)).batch(7), 2))
-    assert len(pieces) == 14
-    assert [len(x) for x, _ in pieces[:2]] == [3, 4]
-    np.testing.assert_array_equal(np.concatenate([x for x, _ in pieces]), X)
-    np.testing.assert_array_equal(np.concatenate([y for _, y in pieces]), CLASSES)
+def test_pieces_keep_every_row_in_order() -> None:
+    pieces = [piece_of((tf.constant(X[:7]), tf.constant(CLASSES[:7])), index, 3) for index in range(3)]
+    assert [len(x) for x, _ in pieces] == [2, 2, 3]
+    np.testing.assert_array_equal(np.concatenate([x for x, _ in pieces]), X[:7])
+    np.testing.assert_array_equal(np.concatenate([y for _, y in pieces]), CLASSES[:7])
 
 
-def test_split_batches_fails_on_fewer_rows_than_pieces() -> None:
+def test_a_batch_with_fewer_rows_than_pieces_fails() -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match="fewer rows than replicas"):
-        list(split_batches(tf.data.Dataset.from_tensors((X[:1],)), 2))
+        piece_of((tf.constant(X[:1]),), 0, 2)

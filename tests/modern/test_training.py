@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.loop import Ran, StepLoop
 from estimator_bridge.modern.training import Pace
 from tests.modern.jobs import PATHS, engine, estimator, linear, minimizing, regression_input, saved, spec, train, v1
 
@@ -160,18 +162,19 @@ def test_the_losses_logged_are_those_of_the_legacy_path(tmp_path: Path, caplog: 
 def test_slow_steps_are_taken_few_at_a_time(seconds_per_step: float, expected: int, monkeypatch: Any) -> None:
     clock = [0.0]
 
-    class Loop:
-        asked: int
+    class Loop(StepLoop):
+        def __init__(self) -> None:
+            self.asked = 0
 
-        def run(self, steps: int, until: int, report_from: int) -> Any:
+        def run(self, steps: int, until: int = 0, report_from: int = 0) -> Ran:
             self.asked = steps
             clock[0] += seconds_per_step * steps
-            return type("Ran", (), {"losses": np.zeros(steps)})
+            return Ran(np.zeros(steps), np.zeros(steps), None, ended=False)
 
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     pace, loop = Pace(seconds=2.0), Loop()
     for _ in range(2):
-        pace.run(loop, 0, 0)  # type: ignore[arg-type]
+        pace.run(loop, 0, 0)
     assert loop.asked == pytest.approx(expected, abs=1)
 
 
@@ -180,7 +183,7 @@ def test_hooks_without_a_counterpart_are_refused_by_name(name: str, tmp_path: Pa
     class OwnHook(tf.compat.v1.train.SessionRunHook):
         pass
 
-    hooks = {
+    hooks: dict[str, Callable[[], Any]] = {
         "ProfilerHook": lambda: v1.train.ProfilerHook(save_steps=5, output_dir=str(tmp_path)),
         "FeedFnHook": lambda: v1.train.FeedFnHook(dict),
         "GlobalStepWaiterHook": lambda: v1.train.GlobalStepWaiterHook(5),

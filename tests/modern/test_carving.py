@@ -1,0 +1,120 @@
+"""Pieces of a TF1 graph, run as functions of handles and tensors, give what a session gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.capture import components, rebuild
+from estimator_bridge.modern.carving import Fragment, is_copied, is_source, upstream
+from estimator_bridge.modern.stages import plan
+from estimator_bridge.modern.variables import VariableStore, assigned
+from tests.modern.jobs import v1
+
+
+def test_a_fragment_reads_and_writes_the_variables_it_is_given() -> None:
+    with tf.Graph().as_default():
+        variable = v1.get_variable("v", initializer=[1.0, 2.0], use_resource=True)
+        factor = v1.placeholder(tf.float32, [], "inputs")  # the name of an argument of the function
+        with tf.control_dependencies([v1.assign(variable, variable * factor)]):
+            result = tf.reduce_sum(variable.read_value())
+        fragment = Fragment.cut(upstream([result.op], is_source), [result])
+    store = VariableStore([variable], {"v": np.array([3.0, 4.0], np.float32)})
+    call = store.function(fragment)
+    assert call([tf.constant(2.0)])[0].numpy() == 14.0
+    assert call([tf.constant(10.0)])[0].numpy() == 140.0
+    np.testing.assert_array_equal(store[variable], [60.0, 80.0])
+
+
+def test_initialisers_stay_behind() -> None:
+    with tf.Graph().as_default():
+        variable = v1.get_variable("v", initializer=5.0, use_resource=True)
+        fragment = Fragment.cut(upstream([v1.assign_add(variable, 1.0).op], is_source), [])
+    store = VariableStore([variable], {"v": np.float32(1.0)})
+    store.function(fragment)([])
+    assert store[variable].numpy() == 2.0
+
+
+def test_functions_of_functions_come_along() -> None:
+    with tf.Graph().as_default():
+        x = v1.placeholder(tf.float32, [])
+        inner = tf.function(lambda y: tf.cond(y > 0, lambda: y * 2, lambda: y - 1))
+        result = tf.function(lambda y: inner(y) + 1)(x)
+        fragment = Fragment.cut(upstream([result.op], is_source), [result])
+    call = fragment.function([])
+    assert [call([], [tf.constant(value)])[0].numpy() for value in (3.0, -3.0)] == [7.0, -3.0]
+
+
+def test_tables_and_constants_are_copied_variables_and_placeholders_come_from_outside() -> None:
+    with tf.Graph().as_default() as graph:
+        v1.get_variable("v", initializer=5.0, use_resource=True)
+        v1.placeholder(tf.float32, [], "fed")
+        tf.constant(1.0, name="one")
+        initializer = tf.lookup.KeyValueTensorInitializer([1], [2])
+        tf.lookup.StaticHashTable(initializer, 0, name="table")
+    by_type = {op.type: op for op in graph.get_operations()}
+    assert is_source(by_type["VarHandleOp"])
+    assert is_source(by_type["Placeholder"])
+    assert is_copied(by_type["HashTableV2"])
+    assert is_copied(by_type["Const"])
+    assert not is_copied(by_type["VarHandleOp"])
+
+
+def test_sparse_gradients_go_through_as_tensors_and_come_back() -> None:
+    dense = tf.constant([1.0])
+    slices = tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([2]), tf.constant([5, 1]))
+    without_shape = tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([2]))
+    for gradient in (dense, slices, without_shape):
+        parts = components(gradient)
+        again = rebuild(gradient, iter(parts))
+        assert type(again) is type(gradient)
+        assert [part.ref() for part in components(again)] == [part.ref() for part in parts]
+
+
+@pytest.mark.parametrize("how", ["plain", "cond", "while", "function", "reading cond"])
+def test_writes_are_found_wherever_they_hide(how: str) -> None:
+    with tf.Graph().as_default() as graph:
+        count = v1.get_variable("count", initializer=1.0, use_resource=True)
+        flag = v1.placeholder(tf.bool, [])
+
+        def add(*_: Any) -> Any:
+            return v1.assign_add(count, 1.0).read_value()
+
+        if how == "plain":
+            add()
+        elif how == "cond":
+            tf.cond(flag, add, lambda: tf.constant(0.0))
+        elif how == "while":
+            tf.while_loop(lambda value: value < 3.0, add, [tf.constant(0.0)])
+        elif how == "function":
+            tf.function(add)()
+        else:
+            tf.cond(flag, lambda: count * 2.0, lambda: tf.constant(0.0))
+        body = [op for op in graph.get_operations() if not op.name.startswith("count/")]
+    assert assigned(body) == (frozenset() if how == "reading cond" else {"count"})
+
+
+def test_stages_without_updates_are_one() -> None:
+    with tf.Graph().as_default():
+        x = v1.placeholder(tf.float32, [])
+        loss = x * 2.0
+        stages = plan(tf.group(loss), loss, [], [loss + 1.0])
+    assert len(stages.stages) == 1
+    assert stages.report.inputs == (loss,)
+    assert stages.updates == ()
+
+
+@pytest.mark.skipif(not v1.control_flow_v2_enabled(), reason="loops of TF1 are refused where TF2's are the rule")
+def test_loops_with_cycles_are_refused_by_name() -> None:
+    with tf.Graph().as_default():
+        v1.disable_control_flow_v2()
+        try:
+            (loss,) = tf.nest.flatten(tf.while_loop(lambda value: value < 3.0, lambda value: value + 1.0, [tf.constant(0.0)]))
+        finally:
+            v1.enable_control_flow_v2()
+        with pytest.raises(NotSupportedError, match="TF1 loop"):
+            plan(tf.group(loss), loss, [], [])

@@ -1,0 +1,124 @@
+"""The modern path from the command line and from nested calls: scripts that switch TF2 behaviour off, shapes, modes, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.engine import ModernEngine
+from tests.modern.jobs import estimator, minimizing, regression_input, saved, v1
+
+Run = Callable[..., str]
+pytestmark = pytest.mark.timeout(150)
+
+SCRIPT = """
+import sys
+import numpy as np
+import tensorflow as tf
+
+tf.disable_v2_behavior()
+tf.disable_eager_execution()
+outside = tf.constant(3.0)  # a graph of the script's own
+
+def model_fn(features, labels, mode):
+    width = features["x"].shape[1].value
+    assert isinstance(features["x"].shape[1], tf.Dimension)
+    kernel = tf.get_variable("kernel", [width, 1], initializer=tf.constant_initializer(0.5))
+    loss = tf.reduce_mean(tf.square(tf.matmul(features["x"], kernel) - labels))
+    train_op = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, predictions=kernel,
+                                      eval_metric_ops={"mean": tf.metrics.mean(labels)})
+
+def input_fn():
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(8, 3)
+    data = tf.data.Dataset.from_tensor_slices(({"x": x}, x[:, :1] * 2)).repeat(30).batch(4)
+    assert data.output_shapes[0]["x"][1].value == 3
+    return data.make_one_shot_iterator().get_next()
+
+def main(argv):
+    estimator = tf.estimator.Estimator(model_fn, argv[1])
+    estimator.train(input_fn, max_steps=20)
+    result = estimator.evaluate(input_fn, steps=2)
+    with tf.Session() as session:
+        print("OUTSIDE", session.run(outside + result["mean"]))
+    print("STEP", result["global_step"], tf.executing_eagerly())
+
+if __name__ == "__main__":
+    tf.app.run()
+"""
+
+
+def test_an_unmodified_script_that_disables_tf2_runs_on_it(run_python: Run, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    command = "import sys; from estimator_bridge.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    kernels, lines = [], []
+    for path in ("legacy", "modern"):
+        folder = tmp_path / path
+        output = run_python(command, "run", "--path", path, script, folder)
+        assert "STEP 20 False" in output
+        lines.append([line for line in output.splitlines() if line.startswith("OUTSIDE")])
+        kernels.append(tf.train.load_variable(str(folder), "kernel").tolist())
+    assert kernels[1] == kernels[0]
+    assert lines[1] == lines[0] != []
+
+
+def test_the_callers_modes_are_left_as_they_were(tmp_path: Path) -> None:
+    made = estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path)
+    with tf.Graph().as_default() as graph:
+        ModernEngine().train(made, regression_input, steps=1)
+        assert tf.compat.v1.get_default_graph() is graph
+        assert not graph.get_operations()
+    assert tf.executing_eagerly()
+
+
+def test_calls_are_counted(tmp_path: Path) -> None:
+    executor = ModernEngine()
+    executor.train(estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path), regression_input, steps=1)
+    assert executor.calls == 1
+
+
+def test_tpu_estimators_are_refused(tmp_path: Path) -> None:
+    class TPUEstimator(tf.compat.v1.estimator.Estimator):
+        pass
+
+    made = TPUEstimator(lambda features, mode: None, str(tmp_path))
+    with pytest.raises(NotSupportedError, match="TPUEstimator"):
+        ModernEngine().train(made, regression_input, steps=1)
+
+
+def test_an_audited_run_digests_each_batch(tmp_path: Path) -> None:
+    from estimator_bridge.modern.callbacks.base import Callback, Progress
+
+    class Recorder(Callback):
+        def __init__(self) -> None:
+            self.digests: list[int] = []
+
+        def after(self, progress: Progress) -> bool:
+            self.digests += progress.digests.tolist()
+            return False
+
+    seen: list[list[int]] = []
+    for _ in range(2):
+        recorder = Recorder()
+        executor = ModernEngine(callbacks=lambda recorder=recorder: [recorder], audited=True)  # type: ignore[misc]
+        made = estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path / str(len(seen)))
+        executor.train(made, regression_input, steps=12)
+        seen.append(recorder.digests)
+    assert seen[0] == seen[1]
+    assert len(set(seen[0])) == 6, "48 rows in batches of 8, twice"
+    assert seen[0][:6] == seen[0][6:]
+    assert saved(tmp_path / "0")["global_step"] == 12
+
+
+def test_hooks_and_listeners_of_the_wrong_kind_are_no_silence(tmp_path: Path) -> None:
+    wrong: Any = object()
+    with pytest.raises((TypeError, NotSupportedError), match="object"):
+        ModernEngine().train(
+            estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path), regression_input, steps=1, hooks=[wrong]
+        )
