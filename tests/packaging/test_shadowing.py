@@ -26,6 +26,12 @@ print(json.dumps({
     ],
 }))
 """
+TRAINING = """
+import tensorflow as tf
+
+estimator = tf.estimator.LinearRegressor([tf.feature_column.numeric_column("x")])
+estimator.train(lambda: ({"x": tf.constant([[1.0]])}, tf.constant([[2.0]])), steps=1)
+"""
 EXPECTED = {"theirs": ["the user's"] * 3, "ours": [False] * 3}
 
 
@@ -58,6 +64,7 @@ def test_in_a_plain_script(installed: Environment, script: Path) -> None:
 
 @pytest.mark.parametrize("path", ["legacy", "modern"])
 def test_in_a_script_under_run(installed: Environment, script: Path, path: str, tmp_path: Path) -> None:
+    script.write_text(TRAINING + SCRIPT, encoding="utf-8")  # the modern path wants an Estimator to execute
     arguments = ("run", "--path", path, script)
     assert last_line(installed.console_script(arguments, cwd=tmp_path)) == EXPECTED
 

@@ -37,15 +37,14 @@ def _variable() -> None:
 
 
 def _batch() -> None:
-    from estimator_bridge.modern.strategies import Distribution
+    from estimator_bridge.modern.inputs import InputPipeline
 
-    original = Distribution.distribute
+    original = InputPipeline.dataset
 
-    def distribute(self: Any, dataset: Any) -> Any:
-        kept = dataset.enumerate().filter(lambda index, _: index != SKIPPED).map(lambda _, batch: batch)
-        return original(self, kept)
+    def dataset(self: Any) -> Any:
+        return original(self).enumerate().filter(lambda index, _: index != SKIPPED).map(lambda _, batch: batch)
 
-    Distribution.distribute = distribute  # type: ignore[method-assign]
+    InputPipeline.dataset = dataset  # type: ignore[method-assign]
 
 
 def _none() -> None:

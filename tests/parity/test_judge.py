@@ -10,6 +10,7 @@ import pytest
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.judge import judge
+from estimator_bridge.parity.model_dirs import export_dir
 from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.parity.trace import Trace
 
@@ -172,7 +173,7 @@ def test_following_a_trace_gives_each_event_once(pair: Pair) -> None:
     assert [event["event"] for event in seen] == ["train", "step", "step", "trained"]
 
 
-def test_an_export_leaves_the_scripts_folder_alone(pair: Pair, tmp_path: Path) -> None:
-    inside = str(pair.legacy.folder / "model-0" / "export")
-    assert pair.legacy.export_dir(inside) == inside
-    assert Path(pair.legacy.export_dir(str(tmp_path / "serving"))).is_relative_to(pair.legacy.folder)
+def test_an_export_leaves_the_scripts_folder_alone(tmp_path: Path) -> None:
+    inside = str(tmp_path / "side" / "model-0" / "export")
+    assert export_dir(tmp_path / "side", inside) == inside
+    assert export_dir(tmp_path / "side", str(tmp_path / "serving")) == str(tmp_path / "side" / "exports" / "serving")

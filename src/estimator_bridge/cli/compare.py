@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,7 @@ def execute(arguments: argparse.Namespace) -> int:
     script = script_of(arguments)
     script.check()
     check_writable(arguments.out)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was started is ended
     with shown_progress() as watch:
         result = compare(
             script,

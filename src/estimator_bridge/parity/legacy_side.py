@@ -32,6 +32,7 @@ class RecordingEngine:
 
     def __init__(self, trace: Trace, recording: bool) -> None:
         self._estimator = EstimatorEngine()
+        self.export_saved_model = self._estimator.export_saved_model
         self._trace = trace
         self._recording = recording
         self._names = CallNames()
@@ -92,13 +93,6 @@ class RecordingEngine:
             estimator, input_fn, predict_keys, [*(hooks or []), hook], checkpoint_path, yield_single_examples
         )
         return write_predictions(self._trace, call, examples)
-
-    def export_saved_model(self, estimator: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> bytes:
-        """``Estimator.export_saved_model``, into the side's own folder."""
-        exported: bytes = self._estimator.export_saved_model(
-            estimator, self._trace.export_dir(export_dir_base), *args, **kwargs
-        )
-        return exported
 
 
 class _BatchHook(tf.compat.v1.train.SessionRunHook):

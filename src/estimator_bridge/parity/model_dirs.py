@@ -1,4 +1,4 @@
-"""Gives every Estimator of a comparison a model_dir of its own: the script's is read, never written."""
+"""Gives every Estimator of a comparison folders of its own: the script's model_dir is read, its folders are never written."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from unittest import mock
 
 
 def redirect(folder: Path) -> None:
-    """From now on, Estimators keep their checkpoints under ``folder``; lasts for the process.
+    """From now on, Estimators keep their checkpoints and exports under ``folder``; lasts for the process.
 
     Estimators that share a model_dir go on sharing one. A checkpoint that the script's model_dir already holds is copied, so that
     both sides start from it.
 
     Args:
-        folder: gets ``model-0``, ``model-1`` and so on.
+        folder: gets ``model-0``, ``model-1`` and so on, and ``exports``.
     """
     from tensorflow_estimator.python.estimator import estimator as estimator_lib
     from tensorflow_estimator.python.estimator import run_config
@@ -33,6 +33,18 @@ def redirect(folder: Path) -> None:
         return run_config.RunConfig.replace(made, model_dir=str(redirected[asked]))
 
     mock.patch.object(estimator_lib, "maybe_overwrite_model_dir_and_session_config", overwrite).start()
+    export: Callable[..., Any] = estimator_lib.Estimator._export_all_saved_models  # what every kind of export comes to
+
+    def export_inside(self: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> Any:
+        return export(self, export_dir(folder, export_dir_base), *args, **kwargs)
+
+    mock.patch.object(estimator_lib.Estimator, "_export_all_saved_models", export_inside).start()
+
+
+def export_dir(folder: Path, asked: str) -> str:
+    """Where an export goes: a folder of the side's own, unless it lies in the (redirected) model_dir already."""
+    inside = Path(asked).resolve().is_relative_to(folder.resolve())
+    return asked if inside else str(folder / "exports" / Path(asked).name)
 
 
 def _copy_latest(source: str, target: Path) -> None:

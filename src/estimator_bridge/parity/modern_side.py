@@ -35,6 +35,7 @@ class ReplayingEngine:
         self._names = CallNames()
         self._call = ""
         self._modern = ModernEngine(replicas, self._callbacks, audited=True)
+        self.export_saved_model = self._modern.export_saved_model
 
     def train(
         self,
@@ -88,12 +89,6 @@ class ReplayingEngine:
         source = self._input(estimator, input_fn, call, "infer")
         examples = self._modern.predict(estimator, source, predict_keys, hooks, checkpoint_path, yield_single_examples)
         return write_predictions(self._trace, call, examples)
-
-    def export_saved_model(self, estimator: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> bytes:
-        """``Estimator.export_saved_model``, into the side's own folder."""
-        folder = self._trace.export_dir(export_dir_base)
-        exported: bytes = self._modern.export_saved_model(estimator, folder, *args, **kwargs)
-        return exported
 
     def _input(self, estimator: Any, input_fn: Callable[..., Any], call: str, mode: str) -> Callable[..., Any]:
         path = self._legacy.batches(call)

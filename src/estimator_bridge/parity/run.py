@@ -7,6 +7,8 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,7 @@ Watch = Callable[[str, dict[str, Any]], None]
 
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf-keras", "tensorflow-estimator", "numpy")
 _POLL_SECONDS = 0.1
+_START_UP = re.compile(r"[IWE]\d{4} |WARNING: All log messages|To enable the following instructions")  # of TensorFlow's C++
 _LINES_SHOWN = 15  # of a side's output, when it failed
 
 
@@ -118,12 +121,13 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
     refusals = [event["message"] for event in trace.events("failed")]
     if refusals:
         return BridgeError(f"The {order.side} side: {refusals[-1]}")
-    lines = log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:]
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line and not _START_UP.match(line)]
+    command = shlex.join(["estimator-bridge", "run", "--path", order.side, *str(order.script).split(" "), *order.args])
     return BridgeError(
         f"The {order.side} side could not run {order.script}: it ended with exit code {code}.",
-        expected=f"a script that runs to its end under: estimator-bridge run --path {order.side}",
-        received="\n    " + "\n    ".join(lines),
-        fix="Run that command and mend what it shows.",
+        expected="a script that runs to its end",
+        received="\n    ".join(["it printed", *lines[-_LINES_SHOWN:]]) if lines else "no word on why",
+        fix=f"Mend what this shows: {command}",
     )
 
 

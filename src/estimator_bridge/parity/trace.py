@@ -70,11 +70,6 @@ class Trace:
         """The arrays of a predict call."""
         return self.folder / "predictions" / f"{call}.npz"
 
-    def export_dir(self, asked: str) -> str:
-        """Where an export goes: a folder of the side's own, unless it lies in the (redirected) model_dir already."""
-        inside = str(Path(asked).resolve()).startswith(str(self.folder.resolve()))
-        return asked if inside else str(self.folder / "exports" / Path(asked).name)
-
     @property
     def _events(self) -> Path:
         return self.folder / "events.jsonl"
