@@ -147,9 +147,12 @@ def _cluster_of(strategy: Any) -> dict[str, Any]:
         return {}
     settings = {
         "cluster.jobs": {job: tuple(tasks) for job, tasks in jobs.items()},
-        "cluster.rpc_layer": found.rpc_layer or None,
+        "cluster.task_type": found.task_type or None,
     }
-    settings |= {"cluster.task_id": found.task_id, "cluster.rpc_layer": None if found.rpc_layer == "grpc" else found.rpc_layer}
+    settings |= {
+        "cluster.task_id": found.task_id,
+        "cluster.rpc_layer": None if found.rpc_layer == "grpc" else found.rpc_layer or None,
+    }
     return {name: value for name, value in settings.items() if value is not None}
 
 

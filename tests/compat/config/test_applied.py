@@ -84,6 +84,55 @@ def test_runtime_rows_are_in_force_once_applied(settings: dict[str, Any]) -> Non
             assert proto.get(path, type(value)()) == value, path
 
 
+PRETEND = """
+from tensorflow.python.eager import context
+import tensorflow as tf
+own = context.context()
+own._initialize_physical_devices()
+for index in range(2):
+    gpu = context.PhysicalDevice(f"/physical_device:GPU:{index}", "GPU")
+    own._physical_devices.append(gpu)
+    own._physical_device_to_index[gpu] = index
+    own._visible_device_list.append(gpu)
+    own._memory_growth_map[gpu] = False
+"""
+GPU_GROUPS: dict[str, dict[str, Any]] = {
+    "growth of the visible": {"devices.visible_gpus": (1,), "devices.memory_growth": True},
+    "limits": {"devices.gpu_memory_limits": ((512.0, 512.0), (1024.0,)), "devices.gpu_allocator": "cuda_malloc_async"},
+    "none": {"devices.gpu_count": 0},
+}
+
+
+@pytest.mark.parametrize("name", GPU_GROUPS)
+def test_gpu_rows_are_in_force_where_there_are_gpus(name: str) -> None:
+    """Two GPUs that only TensorFlow's Python half believes in: everything but the allocation itself happens there."""
+    from estimator_bridge.compat.config.settings import to_dict
+
+    config = unflatten(GPU_GROUPS[name])
+    in_force, without_effect, proto = run(PRETEND + RUN, json.dumps(to_dict(config)))
+    assert set(in_force) == set(GPU_GROUPS[name])
+    assert without_effect == {}
+    wanted = {path: value for path, value in (to_legacy(config)[0].session_config or {}).items() if "allocator" not in path}
+    told = json.loads(json.dumps({"gpu_options.visible_device_list": "", **proto}))
+    assert {path: told[path] for path in wanted if path != "device_count"} == json.loads(
+        json.dumps({path: value for path, value in wanted.items() if path != "device_count"})
+    )
+    assert told["device_count"]["GPU"] == {"growth of the visible": 1, "limits": 3, "none": 0}[name]
+
+
+def test_a_gpu_that_is_not_there_is_refused() -> None:
+    program = PRETEND + RUN.replace("applied = apply(config)", "from estimator_bridge.errors import BridgeError\ntry:\n"
+                                    "    apply(config)\nexcept BridgeError as error:\n    print(json.dumps(str(error)))\n    sys.exit()")  # fmt: skip
+    assert "TensorFlow does not take devices.visible_gpus" in run(program, '{"devices": {"visible_gpus": [5]}}')
+
+
+def test_a_setting_that_tensorflow_ignores_is_an_error() -> None:
+    ignoring = "import tensorflow as tf\ntf.config.set_soft_device_placement = lambda value: None\n"
+    program = ignoring + RUN.replace("applied = apply(config)", "from estimator_bridge.errors import BridgeError\ntry:\n"
+                                     "    apply(config)\nexcept BridgeError as error:\n    print(json.dumps(str(error)))\n    sys.exit()")  # fmt: skip
+    assert "took devices.soft_placement and ignored it" in run(program, '{"devices": {"soft_placement": false}}')
+
+
 def test_groups_hold_every_runtime_row_of_the_session() -> None:
     rows = {name for name, _, _ in _runtime_examples()}
     for table in SESSION.values():
@@ -115,7 +164,8 @@ def fit(settings, start=0, validation=None, **more):
     config = unflatten({"training.model_dir": folder + "/" + str(len(os.listdir(folder)))} | settings)
     os.makedirs(config.training.model_dir)
     model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=[2])])
-    model.compile("sgd", "mse", **compile_arguments(config))
+    given = compile_arguments(config)
+    model.compile("sgd", "mse", run_eagerly=not given, **given)  # tracing each of these tiny models would take longer than running it
     model.optimizer.build(model.trainable_variables)
     model.optimizer.iterations.assign(start)
     checkpoint = tf.train.Checkpoint(model=model)
