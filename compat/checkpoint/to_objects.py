@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from estimator_bridge.compat.checkpoint import rows, tensors, values
+from estimator_bridge.compat.checkpoint.ahead import ahead
 from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.format import dtypes
@@ -187,7 +188,7 @@ def scaled(draft: Draft, name: str, factor: float) -> Tensor:
         for data in rows.stream(alone, name):
             yield (np.frombuffer(data, kind.numpy) * np.dtype(kind.numpy).type(factor)).tobytes()
 
-    return Tensor(stored.dtype, stored.shape, alone.num_bytes(name), multiplied)
+    return Tensor(stored.dtype, stored.shape, alone.num_bytes(name), lambda: ahead(multiplied()))
 
 
 def copied(index: Index, name: str, entry: Entry) -> Tensor:
