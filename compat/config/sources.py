@@ -91,6 +91,20 @@ def read_source(source: str, kind: str | None = None, *, resolve_hosts: bool = F
     return _run_config(document, resolve_hosts)
 
 
+def with_tf_config(source: Source, environment: Source) -> Source:
+    """A legacy configuration under the TF_CONFIG of its environment; what the configuration itself says wins.
+
+    Args:
+        source: what was read.
+        environment: a TF_CONFIG that was read.
+
+    Returns:
+        Both, merged.
+    """
+    merged = tf_config.merge(environment.legacy.tf_config or {}, source.legacy.tf_config or {})
+    return dataclasses.replace(source, legacy=dataclasses.replace(source.legacy, tf_config=merged))
+
+
 def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfig:
     """A RunConfig, and what stands around it, from JSON.
 

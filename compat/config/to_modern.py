@@ -7,6 +7,7 @@ from typing import Any
 
 from estimator_bridge.compat.config.checks import CHECKS, Job
 from estimator_bridge.compat.config.cluster.tf_config import keys
+from estimator_bridge.compat.config.contradictions import ContradictionError
 from estimator_bridge.compat.config.decisions import Decision, decide, public_name, settings_of
 from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
 from estimator_bridge.compat.config.model import LISTS, ModernConfig, Part
@@ -178,16 +179,12 @@ def _merged(steps: list[Step]) -> dict[str, Any]:
                 merged[name] = (*merged.get(name, ()), *value)
             elif name in merged and merged[name] != value:
                 if not row.default:
-                    _contradict(name, source[name], row)
+                    raise _contradiction(name, source[name], row)
             else:
                 merged[name], source[name] = value, row
     return merged
 
 
-def _contradict(name: str, first: Row, second: Row) -> None:
-    raise BridgeError(
-        f"{first.name} and {second.name} contradict each other: both say {name}.",
-        expected="one of them, or the same value",
-        received=f"{first.name}={first.value!r}, {second.name}={second.value!r}",
-        fix="Drop one of the two.",
-    )
+def _contradiction(name: str, first: Row, second: Row) -> ContradictionError:
+    why = f"{first.value!r} and {second.value!r} are both to be {name}"
+    return ContradictionError((first.name, second.name), why, "Drop one of the two, or give them the same value.")

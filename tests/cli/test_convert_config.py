@@ -115,6 +115,25 @@ def test_tf_config_of_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert json.loads(out)["legacy"]["TF_CONFIG"]["cluster"] == cluster
 
 
+def test_a_run_config_under_the_tf_config_of_its_environment(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = {"chief": ["a:1"], "worker": ["b:1"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 0}}))
+    source = write(tmp_path, "run.json", {"model_dir": "m", "train_distribute": "MultiWorkerMirroredStrategy"})
+    code, out, _ = run("--tf-config", "env", "--format", "json", source)
+    modern = json.loads(out)["modern"]
+    assert code == 0
+    assert modern["cluster"]["jobs"] == cluster
+    assert modern["strategy"]["name"] == "MultiWorkerMirroredStrategy"
+
+
+def test_rows_that_contradict_each_other_are_placed(run: Run, tmp_path: Path) -> None:
+    text = '{"model_dir": "a",\n "TF_CONFIG": {"model_dir": "b"}}'
+    code, out, err = run(write(tmp_path, "run.json", text))
+    assert (code, out) == (2, "")
+    assert "line 1, column 2" in err
+    assert "line 2, column 16" in err
+
+
 BAD: dict[str, tuple[str, str | bytes, str]] = {
     "broken text proto": ("s.pbtxt", "gpu_options {\n allow_grwth: true }", "line 2, column 2"),
     "broken binary proto": ("s.pb", b"\x38\x01\xff\x01\x02\x03\x01", "byte 2"),

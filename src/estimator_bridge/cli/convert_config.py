@@ -7,6 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from estimator_bridge.cli.script_arguments import FILE
 from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -46,8 +47,12 @@ def add_parser(kinds: Any) -> None:
     )
     _add_options(parser)
     _add_facts(parser)
-    parser.add_argument("source", metavar="SOURCE", help="a file, or env")
-    parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="with --from-script: the script's own arguments")
+    source = parser.add_argument("source", metavar="SOURCE", help="a file, or env")
+    source.complete = FILE
+    args = parser.add_argument(
+        "args", metavar="ARGS", nargs=argparse.REMAINDER, help="with --from-script: the script's own arguments"
+    )
+    args.required = False  # else it is named as missing together with SOURCE
     parser.set_defaults(execute=execute)
 
 
@@ -64,6 +69,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     kinds = ("config-proto", "tf-config", "run-config", "modern")
     parser.add_argument("--kind", choices=kinds, help="what SOURCE is; found out by default")
+    parser.add_argument(
+        "--tf-config", metavar="FILE", help="a TF_CONFIG beside SOURCE, env for this process's; what SOURCE says wins"
+    )
     parser.add_argument("--resolve-hosts", action="store_true", help="look the hosts of a TF_CONFIG up")
 
 
@@ -104,9 +112,12 @@ def _read(arguments: argparse.Namespace) -> Source:
         from estimator_bridge.cli.record_config import record
 
         return record(arguments.source, arguments.args)
-    from estimator_bridge.compat.config.sources import read_source
+    from estimator_bridge.compat.config.sources import read_source, with_tf_config
 
-    return read_source(arguments.source, arguments.kind, resolve_hosts=arguments.resolve_hosts)
+    source = read_source(arguments.source, arguments.kind, resolve_hosts=arguments.resolve_hosts)
+    if arguments.tf_config is None:
+        return source
+    return with_tf_config(source, read_source(arguments.tf_config, "tf-config", resolve_hosts=arguments.resolve_hosts))
 
 
 def _facts(arguments: argparse.Namespace) -> JobFacts:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ from estimator_bridge.compat.config.applying.runtime import RUNTIME
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.tables import ALL, SESSION, session_rule
 from estimator_bridge.compat.config.to_legacy import to_legacy
+from tests.compat.config.conftest import Run
 
 RUN = """
 import json, sys
@@ -25,14 +24,6 @@ applied = apply(config)
 from tensorflow.python.eager import context
 print(json.dumps([applied.in_force, applied.without_effect, set_fields(read_binary(context.context().config.SerializeToString()))]))
 """
-
-
-def run(program: str, *arguments: str, timeout: int = 120) -> Any:
-    """The last line that a program prints, as JSON."""
-    command = [sys.executable, "-c", program, *arguments]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
-    assert answer.returncode == 0, answer.stderr[-3000:]
-    return json.loads(answer.stdout.splitlines()[-1])
 
 
 def _runtime_examples() -> list[tuple[str, Any, dict[str, Any]]]:
@@ -66,7 +57,7 @@ GROUPS = _groups(_runtime_examples())
 
 
 @pytest.mark.parametrize("settings", GROUPS, ids=[f"{len(group)} settings" for group in GROUPS])
-def test_runtime_rows_are_in_force_once_applied(settings: dict[str, Any]) -> None:
+def test_runtime_rows_are_in_force_once_applied(run: Run, settings: dict[str, Any]) -> None:
     from estimator_bridge.compat.config.settings import to_dict
 
     config = unflatten(settings)
@@ -104,7 +95,7 @@ GPU_GROUPS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", GPU_GROUPS)
-def test_gpu_rows_are_in_force_where_there_are_gpus(name: str) -> None:
+def test_gpu_rows_are_in_force_where_there_are_gpus(run: Run, name: str) -> None:
     """Two GPUs that only TensorFlow's Python half believes in: everything but the allocation itself happens there."""
     from estimator_bridge.compat.config.settings import to_dict
 
@@ -120,13 +111,13 @@ def test_gpu_rows_are_in_force_where_there_are_gpus(name: str) -> None:
     assert told["device_count"]["GPU"] == {"growth of the visible": 1, "limits": 3, "none": 0}[name]
 
 
-def test_a_gpu_that_is_not_there_is_refused() -> None:
+def test_a_gpu_that_is_not_there_is_refused(run: Run) -> None:
     program = PRETEND + RUN.replace("applied = apply(config)", "from estimator_bridge.errors import BridgeError\ntry:\n"
                                     "    apply(config)\nexcept BridgeError as error:\n    print(json.dumps(str(error)))\n    sys.exit()")  # fmt: skip
     assert "TensorFlow does not take devices.visible_gpus" in run(program, '{"devices": {"visible_gpus": [5]}}')
 
 
-def test_a_setting_that_tensorflow_ignores_is_an_error() -> None:
+def test_a_setting_that_tensorflow_ignores_is_an_error(run: Run) -> None:
     ignoring = "import tensorflow as tf\ntf.config.set_soft_device_placement = lambda value: None\n"
     program = ignoring + RUN.replace("applied = apply(config)", "from estimator_bridge.errors import BridgeError\ntry:\n"
                                      "    apply(config)\nexcept BridgeError as error:\n    print(json.dumps(str(error)))\n    sys.exit()")  # fmt: skip
@@ -315,8 +306,8 @@ SEEN_ELSEWHERE = {
 
 
 @pytest.fixture(scope="module")
-def seen() -> dict[str, bool]:
-    found: dict[str, bool] = run(OTHERS, timeout=200)
+def seen(run: Run) -> dict[str, bool]:
+    found: dict[str, bool] = run(OTHERS)
     return found
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import socket
-import subprocess
-import sys
-from typing import Any
+
+from tests.compat.config.conftest import Run
 
 MULTI_WORKER = """
 import json, sys
@@ -58,31 +56,29 @@ print(json.dumps([config.strategy == same.strategy, [device.name for device in t
 """
 
 
-def run(program: str, ports: int) -> Any:
-    sockets = [socket.create_server(("localhost", 0)) for _ in range(ports)]
+def ports(count: int) -> list[str]:
+    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
     numbers = [str(one.getsockname()[1]) for one in sockets]
     for one in sockets:
         one.close()
-    answer = subprocess.run([sys.executable, "-c", program, *numbers], capture_output=True, text=True, timeout=90, check=False)
-    assert answer.returncode == 0, answer.stderr[-3000:]
-    return json.loads(answer.stdout.splitlines()[-1])
+    return numbers
 
 
-def test_multi_worker_mirrored_with_its_communication() -> None:
-    in_force, name, task_type = run(MULTI_WORKER, 1)
+def test_multi_worker_mirrored_with_its_communication(run: Run) -> None:
+    in_force, name, task_type = run(MULTI_WORKER, *ports(1))
     assert in_force["strategy.communication"] == "RING"
     assert (name, task_type) == ("CollectiveAllReduceStrategy", "worker")
 
 
-def test_asynchronous_parameter_servers_with_their_partitioner() -> None:
-    in_force, name, device, back, asked = run(PARAMETER_SERVER, 3)
+def test_asynchronous_parameter_servers_with_their_partitioner(run: Run) -> None:
+    in_force, name, device, back, asked = run(PARAMETER_SERVER, *ports(3))
     assert in_force["strategy.partitioner"] == {"kind": "MinSizePartitioner", "max_shards": 4, "min_shard_bytes": 1024}
     assert name == "ParameterServerStrategyV2"
     assert "/job:ps" in device
     assert back == asked
 
 
-def test_a_remote_cluster_is_connected_to() -> None:
-    same, devices = run(REMOTE, 1)
+def test_a_remote_cluster_is_connected_to(run: Run) -> None:
+    same, devices = run(REMOTE, *ports(1))
     assert same
     assert any("/job:worker" in device for device in devices)

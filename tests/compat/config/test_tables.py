@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -27,6 +24,7 @@ from estimator_bridge.compat.config.tables import (
     session_rule,
 )
 from estimator_bridge.compat.rules import Fidelity
+from tests.compat.config.conftest import Run
 
 ASK = """
 import importlib, inspect, json, pkgutil, sys
@@ -79,10 +77,8 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def surface() -> dict[str, Any]:
-    answer = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, timeout=120, check=False)
-    assert answer.returncode == 0, answer.stderr
-    found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+def surface(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = run(ASK)
     return found
 
 
