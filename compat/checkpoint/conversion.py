@@ -12,7 +12,7 @@ from estimator_bridge.compat.checkpoint import partitions, values
 from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.errors import NamingError, UnsupportedError
 from estimator_bridge.compat.checkpoint.index import Index
-from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH, Slot, slot_of
 from estimator_bridge.compat.checkpoint.object_graph import read_object_model
 from estimator_bridge.compat.checkpoint.opening import opened
 from estimator_bridge.compat.checkpoint.publish import Options, publish
@@ -33,6 +33,7 @@ def convert(
     rename: Sequence[tuple[str, str]] = (),
     drop: Sequence[str] = (),
     partition: Sequence[tuple[str, int]] = (),
+    use_averages: bool = False,
     given: Mapping[str, str] | None = None,
     accept_order: bool = False,
     allow_unmatched: bool = False,
@@ -52,6 +53,7 @@ def convert(
         rename: regular expressions and replacements, applied to TF1's names one after the other.
         drop: regular expressions of names to leave out.
         partition: regular expressions of variables and the number of their slices, 1 for whole; their slots follow.
+        use_averages: give each variable the value of its ExponentialMovingAverage, as for serving.
         given: pairs of variables, source -> target, that matching need not find.
         accept_order: pair what is left of one shape in order.
         allow_unmatched: write although some variables have no counterpart.
@@ -84,6 +86,8 @@ def convert(
             values.check_shards(checkpoint)
         draft = Draft(index)
         _drop(draft, drop)
+        if use_averages:
+            _use_averages(draft)
         if OBJECT_GRAPH in index.entries and to == "name-based":
             _to_names(draft, index, other, report, given or {}, accept_order, optimizer, learning_rate)
             report.renamed = _rename(draft, rename)
@@ -152,6 +156,19 @@ def _drop(draft: Draft, patterns: Iterable[str]) -> None:
         if not names:
             raise NamingError("No variable has such a name.", received=pattern)
         draft.drop(names)
+
+
+def _use_averages(draft: Draft) -> None:
+    """The shadow takes its variable's name; the variable's own value is left out."""
+    shadows = {name: slot.variable for name in draft.entries if (slot := slot_of(name, draft.entries)) and _is_average(slot)}
+    if not shadows:
+        raise NamingError("The checkpoint has no moving averages.", expected="variables named .../ExponentialMovingAverage")
+    draft.drop(shadows.values())
+    draft.rename(lambda name: shadows.get(name, name))
+
+
+def _is_average(slot: Slot) -> bool:
+    return slot.optimizer == "ExponentialMovingAverage"
 
 
 def _keep(draft: Draft, wanted: Callable[[str], bool]) -> None:

@@ -135,6 +135,16 @@ def test_unmatched_is_exit_code_1_and_nothing_is_written(
     assert convert(extra, tmp_path / "n", "--like", like, "--drop", "^other$") == 0
 
 
+def test_moving_averages_become_the_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    averaged = {"w": [1.0], "w/Adam": [2.0], "w/ExponentialMovingAverage": [3.0], "b": [4.0]}
+    source = write_tensors(tmp_path / "old", averaged)
+    assert convert(source, tmp_path / "m", "--to", "name-based", "--use-averages") == 0
+    assert set(read_index(tmp_path / "m").entries) == {"w", "w/Adam", "b"}
+    assert numbers(tmp_path / "m", "w") == [3.0]
+    assert convert(tmp_path / "m", tmp_path / "n", "--to", "name-based", "--use-averages") == 2
+    assert "no moving averages" in capsys.readouterr().err
+
+
 def test_rename(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = tmp_path / "rules"
     rules.write_text("# comment\n^scope/=tower_0/\n\n(.*)/dense/(.*)=\\1/hidden/\\2\n")

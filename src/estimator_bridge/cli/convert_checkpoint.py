@@ -54,6 +54,7 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--rename-file", type=Path, metavar="FILE", help="the same, one a line; # starts a comment")
     group.add_argument("--drop", action="append", default=[], metavar="REGEX", help="leave variables out")
     group.add_argument("--partition", action="append", default=[], metavar="REGEX=N", help="cut into N slices, 1: whole")
+    group.add_argument("--use-averages", action="store_true", help="give variables the values of their moving averages")
     group.add_argument("--map", action="append", default=[], metavar="SOURCE=TARGET", help="pair two variables by hand")
     group.add_argument("--accept-order", action="store_true", help="pair variables of one shape in order of creation")
     group.add_argument("--allow-unmatched", action="store_true", help="write although some have no counterpart")
@@ -86,6 +87,7 @@ def execute(arguments: argparse.Namespace) -> int:
         rename=[_pair(text) for text in [*arguments.rename, *_lines(arguments.rename_file)]],
         drop=arguments.drop,
         partition=[_partition(text) for text in arguments.partition],
+        use_averages=arguments.use_averages,
         given=dict(_pair(text) for text in arguments.map),
         accept_order=arguments.accept_order,
         allow_unmatched=arguments.allow_unmatched,
