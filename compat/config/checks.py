@@ -157,6 +157,21 @@ def _evaluator_outside(job: Job) -> Finding | None:
                    {"evaluation.sidecar": True})  # fmt: skip
 
 
+def _ps_without_work(job: Job) -> Finding | None:
+    if job.settings.get("cluster.task_type") != "ps" or job.strategy != "MultiWorkerMirroredStrategy":
+        return None
+    return Finding(Fidelity.MANUAL, "this task is a parameter server, and the job has none any more: variables live on the workers",
+                   "do not start its process; convert the TF_CONFIG of the chief and of each worker")  # fmt: skip
+
+
+def _clocks_of_workers(job: Job) -> Finding | None:
+    if job.strategy != "MultiWorkerMirroredStrategy" or job.workers < 2 or "checkpoint.interval_secs" not in job.settings:
+        return None
+    return Finding(Fidelity.APPROXIMATE, "all workers have to save at the same step, and each looks at its own clock: with variables that are "
+                   "summed when they are read (metrics, moving averages) a worker may wait for ever",
+                   "set save_checkpoints_steps instead")  # fmt: skip
+
+
 def _batch_size(job: Job) -> Finding | None:
     if job.strategy not in {"MirroredStrategy", "MultiWorkerMirroredStrategy", "CentralStorageStrategy"}:
         return None
@@ -191,5 +206,7 @@ CHECKS: tuple[Check, ...] = (
     Check("several_gpus_one_used", "several visible GPUs, no strategy", _several_gpus),
     Check("max_steps_absolute", "max_steps and a checkpoint", _steps_left),
     Check("evaluator_outside", "an evaluator outside the cluster, MultiWorkerMirroredStrategy", _evaluator_outside),
+    Check("ps_without_work", "a ps task whose job becomes MultiWorkerMirroredStrategy", _ps_without_work),
+    Check("clocks_of_workers", "MultiWorkerMirroredStrategy that saves by time", _clocks_of_workers),
     Check("batch_size_per_replica", "a strategy with several replicas in step", _batch_size),
 )

@@ -109,6 +109,27 @@ def from_dict(tree: Mapping[str, Any]) -> ModernConfig:
     return ModernConfig(**arguments)
 
 
+def checkpoint_folder(config: ModernConfig, model_dir: str) -> str:
+    """Where this process saves: all workers have to, and only the chief's checkpoint is kept in model_dir.
+
+    Args:
+        config: its strategy and cluster sections.
+        model_dir: the job's folder.
+
+    Returns:
+        model_dir, or a folder inside it that nobody reads.
+
+    Example:
+        >>> checkpoint_folder(ModernConfig(), "model")
+        'model'
+    """
+    own = config.cluster
+    chief = own.task_type == "chief" or (own.task_type == "worker" and own.task_id == 0 and "chief" not in own.jobs)
+    if config.strategy.name != "MultiWorkerMirroredStrategy" or not own.jobs or chief or own.task_type == "evaluator":
+        return model_dir
+    return f"{model_dir}/workertemp_{own.task_type}_{own.task_id}"
+
+
 def _split(name: str) -> list[str]:
     opened = next((one for one in OPEN if name.startswith(one + ".")), None)
     return [*opened.split("."), name[len(opened) + 1 :]] if opened else name.split(".")

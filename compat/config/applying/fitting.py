@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.model import ModernConfig, Part
+from estimator_bridge.compat.config.settings import checkpoint_folder
 from estimator_bridge.errors import BridgeError
 
 
@@ -71,7 +72,7 @@ def checkpoint_manager(config: ModernConfig, checkpoint: Any) -> Any:
     own = config.checkpoint
     return tf.train.CheckpointManager(
         checkpoint,
-        _folder(config, "training.model_dir"),
+        checkpoint_folder(config, _folder(config, "training.model_dir")),
         max_to_keep=None if own.max_to_keep == "all" else own.max_to_keep,
         keep_checkpoint_every_n_hours=own.keep_every_n_hours,
         checkpoint_name="model.ckpt",
@@ -147,7 +148,9 @@ def _save(part: Part, config: ModernConfig, checkpoint: Any, data: Any) -> Any:
     import tensorflow as tf
 
     keep = config.checkpoint.max_to_keep
-    manager = tf.train.CheckpointManager(checkpoint, part.arguments["directory"], None if keep == "all" else keep or 5)
+    manager = tf.train.CheckpointManager(
+        checkpoint, checkpoint_folder(config, part.arguments["directory"]), None if keep == "all" else keep or 5
+    )
     return callbacks.SaveCheckpoint(manager, part.arguments.get("every_steps"), part.arguments.get("every_secs"))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.compat.config.model import ModernConfig, Part
-from estimator_bridge.compat.config.settings import flatten
+from estimator_bridge.compat.config.settings import checkpoint_folder, flatten
 
 CALLBACKS = Path(__file__).parents[1] / "callbacks.py"
 
@@ -51,7 +51,7 @@ def to_python(config: ModernConfig) -> str:
         <BLANKLINE>
     """
     sections = [_imports(config), "\n".join(_runtime(config)), "\n".join(_strategy(config))]
-    sections += [_classes(config), "\n".join(_training(config))]
+    sections += [_classes(config), "\n".join(_training(config)).strip("\n")]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
@@ -286,7 +286,8 @@ def _manager(config: ModernConfig, folder: str | None, keep: Any = None) -> str:
     own = config.checkpoint
     kept = None if own.max_to_keep == "all" else own.max_to_keep or keep or 5
     hours = f", keep_checkpoint_every_n_hours={own.keep_every_n_hours}" if own.keep_every_n_hours else ""
-    return f"tf.train.CheckpointManager(checkpoint, {folder!r}, max_to_keep={kept}{hours}, checkpoint_name='model.ckpt')"
+    own_folder = checkpoint_folder(config, folder or ".")
+    return f"tf.train.CheckpointManager(checkpoint, {own_folder!r}, max_to_keep={kept}{hours}, checkpoint_name='model.ckpt')"
 
 
 def _evaluate_line(config: ModernConfig, part: Part) -> str:

@@ -9,7 +9,7 @@ import pytest
 from estimator_bridge.compat.config import JobFacts, LegacyConfig, ModernConfig, to_legacy, to_modern
 from estimator_bridge.compat.config.checks import CHECKS
 from estimator_bridge.compat.config.model import Cluster, Part, Strategy
-from estimator_bridge.compat.config.settings import flatten, unflatten
+from estimator_bridge.compat.config.settings import checkpoint_folder, flatten, unflatten
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError
 
@@ -60,6 +60,18 @@ FOUND: dict[str, Case] = {
         Fidelity.APPROXIMATE,
         {"evaluation.sidecar": True},
     ),
+    "ps_without_work": (
+        LegacyConfig(tf_config=PS | {"task": {"type": "ps", "index": 0}}, sync_replicas={}),
+        JobFacts(),
+        Fidelity.MANUAL,
+        {},
+    ),
+    "clocks_of_workers": (
+        LegacyConfig(train_distribute=MWMS, tf_config=WORKERS, run_config={}),
+        JobFacts(),
+        Fidelity.APPROXIMATE,
+        {},
+    ),
     "batch_size_per_replica": (
         LegacyConfig(train_distribute=CPUS),
         JobFacts(batch_size=32),
@@ -80,6 +92,11 @@ NOT_FOUND: dict[str, tuple[LegacyConfig, JobFacts]] = {
     "several_gpus_one_used": (LegacyConfig(session_config={"gpu_options.visible_device_list": "0"}), JobFacts(gpus=4)),
     "max_steps_absolute": (LegacyConfig(train_spec={"max_steps": 100}), JobFacts()),
     "evaluator_outside": (LegacyConfig(tf_config=PS | {"task": {"type": "evaluator", "index": 0}}), JobFacts()),
+    "ps_without_work": (LegacyConfig(tf_config=PS | {"task": {"type": "ps", "index": 0}}), JobFacts()),
+    "clocks_of_workers": (
+        LegacyConfig(train_distribute=MWMS, tf_config=WORKERS, run_config={"save_checkpoints_steps": 5}),
+        JobFacts(),
+    ),
     "batch_size_per_replica": (LegacyConfig(run_config={}), JobFacts(batch_size=32)),
 }
 
@@ -137,3 +154,14 @@ def test_back_the_evaluator_is_put_into_the_cluster() -> None:
     assert legacy.tf_config is not None
     assert "evaluator" in legacy.tf_config["cluster"]
     assert any("KeyError" in row.note for row in report.rows)
+
+
+def test_only_the_chief_writes_to_model_dir() -> None:
+    jobs = {
+        "cluster.jobs": {"worker": ("a:1", "b:1")},
+        "cluster.task_type": "worker",
+        "strategy.name": "MultiWorkerMirroredStrategy",
+    }
+    folders = [checkpoint_folder(unflatten(jobs | {"cluster.task_id": index}), "model") for index in (0, 1)]
+    assert folders == ["model", "model/workertemp_worker_1"]
+    assert checkpoint_folder(ModernConfig(), "model") == "model"
