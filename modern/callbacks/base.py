@@ -62,7 +62,7 @@ class Timer:
 
     Example:
         >>> timer = Timer(steps=10)
-        >>> timer.restart(5)
+        >>> elapsed = timer.restart(5)
         >>> timer.next_stop(), timer.due(14), timer.due(15)
         (15, False, True)
     """
