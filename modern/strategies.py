@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,8 +60,10 @@ def prepare(replicas: int) -> None:
     """Makes ``replicas`` devices available before TensorFlow initialises them: GPUs, else virtual CPUs.
 
     Raises:
-        BridgeError: for a number that no machine has.
+        BridgeError: for a number that no machine has, and for a task of a cluster.
     """
+    if _has_cluster(os.environ.get("TF_CONFIG", "")):  # a ps task would wait for ever before it asks us anything
+        raise _cluster_refusal("TF_CONFIG cluster")
     if replicas < 1:
         raise BridgeError("There is no training on less than one replica.", expected="--replicas 1 or more", received=replicas)
     if replicas > 1 and len(tf.config.list_physical_devices("GPU")) < replicas:
@@ -123,8 +127,20 @@ def _refuse_cluster(config: Any) -> None:
     }
     for name, present in unsupported.items():
         if present:
-            raise NotSupportedError(
-                f"A job with a {name} does not run on the modern path yet.",
-                expected="one process, with or without RunConfig(train_distribute=MirroredStrategy(...))",
-                fix="Use --path legacy for this script.",
-            )
+            raise _cluster_refusal(name)
+
+
+def _cluster_refusal(what: str) -> NotSupportedError:
+    return NotSupportedError(
+        f"A job with a {what} does not run on the modern path yet.",
+        expected="one process, with or without RunConfig(train_distribute=MirroredStrategy(...))",
+        fix="Use --path legacy for this script.",
+    )
+
+
+def _has_cluster(tf_config: str) -> bool:
+    try:
+        parsed = json.loads(tf_config or "{}")
+    except ValueError:  # RunConfig has its own word on that
+        return False
+    return isinstance(parsed, dict) and bool(parsed.get("cluster"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -220,3 +221,17 @@ def test_one_device_strategies_are_one_device(tmp_path: Path) -> None:
 def test_no_replicas_make_no_training() -> None:
     with pytest.raises(BridgeError, match="less than one"):
         ModernEngine(replicas=0)
+
+
+@pytest.mark.parametrize("task", ["chief", "ps"])
+def test_every_task_of_a_cluster_is_refused_before_it_can_wait(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = {"chief": ["localhost:1"], "ps": ["localhost:2"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": task, "index": 0}}))
+    with pytest.raises(NotSupportedError, match="TF_CONFIG cluster"):
+        ModernEngine()
+
+
+@pytest.mark.parametrize("tf_config", ["", "{}", '{"task": {"type": "worker"}}', "no json"])
+def test_a_tf_config_without_a_cluster_is_no_reason_to_refuse(tf_config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_CONFIG", tf_config)
+    assert ModernEngine().calls == 0
