@@ -30,6 +30,11 @@ def write(path: Path, source: str) -> Path:
     return path
 
 
+def heed_interrupts() -> None:
+    """A shell starts what it runs in the background with SIGINT ignored, and whatever that starts inherits it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def start(arguments: list[str], folder: Path, **environment: str) -> subprocess.Popen[str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return subprocess.Popen(
@@ -40,6 +45,7 @@ def start(arguments: list[str], folder: Path, **environment: str) -> subprocess.
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heed_interrupts,  # noqa: PLW1509 -- no thread is running here
     )
 
 
