@@ -103,8 +103,17 @@ def test_a_call_that_one_side_did_not_make_is_found(pair: Pair) -> None:
     pair.train([3.0])
     pair.legacy.write("evaluated", call="evaluate-0", name="", metrics={"loss": 1.0, "global_step": 1})
     result = pair.judge()
-    assert found(result) == [("calls", None)]
-    assert "evaluate-0" in result.findings[0].message
+    assert found(result) == [("metric", 1), ("calls", None)]
+    assert "evaluate-0" in result.findings[1].message
+
+
+@pytest.mark.parametrize("other", [{"loss": 1.0, "global_step": 8}, {"global_step": 7}])
+def test_a_metric_without_a_counterpart_is_found(pair: Pair, other: dict[str, float]) -> None:
+    pair.legacy.write("evaluated", call="evaluate-0", name="", metrics={"loss": 1.0, "global_step": 7})
+    pair.modern.write("evaluated", call="evaluate-0", name="", metrics=other)
+    result = pair.judge()
+    assert ("metric", 7) in found(result)
+    assert result.verdict == "different"
 
 
 def test_metrics_are_compared_by_name_and_step(pair: Pair) -> None:

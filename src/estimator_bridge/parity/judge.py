@@ -55,6 +55,7 @@ def judge(
     variables = tuple(_variables(legacy, modern))
     levels = [
         _calls(legacy, modern),
+        _unpaired_metrics(legacy, modern),
         *(level for call in trained for level in _training(legacy, modern, call)),
         _loss_findings(losses, thresholds),
         _metric_findings(metrics, thresholds),
@@ -128,6 +129,19 @@ def _metrics(legacy: Trace, modern: Trace) -> Iterator[MetricPair]:
             other = new.get((name, step), {}).get(metric)
             if metric != "global_step" and other is not None:
                 yield MetricPair(name, step, metric, value, other)
+
+
+def _unpaired_metrics(legacy: Trace, modern: Trace) -> list[Finding]:
+    """Metrics that have no counterpart at the same evaluation and step are found, not left out."""
+    old, new = (
+        {(*_evaluation(event), metric) for event in trace.events("evaluated") for metric in event["metrics"]}
+        for trace in (legacy, modern)
+    )
+    return [
+        Finding("metric", f"{metric} of evaluation {name or 'eval'!r} is there on one side alone.", step)
+        for name, step, metric in sorted(old ^ new)
+        if metric != "global_step"
+    ]
 
 
 def _evaluation(event: dict[str, Any]) -> tuple[str, int]:
