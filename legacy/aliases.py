@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
-from estimator_bridge.legacy.contrib_refusal import ContribImportError, asked_attribute
+from estimator_bridge.legacy.contrib.namespace import Namespace, imported
 
 # Packages that were written for TensorFlow 2 (or for both) and ask for what they need.
 NATIVE = frozenset(
@@ -41,7 +41,7 @@ NATIVE_WHEN_INSTALLED = frozenset({"official"})
 
 
 class TF1Module(types.ModuleType):
-    """TensorFlow 1's namespace: ``tf.compat.v1`` with ``compat.v1`` mapped to itself, and ``contrib`` refused by name.
+    """TensorFlow 1's namespace: ``tf.compat.v1`` with ``compat.v1`` mapped to itself, and ``contrib``.
 
     Args:
         v1: ``tf.compat.v1``.
@@ -51,13 +51,11 @@ class TF1Module(types.ModuleType):
     def __init__(self, v1: Any, overrides: Mapping[str, Any]) -> None:
         super().__init__("tensorflow", v1.__doc__)
         real = sys.modules["tensorflow"]
-        self.__dict__.update(overrides, _v1=v1, compat=_Compat(self, real.compat))
+        self.__dict__.update(overrides, _v1=v1, compat=_Compat(self, real.compat), contrib=Namespace())
         for name in ("__version__", "__file__", "__path__", "__spec__", "__package__"):
             self.__dict__[name] = getattr(real, name)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "contrib":
-            raise asked_attribute("tf", name, sys._getframe(1))
         with contextlib.suppress(AttributeError):
             return getattr(self.__dict__["_v1"], name)
         with contextlib.suppress(KeyError):
@@ -65,7 +63,7 @@ class TF1Module(types.ModuleType):
         raise AttributeError(f"module 'tensorflow' has no attribute {name!r} among TensorFlow 1's names")
 
     def __dir__(self) -> list[str]:
-        return sorted({*dir(self._v1), "compat"})
+        return sorted({*dir(self._v1), "compat", "contrib"})
 
 
 class _Compat(types.ModuleType):
@@ -102,15 +100,13 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
     ) -> Any:
         if level or not _is_tensorflow(name) or _is_native(globals or sys._getframe(1).f_globals):
             return original(name, globals, locals, fromlist, level)
-        _refuse_contrib(name, fromlist)
-        leaf = _module(tf1, name) or original(name, None, None, fromlist or ("",), 0)
+        leaf = _contrib(tf1, name, fromlist) or _module(tf1, name) or original(name, None, None, fromlist or ("",), 0)
         return leaf if fromlist else tf1
 
     def import_module_(name: str, package: str | None = None) -> Any:
         if not _is_tensorflow(name) or _is_native(sys._getframe(1).f_globals):
             return import_module(name, package)
-        _refuse_contrib(name, ())
-        return _module(tf1, name) or import_module(name, package)
+        return _contrib(tf1, name, ()) or _module(tf1, name) or import_module(name, package)
 
     with mock.patch.object(builtins, "__import__", import_), mock.patch.object(importlib, "import_module", import_module_):
         yield tf1
@@ -120,14 +116,10 @@ def _is_tensorflow(name: str) -> bool:
     return name.partition(".")[0] == "tensorflow"
 
 
-def _refuse_contrib(name: str, fromlist: Sequence[str] | None) -> None:
-    parts = name.split(".")
-    names = fromlist or ()
-    if "contrib" in parts[1:4]:
-        index = parts.index("contrib")
-        raise ContribImportError(".".join(["tf", *parts[index:], *names[:1]]), sys._getframe(2))
-    if "contrib" in names and name in ("tensorflow", "tensorflow.compat.v1"):
-        raise ContribImportError("tf.contrib", sys._getframe(2))
+def _contrib(tf1: TF1Module, name: str, fromlist: Sequence[str] | None) -> Any:
+    """The module at or below ``tensorflow.contrib`` that is meant; None for any other."""
+    path = name.removeprefix("tensorflow.").removeprefix("compat.v1.").split(".")
+    return imported(tf1.contrib, path[1:], fromlist or (), sys._getframe(2)) if path[0] == "contrib" else None
 
 
 def _module(tf1: TF1Module, name: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from estimator_bridge.legacy.contrib.replacements import replacement
 from tests.legacy.running import Ended, estimator_bridge_command, write
 
 pytestmark = pytest.mark.timeout(200)
@@ -24,7 +25,7 @@ IMPORTS = [
         "import tensorflow as tf",
         "tf.__file__.replace(os.sep, '/').endswith('/tensorflow/__init__.py') and 'tensorflow' in repr(tf)",
     ),
-    ("import tensorflow as tf", "{'placeholder', 'estimator', 'compat', 'app'} <= set(dir(tf)) and 'contrib' not in dir(tf)"),
+    ("import tensorflow as tf", "{'placeholder', 'estimator', 'compat', 'app', 'contrib'} <= set(dir(tf))"),
     ("import tensorflow", "tensorflow is TF and tensorflow.placeholder"),
     ("import tensorflow, os", "tensorflow is TF"),
     ("import tensorflow.compat.v1 as tf", "tf is TF"),
@@ -76,18 +77,33 @@ IMPORTS = [
     ("import official", "official.tf is TF"),
     ("import pickle; op = pickle.loads(pickle.dumps(TF.float32))", "op is TF.float32"),
     ("import tensorflow as tf; tf.my_own = 1", "helper.tf.my_own == 1"),
+    ("import tensorflow as tf", "tf.contrib.util.make_ndarray is TF.make_ndarray and hasattr(tf, 'contrib')"),
+    ("from tensorflow import contrib", "contrib is TF.contrib and 'util' in dir(contrib)"),
+    ("from tensorflow.compat.v1 import contrib", "contrib is TF.contrib"),
+    ("import tensorflow.contrib", "tensorflow is TF"),
+    ("import tensorflow.contrib.util as util", "util is TF.contrib.util"),
+    ("import tensorflow.compat.v1.contrib.util", "tensorflow is TF"),
+    ("from tensorflow.contrib import util", "util is TF.contrib.util and set(dir(util)) == set(util.__all__)"),
+    ("from tensorflow.contrib.util import make_ndarray, constant_value", "make_ndarray is TF.make_ndarray"),
+    ("from tensorflow.contrib.util import *", "make_ndarray is TF.make_ndarray"),
+    ("from tensorflow.contrib.util import loader", "loader.make_ndarray is TF.make_ndarray"),
+    ("from tensorflow.contrib.util.loader import make_ndarray", "make_ndarray is TF.make_ndarray"),
+    ("import importlib; util = importlib.import_module('tensorflow.contrib.util')", "util is TF.contrib.util"),
 ]
 
-# What asks for contrib without wanting to die of it.
+# What looks for a name before it uses it.
 PROBES = {
-    "hasattr(TF, 'contrib')": "False",
-    "getattr(TF, 'contrib', None)": "None",
-    "attempt('import tensorflow.contrib')": "'ImportError'",
-    "attempt('from tensorflow import contrib')": "'ImportError'",
-    "attempt('from tensorflow.contrib import slim')": "'ImportError'",
-    "attempt('import tensorflow.contrib.slim as slim')": "'ImportError'",
-    "attempt('import importlib; importlib.import_module(\"tensorflow.contrib.slim\")')": "'ImportError'",
-    "attempt('import tensorflow; tensorflow.contrib')": "'AttributeError'",
+    "hasattr(TF.contrib, 'eager')": "False",
+    "getattr(TF.contrib.util, 'load_op_library', None)": "None",
+    "attempt('import tensorflow.contrib.eager as tfe')": "'ImportError'",
+    "attempt('from tensorflow.contrib import eager')": "'ImportError'",
+    "attempt('from tensorflow.contrib import util, eager')": "'ImportError'",
+    "attempt('from tensorflow.contrib.eager import Network')": "'ImportError'",
+    "attempt('from tensorflow.contrib.util import load_op_library')": "'ImportError'",
+    "attempt('from tensorflow.contrib.util.nowhere import make_ndarray')": "'ImportError'",
+    "attempt('import importlib; importlib.import_module(\"tensorflow.contrib.eager\")')": "'ImportError'",
+    "attempt('import tensorflow; tensorflow.contrib.eager')": "'AttributeError'",
+    "attempt('import tensorflow; tensorflow.contrib.util.__nowhere__')": "'AttributeError'",
     "attempt('import tensorflow; tensorflow.nowhere')": "'AttributeError'",
     "attempt('import tensorflow.nowhere')": "'ImportError'",
     "attempt('from tensorflow import nowhere')": "'ImportError'",
@@ -181,27 +197,27 @@ def test_the_modern_path_gives_the_same_names(project: Path, answers: dict[str, 
 
 
 CONTRIB = {
-    "tf.contrib.layers.l2_regularizer(0.1)": "tf.contrib.layers.l2_regularizer",
-    "(tf.contrib\n     .training\n     .HParams)": "tf.contrib.training.HParams",
-    "tf.contrib": "tf.contrib",
-    "tf.compat.v1.contrib.rnn": "tf.contrib.rnn",
-    "getattr(tf, 'contrib').rnn": "tf.contrib",
-    "__import__('tensorflow').contrib.slim": "tf.contrib.slim",
-    "exec('import tensorflow.contrib')": "tf.contrib",
-    "exec('import tensorflow.contrib.slim as slim')": "tf.contrib.slim",
-    "exec('from tensorflow.contrib import slim')": "tf.contrib.slim",
-    "exec('from tensorflow.contrib.layers import fully_connected, xavier_initializer')": "tf.contrib.layers.fully_connected",
-    "exec('from tensorflow import contrib')": "tf.contrib",
-    "exec('from tensorflow.compat.v1 import contrib')": "tf.contrib",
-    "exec('import tensorflow.compat.v1.contrib.slim')": "tf.contrib.slim",
-    "__import__('importlib').import_module('tensorflow.contrib.crf')": "tf.contrib.crf",
+    "tf.contrib.eager.Network('x')": "tf.contrib.eager.Network",
+    "(tf.contrib\n     .util\n     .load_op_library)": "tf.contrib.util.load_op_library",
+    "tf.contrib.eager": "tf.contrib.eager",
+    "tf.compat.v1.contrib.eager.metrics": "tf.contrib.eager.metrics",
+    "getattr(tf.contrib, 'eager').metrics": "tf.contrib.eager",
+    "__import__('tensorflow').contrib.eager": "tf.contrib.eager",
+    "exec('import tensorflow.contrib.eager')": "tf.contrib.eager",
+    "exec('import tensorflow.contrib.eager as tfe')": "tf.contrib.eager",
+    "exec('from tensorflow.contrib import eager')": "tf.contrib.eager",
+    "exec('from tensorflow.contrib.util import make_ndarray, load_op_library')": "tf.contrib.util.load_op_library",
+    "exec('from tensorflow.contrib.eager.python import tfe, network')": "tf.contrib.eager.python.tfe",
+    "exec('from tensorflow.contrib.util.loader import load_op_library')": "tf.contrib.util.loader.load_op_library",
+    "exec('import tensorflow.compat.v1.contrib.eager')": "tf.contrib.eager",
+    "__import__('importlib').import_module('tensorflow.contrib.eager')": "tf.contrib.eager",
 }
 
 
 def test_contrib_is_refused_by_symbol_file_and_line() -> None:
     """In this process: the namespace needs no more than a TensorFlow."""
     from estimator_bridge.legacy.aliases import tf1_imports
-    from estimator_bridge.legacy.contrib_refusal import ContribError
+    from estimator_bridge.legacy.contrib.refusal import ContribError
 
     with tf1_imports({}) as tf:
         for expression, symbol in CONTRIB.items():
@@ -211,22 +227,24 @@ def test_contrib_is_refused_by_symbol_file_and_line() -> None:
             message = str(raised.value)
             assert f"received: {symbol} at " in message, expression
             assert symbol in raised.value.what
-            assert ("<string>:1" if "exec" in expression else "old/model.py:4") in message, expression
+            line = 4 + expression.count("\n")
+            assert ("<string>:1" if "exec" in expression else f"old/model.py:{line}") in message, expression
 
 
 def test_contrib_ends_a_run_with_one_message(project: Path) -> None:
     write(
-        project / "old.py", "import helper\nimport tensorflow as tf\n\ndef f():\n    return tf.contrib.layers.conv2d\n\nf()\n"
+        project / "old.py",
+        "import helper\nimport tensorflow as tf\n\ndef f():\n    return tf.contrib.timeseries.ARRegressor\n\nf()\n",
     )
 
     ended = run(project, "old.py")
 
     assert ended.code == 2
     assert ended.err.splitlines() == [
-        "estimator-bridge: TensorFlow 2 removed tf.contrib.layers.conv2d with all of tf.contrib.",
-        "  expected: names of TensorFlow 1 outside tf.contrib",
-        f"  received: tf.contrib.layers.conv2d at {project / 'old.py'}:5",
-        "  to do:    Replace it: tf_slim has contrib.layers and contrib.slim, tf.distribute has contrib.distribute.",
+        "estimator-bridge: TensorFlow 2 removed tf.contrib.timeseries.ARRegressor with all of tf.contrib, and it is not restored.",
+        "  expected: the names of tf.contrib that docs/contrib.md lists as offered",
+        f"  received: tf.contrib.timeseries.ARRegressor at {project / 'old.py'}:5",
+        f"  to do:    {replacement('tf.contrib.timeseries.ARRegressor')}",
     ]
 
 

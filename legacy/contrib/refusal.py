@@ -1,7 +1,7 @@
-"""``tf.contrib`` is gone: whoever asks for it hears which symbol, which file and which line.
+"""What ``tf.contrib`` no longer offers: whoever asks for it hears which symbol, which file and line, and what to use instead.
 
 The errors are the AttributeError and ImportError that Python itself would raise, so that a script which looks before it leaps
-(``hasattr(tf, "contrib")``, ``except ImportError: import tf_slim``) goes its other way.
+(``hasattr(tf.contrib, "eager")``, ``except ImportError: import tensorflow_probability``) goes its other way.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import itertools
 import types
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.legacy.contrib.replacements import replacement
 
 
 class ContribError(NotSupportedError):
-    """A symbol of ``tf.contrib`` was asked for.
+    """A symbol of ``tf.contrib`` that is not offered was asked for.
 
     Args:
         symbol: as the script would write it: ``tf.contrib.layers.l2_regularizer``.
@@ -23,21 +24,19 @@ class ContribError(NotSupportedError):
 
     def __init__(self, symbol: str, frame: types.FrameType) -> None:
         super().__init__(
-            "TensorFlow 2 removed tf.contrib."
-            if symbol == "tf.contrib"
-            else f"TensorFlow 2 removed {symbol} with all of tf.contrib.",
-            expected="names of TensorFlow 1 outside tf.contrib",
+            f"TensorFlow 2 removed {symbol} with all of tf.contrib, and it is not restored.",
+            expected="the names of tf.contrib that docs/contrib.md lists as offered",
             received=f"{symbol} at {frame.f_code.co_filename}:{frame.f_lineno}",
-            fix="Replace it: tf_slim has contrib.layers and contrib.slim, tf.distribute has contrib.distribute.",
+            fix=replacement(symbol),
         )
 
 
 class ContribAttributeError(ContribError, AttributeError):
-    """``tf.contrib``, as an attribute."""
+    """Asked for as an attribute."""
 
 
 class ContribImportError(ContribError, ImportError):
-    """``tf.contrib``, imported."""
+    """Asked for by an import."""
 
 
 def asked_attribute(module: str, name: str, frame: types.FrameType) -> ContribAttributeError:

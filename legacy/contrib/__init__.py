@@ -1,0 +1,8 @@
+"""What old pipelines still import of ``tf.contrib``, one module a contrib package.
+
+A contrib package X is the module X of this folder, and its ``__all__`` is what it offers. Scripts reach it as ``tf.contrib.X``
+through ``namespace``, which refuses every other name by symbol, file and line; a module's optional ``IN_FILES`` names what
+TensorFlow 1 offered by file path only.
+"""
+
+PACKAGES: tuple[str, ...] = ("util",)
