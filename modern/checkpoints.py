@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -25,30 +25,36 @@ class Entry:
         name: its TF1 name in a checkpoint, that of the whole variable for a slice.
         slice_spec: "" or TF's notation of full shape and extents.
         dtype: as saved.
-        read: gives the value to save.
-        write: takes a value that was restored.
+        variable: whose value it is.
     """
 
     key: str
     name: str
     slice_spec: str
     dtype: tf.DType
-    read: Callable[[], Any]
-    write: Callable[[Any], object]
+    variable: Any
 
     @classmethod
-    def of(cls, template: Any, read: Callable[[], Any], write: Callable[[Any], object]) -> Entry:
+    def of(cls, template: Any, variable: Any) -> Entry:
         """The entry under which TF1's Saver would keep ``template``, a variable of the graph."""
         info = template._save_slice_info
         name, spec = (info.full_name, info.spec) if info else (template.op.name, "")
-        return cls(template.op.name, name, spec, template.dtype.base_dtype, read, write)
+        return cls(template.op.name, name, spec, template.dtype.base_dtype, variable)
+
+    def read(self) -> Any:
+        """The value to save."""
+        return self.variable.read_value()
+
+    def write(self, value: Any) -> None:
+        """Takes a value that was restored."""
+        self.variable.assign(value)
 
 
 def entries(transplant: Transplant) -> list[Entry]:
     """Everything that a TF1 Saver would save of the same graph, slots and beta powers included."""
     store = transplant.store
     plain = [
-        Entry.of(template, store[template].read_value, store[template].assign)
+        Entry.of(template, store[template])
         for template in transplant.model.collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
         if template in store
     ]
@@ -104,10 +110,9 @@ def _slots(transplant: Transplant, update: Update, optimizer: Any) -> Iterator[E
         for old, new in rule.slots.items():
             template = update.optimizer.get_slot(variable, old)
             if template is not None:
-                slot = optimizer.get_slot(transplant.store[variable], new)
-                yield Entry.of(template, slot.read_value, slot.assign)
+                yield Entry.of(template, optimizer.get_slot(transplant.store[variable], new))
     for name, template in update.powers().items():
-        yield Entry.of(template, optimizer.powers[name].read_value, optimizer.powers[name].assign)
+        yield Entry.of(template, optimizer.powers[name])
 
 
 class CheckpointFolder:

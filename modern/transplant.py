@@ -1,4 +1,4 @@
-"""A model_fn's training graph as one function of variables and batch, and as a tf_keras.Model around it."""
+"""A model_fn's training graph as one function of variables and batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
-import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import optimizers
@@ -113,47 +112,6 @@ class Transplant:
             return loss
         mean = not self._split and getattr(self.model.graph, "_is_loss_scaled_by_optimizer", False)
         return context.all_reduce(tf.distribute.ReduceOp.MEAN if mean else tf.distribute.ReduceOp.SUM, _scaled(loss, weight))
-
-
-class TransplantedModel(tf_keras.Model):
-    """A transplant that ``fit`` trains: build it under the strategy's scope.
-
-    ``fit`` takes a dataset of the flat tuples that ``ModelGraph.pipeline.dataset()`` yields.
-
-    Args:
-        transplant: what to train; its variables keep their TF1 names.
-    """
-
-    def __init__(self, transplant: Transplant) -> None:
-        super().__init__()
-        self.transplant = transplant
-        self.compile(optimizer=[optimizer for _, optimizer in transplant.updates] or None)
-
-    @property
-    def weights(self) -> list[Any]:
-        """Every variable, the trainable ones first."""
-        return [*self.trainable_weights, *self.non_trainable_weights]
-
-    @property
-    def trainable_weights(self) -> list[Any]:
-        """The variables of TF1's TRAINABLE_VARIABLES collection."""
-        return [variable for variable in self.transplant.store.values() if variable.trainable]
-
-    @property
-    def non_trainable_weights(self) -> list[Any]:
-        """The global step, moving averages and the like."""
-        return [variable for variable in self.transplant.store.values() if not variable.trainable]
-
-    def call(self, inputs: Any, training: Any = None) -> Any:
-        """Not available: the training graph computes a loss; predictions come from the graph of PREDICT mode."""
-        raise NotSupportedError(
-            "A transplanted training graph has no forward pass of its own.",
-            fix="Use fit() here and Estimator.predict for predictions.",
-        )
-
-    def train_step(self, data: Any) -> dict[str, Tensor]:
-        """One step on one replica: ``{"loss": scalar}``."""
-        return {"loss": self.transplant.step(data)[0]}
 
 
 def initialise_tables(model: ModelGraph) -> None:

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Protocol
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Header, Shape
 from estimator_bridge.compat.checkpoint.format.dtypes import dtype
 
 _MOST_BYTES = 2**63
+
+
+class Sliced(Protocol):
+    """An entry, or a tensor that is to be one."""
+
+    @property
+    def dtype(self) -> int:
+        """Number of its DataType."""
+
+    @property
+    def shape(self) -> Shape:
+        """Of the slice."""
 
 
 def check(header: Header, entries: Mapping[str, Entry], pieces: Mapping[str, Mapping[Extents, Entry]]) -> None:
@@ -25,7 +38,7 @@ def check(header: Header, entries: Mapping[str, Entry], pieces: Mapping[str, Map
     """
     for name, entry in entries.items():
         if entry.slices:
-            _check_partitioned(name, entry, pieces.get(name, {}))
+            check_partitioned(name, entry, pieces.get(name, {}))
         else:
             _check_stored(name, entry, header.num_shards)
     for name, slices in pieces.items():
@@ -56,7 +69,17 @@ def _check_stored(name: str, entry: Entry, num_shards: int) -> None:
         raise _contradiction(name, f"{size} bytes for {dtype(entry.dtype).name} of shape {list(entry.shape)}")
 
 
-def _check_partitioned(name: str, entry: Entry, pieces: Mapping[Extents, Entry]) -> None:
+def check_partitioned(name: str, entry: Entry, pieces: Mapping[Extents, Sliced]) -> None:
+    """Checks that slices make up their variable.
+
+    Args:
+        name: of the variable.
+        entry: of the whole.
+        pieces: the slices.
+
+    Raises:
+        CorruptError: when they do not.
+    """
     if set(entry.slices) != set(pieces):
         raise _contradiction(name, f"{len(set(entry.slices))} slices announced and {len(pieces)} there")
     for extents, piece in pieces.items():

@@ -13,7 +13,8 @@ import tensorflow as tf
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern import model_graph
 from estimator_bridge.modern.checkpoints import entries, initialise
-from estimator_bridge.modern.transplant import Transplant, TransplantedModel
+from estimator_bridge.modern.keras_model import TransplantedModel
+from estimator_bridge.modern.transplant import Transplant
 from tests.modern.jobs import (
     IDS,
     ModelFn,
