@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterator
 
 from estimator_bridge.compat.checkpoint import naming
+from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.slots import TABLES
 from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow
 
@@ -34,14 +35,18 @@ class SourceSlot:
         return TABLES.get(self.optimizer)
 
 
-def source_slots(names: Collection[str]) -> list[SourceSlot]:
+def source_slots(names: Collection[str], optimizer: str | None = None) -> list[SourceSlot]:
     """Every slot variable among some names.
 
     Args:
         names: of a name-based checkpoint.
+        optimizer: whose the slots are where others call theirs the same, as LazyAdam and Adam do.
 
     Returns:
         The slots.
+
+    Raises:
+        UnsupportedError: for an optimizer without a table.
 
     Example:
         >>> names = {"w", "w/RMSProp", "w/RMSProp_1", "w/RMSProp_2"}
@@ -49,7 +54,27 @@ def source_slots(names: Collection[str]) -> list[SourceSlot]:
         [('w/RMSProp', 'centered RMSProp', 'rms'), ('w/RMSProp_1', 'centered RMSProp', 'mg'),
          ('w/RMSProp_2', 'centered RMSProp', 'momentum')]
     """
-    return list(_slots(names))
+    found = list(_slots(names))
+    table = table_named(optimizer) if optimizer is not None else None
+    return [_given_to(slot, table) for slot in found] if table else found
+
+
+def table_named(optimizer: str) -> OptimizerTable:
+    """The table of an optimizer that a user named.
+
+    Raises:
+        UnsupportedError: when there is none.
+    """
+    if optimizer not in TABLES:
+        raise UnsupportedError("Unknown optimizer.", expected=", ".join(TABLES), received=optimizer)
+    return TABLES[optimizer]
+
+
+def _given_to(slot: SourceSlot, table: OptimizerTable) -> SourceSlot:
+    """The same slot as another optimizer's, if that one has all of the same."""
+    if slot.table is None or {row.legacy for row in slot.table.rows} != {row.legacy for row in table.rows}:
+        return slot
+    return dataclasses.replace(slot, optimizer=table.name)
 
 
 def _slots(names: Collection[str]) -> Iterator[SourceSlot]:

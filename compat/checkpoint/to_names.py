@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from estimator_bridge.compat.checkpoint import tensors, values
+from estimator_bridge.compat.checkpoint import sparse_gradients, steps, tensors, values
 from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
+from estimator_bridge.compat.checkpoint.hyperparameters import hyperparameters
 from estimator_bridge.compat.checkpoint.index import Index
 from estimator_bridge.compat.checkpoint.matching import Match, Named, match
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, ObjectSlot
 from estimator_bridge.compat.checkpoint.report import ConversionReport, ConvertedSlot
-from estimator_bridge.compat.checkpoint.slots import TABLES, table_of_slots
-from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable
-from estimator_bridge.compat.checkpoint.source_slots import STEP, beta_powers, source_slots
+from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, TABLES, table_of_slots
+from estimator_bridge.compat.checkpoint.slots.table import BETAS, OptimizerTable, SlotRow
+from estimator_bridge.compat.checkpoint.source_slots import STEP, SourceSlot, beta_powers, source_slots, table_named
 from estimator_bridge.compat.checkpoint.to_objects import scaled
-
-_BETAS = {"beta_1": 0.9, "beta_2": 0.999}
 
 
 class ToNames:
@@ -42,9 +40,12 @@ class ToNames:
         learning_rate: float | None = None,
     ) -> None:
         self._draft, self._model, self._report, self._like = draft, model, report, like
-        self._old_slots = source_slots(set(like.entries)) if like else []
-        self._rate = learning_rate if learning_rate is not None else self._scalar("learning_rate")
-        self._table = self._find_table(optimizer)
+        self._old_slots: dict[str, dict[str, SourceSlot]] = {}
+        for slot in source_slots(set(like.entries), optimizer) if like else ():
+            self._old_slots.setdefault(slot.variable, {})[slot.row.suffix if slot.row else slot.name] = slot
+        self._known = hyperparameters(model)
+        self._rate = learning_rate if learning_rate is not None else self._known.get("learning_rate")
+        self._given = table_named(optimizer) if optimizer is not None else None
 
     def run(self, given: Mapping[str, str], accept_order: bool) -> None:
         """Adds the names.
@@ -55,16 +56,17 @@ class ToNames:
         names = self._names(given, accept_order)
         for key, name in names.items():
             self._draft.alias(key, name)
-        if self._table:
-            self._add_slots(self._table, names)
-        self._add_step()
+        tables = self._add_slots(names)
+        self._report.warnings += sparse_gradients.of_target(self._model, names, tables, self._like)
+        self._add_step(list(tables.values()))
 
     def _names(self, given: Mapping[str, str], accept_order: bool) -> dict[str, str]:
         variables = self._model.variables
         if self._like is None:
             self._report.matches = tuple(Match(v.key, v.full_name, "name") for v in variables)
             return {variable.key: given.get(variable.key, variable.full_name) for variable in variables}
-        special = {slot.name for slot in self._old_slots} | beta_powers(set(self._like.entries)).keys() | {STEP}
+        slots = {slot.name for old in self._old_slots.values() for slot in old.values()}
+        special = slots | beta_powers(set(self._like.entries)).keys() | {STEP}
         old = [Named(n, n, e.shape, e.dtype) for n, e in sorted(self._like.entries.items()) if n not in special]
         new = [Named(v.key, v.full_name, v.entry.shape, v.entry.dtype) for v in variables]
         result = match(old, new, given, accept_order)
@@ -74,46 +76,68 @@ class ToNames:
         self._report.unmatched_targets += result.unmatched_sources
         return {pair.target: pair.source for pair in result.matches}
 
-    def _find_table(self, optimizer: str | None) -> OptimizerTable | None:
-        kinds = {slot.slot for slot in self._model.slots}
-        if optimizer is None and self._old_slots:
-            optimizer = self._old_slots[0].optimizer
-        if optimizer is not None:
-            if optimizer not in TABLES:
-                raise UnsupportedError("Unknown optimizer.", expected=", ".join(TABLES), received=optimizer)
-            return TABLES[optimizer]
-        name = table_of_slots([slot.slot for slot in self._model.slots])
-        if name is None and kinds:
-            raise UnsupportedError(
-                "Which optimizer keeps such slots is not known.",
-                expected="one of " + ", ".join(TABLES),
-                received=", ".join(sorted(kinds)),
-                fix="Name it with --optimizer, or give a checkpoint of the old graph with --like.",
-            )
-        if name == "Adam":
-            self._report.warnings.append(
-                "The slots are taken for Adam's; AdamW, Lamb and Nadam have the same: see --optimizer."
-            )
-        return TABLES[name] if name else None
-
-    def _add_slots(self, table: OptimizerTable, names: Mapping[str, str]) -> None:
+    def _add_slots(self, names: Mapping[str, str]) -> dict[str, OptimizerTable]:
+        """Gives each variable's slots their names; the tables by the variable's key."""
         by_variable: dict[str, dict[str, ObjectSlot]] = {}
         for slot in self._model.slots:
             by_variable.setdefault(slot.variable, {})[slot.slot] = slot
+        tables = {}
         for key, slots in by_variable.items():
             name = names.get(key)
-            for row in table.rows if name else ():
-                found = slots.get(row.legacy) or slots.get(row.keras)
-                target = self._old_name(name or "", row.suffix)
-                if found is None:
-                    variable = self._draft.entries[key]
-                    self._draft.put(target, tensors.zeros(variable.dtype, variable.shape))
-                    self._report.slots.append(ConvertedSlot("", target, f"zeros: {row.absent_when or 'Keras has none'}"))
-                elif row.scale == "none":
-                    self._draft.alias(found.stored.key, target)
-                    self._report.slots.append(ConvertedSlot(found.stored.key, target))
-                else:
-                    self._add_scaled(found.stored.key, target)
+            table = self._table(name, slots) if name else None
+            left_out = set(slots)
+            if name and table:
+                tables[key] = table
+                left_out -= {kind for row in table.rows for kind in self._add_slot(key, name, row, slots)}
+            reason = f"{table.name} has no such slot" if table else self._reason(name)
+            self._report.slots += [ConvertedSlot(slots[kind].stored.key, "", reason) for kind in sorted(left_out)]
+        if self._given is None and self._like is None and any(table.name == "Adam" for table in tables.values()):
+            self._report.warnings.append(
+                "The slots are taken for Adam's; AdamW, Lamb and Nadam have the same: see --optimizer."
+            )
+        return tables
+
+    def _table(self, name: str, slots: Mapping[str, ObjectSlot]) -> OptimizerTable | None:
+        """The old graph's optimizer of a variable; None when it keeps no slots, or has no counterpart."""
+        if self._like is not None:
+            old = self._old_slots.get(name)
+            return next(iter(old.values())).table if old else None
+        if self._given is not None:
+            return self._given
+        known = table_of_slots(list(slots))
+        if known is None:
+            raise UnsupportedError(
+                "Which optimizer keeps such slots is not known.",
+                expected="one of " + ", ".join(TABLES),
+                received=", ".join(sorted(slots)),
+                fix="Name it with --optimizer, or give a checkpoint of the old graph with --like.",
+            )
+        return TABLES[known]
+
+    def _reason(self, name: str | None) -> str:
+        old = self._old_slots.get(name or "")
+        if not old:
+            return "the old graph has no slots for this variable"
+        optimizer = next(iter(old.values())).optimizer
+        return f"{optimizer}: {NO_COUNTERPART.get(optimizer, 'it has no table')}"
+
+    def _add_slot(self, key: str, name: str, row: SlotRow, slots: Mapping[str, ObjectSlot]) -> set[str]:
+        """Adds a slot of TF1's; which of Keras' it is."""
+        kind = row.legacy if row.legacy in slots else row.keras
+        old = self._old_slots.get(name, {}).get(row.suffix)
+        target = old.name if old else f"{name}/{row.suffix}"  # canned Estimators put a scope between
+        if kind not in slots:
+            variable = self._draft.entries[key]
+            self._draft.put(target, tensors.zeros(variable.dtype, variable.shape))
+            self._report.slots.append(ConvertedSlot("", target, f"zeros: {row.absent_when or 'Keras has none'}"))
+            return set()
+        found = slots[kind].stored.key
+        if row.scale == "none":
+            self._draft.alias(found, target)
+            self._report.slots.append(ConvertedSlot(found, target))
+        else:
+            self._add_scaled(found, target)
+        return {kind}
 
     def _add_scaled(self, key: str, target: str) -> None:
         if not self._rate:
@@ -121,37 +145,23 @@ class ToNames:
         self._draft.put(target, scaled(self._draft, key, -1.0 / self._rate))
         self._report.slots.append(ConvertedSlot(key, target, f"divided by {-self._rate:g}, which is minus the learning rate"))
 
-    def _old_name(self, variable: str, suffix: str) -> str:
-        """Where the old graph keeps a slot: canned Estimators put a scope between."""
-        for slot in self._old_slots:
-            if slot.variable == variable and slot.row and slot.row.suffix == suffix:
-                return slot.name
-        return f"{variable}/{suffix}"
-
-    def _add_step(self) -> None:
+    def _add_step(self, tables: Collection[OptimizerTable]) -> None:
         key = self._model.iterations
-        step = values.read_integer(self._draft.source, key) if key else None
-        if step is None:
+        iterations = values.read_integer(self._draft.source, key) if key else None
+        if iterations is None:
             self._report.unmatched_targets.append(STEP)
             return
+        powers = beta_powers(set(self._like.entries)) if self._like else {}
+        if not powers:
+            powers = {name: name for table in tables if not table.uncorrected for name in table.betas}
+        step = steps.updates(iterations, tables, powers, self._report.warnings)
         if STEP not in self._draft.entries:
             self._draft.put(STEP, tensors.int64(step))
-        powers = beta_powers(set(self._like.entries)) if self._like else {}
-        if self._table and self._table.betas and not powers:
-            powers = {name: name for name in self._table.betas}
+        old = steps.known_betas(self._like) if self._like else {}
         for name, kind in powers.items():
-            self._add_power(name, kind, step)
-
-    def _add_power(self, name: str, kind: str, step: int) -> None:
-        hyperparameter = "beta_1" if kind == "beta1_power" else "beta_2"
-        beta = self._scalar(hyperparameter)
-        if beta is None:
-            beta = _BETAS[hyperparameter]
-            self._report.warnings.append(f"{name}: the checkpoint does not keep {hyperparameter}; {beta} is assumed.")
-        self._draft.put(name, tensors.float32(beta ** (step + 1)))
-
-    def _scalar(self, name: str) -> float | None:
-        for key, variable in self._model.others.items():
-            if variable.full_name.rpartition("/")[2] == name and variable.entry.size == 4:
-                return float(struct.unpack("<f", b"".join(values.chunks(self._model.index, variable.entry, key)))[0])
-        return None
+            beta = BETAS[kind]
+            value = self._known.get(beta, old.get(beta))
+            if value is None:
+                value = steps.DEFAULTS[beta]
+                self._report.warnings.append(f"{name}: neither checkpoint tells {beta}; {value} is assumed.")
+            self._draft.put(name, tensors.float32(value ** (step + 1)))

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from estimator_bridge.compat.checkpoint import rows, tensors, values
+from estimator_bridge.compat.checkpoint import rows, sparse_gradients, steps, tensors, values
 from estimator_bridge.compat.checkpoint.ahead import ahead
 from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
+from estimator_bridge.compat.checkpoint.hyperparameters import hyperparameters
 from estimator_bridge.compat.checkpoint.index import Index
 from estimator_bridge.compat.checkpoint.matching import Matching, Named, match
 from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, ObjectSlot
 from estimator_bridge.compat.checkpoint.report import ConversionReport, ConvertedSlot
-from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, OptimizerTable
-from estimator_bridge.compat.checkpoint.slots.bert_adam import ITERATIONS
+from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART
 from estimator_bridge.compat.checkpoint.source_slots import STEP, SourceSlot, beta_powers, source_slots
 from estimator_bridge.compat.checkpoint.tensors import Tensor
 
@@ -31,13 +31,25 @@ class ToObjects:
         model: whose names to add.
         report: told of everything.
         learning_rate: Keras' momentum contains it; by default that of the model's optimizer.
+        optimizer: whose the slots are where several optimizers call theirs the same.
     """
 
-    def __init__(self, draft: Draft, model: ObjectModel, report: ConversionReport, learning_rate: float | None = None) -> None:
+    def __init__(
+        self,
+        draft: Draft,
+        model: ObjectModel,
+        report: ConversionReport,
+        learning_rate: float | None = None,
+        optimizer: str | None = None,
+    ) -> None:
         self._draft, self._model, self._report = draft, model, report
-        self._learning_rate = learning_rate if learning_rate is not None else _stored_learning_rate(model)
+        self._known = hyperparameters(model)
+        self._given_rate = learning_rate
         names = set(draft.entries)
-        self._slots = source_slots(names)
+        self._slots = source_slots(names, optimizer)
+        self._by_variable: dict[str, list[SourceSlot]] = {}
+        for slot in self._slots:
+            self._by_variable.setdefault(slot.variable, []).append(slot)
         self._powers = beta_powers(names)
 
     def run(self, given: Mapping[str, str], accept_order: bool) -> None:
@@ -54,13 +66,14 @@ class ToObjects:
         for pair in matching.matches:
             self._draft.alias(pair.source, pair.target)
         names = {pair.target: pair.source for pair in matching.matches}
-        used = {slot.name for target in self._model.slots if (slot := self._slot(target, names))}
+        used = {slot.name: slot for target in self._model.slots if (slot := self._slot(target, names))}
         self._report.matches = matching.matches
         self._report.ambiguous = matching.ambiguous
         self._report.unmatched_sources += matching.unmatched_sources
         self._report.unmatched_targets += matching.unmatched_targets
         self._leave_out(used)
-        self._iterations()
+        self._count_updates(used.values())
+        self._warn_of_steps(used.values())
         self._others()
         self._draft.put(OBJECT_GRAPH, tensors.of_strings([self._model.graph], ()))
 
@@ -77,7 +90,7 @@ class ToObjects:
     def _slot(self, target: ObjectSlot, names: Mapping[str, str]) -> SourceSlot | None:
         """Gives one slot of the model its value; None when the source has none."""
         variable = names.get(target.variable)
-        found = [slot for slot in self._slots if slot.variable == variable and _is(slot, target.slot)]
+        found = [slot for slot in self._by_variable.get(variable or "", ()) if _is(slot, target.slot)]
         key = target.stored.key
         if len(found) != 1:
             self._fresh(target, variable)
@@ -95,58 +108,49 @@ class ToObjects:
     def _fresh(self, target: ObjectSlot, variable: str | None) -> None:
         """A slot for which the source has none: GradientDescent has no momentum, tf_keras' SGD always does."""
         key = target.stored.key
-        if variable and target.slot in {"momentum", "momentums"} and all(slot.variable != variable for slot in self._slots):
+        if variable and target.slot in {"momentum", "momentums"} and variable not in self._by_variable:
             self._draft.put(key, tensors.zeros(target.stored.entry.dtype, target.stored.entry.shape))
             self._report.slots.append(ConvertedSlot("", key, "zeros: the source has no slots for this variable"))
         else:
             self._report.unmatched_targets.append(key)
 
     def _needed_learning_rate(self, name: str) -> float:
-        if not self._learning_rate:
+        rate = self._given_rate if self._given_rate is not None else self._known.get("learning_rate")
+        if not rate:
             raise UnsupportedError(
                 f"The learning rate is needed for {name!r}: Keras' momentum contains it, TF1's does not.",
                 expected="the learning rate that training goes on with",
-                received=self._learning_rate,
+                received=rate,
                 fix="Give it with --learning-rate.",
             )
-        return self._learning_rate
+        return rate
 
-    def _leave_out(self, used: set[str]) -> None:
+    def _leave_out(self, used: Mapping[str, SourceSlot]) -> None:
         for slot in self._slots:
             if slot.name not in used:
                 reason = NO_COUNTERPART.get(slot.optimizer, "the model has no such slot")
                 self._report.slots.append(ConvertedSlot(slot.name, "", f"{slot.optimizer}: {reason}"))
-        self._warn_of_sparse_gradients(used)
 
-    def _warn_of_sparse_gradients(self, used: set[str]) -> None:
-        """A checkpoint does not say which gradients were sparse; embeddings are known by their names."""
-        tables = {slot.variable: slot.table for slot in self._slots if slot.name in used and "embedding" in slot.variable}
-        for variable, table in sorted(tables.items()):
-            difference = self._sparse_difference(table) if table else ""
-            if table and difference:
-                self._report.warnings.append(
-                    f"{variable} looks like an embedding: with sparse gradients, Keras' {table.keras_class} of this kind differs "
-                    f"from TF1: {difference}. Where it can, tf_keras.optimizers.legacy follows TF1."
-                )
-
-    def _sparse_difference(self, table: OptimizerTable) -> str:
-        if self._model.flavour == "keras3":
-            return table.sparse or table.sparse_keras3
-        if self._model.flavour == "tf_keras":
-            return table.sparse
-        return "" if any(slot.slot == "momentum" for slot in self._model.slots) else table.sparse_legacy
-
-    def _iterations(self) -> None:
+    def _count_updates(self, used: Iterable[SourceSlot]) -> None:
         key = self._model.iterations
-        if key is None:
-            return
-        if any(slot.optimizer == "BERT's Adam" for slot in self._slots):
-            self._draft.put(key, tensors.int64(ITERATIONS))
-            self._report.warnings.append(f"iterations is {ITERATIONS:,}: this Adam corrects no bias, and that turns it off.")
-        elif STEP in self._draft.entries:
-            self._draft.alias(STEP, key)
-        else:
+        tables = [slot.table for slot in used if slot.table]
+        if key and not steps.add_iterations(self._draft, key, tables, self._report.warnings):
             self._report.unmatched_targets.append(key)
+
+    def _warn_of_steps(self, used: Collection[SourceSlot]) -> None:
+        """Of what the model's optimizer does otherwise from here on."""
+        if used:
+            self._report.warnings += steps.differing_betas(self._draft.source, self._known)
+        keys = {pair.source: pair.target for pair in self._report.matches}
+        self._report.warnings += sparse_gradients.of_source(self._draft, used, keys, self._model)
+        absent: dict[str, set[str]] = {}
+        for slot in used:
+            reason = slot.table and slot.table.absent.get(self._model.flavour or "")
+            if reason:
+                absent.setdefault(f"{reason}: {slot.optimizer}'s slots are kept, but the steps are others", set()).add(
+                    slot.variable
+                )
+        self._report.warnings += [f"{reason}: {', '.join(sorted(names))}" for reason, names in absent.items()]
 
     def _others(self) -> None:
         """Hyperparameters, metrics and configurations keep the values that the model had."""
@@ -156,10 +160,10 @@ class ToObjects:
                 continue
             if not entry.slices and entry.size <= _MOST_COPIED:
                 self._draft.put(name, copied(index, name, entry))
-        if self._learning_rate is not None:
+        if self._given_rate is not None:
             for name, variable in self._model.others.items():
                 if variable.full_name.rpartition("/")[2] == "learning_rate":
-                    self._draft.put(name, tensors.float32(self._learning_rate))
+                    self._draft.put(name, tensors.float32(self._given_rate))
 
 
 def scaled(draft: Draft, name: str, factor: float) -> Tensor:
@@ -199,14 +203,3 @@ def copied(index: Index, name: str, entry: Entry) -> Tensor:
 
 def _is(slot: SourceSlot, wanted: str) -> bool:
     return slot.row is not None and wanted in {slot.row.legacy, slot.row.keras}
-
-
-def _stored_learning_rate(model: ObjectModel) -> float | None:
-    import struct
-
-    for name, variable in model.others.items():
-        last = variable.full_name.rpartition("/")[2]
-        if last == "learning_rate" and variable.entry.size == 4:
-            data = b"".join(values.chunks(model.index, variable.entry, name))
-            return float(struct.unpack("<f", data)[0])
-    return None

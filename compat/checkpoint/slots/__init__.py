@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from estimator_bridge.compat.checkpoint.slots import adadelta, adagrad, adam, adamw, bert_adam, ftrl, lamb, momentum, rmsprop
+from estimator_bridge.compat.checkpoint.slots import (
+    adadelta,
+    adagrad,
+    adam,
+    adamax,
+    adamw,
+    bert_adam,
+    ftrl,
+    lamb,
+    momentum,
+    rmsprop,
+)
 from estimator_bridge.compat.checkpoint.slots.table import NO_COUNTERPART, OptimizerTable
 
 __all__ = ["NO_COUNTERPART", "TABLES", "OptimizerTable", "table_of_slots"]
 
 TABLES: Mapping[str, OptimizerTable] = {
     table.name: table
-    for module in (adadelta, adagrad, adam, adamw, bert_adam, ftrl, lamb, momentum, rmsprop)
+    for module in (adadelta, adagrad, adam, adamax, adamw, bert_adam, ftrl, lamb, momentum, rmsprop)
     for table in module.TABLES
 }
 
@@ -19,6 +30,7 @@ _BY_SLOTS = {
     frozenset({"momentum"}): "Momentum",
     frozenset({"accumulator"}): "Adagrad",
     frozenset({"m", "v"}): "Adam",
+    frozenset({"m", "u"}): "AdaMax",
     frozenset({"rms"}): "RMSProp",
     frozenset({"rms", "momentum"}): "RMSProp",
     frozenset({"rms", "mg"}): "centered RMSProp",

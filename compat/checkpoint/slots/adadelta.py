@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow
+from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow, newer
 
 TABLES = (
     OptimizerTable(
@@ -13,6 +13,6 @@ TABLES = (
             SlotRow("Adadelta_1", "accum_var", "accumulated_delta_vars"),
         ),
         epsilon=(1e-8, 1e-7),
-        sparse="rows without a gradient are updated",
+        sparse=newer("rows without a gradient are updated"),
     ),
 )

@@ -10,6 +10,6 @@ TABLES = (
         "Adagrad",
         (SlotRow("Adagrad", "accumulator", "accumulators"),),
         epsilon=(1e-30, 1e-7),
-        sparse_keras3=DUPLICATES,
+        sparse=DUPLICATES,
     ),
 )

@@ -1,8 +1,11 @@
-"""Adam, and LazyAdam, which keeps the same slots: first and second moment; beta ** (t + 1) becomes iterations = t."""
+"""Adam, and LazyAdam: first and second moment; beta ** (t + 1) becomes iterations = t.
+
+tf.contrib's LazyAdam and Nadam call their slots as Adam does unless they are given a name of their own.
+"""
 
 from __future__ import annotations
 
-from estimator_bridge.compat.checkpoint.slots.table import BETAS, DUPLICATES, OptimizerTable, SlotRow
+from estimator_bridge.compat.checkpoint.slots.table import BETAS, DUPLICATES, OptimizerTable, SlotRow, every
 
 TABLES = (
     OptimizerTable(
@@ -11,7 +14,9 @@ TABLES = (
         (SlotRow("Adam", "m", "momentums"), SlotRow("Adam_1", "v", "velocities")),
         betas=BETAS,
         epsilon=(1e-8, 1e-7),
-        sparse_keras3=DUPLICATES,
+        sparse=DUPLICATES,
+        note="the slots of tf.contrib's LazyAdam and Nadam have the same names: tell LazyAdam with --optimizer; "
+        "Keras' Nadam follows a schedule that tf.contrib's does not have",
     ),
     OptimizerTable(
         "LazyAdam",
@@ -19,6 +24,6 @@ TABLES = (
         (SlotRow("LazyAdam", "m", "momentums"), SlotRow("LazyAdam_1", "v", "velocities")),
         betas=BETAS,
         epsilon=(1e-8, 1e-7),
-        sparse="LazyAdam leaves the moments of rows without a gradient alone, Keras' Adam lets them decay",
+        sparse=every("LazyAdam leaves rows without a gradient alone, Keras' Adam goes on moving them"),
     ),
 )

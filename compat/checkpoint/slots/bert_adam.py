@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow
-
-ITERATIONS = 10_000_000  # beta ** t is 0 in float32: Keras' correction factors are 1
+from estimator_bridge.compat.checkpoint.slots.table import DUPLICATES, OptimizerTable, SlotRow
 
 TABLES = (
     OptimizerTable(
         "BERT's Adam",
         "AdamW",
         (SlotRow("adam_m", "m", "momentums"), SlotRow("adam_v", "v", "velocities")),
+        uncorrected=True,
         epsilon=(1e-6, 1e-7),
-        note=f"iterations = {ITERATIONS:,} turns Keras' bias correction off",
+        absent={"legacy": "tf_keras.optimizers.legacy has no AdamW"},
+        sparse=DUPLICATES,
+        note="some LAMBs keep their slots under the same names: tell them with --optimizer",
     ),
 )

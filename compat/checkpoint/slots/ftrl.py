@@ -9,6 +9,6 @@ TABLES = (
         "Ftrl",
         "Ftrl",
         (SlotRow("Ftrl", "accumulator", "accumulators"), SlotRow("Ftrl_1", "linear", "linears")),
-        sparse_keras3=DUPLICATES,
+        sparse=DUPLICATES,
     ),
 )

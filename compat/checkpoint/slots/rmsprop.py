@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow
+from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow, every
 
 _SPARSE = "the mean square of rows without a gradient decays"
-_SPARSE_LEGACY = "without momentum, " + _SPARSE
 _ABSENT = "momentum is 0"
 
 TABLES = (
@@ -17,8 +16,8 @@ TABLES = (
             SlotRow("RMSProp_1", "momentum", "momentums", absent_when=_ABSENT),
         ),
         epsilon=(1e-10, 1e-7),
-        sparse=_SPARSE,
-        sparse_legacy=_SPARSE_LEGACY,
+        sparse=every(_SPARSE),
+        sparse_but_momentum=True,
     ),
     OptimizerTable(
         "centered RMSProp",
@@ -29,7 +28,7 @@ TABLES = (
             SlotRow("RMSProp_2", "momentum", "momentums", absent_when=_ABSENT),
         ),
         epsilon=(1e-10, 1e-7),
-        sparse=_SPARSE,
-        sparse_legacy=_SPARSE_LEGACY,
+        sparse=every(_SPARSE),
+        sparse_but_momentum=True,
     ),
 )

@@ -37,10 +37,11 @@ class OptimizerTable:
         keras_class: of the counterpart.
         rows: its slots.
         betas: beta power variable -> Keras hyperparameter, where it keeps them.
+        uncorrected: its moments are used without bias correction, unless beta powers are kept beside them.
         epsilon: TF1's default and Keras', where Keras' must be set to TF1's.
-        sparse: what tf_keras' newer optimizers and Keras 3 do otherwise with sparse gradients; "" for nothing.
-        sparse_keras3: what Keras 3 alone does otherwise.
-        sparse_legacy: the same of ``tf_keras.optimizers.legacy`` where it has no momentum slot.
+        absent: family of Keras' optimizers -> why the class is not among them.
+        sparse: family -> what it does otherwise with sparse gradients.
+        sparse_but_momentum: the family "legacy" does as TF1 where it has a momentum slot.
         note: what else to know.
     """
 
@@ -48,18 +49,34 @@ class OptimizerTable:
     keras_class: str
     rows: tuple[SlotRow, ...]
     betas: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    uncorrected: bool = False
     epsilon: tuple[float | None, float] | None = None
-    sparse: str = ""
-    sparse_keras3: str = ""
-    sparse_legacy: str = ""
+    absent: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    sparse: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    sparse_but_momentum: bool = False
     note: str = ""
 
 
-DUPLICATES = "the gradients of a row that occurs twice are not added up"
+def newer(difference: str) -> Mapping[str, str]:
+    """What both families but "legacy" do."""
+    return {"tf_keras": difference, "keras3": difference}
+
+
+def every(difference: str) -> Mapping[str, str]:
+    """What all families do."""
+    return {"legacy": difference, **newer(difference)}
+
+
+DUPLICATES = {"keras3": "the gradients of a row that occurs twice are not added up"}
 BETAS = {"beta1_power": "beta_1", "beta2_power": "beta_2"}
+ITERATIONS = 10_000_000  # beta ** iterations is 0 in float32, so that Keras' bias correction factors are 1
 NO_COUNTERPART = {
     "AdagradDA": "Keras has no AdagradDA",
     "ProximalAdagrad": "Keras has no proximal Adagrad",
+    "RegAdagrad": "Keras has no Adagrad that leaves regularization out of its accumulator",
+    "AddSign": "Keras has no AddSign",
+    "PowerSign": "Keras has no PowerSign",
+    "Shampoo": "Keras has no Shampoo",
     "LARS": "Keras has no LARS",
     "MomentumW": "Keras' SGD with weight_decay decays before the step, MomentumW after it",
     "ExponentialMovingAverage": "it is no optimizer: give the averages as the model's values, or use_ema",

@@ -1,0 +1,67 @@
+"""Hyperparameters of a Keras optimizer, from its variables or from the configuration that Keras saves beside them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from estimator_bridge.compat.checkpoint import values
+from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.compat.checkpoint.format import wire
+from estimator_bridge.compat.checkpoint.index import Index
+from estimator_bridge.compat.checkpoint.object_graph import ObjectModel
+
+_METADATA = "keras_metadata.pb"  # SavedMetadata: nodes = 1; SavedObject: metadata = 5, a JSON object
+_NODES, _JSON = wire.tag(1, wire.BYTES), wire.tag(5, wire.BYTES)
+
+
+def hyperparameters(model: ObjectModel) -> dict[str, float]:
+    """What is known of an optimizer: the legacy family keeps all of it in variables, the others the learning rate alone.
+
+    Args:
+        model: of the Keras side.
+
+    Returns:
+        ``learning_rate``, ``beta_1`` and so on -> value; what is not kept is left out. A SavedModel that Keras wrote has the
+        optimizer's configuration as well.
+    """
+    found = dict(_configured(model.index))
+    for key, variable in model.others.items():
+        name = variable.full_name.rpartition("/")[2]
+        if variable.entry.size == 4 and variable.entry.shape == ():
+            found[name] = struct.unpack("<f", b"".join(values.chunks(model.index, variable.entry, key)))[0]
+    return found
+
+
+def of_config(config: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of an optimizer's ``get_config()``.
+
+    Example:
+        >>> of_config({"name": "Adam", "beta_1": 0.8, "amsgrad": False})
+        {'beta_1': 0.8}
+    """
+    return {name: float(value) for name, value in config.items() if type(value) in (int, float)}
+
+
+def _configured(index: Index) -> dict[str, float]:
+    path = index.prefix.parent.parent / _METADATA
+    if index.prefix.name != "variables":
+        return {}
+    try:
+        for metadata in _metadata(path.read_bytes()):
+            optimizer = (metadata.get("training_config") or {}).get("optimizer_config")
+            if optimizer:
+                return of_config(optimizer["config"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, CorruptError):
+        pass  # no such file, or one of a Keras that wrote it otherwise: as if it were not there
+    return {}
+
+
+def _metadata(data: bytes) -> Iterator[dict[str, Any]]:
+    for tag, node in wire.fields(data):
+        if tag == _NODES and isinstance(node, bytes):
+            yield from (
+                json.loads(text) for key, text in wire.fields(node) if key == _JSON and isinstance(text, bytes) and text
+            )

@@ -1,0 +1,151 @@
+"""Warnings of variables with sparse gradients whose optimizer treats those otherwise on the other side."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from estimator_bridge.compat.checkpoint.draft import Draft, Stored
+from estimator_bridge.compat.checkpoint.format import trackable
+from estimator_bridge.compat.checkpoint.format.bundle import Entry, Shape
+from estimator_bridge.compat.checkpoint.index import Index
+from estimator_bridge.compat.checkpoint.object_graph import Flavour, ObjectModel
+from estimator_bridge.compat.checkpoint.row_access import read_row_access
+from estimator_bridge.compat.checkpoint.slots import TABLES
+from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable
+from estimator_bridge.compat.checkpoint.source_slots import SourceSlot
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """A variable with optimizer slots.
+
+    Attributes:
+        name: as TF1 calls it.
+        shape: of it.
+        table: of its TF1 optimizer.
+        told_by: what says that its rows are read one by one, such as a file's name; None where nothing does.
+    """
+
+    name: str
+    shape: Shape
+    table: OptimizerTable
+    told_by: str | None
+
+
+def of_source(draft: Draft, slots: Collection[SourceSlot], keys: Mapping[str, str], model: ObjectModel) -> Iterator[str]:
+    """The warnings for a name-based checkpoint on its way to Keras.
+
+    Args:
+        draft: of it.
+        slots: that the model takes over.
+        keys: variable -> its key in the model.
+        model: of the Keras side.
+
+    Yields:
+        A warning for each variable that is treated otherwise.
+    """
+    if not any(slot.table and (_difference(slot.table, model) or slot.table == TABLES["Adam"]) for slot in slots):
+        return
+    access = read_row_access(draft.source.prefix)
+    told = _places(draft.source, access.gathered) if access else {}
+    assigned = _places(draft.source, access.assigned) if access else {}
+    layers = embeddings(model)
+    trained = {}
+    for slot in slots:
+        place = _place(draft, slot.variable)
+        table = TABLES["LazyAdam"] if slot.optimizer == "Adam" and _place(draft, slot.name) in assigned else slot.table
+        if table:
+            by = access.told_by.name if access and place in told else layers.get(keys.get(slot.variable, ""))
+            trained[slot.variable] = Trained(slot.variable, draft.entries[slot.variable].shape, table, by)
+    yield from warnings(trained.values(), model, certain=access is not None)
+
+
+def of_target(
+    model: ObjectModel, names: Mapping[str, str], tables: Mapping[str, OptimizerTable], like: Index | None
+) -> Iterator[str]:
+    """The warnings for a Keras checkpoint on its way to TF1.
+
+    Args:
+        model: of the Keras side.
+        names: key of a variable -> TF1's name.
+        tables: key -> table of its TF1 optimizer.
+        like: a checkpoint of the old graph.
+
+    Yields:
+        A warning for each variable that is treated otherwise.
+    """
+    if not any(_difference(table, model) for table in tables.values()):
+        return
+    access = read_row_access(like.prefix) if like else None
+    layers = embeddings(model)
+    trained = []
+    for key, table in tables.items():
+        by = access.told_by.name if access and names[key] in access.gathered else layers.get(key)
+        trained.append(Trained(names[key], model.index.entries[key].shape, table, by))
+    yield from warnings(trained, model, certain=access is not None)
+
+
+def warnings(variables: Iterable[Trained], model: ObjectModel, certain: bool) -> Iterator[str]:
+    """What to look at.
+
+    Args:
+        variables: those with slots on both sides.
+        model: of the Keras side.
+        certain: a graph was read, so that no variable but those that it names has sparse gradients.
+
+    Yields:
+        A warning for each variable that has them and is treated otherwise; without a graph, one for all others with rows.
+    """
+    possible: dict[str, list[str]] = {}
+    for variable in sorted(variables, key=lambda variable: variable.name):
+        difference = _difference(variable.table, model)
+        if not difference:
+            continue
+        says = (
+            f"Keras' {variable.table.keras_class} of this kind differs from TF1: {difference}.{_advice(variable.table, model)}"
+        )
+        if variable.told_by is not None:
+            yield f"{variable.name} has sparse gradients ({variable.told_by}), with which {says}"
+        elif not certain and len(variable.shape) == 2:
+            possible.setdefault(says, []).append(variable.name)
+    for says, names in possible.items():
+        yield (
+            f"Possibly with sparse gradients: {', '.join(names)}. No PREFIX.meta or graph.pbtxt beside the checkpoint tells which "
+            f"variables are read by tf.gather or an embedding lookup; with the gradients of those, {says}"
+        )
+
+
+def embeddings(model: ObjectModel) -> Mapping[str, str]:
+    """Keys of the variables that a Keras Embedding layer looks up -> what says so."""
+    found = {}
+    nodes = trackable.decode(model.graph)
+    for node in nodes:
+        for edge in {"embeddings", "_embeddings"} & node.children.keys():
+            value = nodes[node.children[edge]].value()
+            if value is not None:
+                found[value.key] = "an Embedding layer"
+    return found
+
+
+def _difference(table: OptimizerTable, model: ObjectModel) -> str:
+    family: Flavour = model.flavour or "legacy"
+    follows = family == "legacy" and table.sparse_but_momentum and any(slot.slot == "momentum" for slot in model.slots)
+    return "" if follows else table.sparse.get(family, "")
+
+
+def _advice(table: OptimizerTable, model: ObjectModel) -> str:
+    better = model.flavour != "legacy" and "legacy" not in {*table.sparse, *table.absent}
+    return " tf_keras.optimizers.legacy follows TF1." if better else ""
+
+
+def _places(index: Index, names: Iterable[str]) -> dict[tuple[int, int] | None, str]:
+    return {_place(index, name): name for name in names if name in index.entries}
+
+
+def _place(checkpoint: Index | Draft, name: str) -> tuple[int, int] | None:
+    """Where a variable's bytes begin: stays what it is when the variable is renamed or its slices are merged."""
+    entry: Stored = checkpoint.entries[name]
+    if isinstance(entry, Entry) and entry.slices:
+        entry = checkpoint.pieces[name][min(entry.slices)]
+    return (entry.shard_id, entry.offset) if isinstance(entry, Entry) else None
