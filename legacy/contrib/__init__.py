@@ -5,4 +5,14 @@ through ``namespace``, which refuses every other name by symbol, file and line; 
 TensorFlow 1 offered by file path only.
 """
 
-PACKAGES: tuple[str, ...] = ("util",)
+PACKAGES: tuple[str, ...] = (
+    "cluster_resolver",
+    "data",
+    "distribute",
+    "feature_column",
+    "lookup",
+    "predictor",
+    "summary",
+    "tpu",
+    "util",
+)

@@ -1,0 +1,191 @@
+"""``tf.contrib.data``: transformations and readers of data sets, nearly all of which live on in ``tf.data.experimental``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from tensorflow.compat.v2.data import Dataset
+from tensorflow.python.data.util import nest
+
+__all__ = [
+    "AUTOTUNE",
+    "Counter",
+    "CsvDataset",
+    "Optional",
+    "RandomDataset",
+    "Reducer",
+    "SqlDataset",
+    "TFRecordWriter",
+    "assert_element_shape",
+    "batch_and_drop_remainder",
+    "bucket_by_sequence_length",
+    "choose_from_datasets",
+    "copy_to_device",
+    "dense_to_sparse_batch",
+    "enumerate_dataset",
+    "get_next_as_optional",
+    "get_single_element",
+    "group_by_reducer",
+    "group_by_window",
+    "ignore_errors",
+    "make_batched_features_dataset",
+    "make_csv_dataset",
+    "make_saveable_from_iterator",
+    "map_and_batch",
+    "padded_batch_and_drop_remainder",
+    "parallel_interleave",
+    "parse_example_dataset",
+    "prefetch_to_device",
+    "read_batch_features",
+    "reduce_dataset",
+    "rejection_resample",
+    "sample_from_datasets",
+    "scan",
+    "shuffle_and_repeat",
+    "sliding_window_batch",
+    "sloppy_interleave",
+    "unbatch",
+    "unique",
+]
+
+Transformation = Callable[[Any], Any]
+
+AUTOTUNE = tf.data.experimental.AUTOTUNE
+Counter = tf.data.experimental.Counter
+CsvDataset = tf.data.experimental.CsvDataset
+Optional = tf.data.experimental.Optional
+RandomDataset = tf.data.experimental.RandomDataset
+Reducer = tf.data.experimental.Reducer
+SqlDataset = tf.data.experimental.SqlDataset
+TFRecordWriter = tf.data.experimental.TFRecordWriter
+bucket_by_sequence_length = tf.data.experimental.bucket_by_sequence_length
+choose_from_datasets = tf.data.experimental.choose_from_datasets
+copy_to_device = tf.data.experimental.copy_to_device
+dense_to_sparse_batch = tf.data.experimental.dense_to_sparse_batch
+enumerate_dataset = tf.data.experimental.enumerate_dataset
+get_next_as_optional = tf.data.experimental.get_next_as_optional
+get_single_element = tf.data.experimental.get_single_element
+group_by_reducer = tf.data.experimental.group_by_reducer
+group_by_window = tf.data.experimental.group_by_window
+ignore_errors = tf.data.experimental.ignore_errors
+make_batched_features_dataset = tf.data.experimental.make_batched_features_dataset
+make_csv_dataset = tf.data.experimental.make_csv_dataset
+make_saveable_from_iterator = tf.data.experimental.make_saveable_from_iterator
+map_and_batch = tf.data.experimental.map_and_batch
+parallel_interleave = tf.data.experimental.parallel_interleave
+parse_example_dataset = tf.data.experimental.parse_example_dataset
+prefetch_to_device = tf.data.experimental.prefetch_to_device
+rejection_resample = tf.data.experimental.rejection_resample
+sample_from_datasets = tf.data.experimental.sample_from_datasets
+scan = tf.data.experimental.scan
+shuffle_and_repeat = tf.data.experimental.shuffle_and_repeat
+unbatch = tf.data.experimental.unbatch
+unique = tf.data.experimental.unique
+
+
+def batch_and_drop_remainder(batch_size: Any) -> Transformation:
+    """Batches, without the last one if it is smaller; use ``Dataset.batch(..., drop_remainder=True)``."""
+    return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
+
+
+def padded_batch_and_drop_remainder(batch_size: Any, padded_shapes: Any, padding_values: Any = None) -> Transformation:
+    """Padded batches, without the last one if it is smaller; use ``Dataset.padded_batch(..., drop_remainder=True)``."""
+    return lambda dataset: dataset.padded_batch(batch_size, padded_shapes, padding_values, drop_remainder=True)
+
+
+def sloppy_interleave(map_func: Callable[..., Any], cycle_length: Any, block_length: Any = 1) -> Transformation:
+    """Elements in whatever order they come; use ``parallel_interleave(..., sloppy=True)``."""
+    return parallel_interleave(map_func, cycle_length, block_length, sloppy=True)
+
+
+def assert_element_shape(expected_shapes: Any) -> Transformation:
+    """Elements of known shapes: a different one ends the iteration with InvalidArgumentError.
+
+    Args:
+        expected_shapes: a nest of shapes, as ``tf.data.get_output_shapes`` has it; may leave dimensions open.
+
+    Returns:
+        A transformation for ``Dataset.apply``; it raises ValueError for shapes that are known to differ.
+    """
+
+    def apply(dataset: Any) -> Any:
+        structure = tf.data.get_output_shapes(dataset)
+        shapes = nest.map_structure_up_to(structure, tf.TensorShape, expected_shapes)
+        nest.map_structure(lambda known, expected: known.merge_with(expected), structure, shapes)
+        return dataset.map(lambda *element: _ensure(element, shapes))
+
+    return apply
+
+
+def _ensure(element: tuple[Any, ...], shapes: Any) -> Any:
+    whole = element if isinstance(shapes, tuple) else element[0]
+    return nest.map_structure(tf.ensure_shape, whole, shapes)
+
+
+def sliding_window_batch(
+    window_size: Any, stride: Any = None, window_shift: Any = None, window_stride: Any = 1
+) -> Transformation:
+    """Batches that overlap: every full window of ``window_size`` elements.
+
+    Args:
+        window_size: elements in a window.
+        stride: the old name of ``window_shift``.
+        window_shift: elements from one window's start to the next one's; 1 unless given.
+        window_stride: elements from one to the next within a window.
+
+    Raises:
+        ValueError: both ``stride`` and ``window_shift`` are given.
+    """
+    if stride is not None and window_shift is not None:
+        raise ValueError("Cannot specify both `stride` and `window_shift`")
+    shift = next((value for value in (stride, window_shift) if value is not None), 1)
+
+    def apply(dataset: Any) -> Any:
+        windows = dataset.window(window_size, shift, window_stride, drop_remainder=True)
+        return windows.flat_map(lambda *window: _batched(window, window_size))
+
+    return apply
+
+
+def _batched(window: tuple[Any, ...], size: Any) -> Any:
+    structure = window if len(window) > 1 else window[0]
+    batches = nest.map_structure(lambda part: part.batch(size), structure)
+    return batches if isinstance(batches, Dataset) else Dataset.zip(batches)
+
+
+def reduce_dataset(dataset: Any, reducer: Any) -> Any:
+    """A data set reduced to one element; use ``Dataset.reduce``.
+
+    Raises:
+        TypeError: not a data set.
+    """
+    if not isinstance(dataset, Dataset):
+        raise TypeError("`dataset` must be a `tf.data.Dataset` object.")
+    return dataset.reduce(reducer.init_func(np.int64(0)), reducer.reduce_func)
+
+
+def read_batch_features(
+    file_pattern: Any,
+    batch_size: Any,
+    features: Any,
+    reader: Any = tf.data.TFRecordDataset,
+    reader_args: Any = None,
+    randomize_input: bool = True,
+    num_epochs: Any = None,
+    capacity: Any = 10000,
+) -> Any:
+    """The next batch of parsed examples of files; use ``make_batched_features_dataset``."""
+    dataset = make_batched_features_dataset(
+        file_pattern,
+        batch_size,
+        features,
+        reader=reader,
+        reader_args=reader_args,
+        shuffle=randomize_input,
+        num_epochs=num_epochs,
+        shuffle_buffer_size=capacity,
+    )
+    return tf.data.make_one_shot_iterator(dataset).get_next()
