@@ -80,7 +80,7 @@ def _store(model: ModelGraph, checkpoint_path: str | None) -> VariableStore:
     if checkpoint_path is not None:
         saved = model.collection(v1.GraphKeys.GLOBAL_VARIABLES)
         logging.info("Restoring parameters from %s", checkpoint_path)
-        restore([Entry.of(template, store[template].read_value, store[template].assign) for template in saved], checkpoint_path)
+        restore([Entry.of(template, store[template]) for template in saved], checkpoint_path)
     initialise_tables(model)
     return store
 
