@@ -1,27 +1,23 @@
-"""``convert``: one call from a checkpoint to another."""
+"""``convert``: one call from a checkpoint, a Keras file or a SavedModel to another."""
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
-from estimator_bridge.compat.checkpoint import partitions, values
+from estimator_bridge.compat.checkpoint import edits, named_graph, tensors, values
 from estimator_bridge.compat.checkpoint.draft import Draft
-from estimator_bridge.compat.checkpoint.errors import NamingError, UnsupportedError
-from estimator_bridge.compat.checkpoint.index import Index
-from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH, Slot, slot_of
+from estimator_bridge.compat.checkpoint.format import trackable
+from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH, SAVE_COUNTER
 from estimator_bridge.compat.checkpoint.object_graph import read_object_model
-from estimator_bridge.compat.checkpoint.opening import opened
-from estimator_bridge.compat.checkpoint.publish import Options, publish
+from estimator_bridge.compat.checkpoint.outputs import write
+from estimator_bridge.compat.checkpoint.publish import Options
 from estimator_bridge.compat.checkpoint.report import ConversionReport
+from estimator_bridge.compat.checkpoint.sides import Sides, Wanted, opened_sides
+from estimator_bridge.compat.checkpoint.targets import Kind, check_target
 from estimator_bridge.compat.checkpoint.to_names import ToNames
 from estimator_bridge.compat.checkpoint.to_objects import ToObjects
-
-Kind = Literal["bilingual", "name-based", "object-based"]
-KINDS: tuple[Kind, ...] = ("bilingual", "name-based", "object-based")
 
 
 def convert(
@@ -29,7 +25,7 @@ def convert(
     target: str | Path,
     *,
     to: Kind = "bilingual",
-    like: str | Path | None = None,
+    like: str | Path | Sequence[str | Path] | None = None,
     rename: Sequence[tuple[str, str]] = (),
     drop: Sequence[str] = (),
     partition: Sequence[tuple[str, int]] = (),
@@ -39,6 +35,7 @@ def convert(
     allow_unmatched: bool = False,
     learning_rate: float | None = None,
     optimizer: str | None = None,
+    optimizer_family: str | None = None,
     copy: bool = False,
     overwrite: bool = False,
     dry_run: bool = False,
@@ -46,10 +43,12 @@ def convert(
     """Converts a checkpoint; the source is only read, and the target is there whole or not at all.
 
     Args:
-        source: what ``read_index`` takes, or a V1 checkpoint.
-        target: prefix of the new checkpoint.
-        to: what it is to be; "bilingual" is both at once, over the same data files.
-        like: a checkpoint of the other side: one whose object graph to write, or one of the old graph whose names to write.
+        source: what ``read_index`` takes, a V1 checkpoint, or a Keras file: .keras, .h5, .weights.h5.
+        target: prefix of the new checkpoint; path of the file or folder where ``to`` is one of Keras' formats.
+        to: what it is to be; "bilingual" is name-based and object-based at once, over the same data files.
+        like: whose object graph or whose names to write, and what a file of weights is the weights of: a checkpoint of either
+            kind, or a Keras model as a SavedModel, a .keras file, a config in JSON, or ``module:function``, which is called.
+            Without one the object graph is that of the modern path's own model.
         rename: regular expressions and replacements, applied to TF1's names one after the other.
         drop: regular expressions of names to leave out.
         partition: regular expressions of variables and the number of their slices, 1 for whole; their slots follow.
@@ -59,8 +58,9 @@ def convert(
         allow_unmatched: write although some variables have no counterpart.
         learning_rate: for Momentum, whose Keras slot contains it; that of the object graph's optimizer by default.
         optimizer: TF1's name of it, where the slots of an object-based checkpoint do not tell.
+        optimizer_family: "legacy" or "new", for tf_keras, where the model has no optimizer or one of the other family.
         copy: copy data files instead of linking them.
-        overwrite: replace a checkpoint that is there.
+        overwrite: replace a checkpoint or file that is there.
         dry_run: write nothing.
 
     Returns:
@@ -78,118 +78,71 @@ def convert(
         >>> report.renamed, report.written
         (1, True)
     """
+    check_target(Path(target), to)
     report = ConversionReport(str(source), str(target), to, allowed=allow_unmatched)
-    with contextlib.ExitStack() as stack:
-        index = stack.enter_context(opened(source))
-        other = stack.enter_context(opened(like)) if like is not None else None
-        for checkpoint in (index, other) if other else (index,):
+    likes = [like] if isinstance(like, (str, Path)) else list(like or ())
+    wanted = Wanted(to, optimizer_family, optimizer, learning_rate)
+    with opened_sides(source, likes, wanted, report.warnings) as sides:
+        for checkpoint in sides.checkpoints():
             values.check_shards(checkpoint)
-        draft = Draft(index)
-        _drop(draft, drop)
+        draft = Draft(sides.source)
+        pairing = _Pairing(draft, sides, report, given or {}, accept_order, learning_rate, optimizer)
+        edits.drop(draft, drop)
         if use_averages:
-            _use_averages(draft)
-        if OBJECT_GRAPH in index.entries and to == "name-based":
-            _to_names(draft, index, other, report, given or {}, accept_order, optimizer, learning_rate)
-            report.renamed = _rename(draft, rename)
+            edits.use_averages(draft)
+        if all(map(edits.is_object, draft.entries)):
+            pairing.add_names(wanted=to in {"name-based", "bilingual"})
+        report.renamed = edits.rename(draft, rename)
+        edits.partition(draft, partition)
+        if to == "name-based":
+            edits.keep(draft, lambda name: not edits.is_object(name))
         else:
-            report.renamed = _rename(draft, rename)
-            if to != "name-based":
-                ToObjects(draft, read_object_model(_needed(other)), report, learning_rate).run(given or {}, accept_order)
-        if to == "object-based":
-            _keep(draft, lambda name: ".ATTRIBUTES/" in name or name == OBJECT_GRAPH)
-        for pattern, num_shards in partition:
-            _partition(draft, pattern, num_shards)
+            pairing.add_objects()
+        if to not in {"name-based", "bilingual"}:
+            edits.keep(draft, edits.is_object)
         if report.complete and not dry_run:
-            done = publish(draft, Path(target), Options(copy, overwrite))
+            done = write(draft, Path(target), to, sides, Options(copy, overwrite), report)
             report.written, report.unchanged, report.sharing = True, done.unchanged, done.sharing
     return report
 
 
-def _to_names(
-    draft: Draft,
-    index: Index,
-    like: Index | None,
-    report: ConversionReport,
-    given: Mapping[str, str],
-    accept_order: bool,
-    optimizer: str | None,
-    learning_rate: float | None,
-) -> None:
-    """Of a bilingual checkpoint TF1's names are there already, of an object-based one they are made."""
-    if all(".ATTRIBUTES/" in name or name == OBJECT_GRAPH for name in index.entries):
-        ToNames(draft, read_object_model(index), report, like, optimizer, learning_rate).run(given, accept_order)
-    _keep(draft, lambda name: ".ATTRIBUTES/" not in name and name != OBJECT_GRAPH)
+@dataclasses.dataclass(frozen=True)
+class _Pairing:
+    """Gives a draft the names of the other side."""
 
+    draft: Draft
+    sides: Sides
+    report: ConversionReport
+    given: Mapping[str, str]
+    accept_order: bool
+    learning_rate: float | None
+    optimizer: str | None
 
-def _needed(like: Index | None) -> Index:
-    if like is None:
-        raise UnsupportedError(
-            "The object graph to write is not known.",
-            expected="a checkpoint or SavedModel that the Keras side wrote",
-            fix="Name it with --like.",
-        )
-    return like
+    def add_names(self, wanted: bool) -> None:
+        """TF1's names; where they are only on the way to another object graph, what they lack is asked of that one."""
+        model = read_object_model(self.sides.source)
+        nodes = trackable.decode(model.graph)
+        if named_graph.is_named(nodes):
+            named_graph.add_names(self.draft, nodes)
+            return
+        report = self.report if wanted else dataclasses.replace(self.report, unmatched_targets=[])
+        pairs = self.given if wanted else {}
+        ToNames(self.draft, model, report, self.sides.old, self.optimizer, self.learning_rate).run(pairs, self.accept_order)
+        if self.sides.old:
+            missing = sorted(self.sides.old.entries.keys() - self.draft.entries.keys() - set(report.unmatched_targets))
+            report.unmatched_targets += [name for name in missing if not edits.is_object(name) and name not in report.ambiguous]
 
-
-def _rename(draft: Draft, rules: Sequence[tuple[str, str]]) -> int:
-    if not rules:
-        return 0
-    patterns = [(_compiled(pattern), replacement) for pattern, replacement in rules]
-
-    def renamed(name: str) -> str:
-        if ".ATTRIBUTES/" in name or name == OBJECT_GRAPH:
-            return name
-        for pattern, replacement in patterns:
-            name = pattern.sub(replacement, name)
-        return name
-
-    try:
-        return draft.rename(renamed)
-    except (re.error, IndexError) as error:
-        raise NamingError("A replacement cannot be used.", received=f"{rules}: {error}") from None
-
-
-def _drop(draft: Draft, patterns: Iterable[str]) -> None:
-    for pattern in patterns:
-        expression = _compiled(pattern)
-        names = [name for name in draft.entries if expression.search(name)]
-        if not names:
-            raise NamingError("No variable has such a name.", received=pattern)
-        draft.drop(names)
-
-
-def _use_averages(draft: Draft) -> None:
-    """The shadow takes its variable's name; the variable's own value is left out."""
-    shadows = {name: slot.variable for name in draft.entries if (slot := slot_of(name, draft.entries)) and _is_average(slot)}
-    if not shadows:
-        raise NamingError("The checkpoint has no moving averages.", expected="variables named .../ExponentialMovingAverage")
-    draft.drop(shadows.values())
-    draft.rename(lambda name: shadows.get(name, name))
-
-
-def _is_average(slot: Slot) -> bool:
-    return slot.optimizer == "ExponentialMovingAverage"
-
-
-def _keep(draft: Draft, wanted: Callable[[str], bool]) -> None:
-    draft.drop([name for name in draft.entries if not wanted(name)])
-
-
-def _partition(draft: Draft, pattern: str, num_shards: int) -> None:
-    """Variables of that name, and their slots, which are cut like them."""
-    expression = _compiled(pattern)
-    variables = [name for name in draft.entries if expression.fullmatch(name)]
-    if not variables:
-        raise NamingError("No variable has such a name.", received=pattern)
-    for variable in variables:
-        shape = draft.entries[variable].shape
-        followers = [n for n, e in draft.entries.items() if n.startswith(f"{variable}/") and e.shape == shape]
-        for name in {variable, *followers}:
-            partitions.split(draft, name, num_shards)
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise NamingError("This is no regular expression.", received=f"{pattern}: {error}") from None
+    def add_objects(self) -> None:
+        """The object graph that was asked for; else the one that is there; else that of the modern path's model."""
+        model = self.sides.objects
+        if model is None and OBJECT_GRAPH in self.draft.entries:
+            return
+        edits.keep(self.draft, lambda name: not edits.is_object(name))
+        if model is None:
+            named_graph.add_objects(self.draft)
+            return
+        ToObjects(self.draft, model, self.report, self.learning_rate, self.optimizer).run(self.given, self.accept_order)
+        if SAVE_COUNTER not in self.draft.entries and b"save_counter" in model.graph:
+            self.draft.put(SAVE_COUNTER, tensors.int64(1))
+        if self.sides.model and self.sides.model.stateless:
+            self.report.leave_slots_out(self.sides.model.stateless)

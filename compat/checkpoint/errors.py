@@ -41,3 +41,7 @@ class NamingError(CheckpointError):
 
 class TargetError(CheckpointError):
     """The target cannot be written: it is there already, is the source itself, or the disk says no."""
+
+
+class KerasError(CheckpointError):
+    """Keras, or a function of the user's that makes a model, refused: its own words are what was received."""

@@ -21,8 +21,8 @@ from estimator_bridge.compat.checkpoint.draft import Draft, Stored
 from estimator_bridge.compat.checkpoint.errors import CorruptError
 from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Shape
-from estimator_bridge.compat.checkpoint.format.trackable import Attribute, Node
-from estimator_bridge.compat.checkpoint.naming import ATTRIBUTE, OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.format.trackable import Node
+from estimator_bridge.compat.checkpoint.naming import ATTRIBUTE, OBJECT_GRAPH, SAVE_COUNTER
 
 VARIABLES = "named_variables"
 _SAVE_COUNTER = "save_counter"
@@ -68,12 +68,12 @@ def add_objects(draft: Draft) -> None:
     """
     by_name, optimizer = Node(), Node()
     nodes = [Node({"model": 1, "optimizer": 3, _SAVE_COUNTER: 4}), Node({VARIABLES: 2, "optimizer": 3}), by_name, optimizer]
-    nodes.append(_variable(_SAVE_COUNTER, _SAVE_COUNTER + ATTRIBUTE))
-    added: dict[str, Stored] = {_SAVE_COUNTER + ATTRIBUTE: tensors.int64(1)}
+    nodes.append(trackable.variable(_SAVE_COUNTER, SAVE_COUNTER))
+    added: dict[str, Stored] = {SAVE_COUNTER: tensors.int64(1)}
     for edge, stored in _edges(draft):
         key = f"model/{VARIABLES}/{_escaped(edge)}{ATTRIBUTE}"
         by_name.children[edge] = optimizer.children[edge] = len(nodes)
-        nodes.append(_variable(edge, key))
+        nodes.append(trackable.variable(edge, key))
         added[key] = stored
     for key, stored in added.items():
         draft.put(key, stored)
@@ -119,10 +119,6 @@ def _saved_edges(nodes: Sequence[Node]) -> dict[str, int]:
     model = nodes[nodes[0].children["model"]]
     holders = [model.children[VARIABLES], model.children.get("optimizer"), nodes[0].children.get("optimizer")]
     return {edge: child for number in holders if number is not None for edge, child in nodes[number].children.items()}
-
-
-def _variable(full_name: str, key: str) -> Node:
-    return Node(attributes=[Attribute(trackable.VALUE, full_name, key)])
 
 
 def _escaped(edge: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Container
 
 ATTRIBUTE = "/.ATTRIBUTES/VARIABLE_VALUE"
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+SAVE_COUNTER = f"save_counter{ATTRIBUTE}"
 _OBJECT_SLOT = re.compile(r"^(?P<variable>.+)/\.OPTIMIZER_SLOT/(?P<optimizer>.+)/(?P<slot>[^/]+)$")
 _KERAS_VARIABLES = re.compile(r"^(?P<optimizer>(?:.*/)?_?optimizer)/_variables/(?P<slot>\d+)$")
 

@@ -13,10 +13,12 @@ from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.format.trackable import Node
 from estimator_bridge.compat.checkpoint.index import Index
-from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH, SAVE_COUNTER
 
 Flavour = Literal["legacy", "tf_keras", "keras3"]  # tf_keras.optimizers.legacy; tf_keras' newer ones; those of Keras 3
 _NO_SLOTS = {"_variables", "_trainable_variables", "_index_dict", "_trainable_variables_indices"}
+_KERAS_ALONE = "keras_api"  # in a SavedModel: metrics, and a second way to what the model has anyway
+_COUNTER = "save_counter"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +74,25 @@ class ObjectModel:
     others: Mapping[str, ObjectVariable]
 
 
+def read_graph(index: Index) -> bytes:
+    """The message that is a checkpoint's object graph.
+
+    Args:
+        index: of the checkpoint.
+
+    Raises:
+        NotFoundError: when it has none.
+        CorruptError: when it is damaged.
+    """
+    if OBJECT_GRAPH not in index.entries:
+        raise NotFoundError(
+            "The checkpoint has no object graph.",
+            expected="one that tf.train.Checkpoint or Keras wrote, or a SavedModel",
+            received=str(index.prefix),
+        )
+    return b"".join(values.read_strings(index, index.entries[OBJECT_GRAPH], OBJECT_GRAPH))
+
+
 def read_object_model(index: Index) -> ObjectModel:
     """Reads a checkpoint's object graph.
 
@@ -85,20 +106,34 @@ def read_object_model(index: Index) -> ObjectModel:
         NotFoundError: when it has none.
         CorruptError: when it cannot be read, or names values that are not there.
     """
-    if OBJECT_GRAPH not in index.entries:
-        raise NotFoundError(
-            "The checkpoint has no object graph.",
-            expected="one that tf.train.Checkpoint or Keras wrote, or a SavedModel",
-            received=str(index.prefix),
-        )
-    graph = b"".join(values.read_strings(index, index.entries[OBJECT_GRAPH], OBJECT_GRAPH))
-    return _Sorter(index, graph).model()
+    graph = read_graph(index)
+    return _Sorter(index, graph, trackable.decode(graph)).model()
+
+
+def read_saved_model(index: Index) -> ObjectModel:
+    """Reads a SavedModel's object graph as ``tf.train.Checkpoint(model=model, optimizer=model.optimizer)`` would have saved it.
+
+    Args:
+        index: of the SavedModel's variables. The counter that every such checkpoint has is not among them.
+
+    Returns:
+        What it says.
+
+    Raises:
+        NotFoundError: when it has none, as one of TF1 has not.
+        CorruptError: as for ``read_object_model``.
+    """
+    nodes = trackable.decode(read_graph(index))
+    nodes[0].children.pop(_KERAS_ALONE, None)
+    root, counter = Node({"model": 0, _COUNTER: len(nodes) + 1}), trackable.variable(_COUNTER, SAVE_COUNTER)
+    root.children |= {name: child for name, child in nodes[0].children.items() if name == "optimizer"}
+    nodes = trackable.reachable([*nodes, root, counter], len(nodes))
+    return _Sorter(index, trackable.encode(nodes), nodes).model()
 
 
 class _Sorter:
-    def __init__(self, index: Index, graph: bytes) -> None:
-        self._index, self._graph = index, graph
-        self._nodes = trackable.decode(graph)
+    def __init__(self, index: Index, graph: bytes, nodes: list[Node]) -> None:
+        self._index, self._graph, self._nodes = index, graph, nodes
         self._order = list(_breadth_first(self._nodes))
         self._optimizers = [number for number in self._order if _is_optimizer(self._nodes[number])]
 
@@ -111,10 +146,11 @@ class _Sorter:
             variable = self._variable(number)
             if variable and variable.key not in taken:
                 variables[variable.key] = variable
-        if "save_counter" in self._nodes[0].children:
-            counter = self._variable(self._nodes[0].children["save_counter"])
-            if counter:
-                others[counter.key] = variables.pop(counter.key, counter)
+        for name in (_COUNTER, _KERAS_ALONE):
+            for number in _breadth_first(self._nodes, self._nodes[0].children.get(name)):
+                variable = self._variable(number)
+                if variable and (name == _COUNTER or variable.key.startswith(f"{_KERAS_ALONE}/")):
+                    others[variable.key] = variables.pop(variable.key, variable)
         return ObjectModel(
             self._index, self._graph, tuple(variables.values()), tuple(slots), self._flavour(), iterations, others
         )
@@ -176,9 +212,10 @@ def _is_optimizer(node: Node) -> bool:
     return "iter" in node.children or {"_iterations", "_variables"} <= node.children.keys()
 
 
-def _breadth_first(nodes: list[Node]) -> Iterator[int]:
+def _breadth_first(nodes: list[Node], start: int | None = 0) -> Iterator[int]:
     """Every node that can be reached, once: graphs have circles."""
-    waiting, seen = deque([0] if nodes else []), {0}
+    waiting = deque([start] if nodes and start is not None else [])
+    seen = set(waiting)
     while waiting:
         number = waiting.popleft()
         yield number

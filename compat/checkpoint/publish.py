@@ -19,7 +19,7 @@ from estimator_bridge.compat.checkpoint.errors import CheckpointError, TargetErr
 from estimator_bridge.compat.checkpoint.index import encode_index, index_path, read_index, shard_path
 from estimator_bridge.compat.checkpoint.layout import Layout
 from estimator_bridge.compat.checkpoint.locate import STATE_FILE
-from estimator_bridge.compat.checkpoint.staging import Sharing, Staging
+from estimator_bridge.compat.checkpoint.staging import Sharing, Staging, folder_for
 from estimator_bridge.compat.checkpoint.storage import Disk
 
 
@@ -73,7 +73,7 @@ def publish(draft: Draft, prefix: Path, options: Options = Options(), disk: Disk
     try:
         return publication.run()
     except OSError as error:
-        raise _refused(error, prefix) from error
+        raise refused(error, prefix) from error
 
 
 class _Publication:
@@ -86,8 +86,7 @@ class _Publication:
 
     def run(self) -> Published:
         self._check_free()
-        self._disk.make_folder(self._prefix.parent)
-        with self._staging.opened():
+        with folder_for(self._prefix, self._disk), self._staging.opened():
             shards, sharing = self._stage_shards()
             index = self._staging.write("index", encode_index(self._layout.index(self._prefix)))
             unchanged = self._same(index, shards)
@@ -103,7 +102,7 @@ class _Publication:
         with contextlib.suppress(CheckpointError):
             if read_index(self._prefix).entries.keys() == self._draft.entries.keys():
                 return
-        raise _taken(self._prefix)
+        raise taken(self._prefix)
 
     def _same(self, index: Path, shards: list[Path]) -> bool:
         if self._old_shards is None:
@@ -114,7 +113,7 @@ class _Publication:
             if same_sizes and index.read_bytes() == index_path(self._prefix).read_bytes():
                 return True
         if not self._options.overwrite:
-            raise _taken(self._prefix)
+            raise taken(self._prefix)
         return False
 
     def _targets(self) -> list[Path]:
@@ -180,9 +179,10 @@ def _shards_in_use(prefix: Path) -> int | None:
         return 0
 
 
-def _taken(prefix: Path) -> TargetError:
+def taken(prefix: Path) -> TargetError:
+    """The error for a target that is there already."""
     return TargetError(
-        "There is another checkpoint where this one is to go.",
+        "There is something else where this is to go.",
         received=str(prefix),
         fix="Name another target, or replace it with --overwrite.",
     )
@@ -199,7 +199,13 @@ _REASONS = {
 }
 
 
-def _refused(error: OSError, prefix: Path) -> TargetError:
+def refused(error: OSError, prefix: Path) -> TargetError:
+    """What the disk said, for the user.
+
+    Args:
+        error: of the disk.
+        prefix: what was being written.
+    """
     what = _REASONS.get(error.errno or 0, "The checkpoint could not be written.")
     return TargetError(
         what, received=f"{error.strerror or error}: {error.filename or prefix}", fix="Mend that and run the same command again."

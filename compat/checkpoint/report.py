@@ -72,6 +72,13 @@ class ConversionReport:
         """0 when complete, 1 when something needs a decision."""
         return 0 if self.complete else 1
 
+    def leave_slots_out(self, reason: str) -> None:
+        """Tells of every slot that the target's format has no place for it."""
+        self.slots = [
+            dataclasses.replace(slot, target="", note=slot.note if not slot.target else reason) for slot in self.slots
+        ]
+        self.warnings.append(f"The optimizer's state is left out: {reason}.")
+
     def to_json(self) -> dict[str, Any]:
         """The same as plain data."""
         return dataclasses.asdict(self) | {"complete": self.complete}

@@ -46,7 +46,10 @@ class Staging:
 
     def _clear(self) -> None:
         for path in list(self.folder.iterdir()):
-            self._disk.remove(path)
+            if path.is_dir() and not path.is_symlink():
+                self._disk.remove_tree(path)
+            else:
+                self._disk.remove(path)
 
     def write(self, name: str, chunks: Iterable[bytes]) -> Path:
         """Writes a file and waits until it is on the disk.
@@ -94,6 +97,25 @@ class Staging:
                     raise TargetError("A data file changed its size while it was copied.", received=str(source))
             self._disk.sync(writer)
         return "clone" if cloned else "copy"
+
+
+@contextlib.contextmanager
+def folder_for(target: Path, disk: Disk) -> Iterator[None]:
+    """Makes the folder of a target and those above it; they go again when what follows fails.
+
+    Args:
+        target: what is to stand in the folder.
+        disk: makes the changes.
+    """
+    missing = [folder for folder in target.parents if not folder.exists()]
+    try:
+        disk.make_folder(target.parent)
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):  # others may have put something there
+            for folder in missing:
+                disk.remove_folder(folder)
+        raise
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import BinaryIO
 
@@ -89,3 +90,7 @@ class Disk:
     def remove_folder(self, path: Path) -> None:
         """Removes an empty folder."""
         path.rmdir()
+
+    def remove_tree(self, path: Path) -> None:
+        """Removes a folder and all that is in it."""
+        shutil.rmtree(path)

@@ -174,12 +174,51 @@ def test_mistakes(
     monkeypatch.chdir(tmp_path)
     assert convert(old, "target/m", "--to", "name-based", *options) == 2
     assert told in capsys.readouterr().err
-    assert not list(tmp_path.glob("target/m*"))
+    assert not (tmp_path / "target").exists()
 
 
-def test_no_object_graph_is_known(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert convert(old, tmp_path / "m") == 2
-    assert "--like" in capsys.readouterr().err
+def test_the_modern_paths_own_object_graph_by_default(old: Path, tmp_path: Path) -> None:
+    assert convert(old, tmp_path / "m") == 0
+    index = read_index(tmp_path / "m")
+    places = {f"model/named_variables/{name.replace('/', '.S')}{ATTRIBUTE}": name for name in OLD}
+    assert set(index.entries) == {*OLD, *places, "save_counter" + ATTRIBUTE, OBJECT_GRAPH}
+    assert all(index.entries[key] == index.entries[name] for key, name in places.items())
+
+
+def test_there_and_back_by_the_modern_paths_graph_with_other_partitions(
+    old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sliced = ["--partition", "scope/dense/kernel=3"]
+    assert convert(old, tmp_path / "there", "--to", "object-based", *sliced) == 0
+    assert f"model/named_variables/scope.Sdense.Skernel 3 2 1,1:0,2{ATTRIBUTE}" in read_index(tmp_path / "there").entries
+    assert convert(tmp_path / "there", tmp_path / "back", "--to", "name-based") == 0
+    assert len(read_index(tmp_path / "back").pieces["scope/dense/kernel/Momentum"]) == 3
+    capsys.readouterr()
+    assert main(["inspect", str(old), "--diff", str(tmp_path / "back")]) == 0
+    assert "5 of 5 variables equal" in capsys.readouterr().out
+
+
+def test_a_name_based_like_is_no_object_graph(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert convert(old, tmp_path / "m", "--like", old) == 2
+    assert "no object graph" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["m.h5", "--to", "keras-weights"], "name ends in .weights.h5"),
+        (["m.weights.h5", "--to", "keras"], "name ends in .keras"),
+        (["m.keras", "--to", "keras"], "--like"),
+        (["m.keras", "--to", "keras", "--like", "missing.keras"], "no such model"),
+    ],
+)
+def test_mistakes_with_keras_files(
+    old: Path, tmp_path: Path, arguments: list[str], told: str, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert convert(old, f"new/{arguments[0]}", *arguments[1:]) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
 
 
 def test_dry_run_writes_nothing(old: Path, like: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,6 +85,40 @@ def encode(nodes: list[Node]) -> bytes:
     return b"".join(wire.text(1, _encode_node(node)) for node in nodes)
 
 
+def variable(full_name: str, key: str) -> Node:
+    """The node of a variable.
+
+    Example:
+        >>> variable("dense/w", "w/.ATTRIBUTES/VARIABLE_VALUE").value().key
+        'w/.ATTRIBUTES/VARIABLE_VALUE'
+    """
+    return Node(attributes=[Attribute(VALUE, full_name, key)])
+
+
+def reachable(nodes: list[Node], root: int) -> list[Node]:
+    """The nodes that can be reached from one of them, which becomes the first; slots of variables come along.
+
+    Example:
+        >>> [sorted(node.children.items()) for node in reachable([Node({"other": 1}), Node(), Node({"model": 1})], 2)]
+        [[('model', 1)], []]
+    """
+    order = {root: 0}
+    waiting = [root]
+    for number in waiting:  # grows while it is read
+        node = nodes[number]
+        for child in [*node.children.values(), *(slot.node for slot in node.slots)]:
+            if child not in order:
+                order[child] = len(order)
+                waiting.append(child)
+    return [_renumbered(nodes[number], order) for number in waiting]
+
+
+def _renumbered(node: Node, order: dict[int, int]) -> Node:
+    children = {name: order[child] for name, child in node.children.items()}
+    slots = [SlotReference(order[s.variable], s.slot, order[s.node]) for s in node.slots if s.variable in order]
+    return Node(children, node.attributes, slots)
+
+
 def _encode_node(node: Node) -> bytes:
     parts = [wire.text(1, wire.integer(1, number) + wire.text(2, name.encode())) for name, number in node.children.items()]
     for name, full_name, key in node.attributes:

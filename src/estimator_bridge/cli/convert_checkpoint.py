@@ -1,4 +1,4 @@
-"""``estimator-bridge convert checkpoint``: from either kind of checkpoint to the other, or to both at once."""
+"""``estimator-bridge convert checkpoint``: from checkpoints of either kind, Keras files and SavedModels to each other."""
 
 from __future__ import annotations
 
@@ -8,19 +8,30 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from estimator_bridge.cli.script_arguments import FILE
 from estimator_bridge.errors import BridgeError
 
-_KINDS = ("bilingual", "name-based", "object-based")
+_KINDS = ("bilingual", "name-based", "object-based", "keras-weights", "keras", "saved-model")
 
 _EPILOG = """examples:
-  estimator-bridge convert checkpoint old/model.ckpt-1000 new/model.ckpt-1000 --like keras/ckpt-1
-  estimator-bridge convert checkpoint keras/ckpt-1000 old/model.ckpt-1000 --to name-based --like old/model.ckpt-0
-  estimator-bridge convert checkpoint a/model.ckpt-7 b/model.ckpt-7 --to name-based --rename '^tower_0/=tower/'
-  estimator-bridge convert checkpoint a/model.ckpt-7 b/model.ckpt-7 --to name-based --partition 'embeddings=4'
-  estimator-bridge convert checkpoint a/model.ckpt-7 b/model.ckpt-7 --to name-based --drop '/Adam(_1)?$'
+  for the modern path's own model as well as the old graph:
+    estimator-bridge convert checkpoint old/model.ckpt-1000 new/model.ckpt-1000
+  for a Keras model: a .keras file, a SavedModel, a config in JSON, a function that makes it, or a checkpoint of it:
+    estimator-bridge convert checkpoint old/model.ckpt-1000 new/model.ckpt-1000 --like model.keras
+    estimator-bridge convert checkpoint old/model.ckpt-1000 new/model.ckpt-1000 --like trainer.model:make --optimizer-family new
+  as a file of Keras' own:
+    estimator-bridge convert checkpoint old/model.ckpt-1000 model.keras --to keras --like config.json
+    estimator-bridge convert checkpoint old/model.ckpt-1000 exported --to saved-model --like saved_model_folder
+  back, for the old graph:
+    estimator-bridge convert checkpoint keras/ckpt-1000 old/model.ckpt-1000 --to name-based --like old/model.ckpt-0
+    estimator-bridge convert checkpoint model.keras old/model.ckpt-1000 --to name-based --like old/model.ckpt-0
+    estimator-bridge convert checkpoint m.weights.h5 old/model.ckpt-7 --to name-based --like config.json --like old/model.ckpt-0
+  other names, other partitions:
+    estimator-bridge convert checkpoint a/model.ckpt-7 b/model.ckpt-7 --to name-based --rename '^tower_0/=tower/'
+    estimator-bridge convert checkpoint a/model.ckpt-7 b/model.ckpt-7 --to name-based --partition 'embeddings=4'
+    estimator-bridge convert checkpoint a/model.ckpt-7 b/model.ckpt-7 --to name-based --drop '/Adam(_1)?$'
 
---like names a checkpoint of the other side: one that tf.train.Checkpoint or Keras wrote for the model that is to be restored
-(a SavedModel will do), or one of the old graph.
+--like module:function imports the module and calls the function: that is your own code, and nothing else here runs any.
 
 exit code: 0 fine, 1 some variables have no counterpart and nothing was written, 2 it cannot be done.
 The source is only read. Data files are hard-linked: never change one of them in place, or use --copy.
@@ -32,15 +43,25 @@ def add_parser(kinds: Any) -> None:
     parser = kinds.add_parser(
         "checkpoint",
         help="convert a checkpoint, optimizer state included",
-        description="Converts a checkpoint by rewriting its index; data files are shared.",
+        description="Converts a checkpoint by rewriting its index; data files are shared. Keras' own files are written by Keras.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("source", metavar="SOURCE", help="a prefix, a model_dir, a SavedModel, or a V1 checkpoint")
-    parser.add_argument("target", metavar="TARGET", type=Path, help="prefix of the new checkpoint")
-    parser.add_argument("--to", choices=_KINDS, default="bilingual", help="default: %(default)s, both kinds at once")
-    parser.add_argument("--like", metavar="CHECKPOINT", help="a checkpoint of the other side, for its names")
+    source = "a prefix, a model_dir, a SavedModel, a V1 checkpoint, or a file of Keras: .keras, .weights.h5, .h5"
+    target = "prefix of the new checkpoint, or Keras' file or folder"
+    paths = [parser.add_argument("source", metavar="SOURCE", help=source)]
+    paths.append(parser.add_argument("target", metavar="TARGET", type=Path, help=target))
+    parser.add_argument(
+        "--to", choices=_KINDS, default="bilingual", help="default: %(default)s, name-based and object-based at once"
+    )
+    like = "whose object graph or names to write: a Keras model or a checkpoint (may be given twice: one of either side)"
+    paths.append(parser.add_argument("--like", action="append", default=[], metavar="MODEL", help=like))
+    paths.append(
+        parser.add_argument("--rename-file", type=Path, metavar="FILE", help="of --rename, one a line; # starts a comment")
+    )
+    for path in paths:
+        path.complete = FILE
     _add_names(parser)
     _add_optimizer(parser)
     _add_writing(parser)
@@ -51,7 +72,6 @@ def add_parser(kinds: Any) -> None:
 def _add_names(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("names", "regular expressions; each option may be given several times")
     group.add_argument("--rename", action="append", default=[], metavar="REGEX=REPLACEMENT", help="rename TF1's variables")
-    group.add_argument("--rename-file", type=Path, metavar="FILE", help="the same, one a line; # starts a comment")
     group.add_argument("--drop", action="append", default=[], metavar="REGEX", help="leave variables out")
     group.add_argument("--partition", action="append", default=[], metavar="REGEX=N", help="cut into N slices, 1: whole")
     group.add_argument("--use-averages", action="store_true", help="give variables the values of their moving averages")
@@ -64,6 +84,8 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("optimizer")
     group.add_argument("--learning-rate", type=float, metavar="X", help="for Momentum: Keras' slot contains it")
     group.add_argument("--optimizer", metavar="NAME", help="TF1's name of it, where the slots do not tell")
+    family = "of tf_keras: optimizers.legacy, which follow TF1 with sparse gradients, or the newer ones"
+    group.add_argument("--optimizer-family", choices=("legacy", "new"), help=family)
 
 
 def _add_writing(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +101,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Converts and reports."""
     from estimator_bridge.compat.checkpoint import convert
 
+    _announce_user_code(arguments.like)
     report = convert(
         arguments.source,
         arguments.target,
@@ -93,6 +116,7 @@ def execute(arguments: argparse.Namespace) -> int:
         allow_unmatched=arguments.allow_unmatched,
         learning_rate=arguments.learning_rate,
         optimizer=arguments.optimizer,
+        optimizer_family=arguments.optimizer_family,
         copy=arguments.copy,
         overwrite=arguments.overwrite,
         dry_run=arguments.dry_run,
@@ -102,6 +126,15 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         _print(report, arguments.dry_run)
     return report.exit_code
+
+
+def _announce_user_code(likes: list[str]) -> None:
+    from estimator_bridge.compat.checkpoint.like import keras_model
+
+    for like in likes:
+        model = keras_model(like)
+        if model and model.how == "function":
+            sys.stderr.write(f"Calling {like} for the model: this runs your code.\n")
 
 
 def _print(report: Any, dry_run: bool) -> None:

@@ -1,0 +1,76 @@
+"""Keras in a process of its own: what reads and writes its files imports TensorFlow, and nothing else here does.
+
+A process also keeps a GPU, an environment and user code that were not meant for a conversion out of the caller's, gives its memory
+back at the end, and can take another Keras than the caller has loaded. It is started at the first question, answers one line of JSON
+for each, and ends with the pipe. ``estimator_bridge.compat.keras_files`` is its other end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from estimator_bridge.compat.checkpoint.errors import CheckpointError, KerasError
+
+_MODULE = "estimator_bridge.compat.keras_files"
+_ALWAYS = {"CUDA_VISIBLE_DEVICES": "-1", "KERAS_BACKEND": "tensorflow"}
+
+
+class KerasProcess:
+    """The process; use it in a ``with`` statement."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> KerasProcess:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._process is None:
+            return
+        if kind is not None:
+            self._process.kill()
+        self._process.communicate()
+
+    def ask(self, **question: Any) -> dict[str, Any]:
+        """Asks for one thing.
+
+        Args:
+            question: ``do`` and what that takes, see ``keras_files.answering``.
+
+        Returns:
+            The answer.
+
+        Raises:
+            KerasError: when Keras, or the user's own code, cannot do it.
+        """
+        if self._process is None:
+            self._process = _started()
+        process = self._process
+        line = ""
+        try:
+            if process.stdin and process.stdout:
+                process.stdin.write(json.dumps(question) + "\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+        except BrokenPipeError:
+            pass
+        if not line:
+            raise CheckpointError("The process that runs Keras ended.", received=f"exit code {process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise KerasError(**answer["error"])
+        return answer
+
+
+def _started() -> subprocess.Popen[str]:
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ | _ALWAYS
+    environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+    return subprocess.Popen(
+        [sys.executable, "-m", _MODULE], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )

@@ -1,0 +1,93 @@
+"""Writes what a conversion made: a checkpoint, or a file or folder of Keras' that is there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from estimator_bridge.compat.checkpoint.draft import Draft
+from estimator_bridge.compat.checkpoint.errors import TargetError
+from estimator_bridge.compat.checkpoint.publish import Options, Published, publish, refused, taken
+from estimator_bridge.compat.checkpoint.report import ConversionReport
+from estimator_bridge.compat.checkpoint.sides import Sides
+from estimator_bridge.compat.checkpoint.staging import Staging, folder_for
+from estimator_bridge.compat.checkpoint.storage import Disk
+from estimator_bridge.compat.checkpoint.targets import KERAS_FORMATS, Kind
+
+_FINGERPRINT = "fingerprint.pb"  # of the variables too, which are others now; loading does without
+
+
+def write(draft: Draft, target: Path, to: Kind, sides: Sides, options: Options, report: ConversionReport) -> Published:
+    """Writes a draft.
+
+    Args:
+        draft: with the names of the target.
+        target: prefix, or path of a file or folder.
+        to: what it is.
+        sides: the Keras model that the file is of.
+        options: how a checkpoint is written.
+        report: told what Keras has no place for.
+
+    Returns:
+        What was done.
+
+    Raises:
+        CheckpointError: when the target cannot be written; nothing has changed then.
+    """
+    if to not in KERAS_FORMATS:
+        return publish(draft, target, options)
+    with _published(target, options.overwrite, Disk()) as staged:
+        if sides.saved_model:
+            return _with_variables(draft, sides.saved_model, staged, options)
+        done = publish(draft, staged.with_name("values") / "values", Options(options.copy, update_state=False))
+        if sides.model:
+            sides.keras.ask(
+                do="save",
+                handle=sides.model.handle,
+                checkpoint=str(done.prefix),
+                path=str(staged),
+                to=to,
+                partial=bool(report.unmatched_targets),
+            )
+    return Published(target, ())
+
+
+def _with_variables(draft: Draft, saved_model: Path, staged: Path, options: Options) -> Published:
+    """A SavedModel whose graph, signatures and assets stay as they are."""
+    ignored = shutil.ignore_patterns(_FINGERPRINT, "variables")
+    shutil.copytree(saved_model, staged, ignore=ignored)
+    return publish(draft, staged / "variables" / "variables", Options(options.copy, update_state=False))
+
+
+@contextlib.contextmanager
+def _published(target: Path, overwrite: bool, disk: Disk) -> Iterator[Path]:
+    """A path to write to, beside the target; what was written there becomes the target at the end, by rename."""
+    if os.path.lexists(target) and not (overwrite and target.is_file()):
+        if overwrite:
+            raise TargetError(
+                "A folder cannot be replaced in one step.", received=str(target), fix="Move it away, or name another target."
+            )
+        raise taken(target)
+    staging = Staging(target, disk)
+    try:
+        with folder_for(target, disk), staging.opened():
+            staged = staging.folder / target.name
+            yield staged
+            _sync(staged, disk)
+            disk.rename(staged, target)
+            disk.sync_folder(target.parent)
+    except OSError as error:
+        raise refused(error, target) from error
+
+
+def _sync(path: Path, disk: Disk) -> None:
+    if path.is_dir():
+        for child in path.iterdir():
+            _sync(child, disk)
+        disk.sync_folder(path)
+    else:
+        with path.open("rb", buffering=0) as file:
+            disk.sync(file)

@@ -1,0 +1,185 @@
+"""Both ends of a conversion opened: the source, the checkpoint whose names to write, the model whose object graph to write."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from estimator_bridge.compat.checkpoint import edits, optimizer_hint
+from estimator_bridge.compat.checkpoint.errors import UnsupportedError
+from estimator_bridge.compat.checkpoint.index import Index
+from estimator_bridge.compat.checkpoint.keras_process import KerasProcess
+from estimator_bridge.compat.checkpoint.like import KerasModel, is_saved_model, keras_model
+from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, read_object_model, read_saved_model
+from estimator_bridge.compat.checkpoint.opening import opened
+from estimator_bridge.compat.checkpoint.targets import KERAS_FORMATS, Kind
+
+
+class Wanted(NamedTuple):
+    """What is asked of the models that Keras loads.
+
+    Attributes:
+        to: what the target is to be.
+        family: "legacy" or "new" of tf_keras' optimizers; None for what the model has.
+        optimizer: TF1's name of the optimizer, where slots do not tell.
+        learning_rate: of an optimizer that is made.
+    """
+
+    to: Kind
+    family: str | None = None
+    optimizer: str | None = None
+    learning_rate: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedModel:
+    """A model that the Keras process holds.
+
+    Attributes:
+        handle: its number there.
+        index: of a checkpoint that Keras wrote of it.
+        stateless: why the target's format leaves its optimizer's state out; "" where it does not.
+    """
+
+    handle: int
+    index: Index
+    stateless: str
+
+
+@contextlib.contextmanager
+def opened_sides(source: str | Path, likes: Sequence[str | Path], wanted: Wanted, notes: list[str]) -> Iterator[Sides]:
+    """Opens both ends; Keras' process and temporary files end with the context.
+
+    Args:
+        source: what to convert.
+        likes: what the user named beside it.
+        wanted: of models.
+        notes: what to tell the user is appended.
+
+    Yields:
+        What was opened.
+
+    Raises:
+        CheckpointError: for what is not there, damaged, or not enough.
+    """
+    with contextlib.ExitStack() as stack:
+        yield Sides(source, likes, wanted, notes, stack)
+
+
+class Sides:
+    """What a conversion reads, see ``opened_sides``.
+
+    Attributes:
+        source: index of the source.
+        old: the checkpoint whose names to write, or None.
+        objects: the object graph to write, or None.
+        model: the Keras model to write a file of, or None.
+        saved_model: the SavedModel whose graph files to keep, or None.
+        keras: the process that has the model.
+    """
+
+    def __init__(
+        self,
+        source: str | Path,
+        likes: Sequence[str | Path],
+        wanted: Wanted,
+        notes: list[str],
+        stack: contextlib.ExitStack,
+    ) -> None:
+        self._wanted, self._notes, self._stack = wanted, notes, stack
+        self._folder = stack.enter_context(tempfile.TemporaryDirectory())
+        self._models = [model for like in likes if (model := keras_model(like))]
+        self._saved_models = [Path(like) for like in likes if is_saved_model(like)]
+        self._checkpoints = [stack.enter_context(opened(like)) for like in likes if not keras_model(like)]
+        self.keras = stack.enter_context(KerasProcess())
+        self.source = self._open_source(source)
+        self.old = self._choose_old()
+        self.objects: ObjectModel | None = None
+        self.model: LoadedModel | None = None
+        self.saved_model: Path | None = None
+        if wanted.to in KERAS_FORMATS:
+            self._choose_model()
+        elif wanted.to != "name-based":
+            self._choose_objects()
+
+    def checkpoints(self) -> Iterator[Index]:
+        """Every checkpoint that is read."""
+        yield self.source
+        yield from (side for side in (self.old, self.objects and self.objects.index) if side)
+
+    def _open_source(self, source: str | Path) -> Index:
+        model = keras_model(source)
+        if model is None:
+            return self._stack.enter_context(opened(source))
+        if model.how != "file":
+            raise UnsupportedError(
+                "The source holds no values.",
+                expected="a checkpoint, a SavedModel or a file of Keras",
+                received=str(source),
+            )
+        return self._read(model.name, self._models[0] if self._models else None).index
+
+    def _choose_old(self) -> Index | None:
+        """A checkpoint with TF1's names, where such names have to be found."""
+        if not all(map(edits.is_object, self.source.entries)):
+            return None
+        return next((index for index in self._checkpoints if not all(map(edits.is_object, index.entries))), None)
+
+    def _choose_objects(self) -> None:
+        graphs = [index for index in self._checkpoints if index is not self.old and OBJECT_GRAPH in index.entries]
+        if self._models:
+            self.objects = read_object_model(self._load(self._models[-1]).index)
+        elif graphs:
+            read = read_saved_model if self._saved_models else read_object_model
+            self.objects = read(graphs[0])
+        elif self._checkpoints and not self.old:
+            raise UnsupportedError(
+                "What --like names has no object graph, and the target needs one.",
+                expected="a Keras model, or a checkpoint that tf.train.Checkpoint or Keras wrote",
+                received=", ".join(str(index.prefix) for index in self._checkpoints),
+                fix="Leave --like out for the object graph of the modern path's model.",
+            )
+
+    def _choose_model(self) -> None:
+        """Of a SavedModel the graph's files stay as they are, and no Keras is needed."""
+        if not self._models and not self._saved_models:
+            raise UnsupportedError(
+                "A Keras model's own file is written by Keras, which needs the model.",
+                expected="a .keras file, a SavedModel, a config in JSON or module:function",
+                fix="Name it with --like.",
+            )
+        if self._models or self._wanted.to != "saved-model":
+            models = [*(KerasModel("saved-model", str(path)) for path in self._saved_models), *self._models]
+            self.model = self._load(models[-1])
+            self.objects = read_object_model(self.model.index)
+        else:
+            self.saved_model = self._saved_models[0]
+            self.objects = read_object_model(self._stack.enter_context(opened(self.saved_model)))
+
+    def _load(self, model: KerasModel) -> LoadedModel:
+        self._tell(model)
+        wanted = self._wanted
+        hint = optimizer_hint.of(self.source, wanted.optimizer)
+        return self._answered(
+            do="load", model=model, optimizer=hint, family=wanted.family, learning_rate=wanted.learning_rate, to=wanted.to
+        )
+
+    def _read(self, path: str, architecture: KerasModel | None) -> LoadedModel:
+        if architecture:
+            self._tell(architecture)
+        return self._answered(do="read", path=path, architecture=architecture)
+
+    def _answered(self, **question: Any) -> LoadedModel:
+        answer = self.keras.ask(**question, folder=self._folder)
+        self._notes += answer["notes"]
+        index = self._stack.enter_context(opened(answer["prefix"]))
+        return LoadedModel(answer["handle"], index, answer["stateless"].get(self._wanted.to, ""))
+
+    def _tell(self, model: KerasModel) -> None:
+        if model.how == "function":
+            self._notes.append(f"{model.name} was called: that is the user's own code.")

@@ -1,0 +1,78 @@
+"""Loads models, each the way in which it is kept."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from estimator_bridge.compat.checkpoint.errors import KerasError
+from estimator_bridge.compat.keras_files import libraries
+from estimator_bridge.compat.keras_files.libraries import Model
+
+
+def load(how: str, name: str) -> Model:
+    """Loads a model.
+
+    Args:
+        how: "file", "config", "function" or "saved-model".
+        name: path, or ``module:function``.
+
+    Returns:
+        The model, with its optimizer where that is kept.
+
+    Raises:
+        KerasError: when it has no variables yet.
+    """
+    model = _WAYS[how](name)
+    if not model.weights:
+        raise KerasError(
+            "The model has no variables yet.",
+            expected="a model that is built",
+            received=name,
+            fix="Give it an input shape, or name a module:function that calls the model once before it returns it.",
+        )
+    return model
+
+
+def has_architecture(path: Path) -> bool:
+    """Whether a file of Keras' says what the model is; weights alone do not."""
+    if path.suffix == ".keras":
+        return True
+    import h5py
+
+    with h5py.File(path) as file:
+        return "model_config" in file.attrs
+
+
+def _file(name: str) -> Model:
+    return libraries.of_file(Path(name)).models.load_model(name)
+
+
+def _saved_model(name: str) -> Model:
+    """Keras 3 cannot load these as models."""
+    import tf_keras
+
+    return tf_keras.models.load_model(name)
+
+
+def _config(name: str) -> Model:
+    text = Path(name).read_text(encoding="utf-8")
+    config = json.loads(text)
+    if not isinstance(config, dict) or "config" not in config:
+        raise KerasError("This is no model's config.", expected="what Model.to_json() gives", received=name)
+    return libraries.of_config(config).models.model_from_json(text)
+
+
+def _function(name: str) -> Model:
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)()
+
+
+_WAYS: Mapping[str, Callable[[str], Model]] = {
+    "file": _file,
+    "config": _config,
+    "function": _function,
+    "saved-model": _saved_model,
+}

@@ -1,0 +1,62 @@
+"""Models saved with the values of a checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from estimator_bridge.compat.checkpoint.errors import KerasError
+from estimator_bridge.compat.keras_files import libraries, optimizers
+from estimator_bridge.compat.keras_files.libraries import Library, Model
+
+WITHOUT_LEGACY_STATE = ("keras", "keras-weights")
+
+
+def checkpoint(model: Model) -> Any:
+    """A tf.train.Checkpoint of a model and its optimizer."""
+    import tensorflow as tf
+
+    optimizer = getattr(model, "optimizer", None)
+    return tf.train.Checkpoint(model=model, optimizer=optimizer) if optimizer else tf.train.Checkpoint(model=model)
+
+
+def without_state(library: Library, optimizer: Any) -> dict[str, str]:
+    """The formats that leave this optimizer's state out, and why.
+
+    Args:
+        library: that the optimizer is of.
+        optimizer: of a model.
+    """
+    family = optimizers.family(library, optimizer)
+    if family == "legacy":
+        reason = "Keras' own file formats leave the state of tf_keras.optimizers.legacy out"
+        return dict.fromkeys(WITHOUT_LEGACY_STATE, reason)
+    return {"saved-model": "Keras 3 exports a SavedModel for serving, without an optimizer"} if family == "keras3" else {}
+
+
+def save(model: Model, prefix: str, path: Path, to: str, partial: bool) -> None:
+    """Restores a checkpoint into a model and saves it.
+
+    Args:
+        model: that wrote the object graph of the checkpoint.
+        prefix: of the checkpoint.
+        path: of the file or folder.
+        to: "keras-weights", "keras" or "saved-model".
+        partial: some of the model's variables keep the values that they have.
+
+    Raises:
+        KerasError: when the checkpoint and the model differ.
+    """
+    status = checkpoint(model).restore(prefix)
+    try:
+        status.expect_partial() if partial else status.assert_consumed()
+    except AssertionError as error:
+        raise KerasError("Keras does not find itself in its own object graph.", received=str(error)[:1000]) from None
+    if to == "keras-weights":
+        model.save_weights(str(path))
+    elif to == "keras":
+        model.save(str(path))
+    elif libraries.is_keras3(libraries.of_model(model)):
+        model.export(str(path), verbose=False)
+    else:
+        model.save(str(path), save_format="tf")
