@@ -57,12 +57,13 @@ def _install() -> None:
         # Read by TensorFlow while it is imported and again by each Keras alias at its first use.
         os.environ["TF_USE_LEGACY_KERAS"] = "1"
     importlib.import_module("tensorflow")
-    from estimator_bridge.legacy import restored
+    from estimator_bridge.legacy import fetch_plans, restored
 
     if version == _LAST_NATIVE:
         restored.complete_native(keras)
     else:
         restored.restore()
+        fetch_plans.keep()
 
 
 def _keras_package(version: Version) -> str:

@@ -1,0 +1,80 @@
+"""``Session.run`` plans each run anew from the structure of its fetches; for the structures of a training loop the plan is kept.
+
+A monitored session asks for the same fetches at nearly every step: the train_op and what the hooks read. Planning them is a quarter of
+a small model's step (benchmarks/legacy.py). Only plans are kept, never values: feeds are planned anew, as is whatever is not a plain
+nesting of dicts, lists and tuples with tensors, operations and variables in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+_LIMIT = 64  # plans kept for a graph; more means that every run asks for something else
+_ATTRIBUTE = "_estimator_bridge_fetch_plans"
+
+
+def keep() -> None:
+    """Lets every session of this process keep its plans. A second call does nothing.
+
+    Returns:
+        Nothing; TensorFlow's session module is changed.
+
+    Example:
+        >>> keep()
+        >>> import tensorflow.compat.v1 as tf
+        >>> with tf.Graph().as_default(), tf.Session() as session:
+        ...     name = tf.constant("a")
+        ...     [session.run({"name": name}) for _ in range(2)]
+        [{'name': b'a'}, {'name': b'a'}]
+    """
+    from tensorflow.python.client import session
+
+    if not isinstance(session._FetchHandler, _Planner):
+        session._FetchHandler = _Planner(session._FetchHandler)
+
+
+class _Planner:
+    """Stands for TensorFlow's class of plans.
+
+    Args:
+        plan: that class.
+    """
+
+    def __init__(self, plan: Callable[..., Any]) -> None:
+        from tensorflow.python.framework import ops, tensor
+        from tensorflow.python.ops import variables
+
+        self._plan = plan
+        self._leaves = (tensor.Tensor, ops.Operation, variables.Variable)
+
+    def __call__(self, graph: Any, fetches: Any, feeds: Any, feed_handles: Any = None) -> Any:
+        """The plan for ``fetches``; the parts that TensorFlow reads from it do not change in use."""
+        key: list[Any] = [len(graph._unfetchable_ops)]  # whether a fetch is allowed is found out while planning
+        alive: list[Any] = []  # an id names an object only for as long as it lives
+        if feeds or feed_handles or not self._describe(fetches, key, alive):
+            return self._plan(graph, fetches, feeds, feed_handles)
+        plans = getattr(graph, _ATTRIBUTE, None)
+        if plans is None or len(plans) > _LIMIT:
+            plans = {}
+            setattr(graph, _ATTRIBUTE, plans)
+        found = plans.get(tuple(key))
+        if found is None:
+            found = plans[tuple(key)] = (self._plan(graph, fetches, feeds, feed_handles), alive)
+        return found[0]
+
+    def _describe(self, fetches: Any, key: list[Any], alive: list[Any]) -> bool:
+        """Appends what tells this structure from every other to ``key``; False where that is not known."""
+        if isinstance(fetches, self._leaves):
+            key.append(id(fetches))
+            alive.append(fetches)
+            return True
+        kind = type(fetches)
+        if kind is dict:
+            key += (kind, len(fetches), *map(id, fetches))
+            alive += fetches
+            return all(self._describe(fetch, key, alive) for fetch in fetches.values())
+        if kind is list or kind is tuple:
+            key += (kind, len(fetches))
+            return all(self._describe(fetch, key, alive) for fetch in fetches)
+        return False
