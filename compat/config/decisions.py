@@ -84,9 +84,9 @@ DECISIONS: tuple[Decision, ...] = (
     Decision("one_device", "OneDeviceStrategy", "one task", False, "OneDeviceStrategy", Fidelity.EXACT, "the same class"),
     Decision("one_device_on_a_cluster", "OneDeviceStrategy", ANY, False, None, Fidelity.MANUAL,
              "it belongs to one process: every worker of this cluster would train a model of its own"),
-    Decision("tpu", "TPUStrategy", ANY, False, "TPUStrategy", Fidelity.EXACT, "the same class"),
+    Decision("tpu", "TPUStrategy", ANY, False, "TPUStrategy", Fidelity.APPROXIMATE, "the same class; conversion only, tried without a TPU"),
     Decision("tpu_estimator", None, ANY, ANY, "TPUStrategy", Fidelity.APPROXIMATE,
-             "TPUEstimator's own replication; CrossShardOptimizer becomes the strategy's reduction", tpu=True),
+             "TPUEstimator's own replication; CrossShardOptimizer becomes the strategy's reduction. Conversion only, tried without a TPU", tpu=True),
     Decision("other_strategy", "a strategy", ANY, ANY, None, Fidelity.MANUAL, "a class that TensorFlow does not bring: bring its own counterpart"),
     Decision("synchronous_ps", None, "parameter servers", True, _MWMS, Fidelity.APPROXIMATE,
              f"synchronous replicas reduce with each other; {_LEFT_OUT}. Every replica counts: there are no backup workers"),
@@ -165,3 +165,36 @@ _ARGUMENTS: Mapping[str, str] = {
     "communication_options": "strategy.communication",
     "tpu": "strategy.tpu",
 }
+
+_TPU = frozenset({"TPUStrategy"})
+READ_BY: Mapping[str, frozenset[str]] = {
+    "strategy.devices": frozenset({"MirroredStrategy", "CentralStorageStrategy", "OneDeviceStrategy"}),
+    "strategy.cross_device_ops": frozenset({"MirroredStrategy"}),
+    "strategy.communication": frozenset({_MWMS}),
+    "strategy.parameter_device": frozenset({"CentralStorageStrategy"}),
+    "strategy.partitioner": frozenset({_PSS}),
+    "strategy.tpu": _TPU,
+    "strategy.tpu_job_name": _TPU,
+    "strategy.cores_per_replica": _TPU,
+    **dict.fromkeys(("cluster.jobs", "cluster.task_type", "cluster.task_id", "cluster.rpc_layer", "cluster.session_master",
+                     "cluster.environment"), frozenset({_MWMS, _PSS})),
+}  # fmt: skip
+"""Setting -> the strategies that read it; other strategies, and one device, take no notice."""
+
+
+def unread(name: str, strategy: str | None) -> str | None:
+    """Why a strategy takes no notice of a setting.
+
+    Args:
+        name: the setting's.
+        strategy: class of the strategy; None for one device.
+
+    Returns:
+        The reason; None where the strategy reads it, and for settings that are no strategy's.
+
+    Example:
+        >>> unread("strategy.partitioner", "MirroredStrategy")
+        'only ParameterServerStrategy reads it'
+    """
+    readers = READ_BY.get(name)
+    return None if readers is None or strategy in readers else f"only {' and '.join(sorted(readers))} reads it"

@@ -95,7 +95,7 @@ class Strategy:
         communication: implementation of collectives between workers: AUTO, RING or NCCL.
         parameter_device: where CentralStorageStrategy keeps variables.
         partitioner: class and arguments of ParameterServerStrategy's variable partitioner.
-        evaluation: class of the strategy that evaluation uses, where it differs.
+        evaluation: class and arguments of the strategy that an evaluator's process uses.
         remote_cluster: task type -> addresses that training is sent to from outside.
         tpu: address or name of the TPU, ``""`` for the local one.
         tpu_job_name: the job of the TPU's workers.
@@ -109,7 +109,7 @@ class Strategy:
     communication: str | None = None
     parameter_device: str | None = None
     partitioner: Arguments = dataclasses.field(default_factory=dict)
-    evaluation: str | None = None
+    evaluation: Arguments = dataclasses.field(default_factory=dict)
     remote_cluster: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     tpu: str | None = None
     tpu_job_name: str | None = None
@@ -230,4 +230,12 @@ SECTIONS: Mapping[str, type[Any]] = {
     "checkpoint": Checkpoint,
     "summaries": Summaries,
 }
-LISTS = ("callbacks", "exporters")
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "callbacks": (
+        "StopAtStep", "SaveCheckpoint", "LogValues", "StepsPerSecond", "StopOnNan", "WriteSummaries", "Profile", "EvaluateEvery",
+        "StopWithoutImprovement", "StopAtThreshold",
+    ),
+    "exporters": ("ExportAtEnd", "ExportLatest", "ExportBest"),
+}  # fmt: skip
+"""The kinds of parts that each list holds."""
+LISTS = tuple(PARTS)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.applying.strategy import settings_of_strategy
+from estimator_bridge.compat.config.applying.reading import settings_of_strategy
 from estimator_bridge.compat.config.decisions import public_name
 from estimator_bridge.compat.config.legacy import LegacyConfig
 from estimator_bridge.compat.config.model import ModernConfig, Part
@@ -15,7 +15,7 @@ from estimator_bridge.compat.config.proto.reading import read_binary
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.tables import RUN_CONFIG, TPU_CONFIG
 from estimator_bridge.compat.config.tables.run_config import DEFAULTS
-from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS
+from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS, EVALUATOR_DEFAULTS
 
 CONSTRUCTED = "_estimator_bridge_arguments"
 """Where a recorder leaves the constructor arguments of a hook or an exporter."""
@@ -115,7 +115,7 @@ def _values(spec: Any, *names: str) -> dict[str, Any]:
 
 def _eval_values(spec: Any) -> dict[str, Any]:
     said = {"steps": 0} | _values(spec, "steps", "name", "start_delay_secs", "throttle_secs")
-    return {name: value for name, value in said.items() if {**EVAL_DEFAULTS, "start_delay_secs": 120}.get(name) != value}
+    return {name: value for name, value in said.items() if {**EVAL_DEFAULTS, **EVALUATOR_DEFAULTS}.get(name) != value}
 
 
 def _part(thing: Any) -> Part:

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.model import LISTS, SECTIONS, ModernConfig, Part
+from estimator_bridge.compat.config.model import LISTS, PARTS, SECTIONS, ModernConfig, Part
 from estimator_bridge.compat.config.tables.rewriter_config import OPTIONS
 from estimator_bridge.compat.config.typing_check import conform
 from estimator_bridge.errors import BridgeError
@@ -105,7 +105,7 @@ def from_dict(tree: Mapping[str, Any]) -> ModernConfig:
     arguments: dict[str, Any] = {name: _section(name, cls, tree[name]) for name, cls in SECTIONS.items() if name in tree}
     if "graph" in arguments:
         _known(arguments["graph"].options, OPTIONS, "an option that TensorFlow acts on", "graph.options.")
-    arguments |= {name: tuple(_part(name, one) for one in tree[name]) for name in LISTS if name in tree}
+    arguments |= {name: tuple(_part(name, one) for one in _list(name, tree[name])) for name in LISTS if name in tree}
     return ModernConfig(**arguments)
 
 
@@ -152,21 +152,26 @@ def _section(name: str, cls: type[Any], values: Any) -> Any:
     return cls(**{field: conform(value, types[field], f"{name}.{field}") for field, value in values.items()})
 
 
+def _list(name: str, values: Any) -> Iterable[Any]:
+    if not isinstance(values, list | tuple):
+        raise BridgeError(f"{name} is no list.", expected='[{"kind": ..., "arguments": {...}}]', received=values)
+    return values
+
+
 def _part(name: str, one: Any) -> Part:
     if isinstance(one, Part):
         return one
-    return Part(**conform(one, Mapping[str, Any], name)) if set(one) <= {"kind", "arguments"} else _no_part(name, one)
-
-
-def _no_part(name: str, one: Any) -> Part:
-    raise BridgeError(f"{name} holds something else.", expected='{"kind": ..., "arguments": {...}}', received=one)
+    if not isinstance(one, Mapping) or not {"kind"} <= set(one) <= {"kind", "arguments"}:
+        raise BridgeError(f"{name} holds something else.", expected='{"kind": ..., "arguments": {...}}', received=one)
+    _known([one["kind"]], PARTS[name], f"a kind of {name}")
+    return Part(one["kind"], conform(one.get("arguments", {}), Mapping[str, Any], f"{name}.arguments"))
 
 
 def _known(given: Iterable[str], known: Iterable[str], what: str, prefix: str = "") -> None:
     names = list(known)
     for key in given:
         if key not in names:
-            near = difflib.get_close_matches(key, names, 1)
+            near = difflib.get_close_matches(str(key), names, 1)
             raise BridgeError(
                 f"{prefix}{key} is not {what}.",
                 expected=", ".join(names),

@@ -67,7 +67,7 @@ def to_legacy(modern: ModernConfig) -> tuple[LegacyConfig, Report]:
         tpu_config=_values(TPU_CONFIG, "tpu_config", settings, said) or None,
         tf_config=cluster or None,
         train_distribute=_strategy(modern, settings, said),
-        eval_distribute=Part(modern.strategy.evaluation) if modern.strategy.evaluation else None,
+        eval_distribute=_evaluation(modern.strategy.evaluation, said),
         remote_cluster=_values(DISTRIBUTE_CONFIG, "experimental_distribute", settings, said).get("remote_cluster"),
         train_spec=_values(TRAIN_SPEC, "train_spec", settings, said) or None,
         eval_spec=_eval_spec(_values(EVAL_SPEC, "eval_spec", settings, said)),
@@ -110,16 +110,21 @@ def _without_defaults(run: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in run.items() if DEFAULTS.get(name) != value}
 
 
-def _tf_config(values: Mapping[str, Any], modern: ModernConfig, said: Said) -> dict[str, Any]:
+def _tf_config(values: dict[str, Any], modern: ModernConfig, said: Said) -> dict[str, Any]:
     """An Estimator under MultiWorkerMirroredStrategy fails with a KeyError where the evaluator is not in the cluster."""
-    mended = dict(values)
-    jobs = mended.get("cluster", {})
-    outside = modern.cluster.task_type == "evaluator" and "evaluator" not in jobs
+    outside = modern.cluster.task_type == "evaluator" and "evaluator" not in values.get("cluster", {})
     if outside and modern.strategy.name == "MultiWorkerMirroredStrategy":
-        mended["cluster"] = {**jobs, "evaluator": ("localhost:0",)}
-        note = "an evaluator outside the cluster is a KeyError there: it was put into it, and needs eager execution disabled"
-        said.setdefault("cluster.task_type", []).append(("TF_CONFIG.cluster.evaluator", Fidelity.APPROXIMATE, note))
-    return mended
+        note = ("under MultiWorkerMirroredStrategy an Estimator looks its own task up in the cluster, a KeyError for an evaluator outside: give "
+                "the cluster a job 'evaluator' with this process's address, and disable eager execution in its script")  # fmt: skip
+        said.setdefault("cluster.task_type", []).append(("TF_CONFIG.cluster.evaluator", Fidelity.MANUAL, note))
+    return values
+
+
+def _evaluation(given: Mapping[str, Any], said: Said) -> Part | None:
+    if not given:
+        return None
+    said["strategy.evaluation"] = [("eval_distribute", Fidelity.EXACT, "")]
+    return Part(given["kind"], {key: value for key, value in given.items() if key != "kind"})
 
 
 def _virtual_cpus(session: Mapping[str, Any], modern: ModernConfig, said: Said) -> dict[str, Any]:

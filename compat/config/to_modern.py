@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.checks import CHECKS, Job
 from estimator_bridge.compat.config.cluster.tf_config import keys
 from estimator_bridge.compat.config.contradictions import ContradictionError
-from estimator_bridge.compat.config.decisions import Decision, decide, public_name, settings_of
+from estimator_bridge.compat.config.decisions import Decision, decide, public_name, settings_of, unread
 from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
 from estimator_bridge.compat.config.model import LISTS, ModernConfig, Part
 from estimator_bridge.compat.config.report import Report, Row
@@ -27,7 +28,7 @@ from estimator_bridge.compat.config.tables import (
     session_rule,
 )
 from estimator_bridge.compat.config.tables.run_config import DEFAULTS
-from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS
+from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS, EVALUATOR_DEFAULTS
 from estimator_bridge.compat.rules import Conversion, Fidelity, Rule, RuleTable
 from estimator_bridge.errors import BridgeError
 
@@ -59,6 +60,7 @@ def to_modern(legacy: LegacyConfig, facts: JobFacts | None = None) -> tuple[Mode
     decision = decide(legacy)
     steps = [*_fields(legacy, known), *_strategy(legacy, decision)]
     settings = _merged(steps)
+    steps = [_as_read(step, decision) for step in steps]
     findings = [*_found(legacy, settings, known)]
     settings |= {name: value for _, mended in findings for name, value in mended.items()}
     if decision.strategy == "MultiWorkerMirroredStrategy" and "cluster.jobs" in settings:
@@ -76,7 +78,8 @@ def _fields(legacy: LegacyConfig, facts: JobFacts) -> Iterator[Step]:
         yield _convert(DISTRIBUTE_CONFIG["remote_cluster"], "experimental_distribute.remote_cluster", legacy.remote_cluster)
     yield from _table(TRAIN_SPEC, "train_spec", legacy.train_spec)
     yield from _table(EVAL_SPEC, "eval_spec", legacy.eval_spec)
-    for name, value in EVAL_DEFAULTS.items():
+    evaluator = (legacy.tf_config or {}).get("task", {}).get("type") == "evaluator"
+    for name, value in (EVAL_DEFAULTS | (EVALUATOR_DEFAULTS if evaluator else {})).items():
         if legacy.eval_spec is not None and name not in legacy.eval_spec:
             yield _convert(EVAL_SPEC[name], f"eval_spec.{name}", value, default=True)
     yield from _parts("hooks", legacy.hooks, HOOKS, EARLY_STOPPING)
@@ -143,8 +146,12 @@ def _convert(rule: Rule, name: str, value: Any, *, default: bool = False) -> Ste
 def _strategy(legacy: LegacyConfig, decision: Decision) -> Iterator[Step]:
     asked = legacy.train_distribute
     settings: dict[str, Any] = {} if decision.strategy is None else {"strategy.name": decision.strategy}
+    note = decision.note
     if asked is not None and decision.strategy is not None:
-        settings |= settings_of(asked)
+        given = settings_of(asked)
+        lost = sorted(name.partition(".")[2] for name in given if unread(name, decision.strategy))
+        settings |= {name: value for name, value in given.items() if not unread(name, decision.strategy)}
+        note += f"; {', '.join(lost)} of the old strategy has no place there" if lost else ""
     if asked is not None or legacy.sync_replicas is not None or legacy.tf_config or legacy.tpu_config is not None:
         target = f"tf.distribute.{decision.strategy}" if decision.strategy else "the default strategy"
         value = (
@@ -154,11 +161,25 @@ def _strategy(legacy: LegacyConfig, decision: Decision) -> Iterator[Step]:
             if legacy.sync_replicas is not None
             else decision.cluster
         )
-        yield Row(f"strategy.{decision.name}", value, decision.fidelity, target, decision.note), settings
+        yield Row(f"strategy.{decision.name}", value, decision.fidelity, target, note), settings
     if legacy.eval_distribute is not None:
         name = public_name(legacy.eval_distribute.kind)
-        note = "Keras evaluates under the strategy it trains with; a SidecarEvaluator makes one of its own"
-        yield Row("eval_distribute", name, Fidelity.APPROXIMATE, f"tf.distribute.{name}", note), {"strategy.evaluation": name}
+        note = "fit evaluates under the strategy that it trains with; an evaluator's process makes this one"
+        yield (
+            Row("eval_distribute", name, Fidelity.APPROXIMATE, f"tf.distribute.{name}", note),
+            {"strategy.evaluation": {"kind": name} | dict(legacy.eval_distribute.arguments)},
+        )
+
+
+def _as_read(step: Step, decision: Decision) -> Step:
+    """A row says so where it sets what the strategy takes no notice of; a cluster of one process is nothing to notice."""
+    row, settings = step
+    reasons = {reason for name in settings if not name.startswith("cluster.") and (reason := unread(name, decision.strategy))}
+    if not reasons:
+        return step
+    fidelity = Fidelity.worst([row.fidelity, Fidelity.APPROXIMATE])
+    note = f"{row.note} No effect here: {', '.join(sorted(reasons))}.".strip()
+    return dataclasses.replace(row, fidelity=fidelity, note=note), settings
 
 
 def _found(legacy: LegacyConfig, settings: Mapping[str, Any], facts: JobFacts) -> Iterator[Step]:

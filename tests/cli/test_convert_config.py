@@ -106,11 +106,12 @@ def test_json_of_modern_goes_back_too(run: Run, tmp_path: Path) -> None:
 
 def test_tf_config_of_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}
-    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 0}}))
-    code, out, _ = run("env", "--format", "python")
-    assert code == 0
-    assert "tf.distribute.ParameterServerStrategy(cluster_resolver)" in out
-    compile(out, "out.py", "exec")
+    for task, line in (("chief", "tf.distribute.ParameterServerStrategy(cluster_resolver)"), ("worker", "server.join()")):
+        monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": task, "index": 0}}))
+        code, out, _ = run("env", "--format", "python")
+        assert code == 0
+        assert line in out
+        compile(out, "out.py", "exec")
     code, out, _ = run("--back", "env", "--format", "json")
     assert json.loads(out)["legacy"]["TF_CONFIG"]["cluster"] == cluster
 

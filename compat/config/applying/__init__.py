@@ -3,31 +3,74 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.applying.runtime import RUNTIME, RuntimeSetting
-from estimator_bridge.compat.config.applying.strategy import device_filters, make_strategy, settings_of_strategy, short_device
+from estimator_bridge.compat.config.applying.connecting import connect, input_options, make_server
+from estimator_bridge.compat.config.applying.evaluator import sidecar_evaluator
+from estimator_bridge.compat.config.applying.fit import Fit, prepare_fit
+from estimator_bridge.compat.config.applying.in_force import check, set_runtime
+from estimator_bridge.compat.config.applying.reading import read_connection, read_evaluation, read_server, read_strategy
+from estimator_bridge.compat.config.applying.strategy import make_strategy
+from estimator_bridge.compat.config.applying.unused import without_effect
 from estimator_bridge.compat.config.model import ModernConfig
+from estimator_bridge.compat.config.process import serves
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.errors import BridgeError
-
-_READ_BACK = ("devices", "cross_device_ops", "communication", "parameter_device", "partitioner")
 
 
 @dataclasses.dataclass(frozen=True)
 class Applied:
-    """What is in force.
+    """What is in force before there is a model, and what makes the rest.
 
     Attributes:
+        config: that was applied.
         strategy: to build and train the model under.
         in_force: setting -> value, read back from TensorFlow.
-        without_effect: settings that have nothing to act on here, with the reason; they had none in a session either.
+        without_effect: settings that nothing here acts on, with the reason.
+        input_options: for ``strategy.distribute_datasets_from_function``, where the configuration says something of it.
+        server: of a ps or worker under ParameterServerStrategy: ``server.join()`` is all that such a process does.
+        pending: settings that ``fit`` and ``evaluator`` put in force, once there is a model.
     """
 
+    config: ModernConfig
     strategy: Any
     in_force: Mapping[str, Any]
     without_effect: Mapping[str, str]
+    input_options: Any
+    server: Any
+    pending: frozenset[str]
+
+    def fit(self, model: Any, checkpoint: Any = None, validation_data: Any = None) -> Fit:
+        """What ``model.fit`` gets beside the dataset, read back field by field.
+
+        Args:
+            model: compiled with ``compile_arguments`` under the strategy, and restored.
+            checkpoint: a ``tf.train.Checkpoint`` to save; without one nothing is saved.
+            validation_data: a dataset to evaluate on; without one nothing is evaluated.
+
+        Returns:
+            Arguments, callbacks, and what they hold.
+
+        Raises:
+            BridgeError: for a setting that the model, the manager or a callback does not hold.
+        """
+        return prepare_fit(self.config, model, checkpoint, validation_data)
+
+    def evaluator(self, model: Any, data: Any) -> Any:
+        """What an evaluator's process starts: ``start()`` evaluates each checkpoint in model_dir, up to max_steps.
+
+        Args:
+            model: compiled, under the strategy.
+            data: a dataset.
+
+        Returns:
+            A ``tf_keras.utils.SidecarEvaluator``, read back field by field.
+
+        Raises:
+            BridgeError: without a model_dir, and for a setting that the evaluator does not hold.
+        """
+        return sidecar_evaluator(self.config, model, data)
 
 
 def apply(config: ModernConfig) -> Applied:
@@ -39,10 +82,10 @@ def apply(config: ModernConfig) -> Applied:
         config: what to set.
 
     Returns:
-        The strategy, and every runtime setting as TensorFlow gives it back.
+        The strategy, every setting as TensorFlow gives it back, and what is left for ``fit``.
 
     Raises:
-        BridgeError: for a setting that TensorFlow refused, or took and ignored.
+        BridgeError: for a setting that TensorFlow refused, or took and ignored, and where the job would compute something else.
 
     Example:
         >>> from estimator_bridge.compat.config.model import Devices
@@ -50,94 +93,31 @@ def apply(config: ModernConfig) -> Applied:
         {'devices.soft_placement': True}
     """
     settings = flatten(config)
-    without_effect = dict(_without_effect(settings))
-    wanted = [(setting, name, key) for setting, name, key in _wanted(settings) if name not in without_effect]
-    for setting, name, key in wanted:
-        _set(setting, name, key, settings[name])
-    _connect(config)
-    strategy = _strategy(config)
-    in_force = {name: setting.read(*key) for setting, name, key in wanted} | _read_strategy(config, strategy, settings)
-    _check(settings, in_force)
-    return Applied(strategy, in_force, without_effect)
+    unused = without_effect(config, settings)
+    asked = {name: value for name, value in settings.items() if name not in unused}
+    in_force = set_runtime(asked)
+    if "strategy.remote_cluster" in asked:
+        connect(config)
+    server, strategy, options = make_server(config) if serves(config) else None, _strategy(config), input_options(config)
+    told = {name: value for name, value in _told(config, strategy, server, options, asked).items() if name in asked}
+    check(asked, told)
+    left = frozenset(set(asked) - set(in_force) - set(told))
+    return Applied(config, strategy, in_force | told, unused, options, server, left)
 
 
-def _wanted(settings: Mapping[str, Any]) -> Iterator[tuple[RuntimeSetting, str, tuple[str, ...]]]:
-    for setting in RUNTIME:
-        for name in settings:
-            if name == setting.name:
-                yield setting, name, ()
-            elif setting.name.endswith(".") and name.startswith(setting.name):
-                yield setting, name, (name.removeprefix(setting.name),)
-
-
-def _without_effect(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    import tensorflow as tf
-
-    if "devices.gpu_memory_fraction" in settings:
-        raise BridgeError(
-            "devices.gpu_memory_fraction cannot be set: tf.config takes megabytes.",
-            fix="Set devices.gpu_memory_limits instead.",
-        )
-    if not tf.config.list_physical_devices("GPU"):
-        for setting in RUNTIME:
-            if setting.gpu and setting.name in settings:
-                yield setting.name, "this machine has no GPU"
-
-
-def _set(setting: RuntimeSetting, name: str, key: tuple[str, ...], value: Any) -> None:
-    try:
-        setting.set(value, *key)
-    except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        raise BridgeError(
-            f"TensorFlow does not take {name}.",
-            expected="a value that this machine has, before anything else uses TensorFlow",
-            received=f"{value!r}: {error}",
-            fix="Call apply() first in the program, or drop the setting.",
-        ) from error
-
-
-def _connect(config: ModernConfig) -> None:
-    import tensorflow as tf
-
-    if config.strategy.remote_cluster:
-        jobs = {job: list(tasks) for job, tasks in config.strategy.remote_cluster.items()}
-        tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec(jobs), cluster_device_filters=device_filters(config))
+def _told(config: ModernConfig, strategy: Any, server: Any, options: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What the objects say that this process made."""
+    told = (
+        {} if options is None else {"strategy.input_per_replica": options.experimental_replication_mode.name == "PER_REPLICA"}
+    )
+    told |= read_connection(config) if "strategy.remote_cluster" in asked else {}
+    if config.cluster.task_type == "evaluator":
+        return told | {"cluster.task_type": "evaluator"} | read_evaluation(strategy, config.strategy.evaluation)
+    return (read_strategy(strategy, asked) if server is None else read_server(server)) | told
 
 
 def _strategy(config: ModernConfig) -> Any:
     try:
         return make_strategy(config)
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, TypeError, AttributeError, OSError) as error:
         raise BridgeError(f"tf.distribute.{config.strategy.name} cannot be made.", received=error) from error
-
-
-def _read_strategy(config: ModernConfig, strategy: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    if config.strategy.name is None or config.cluster.task_type == "evaluator":
-        return {}
-    told = settings_of_strategy(strategy)
-    read = {
-        name: told.get(name) for name in ("strategy.name", *(f"strategy.{field}" for field in _READ_BACK)) if name in settings
-    }
-    for name, spell in (("strategy.devices", _devices), ("strategy.parameter_device", short_device)):
-        if name in read and spell(settings[name]) == read[name]:
-            read[name] = settings[name]
-    if "strategy.partitioner" in read:
-        asked = settings["strategy.partitioner"]
-        read["strategy.partitioner"] = {key: one for key, one in (read["strategy.partitioner"] or {}).items() if key in asked}
-    return read
-
-
-def _devices(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(short_device, names))
-
-
-def _check(settings: Mapping[str, Any], in_force: Mapping[str, Any]) -> None:
-    for name, value in in_force.items():
-        wanted = tuple(sorted(settings[name])) if name == "devices.visible_gpus" else settings[name]
-        if value != wanted:
-            raise BridgeError(
-                f"TensorFlow took {name} and ignored it.",
-                expected=f"{name}={wanted!r}",
-                received="nothing is in force" if value is None else f"{value!r} is in force",
-                fix="Drop the setting, or find what overrules it; the values in force decide how the job runs.",
-            )

@@ -67,20 +67,24 @@ def checkpoint_manager(config: ModernConfig, checkpoint: Any) -> Any:
     Raises:
         BridgeError: without a model_dir.
     """
+    return _manager(config, checkpoint, model_folder(config, "training.model_dir"))
+
+
+def _manager(config: ModernConfig, checkpoint: Any, folder: str) -> Any:
     import tensorflow as tf
 
-    own = config.checkpoint
+    keep = config.checkpoint.max_to_keep
     return tf.train.CheckpointManager(
         checkpoint,
-        checkpoint_folder(config, _folder(config, "training.model_dir")),
-        max_to_keep=None if own.max_to_keep == "all" else own.max_to_keep,
-        keep_checkpoint_every_n_hours=own.keep_every_n_hours,
+        checkpoint_folder(config, folder),
+        max_to_keep=None if keep == "all" else keep or 5,
+        keep_checkpoint_every_n_hours=config.checkpoint.keep_every_n_hours,
         checkpoint_name="model.ckpt",
     )
 
 
-def make_callbacks(config: ModernConfig, checkpoint: Any = None, validation_data: Any = None) -> list[Any]:
-    """The callbacks of a configuration, for ``Model.fit``.
+def make_callbacks(config: ModernConfig, checkpoint: Any = None, validation_data: Any = None) -> dict[str, Any]:
+    """The callbacks of a configuration.
 
     Args:
         config: what to make them of.
@@ -88,56 +92,61 @@ def make_callbacks(config: ModernConfig, checkpoint: Any = None, validation_data
         validation_data: a dataset to evaluate on; without one nothing is evaluated.
 
     Returns:
-        Callbacks in the order in which they have to run: what evaluates before what stops.
+        What made it -> callback, in the order in which they have to run: what evaluates before what stops or exports.
     """
     from estimator_bridge.compat.config import callbacks
 
-    made = [_PARTS[part.kind](part, config, checkpoint, validation_data) for part in config.callbacks]
-    made += [_exporter(part, config) for part in config.exporters]
-    if checkpoint is not None and (config.checkpoint.interval_steps or config.checkpoint.interval_secs):
-        own = config.checkpoint
-        made.append(callbacks.SaveCheckpoint(checkpoint_manager(config, checkpoint), own.interval_steps, own.interval_secs))
-    if validation_data is not None:
-        made.insert(0, _evaluate(config, validation_data))
+    made = {"evaluate": _evaluate(config, validation_data)} if validation_data is not None else {}
+    for index, part in enumerate(config.callbacks):
+        made[f"callbacks[{index}]"] = _PARTS[part.kind](part, config, checkpoint, validation_data)
+    made |= {f"exporters[{index}]": exporter(part, config) for index, part in enumerate(config.exporters)}
+    own = config.checkpoint
+    if checkpoint is not None and (own.interval_steps or own.interval_secs):
+        made["save"] = callbacks.SaveCheckpoint(checkpoint_manager(config, checkpoint), own.interval_steps, own.interval_secs)
     if config.training.max_steps is not None:
-        made.append(callbacks.StopAtStep(last_step=config.training.max_steps))
-    made += _summaries_of(config)
-    return [callback for callback in made if callback is not None]
+        made["stop"] = callbacks.StopAtStep(last_step=config.training.max_steps)
+    written = {"events": (config.summaries.update_freq, False), "speed": (config.summaries.speed_freq, True)}
+    for name, (steps, speed) in written.items():
+        if steps:
+            made[name] = callbacks.WriteSummaries(model_folder(config, "summaries"), steps, speed=speed)
+    return {name: callback for name, callback in made.items() if callback is not None}
 
 
-def _folder(config: ModernConfig, what: str) -> str:
+def exporter(part: Part, config: ModernConfig) -> Any:
+    """The callback of an exporter."""
+    from estimator_bridge.compat.config import callbacks
+
+    when = part.kind.removeprefix("Export").removeprefix("At").lower()
+    keep = None if when == "end" else part.arguments.get("exports_to_keep", 5)
+    folder = f"{model_folder(config, part.kind)}/export/{part.arguments['name']}"
+    return callbacks.Export(folder, when, keep, config.training.max_steps)
+
+
+def model_folder(config: ModernConfig, what: str) -> str:
+    """model_dir, for something that needs it."""
     if config.training.model_dir is None:
         raise BridgeError(f"{what} needs a folder.", expected="training.model_dir", fix="Set RunConfig(model_dir=...).")
     return config.training.model_dir
+
+
+def folder_of(config: ModernConfig, name: str | None) -> str:
+    """Where an evaluation's events go, as an Estimator has it."""
+    return f"{model_folder(config, 'evaluation')}/eval{'_' + name if name else ''}"
 
 
 def _evaluate(config: ModernConfig, data: Any, part: Part | None = None) -> Any:
     from estimator_bridge.compat.config import callbacks
 
     own, given = config.evaluation, dict(part.arguments if part else {})
-    steps = given.get("steps", own.steps)
-    name = given.get("name", own.name)
-    folder = f"{config.training.model_dir}/eval{'_' + name if name else ''}" if config.training.model_dir else None
-    every, all_steps = given.get("every_steps"), steps == "all"
+    steps, name = given.get("steps", own.steps), given.get("name", own.name)
     return callbacks.Evaluate(
-        data, None if all_steps else steps, every, own.start_delay_secs or 0, own.throttle_secs or 0, folder
+        data,
+        None if steps == "all" else steps,
+        given.get("every_steps"),
+        own.start_delay_secs or 0.0,
+        own.throttle_secs or 0.0,
+        folder_of(config, name) if config.training.model_dir else None,
     )
-
-
-def _summaries_of(config: ModernConfig) -> list[Any]:
-    from estimator_bridge.compat.config import callbacks
-
-    own = config.summaries
-    written = [(own.update_freq, False), (own.speed_freq, True)]
-    return [callbacks.WriteSummaries(_folder(config, "summaries"), steps, speed=speed) for steps, speed in written if steps]
-
-
-def _exporter(part: Part, config: ModernConfig) -> Any:
-    from estimator_bridge.compat.config import callbacks
-
-    when = part.kind.removeprefix("Export").removeprefix("At").lower()
-    keep = None if when == "end" else part.arguments.get("exports_to_keep", 5)
-    return callbacks.Export(f"{_folder(config, part.kind)}/export/{part.arguments['name']}", when, keep)
 
 
 def _save(part: Part, config: ModernConfig, checkpoint: Any, data: Any) -> Any:
@@ -145,48 +154,25 @@ def _save(part: Part, config: ModernConfig, checkpoint: Any, data: Any) -> Any:
 
     if checkpoint is None:
         return None
-    import tensorflow as tf
-
-    keep = config.checkpoint.max_to_keep
-    manager = tf.train.CheckpointManager(
-        checkpoint, checkpoint_folder(config, part.arguments["directory"]), None if keep == "all" else keep or 5
-    )
+    manager = _manager(config, checkpoint, part.arguments["directory"])
     return callbacks.SaveCheckpoint(manager, part.arguments.get("every_steps"), part.arguments.get("every_secs"))
 
 
-def _early_stopping(part: Part, config: ModernConfig, checkpoint: Any, data: Any) -> Any:
-    """Patience counts evaluations: the steps without improvement divided by the steps between two evaluations."""
-    import tf_keras
-
-    between = config.checkpoint.interval_steps or part.arguments["max_steps"]
-    return tf_keras.callbacks.EarlyStopping(
-        monitor=f"val_{part.arguments['monitor']}",
-        mode=part.arguments["mode"],
-        patience=max(math.ceil(part.arguments["max_steps"] / between), 1),
-        start_from_epoch=math.ceil(part.arguments.get("min_steps", 0) / between),
-    )
-
-
-def _threshold(part: Part, config: ModernConfig, checkpoint: Any, data: Any) -> Any:
+def _stop(part: Part, config: ModernConfig, checkpoint: Any, data: Any) -> Any:
     from estimator_bridge.compat.config import callbacks
 
-    return callbacks.StopAtThreshold(**{**part.arguments, "monitor": f"val_{part.arguments['monitor']}"})
+    folder = folder_of(config, config.evaluation.name) if config.training.model_dir else None
+    return getattr(callbacks, part.kind)(**{"eval_dir": folder, **part.arguments})
 
 
-def _summaries(part: Part, config: ModernConfig, checkpoint: Any, data: Any) -> Any:
+def _to_folder(part: Part, config: ModernConfig, checkpoint: Any, data: Any) -> Any:
+    """What writes, to model_dir unless it was given a folder of its own."""
     from estimator_bridge.compat.config import callbacks
 
-    given = dict(part.arguments)
-    return callbacks.WriteSummaries(
-        given.pop("log_dir", None) or _folder(config, part.kind), speed=part.kind == "StepsPerSecond", **given
-    )
-
-
-def _profile(part: Part, config: ModernConfig, checkpoint: Any, data: Any) -> Any:
-    from estimator_bridge.compat.config import callbacks
-
-    given = dict(part.arguments)
-    return callbacks.Profile(given.pop("log_dir", None) or _folder(config, part.kind), **given)
+    given = {"log_dir": part.arguments.get("log_dir") or model_folder(config, part.kind)}
+    if part.kind == "Profile":
+        return callbacks.Profile(**{**part.arguments, **given})
+    return callbacks.WriteSummaries(**{**part.arguments, **given}, speed=part.kind == "StepsPerSecond")
 
 
 def _every(part: Part, config: ModernConfig, checkpoint: Any, data: Any) -> Any:
@@ -204,10 +190,10 @@ _PARTS: Mapping[str, Callable[[Part, ModernConfig, Any, Any], Any]] = {
     "LogValues": _plain,
     "StopOnNan": _plain,
     "SaveCheckpoint": _save,
-    "WriteSummaries": _summaries,
-    "StepsPerSecond": _summaries,
-    "Profile": _profile,
+    "WriteSummaries": _to_folder,
+    "StepsPerSecond": _to_folder,
+    "Profile": _to_folder,
     "EvaluateEvery": _every,
-    "EarlyStopping": _early_stopping,
-    "StopAtThreshold": _threshold,
+    "StopAtThreshold": _stop,
+    "StopWithoutImprovement": _stop,
 }

@@ -57,7 +57,8 @@ CONFIG_PROTO = RuleTable(
             _device_count_back,
             {"CPU": 2},
             {"GPU": 0},
-            note="A session ignores the logical devices of tf.config and the other way round: each side has to be told.",
+            note="A session ignores the logical devices of tf.config and the other way round: each side has to be told. GPUs are tested "
+            "as for GPUOptions.",
         ),
         exact(
             "intra_op_parallelism_threads", "threads.intra_op", "tf.config.threading.set_intra_op_parallelism_threads", 2,
@@ -75,8 +76,9 @@ CONFIG_PROTO = RuleTable(
         mapped(
             "device_filters", "tf.config.experimental.ClusterDeviceFilters", Fidelity.APPROXIMATE, _filters,
             lambda settings: settings.get("devices.filters"), ("/job:ps", "/job:worker/task:0"),
-            note="The filters of one process become those of its task in ClusterDeviceFilters, given to experimental_connect_to_cluster; "
-            "a strategy that connects by itself sets its own.",
+            note="The filters of one process become those of its task in ClusterDeviceFilters, given to experimental_connect_to_cluster. "
+            "MultiWorkerMirroredStrategy and ParameterServerStrategy connect by themselves with filters of their own (a worker sees itself, "
+            "and the parameter servers); one process has nothing to filter.",
         ),
         mapped(
             "cluster_def.job", "tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec(...))", Fidelity.APPROXIMATE, _cluster_def, None, ({"name": "worker", "tasks": {0: "localhost:2222"}},),
@@ -89,7 +91,7 @@ CONFIG_PROTO = RuleTable(
         ),
         dropped("use_per_session_threads", f"It gave each session threads of its own; {_NO_SESSION}."),
         dropped("session_inter_op_thread_pool", f"It shared thread pools between sessions; {_NO_SESSION}, with one pool."),
-        dropped("placement_period", "It is the number of runs until nodes are placed anew; TensorFlow has ignored it since 1.x."),
+        dropped("placement_period", "Runs until a session places its nodes anew; a function's are placed once, when it is traced."),
         dropped("isolate_session_state", f"It kept the variables of one session from another; {_NO_SESSION}, and variables are objects."),
         dropped("share_cluster_devices_in_session", f"It made a session see the devices of a cluster's other sessions; {_NO_SESSION}."),
         manual(

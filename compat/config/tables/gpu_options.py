@@ -62,7 +62,7 @@ GPU_OPTIONS = RuleTable(
                note="It is read once, when the GPUs are initialised, and counts for the whole process."),
         dropped("deferred_deletion_bytes", f"How much may wait to be freed: {_TUNING}."),
         dropped("polling_active_delay_usecs", f"How often a busy stream is looked at: {_TUNING}."),
-        dropped("polling_inactive_delay_msecs", "TensorFlow has ignored it since streams report their own end."),
+        dropped("polling_inactive_delay_msecs", f"How often an idle stream is looked at: {_TUNING}."),
         dropped("force_gpu_compatible", f"All CPU tensors in pinned memory: {_TUNING}. tf.data pins what it copies to a device."),
         mapped("experimental.virtual_devices", "tf.config.set_logical_device_configuration", Fidelity.EXACT, _virtual_devices,
                _virtual_devices_back, ({"memory_limit_mb": (512.0, 512.0)},),
@@ -92,4 +92,6 @@ GPU_OPTIONS = RuleTable(
         *(dropped(f"experimental.stream_merge_options.merge_{one}_stream", f"One CUDA stream for several purposes: {_TUNING}.")
           for one in ("host_to_device", "device_to_host", "device_to_device")),
     ),
+    about="The tests apply these rows to GPUs that only TensorFlow's Python half believes in, and read back what it would tell the "
+    "runtime; that the runtime then obeys has not been seen on a GPU by them.",
 )  # fmt: skip

@@ -50,17 +50,20 @@ HOOKS = RuleTable(
 
 
 def _early(name: str, kind: str, mode: str, names: dict[str, str], example: dict[str, object], note: str) -> Rule:
-    return part_rule(name, kind, "tf.keras.callbacks.EarlyStopping" if kind == "EarlyStopping" else "model.stop_training = True", names,
-                     example, constants={"mode": mode}, note=note)  # fmt: skip
+    return part_rule(name, kind, "model.stop_training = True in a callback", names, example, constants={"mode": mode},
+                     covered=("run_every_secs", "run_every_steps"), note=note)  # fmt: skip
 
 
 _PATIENCE = {
     "metric_name": "monitor", "max_steps_without_increase": "max_steps", "max_steps_without_decrease": "max_steps",
-    "min_steps": "min_steps",
+    "min_steps": "min_steps", "eval_dir": "eval_dir",
 }  # fmt: skip
-_THRESHOLD = {"metric_name": "monitor", "threshold": "threshold", "min_steps": "min_steps"}
-_WHEN = "It looks after each evaluation, not every run_every_secs; the metric is validation's, val_ before its name."
-_COUNTS = f"{_WHEN} Patience counts evaluations, so it is the steps divided by the steps between two evaluations, rounded up."
+_THRESHOLD = {"metric_name": "monitor", "threshold": "threshold", "min_steps": "min_steps", "eval_dir": "eval_dir"}
+_WHEN = (
+    "It stops after the same evaluation, and looks right after each: the hook looked every run_every_secs or run_every_steps, and so "
+    "trained on for up to as long. Earlier runs' evaluations count, as with the hook, where eval_dir or model_dir is known."
+)
+_COUNTS = f"{_WHEN} Steps are counted; the patience of tf.keras.callbacks.EarlyStopping counts evaluations, and begins anew with each run."
 
 
 def _patience(verb: str) -> dict[str, str]:
@@ -71,9 +74,9 @@ EARLY_STOPPING = RuleTable(
     "early_stopping",
     "Early stopping",
     (
-        _early("stop_if_no_increase_hook", "EarlyStopping", "max", _patience("increase"),
+        _early("stop_if_no_increase_hook", "StopWithoutImprovement", "max", _patience("increase"),
                {"metric_name": "accuracy", "max_steps_without_increase": 100}, _COUNTS),
-        _early("stop_if_no_decrease_hook", "EarlyStopping", "min", _patience("decrease"),
+        _early("stop_if_no_decrease_hook", "StopWithoutImprovement", "min", _patience("decrease"),
                {"metric_name": "loss", "max_steps_without_decrease": 100}, _COUNTS),
         _early("stop_if_higher_hook", "StopAtThreshold", "max", _THRESHOLD, {"metric_name": "accuracy", "threshold": 0.9}, _WHEN),
         _early("stop_if_lower_hook", "StopAtThreshold", "min", _THRESHOLD, {"metric_name": "loss", "threshold": 0.1}, _WHEN),
@@ -82,6 +85,5 @@ EARLY_STOPPING = RuleTable(
                   {"last_step": 20}, inverse=False,
                   note="Workers waited for the checkpoint of that step; with a strategy all stop at the step itself."),
     ),
-    about="The factories of tf.estimator.experimental. A value is the factory's arguments by name, without the estimator; eval_dir, "
-    "run_every_secs and run_every_steps said where and when to look, and are reported.",
+    about="The factories of tf.estimator.experimental. A value is the factory's arguments by name, without the estimator.",
 )  # fmt: skip

@@ -18,10 +18,6 @@ def _jit(value: str) -> Conversion:
     return Conversion({"graph.jit": value == "ON_1"})
 
 
-def _level(value: str) -> Conversion:
-    return Conversion({"graph.options.disable_meta_optimizer": True} if value == "L0" else {})
-
-
 OPTIMIZER_OPTIONS = RuleTable(
     "optimizer_options",
     "OptimizerOptions",
@@ -30,9 +26,8 @@ OPTIMIZER_OPTIONS = RuleTable(
                lambda settings: _LEVELS.get(settings.get("graph.jit")), "ON_1", "OFF"),
         manual("cpu_global_jit", "the environment variable TF_XLA_FLAGS=--tf_xla_cpu_global_jit",
                "XLA clusters on the CPU too: set the variable before TensorFlow starts, with --tf_xla_auto_jit."),
-        mapped("opt_level", "tf.config.optimizer.set_experimental_options({'disable_meta_optimizer': True})", Fidelity.APPROXIMATE,
-               _level, None, "L0",
-               note="L0 turned the older passes off; what optimises functions now is Grappler, which this turns off."),
+        dropped("opt_level", "L0 turns the passes off that ran before Grappler, and leaves Grappler on (seen in a session of TensorFlow "
+                "2.15.1 and of 2.21): no public name. Results are equal; RewriterConfig.disable_meta_optimizer turns Grappler off."),
         dropped("do_common_subexpression_elimination", "The default level already does it."),
         dropped("do_constant_folding", "The default level already does it; RewriterConfig.constant_folding turns Grappler's off."),
         dropped("max_folded_constant_in_bytes", "How large a folded constant may become: no public name, and no result depends on it."),

@@ -21,6 +21,7 @@ def part_rule(
     *,
     fidelity: Fidelity = Fidelity.APPROXIMATE,
     constants: Mapping[str, Any] | None = None,
+    covered: tuple[str, ...] = (),
     inverse: bool = True,
     where: str = "callbacks",
     note: str = "",
@@ -35,6 +36,7 @@ def part_rule(
         example: legacy arguments that show it.
         fidelity: of the row.
         constants: further arguments of the part.
+        covered: legacy arguments of which the note says what becomes.
         inverse: False where another row owns the way back.
         where: ``callbacks`` or ``exporters``.
         note: the reason.
@@ -46,7 +48,7 @@ def part_rule(
 
     def convert(arguments: Mapping[str, Any]) -> Conversion:
         given = {key: value for key, value in arguments.items() if value is not None}
-        lost = sorted(set(given) - set(names))
+        lost = sorted(set(given) - set(names) - set(covered))
         kept = {names[key]: value for key, value in given.items() if key in names}
         settings = {where: (Part(kind, fixed | kept),)}
         if lost:

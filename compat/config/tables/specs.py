@@ -8,8 +8,10 @@ from typing import Any
 from estimator_bridge.compat.config.tables.build import approximate, exact, manual, mapped
 from estimator_bridge.compat.rules import Conversion, Fidelity, RuleTable
 
-EVAL_DEFAULTS: Mapping[str, Any] = {"steps": 100, "throttle_secs": 600}
-"""What an EvalSpec does where it says nothing; start_delay_secs counts in an evaluator's process only."""
+EVAL_DEFAULTS: dict[str, Any] = {"steps": 100, "throttle_secs": 600}
+"""What an EvalSpec does where it says nothing."""
+EVALUATOR_DEFAULTS: dict[str, Any] = {"start_delay_secs": 120}
+"""What it does besides in an evaluator's process; no other waits before the first evaluation."""
 
 TRAIN_SPEC = RuleTable(
     "train_spec",
@@ -45,7 +47,7 @@ EVAL_SPEC = RuleTable(
         manual("hooks", "tf.keras.callbacks.Callback", "One by one: see Session hooks; on_test_batch_end sees evaluation's batches."),
         manual("exporters", "tf.keras.callbacks.Callback", "One by one: see Exporters."),
         approximate("start_delay_secs", "evaluation.start_delay_secs", "a callback that looks at the clock", 120,
-                    note="Only an evaluator's process waited; validation in fit comes at the end of an epoch, the first after the delay."),
+                    note="Only an evaluator's process waited, and still does; validation in fit comes at the end of an epoch, the first after the delay."),
         approximate("throttle_secs", "evaluation.throttle_secs", "a callback that looks at the clock", 600,
                     note="validation_freq counts epochs, so a callback of ours looks at the clock when a checkpoint was saved."),
     ),

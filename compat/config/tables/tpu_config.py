@@ -5,12 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.tables.build import dropped, exact, manual, mapped
+from estimator_bridge.compat.config.tables.build import approximate, dropped, manual, mapped
 from estimator_bridge.compat.rules import Conversion, Fidelity, RuleTable
+from estimator_bridge.errors import BridgeError
 
 _INFEED = "TPUEstimator fed TPUs through a queue; TPUStrategy's functions take their input from the host's iterator"
-_PER_CORE = ("PER_SHARD_V1", "PER_HOST_V2", False, 1, 3)  # InputPipelineConfig's numbers, as TPUConfig stores them
-_PER_HOST = ("PER_HOST_V1", True, 2)
+_PER_HOST: Mapping[Any, str] = {  # InputPipelineConfig's numbers, as TPUConfig stores them
+    **dict.fromkeys(("PER_HOST_V2", 3), "its batch was one core's, and still is"),
+    **dict.fromkeys(("PER_HOST_V1", True, 2), "its batch was one host's: divide it by the host's cores"),
+}
+_UNTRIED = "Conversion only: tried without a TPU."
+
+SHAPES: Mapping[int, list[int]] = {
+    1: [1, 1, 1, 1], 2: [1, 1, 1, 2], 4: [1, 2, 1, 2], 8: [2, 2, 1, 2], 16: [4, 2, 1, 2], 32: [4, 4, 1, 2], 64: [8, 4, 1, 2],
+    128: [8, 8, 1, 2],
+}  # fmt: skip
+"""Cores of one replica -> their shape in the topology (x, y, z, core), as TPUConfig(num_cores_per_replica) means it."""
+
+
+def shape_of(cores: int) -> list[int]:
+    """Where in a topology the cores of one replica are.
+
+    Args:
+        cores: of one replica.
+
+    Returns:
+        x, y, z and core.
+
+    Raises:
+        BridgeError: for a number of cores that has no shape.
+
+    Example:
+        >>> shape_of(4)
+        [1, 2, 1, 2]
+    """
+    if cores not in SHAPES:
+        raise BridgeError("strategy.cores_per_replica has no shape.", expected=", ".join(map(str, SHAPES)), received=cores)
+    return SHAPES[cores]
 
 
 def _loop(value: Any) -> Conversion:
@@ -20,10 +51,11 @@ def _loop(value: Any) -> Conversion:
 
 
 def _input(value: Any) -> Conversion:
+    if (value == 1 and value is not True) or value in ("PER_SHARD_V1", False):
+        note = "TPUStrategy calls no input function once a core: shard by the host's input context, and batch for one core"
+        return Conversion({}, Fidelity.MANUAL, note)
     if value in _PER_HOST:
-        return Conversion({"strategy.input_per_replica": False})
-    if value in _PER_CORE:
-        return Conversion({"strategy.input_per_replica": True})
+        return Conversion({"strategy.input_per_replica": False}, note=f"Called once a host: {_PER_HOST[value]}. {_UNTRIED}")
     return Conversion(
         {}, Fidelity.MANUAL, "BROADCAST gave every replica the same batch: return it unsharded from a function of the context"
     )
@@ -31,7 +63,7 @@ def _input(value: Any) -> Conversion:
 
 def _input_back(settings: Mapping[str, Any]) -> Any:
     per_replica = settings.get("strategy.input_per_replica")
-    return None if per_replica is None else "PER_HOST_V2" if per_replica else "PER_HOST_V1"
+    return None if per_replica is None else "PER_SHARD_V1" if per_replica else "PER_HOST_V2"
 
 
 TPU_CONFIG = RuleTable(
@@ -41,16 +73,18 @@ TPU_CONFIG = RuleTable(
         mapped("iterations_per_loop", "tf.keras.Model.compile(steps_per_execution=n)", Fidelity.EXACT, _loop,
                lambda settings: settings.get("training.steps_per_execution"), 100,
                note="Callbacks see every n-th step, as hooks did."),
-        dropped("num_shards", "TPUEstimator ignored it: the number of replicas is the TPU's own."),
+        dropped("num_shards", "TPUEstimator only checked it: the number of replicas is the TPU's own."),
         mapped("num_cores_per_replica", "tf.tpu.experimental.DeviceAssignment.build(topology, computation_shape=...)",
                Fidelity.APPROXIMATE, lambda value: Conversion({"strategy.cores_per_replica": value}),
                lambda settings: settings.get("strategy.cores_per_replica"), 2,
-               note="The number of replicas follows from the topology, which only the TPU knows."),
+               note="The number of replicas follows from the topology; the cores' shapes are TPUEstimator's. Conversion only: tried on the "
+               "topology of a TPU, without a TPU."),
         mapped("per_host_input_for_training", "tf.distribute.InputOptions(experimental_replication_mode=...)", Fidelity.APPROXIMATE,
-               _input, _input_back, "PER_HOST_V2", "PER_HOST_V1",
-               note="PER_REPLICA calls the input function once a replica, PER_WORKER once a host; params['batch_size'] is no longer "
-               "given: a host's function divides the global batch size by its context."),
-        exact("tpu_job_name", "strategy.tpu_job_name", "tf.distribute.cluster_resolver.TPUClusterResolver(job_name=...)", "tpu_worker"),
+               _input, _input_back, "PER_HOST_V2",
+               note=f"PER_WORKER calls the function of distribute_datasets_from_function once a host; params['batch_size'] is no longer "
+               f"given. {_UNTRIED}"),
+        approximate("tpu_job_name", "strategy.tpu_job_name", "tf.distribute.cluster_resolver.TPUClusterResolver(job_name=...)",
+                    "tpu_worker", note=_UNTRIED),
         dropped("initial_infeed_sleep_secs", f"How long the feeding thread slept first. {_INFEED}."),
         manual("input_partition_dims", "tf.distribute.TPUStrategy(experimental_spmd_xla_partitioning=True)",
                "How one replica's input is split over its cores: annotate the tensor with strategy.experimental_split_to_logical_devices."),

@@ -5,44 +5,80 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 Run = Callable[..., Any]
+Programs = Sequence[tuple[str, Sequence[str]]]
+Together = Callable[..., list[Any]]
+Test = TypeVar("Test", bound=Callable[..., None])
+
+OBSERVERS: dict[str, str] = {}
+"""Row of a table -> the test that applies it and reads it back, or sees its effect."""
 
 SERVER = """
-import json, os, sys, traceback
+import json, os, signal, sys, time, traceback
 import tensorflow, tf_keras
-for line in sys.stdin:
-    program, arguments, out = json.loads(line)
+def start(program, arguments, out):
     child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            file = os.open(out, os.O_WRONLY | os.O_CREAT)
-            os.dup2(file, 1)
-            os.dup2(file, 2)
-            sys.argv = ["-c", *arguments]
-            exec(compile(program, "program", "exec"), {"__name__": "__main__"})
-            code = 0
-        except SystemExit as error:
-            code = error.code or 0
-        except BaseException:
-            traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.__stdout__.write(json.dumps(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])) + "\\n")
+    if child:
+        return child
+    code = 1
+    try:
+        file = os.open(out, os.O_WRONLY | os.O_CREAT)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        sys.argv = ["-c", *arguments]
+        exec(compile(program, "program", "exec"), {"__name__": "__main__"})
+        code = 0
+    except SystemExit as error:
+        code = error.code or 0
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+for line in sys.stdin:
+    grace, programs = json.loads(line)
+    deadline = time.monotonic() + 90
+    running = {start(*program): index for index, program in enumerate(programs)}
+    first = next(iter(running))
+    codes = {}
+    while running and time.monotonic() < deadline:
+        for child in list(running):
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                codes[running.pop(child)] = os.waitstatus_to_exitcode(status)
+                if child == first:
+                    deadline = min(deadline, time.monotonic() + grace)
+        time.sleep(0.002)
+    for child in running:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    sys.__stdout__.write(json.dumps([codes.get(index, "killed") for index in range(len(codes) + len(running))]) + "\\n")
     sys.__stdout__.flush()
 """
 
 
+def observes(*rows: str) -> Callable[[Test], Test]:
+    """Says which rows of the tables a test sees at work."""
+
+    def register(test: Test) -> Test:
+        OBSERVERS.update(dict.fromkeys(rows, test.__name__))
+        return test
+
+    return register
+
+
 @pytest.fixture(scope="package")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Runs a program that has TensorFlow to itself; gives the line of JSON that it prints last."""
+def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
+    """Runs programs side by side, each with TensorFlow to itself; gives the line of JSON that each printed last.
+
+    The first is waited for, 90 seconds at most; after it the others get ``grace`` seconds, and are killed as parameter servers are.
+    """
     folder = tmp_path_factory.mktemp("programs")
     with subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
@@ -50,14 +86,31 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         stdin, stdout = server.stdin, server.stdout
         count = iter(range(1000))
 
-        def call(program: str, *arguments: str) -> Any:
-            out = Path(folder) / f"{next(count)}.txt"
-            stdin.write(json.dumps([program, arguments, str(out)]) + "\n")
+        def call(programs: Programs, grace: float = 0.0) -> list[Any]:
+            outs = [Path(folder) / f"{next(count)}.txt" for _ in programs]
+            asked = [[program, list(given), str(out)] for (program, given), out in zip(programs, outs, strict=True)]
+            stdin.write(json.dumps([grace, asked]) + "\n")
             stdin.flush()
-            code = json.loads(stdout.readline())
-            said = out.read_text(encoding="utf-8", errors="replace")
-            assert code == 0, said[-3000:]
-            return json.loads(next(line for line in reversed(said.splitlines()) if line[:1] in '[{"'))
+            codes = json.loads(stdout.readline())
+            said = [out.read_text(encoding="utf-8", errors="replace") for out in outs]
+            assert codes[0] == 0, said[0][-3000:]
+            assert set(codes) <= {0, "killed"}, [text[-2000:] for text in said]
+            return [_last(text) for text in said]
 
         yield call
         stdin.close()
+
+
+@pytest.fixture(scope="package")
+def run(together: Together) -> Run:
+    """Runs one program; gives the line of JSON that it prints last."""
+
+    def call(program: str, *arguments: str) -> Any:
+        return together([(program, arguments)])[0]
+
+    return call
+
+
+def _last(said: str) -> Any:
+    line = next((line for line in reversed(said.splitlines()) if line[:1] in tuple('[{"')), "null")
+    return json.loads(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -146,14 +147,16 @@ def test_back_a_session_gets_the_cpus_that_mirrored_needs() -> None:
     assert report.exit_code() == 0
 
 
-def test_back_the_evaluator_is_put_into_the_cluster() -> None:
+def test_back_an_evaluator_outside_the_cluster_needs_a_human() -> None:
     modern = ModernConfig(
         cluster=Cluster({"worker": ("a:1", "b:1")}, "evaluator", 0), strategy=Strategy("MultiWorkerMirroredStrategy")
     )
     legacy, report = to_legacy(modern)
-    assert legacy.tf_config is not None
-    assert "evaluator" in legacy.tf_config["cluster"]
-    assert any("KeyError" in row.note for row in report.rows)
+    assert legacy.tf_config == {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "evaluator", "index": 0}}
+    assert [row.target for row in report.needs_human()] == ["TF_CONFIG.cluster.evaluator"]
+    assert "KeyError" in report.needs_human()[0].note
+    inside = dataclasses.replace(modern, cluster=Cluster({"worker": ("a:1", "b:1"), "evaluator": ("c:1",)}, "evaluator", 0))
+    assert to_legacy(inside)[1].exit_code() == 0
 
 
 def test_only_the_chief_writes_to_model_dir() -> None:

@@ -1,0 +1,144 @@
+"""What ``Model.fit`` gets of a ModernConfig, read back from the model, the checkpoint manager and the callbacks themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.applying.fitting import fit_arguments, make_callbacks
+from estimator_bridge.compat.config.applying.in_force import check
+from estimator_bridge.compat.config.model import ModernConfig, Part
+from estimator_bridge.compat.config.settings import checkpoint_folder, flatten
+
+_ELSEWHERE = ("threads.", "devices.", "graph.", "cluster.", "strategy.")
+_APPLIED = {"training.random_seed", "evaluation.sidecar"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """What ``fit`` gets beside the dataset.
+
+    Attributes:
+        arguments: steps_per_epoch and epochs.
+        callbacks: in the order in which they have to run.
+        in_force: setting -> value, read back.
+        without_effect: settings that nothing here acts on, with the reason.
+    """
+
+    arguments: Mapping[str, int]
+    callbacks: list[Any]
+    in_force: Mapping[str, Any]
+    without_effect: Mapping[str, str]
+
+
+def prepare_fit(config: ModernConfig, model: Any, checkpoint: Any, validation_data: Any) -> Fit:
+    """Makes fit's arguments and callbacks, and reads back every setting of training, evaluation, checkpoints and summaries.
+
+    Args:
+        config: the configuration.
+        model: compiled and restored: its optimizer's iterations are the step that training goes on from.
+        checkpoint: a ``tf.train.Checkpoint`` to save, or None.
+        validation_data: a dataset, or None.
+
+    Returns:
+        What ``fit`` gets.
+
+    Raises:
+        BridgeError: for a setting that is not in force.
+    """
+    start = int(model.optimizer.iterations.numpy())
+    arguments = fit_arguments(config, start)
+    made = make_callbacks(config, checkpoint, validation_data)
+    settings = {
+        name: value for name, value in flatten(config).items() if not name.startswith(_ELSEWHERE) and name not in _APPLIED
+    }
+    unused = dict(_unused(settings, checkpoint, validation_data))
+    settings = {name: value for name, value in settings.items() if name not in unused}
+    told = dict(_told(config, model, arguments, start, made))
+    in_force = {name: told.get(name) for name in settings}
+    check(settings, in_force)
+    return Fit(arguments, list(made.values()), in_force, unused)
+
+
+def _unused(settings: Mapping[str, Any], checkpoint: Any, validation_data: Any) -> Iterator[tuple[str, str]]:
+    for name in settings:
+        if name.startswith("checkpoint.") and checkpoint is None:
+            yield name, "no checkpoint to save was given"
+        if name.startswith("checkpoint.") and checkpoint is not None and not _saves(settings):
+            yield name, "neither checkpoint.interval_steps nor checkpoint.interval_secs says when to save"
+        if name.startswith("evaluation.") and validation_data is None:
+            yield name, "no validation data were given"
+        if name.endswith("_batch_size"):
+            yield name, "the dataset that fit gets is batched by whoever makes it"
+    if "training.model_dir" in settings and not (_saves(settings) and checkpoint is not None) and not _writes(settings):
+        yield "training.model_dir", "nothing is written"
+
+
+def _saves(settings: Mapping[str, Any]) -> bool:
+    return "checkpoint.interval_steps" in settings or "checkpoint.interval_secs" in settings
+
+
+def _writes(settings: Mapping[str, Any]) -> bool:
+    return any(name.startswith("summaries.") for name in settings)
+
+
+def _told(
+    config: ModernConfig, model: Any, arguments: Mapping[str, int], start: int, made: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    """What the objects hold, under the names of the settings that made them."""
+    ran = getattr(model, "_steps_per_execution", None)
+    yield "training.steps_per_execution", None if ran is None else int(ran.numpy())
+    if "stop" in made:
+        reached = start + arguments.get("steps_per_epoch", 0) * arguments.get("epochs", 0)
+        last = made["stop"].last_step
+        yield "training.max_steps", last if reached >= last or start >= last else reached
+    if "evaluate" in made:
+        yield from _of_evaluation(config, made["evaluate"])
+    if "save" in made:
+        yield from _of_saving(config, made["save"])
+    for name, key in (("summaries.update_freq", "events"), ("summaries.speed_freq", "speed")):
+        if key in made:
+            yield name, made[key].timer.every_steps
+            yield "training.model_dir", made[key].log_dir
+    for name in ("callbacks", "exporters"):
+        asked = getattr(config, name)
+        yield name, tuple(_part(part, made.get(f"{name}[{index}]")) for index, part in enumerate(asked))
+
+
+def _of_evaluation(config: ModernConfig, made: Any) -> Iterator[tuple[str, Any]]:
+    yield "evaluation.steps", "all" if made.steps is None else made.steps
+    yield "evaluation.start_delay_secs", made.start_delay_secs
+    yield "evaluation.throttle_secs", made.throttle_secs
+    if made.log_dir is not None:
+        folder = f"{config.training.model_dir}/eval"
+        yield "evaluation.name", made.log_dir.removeprefix(folder).removeprefix("_")
+
+
+def _of_saving(config: ModernConfig, made: Any) -> Iterator[tuple[str, Any]]:
+    manager, wanted = made.manager, config.training.model_dir
+    folder = checkpoint_folder(config, wanted or "")
+    yield "training.model_dir", wanted if manager.directory == folder else manager.directory
+    yield "checkpoint.interval_steps", made.timer.every_steps
+    yield "checkpoint.interval_secs", made.timer.every_secs
+    yield "checkpoint.max_to_keep", "all" if manager._max_to_keep is None else manager._max_to_keep
+    yield "checkpoint.keep_every_n_hours", manager._keep_checkpoint_every_n_hours
+
+
+def _part(part: Part, made: Any) -> Part | None:
+    """The part that a callback amounts to: what it holds of the arguments that were asked for."""
+    if made is None:
+        return part  # it saves or evaluates, and there is nothing to save or no data
+    return Part(part.kind, {name: _held(made, name, value) for name, value in part.arguments.items()})
+
+
+def _held(made: Any, name: str, asked: Any) -> Any:
+    holders = [made, getattr(made, "timer", None), getattr(made, "manager", None)]
+    found = next((getattr(one, name) for one in holders if hasattr(one, name)), None)
+    if name == "name":
+        return (
+            asked
+            if str(getattr(made, "directory", None) or made.log_dir).rpartition("/")[2] in {asked, f"eval_{asked}"}
+            else None
+        )
+    return found

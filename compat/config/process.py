@@ -1,0 +1,76 @@
+"""What one process of a job acts on: a task that serves, an evaluator, a strategy that takes no notice of some settings."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.decisions import unread
+from estimator_bridge.compat.config.model import Cluster, ModernConfig
+from estimator_bridge.compat.config.settings import flatten, from_dict
+
+CONNECTS = {"MultiWorkerMirroredStrategy", "ParameterServerStrategy"}
+"""Strategies that connect their processes by themselves."""
+
+
+def serves(config: ModernConfig) -> bool:
+    """True for a ps or a worker under ParameterServerStrategy: the chief's process hands it its work."""
+    return config.strategy.name == "ParameterServerStrategy" and config.cluster.task_type in {"ps", "worker"}
+
+
+def of_this_process(config: ModernConfig) -> ModernConfig:
+    """The configuration whose strategy this process makes: an evaluator's is ``strategy.evaluation``, in no cluster."""
+    if config.cluster.task_type != "evaluator":
+        return config
+    settings = {"name" if key == "kind" else key: value for key, value in config.strategy.evaluation.items()}
+    return dataclasses.replace(config, strategy=from_dict({"strategy": settings}).strategy, cluster=Cluster())
+
+
+def unread_settings(config: ModernConfig) -> dict[str, str]:
+    """What nothing in a task of its kind reads, on whatever machine.
+
+    Args:
+        config: the configuration.
+
+    Returns:
+        Setting -> reason.
+    """
+    return dict([*_unread(config, flatten(config)), *_evaluation(config), *_filters(config)])
+
+
+def _unread(config: ModernConfig, settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    evaluator = config.cluster.task_type == "evaluator"
+    for name in settings:
+        if name == "cluster.task_type" and evaluator:
+            continue
+        reason = unread(name, None if evaluator else config.strategy.name)
+        if evaluator and (reason is not None or name in {"strategy.name", "strategy.remote_cluster"}):
+            yield name, "an evaluator's process is in no cluster and does not train"
+        elif reason is not None:
+            yield name, reason
+        elif serves(config) and name in {"strategy.partitioner", "cluster.session_master", "cluster.environment"}:
+            yield name, "this process only serves; the chief's makes the strategy"
+
+
+def _evaluation(config: ModernConfig) -> Iterator[tuple[str, str]]:
+    if config.cluster.task_type == "evaluator":
+        return
+    if config.strategy.evaluation:
+        yield (
+            "strategy.evaluation",
+            "fit evaluates under the strategy that it trains with; an evaluator's process makes this one",
+        )
+    if config.evaluation.sidecar is not None:
+        yield "evaluation.sidecar", "this process trains; the evaluator's, whose cluster.task_type says so, evaluates"
+
+
+def _filters(config: ModernConfig) -> Iterator[tuple[str, str]]:
+    if config.devices.filters is None:
+        return
+    if config.strategy.name in CONNECTS and config.cluster.task_type != "evaluator":
+        yield "devices.filters", f"{config.strategy.name} connects by itself and sets filters of its own"
+    elif not config.strategy.remote_cluster or config.cluster.task_type == "evaluator":
+        yield "devices.filters", "this process talks to no other, so there is nothing to filter"
+    elif config.cluster.task_type is None:
+        yield "devices.filters", "filters are a task's, and cluster.task_type names none"
