@@ -13,6 +13,7 @@ from tensorflow.python.distribute.cross_device_ops import AllReduceCrossDeviceOp
 from tensorflow.python.distribute.distribute_config import DistributeConfig
 from tensorflow.python.distribute.distribute_coordinator import run_standard_tensorflow_server
 from tensorflow.python.distribute.distribute_lib import StrategyV1 as DistributionStrategy
+from tensorflow.python.distribute.distribute_lib import ReplicaContextBase as ReplicaContext
 from tensorflow.python.distribute.distribute_lib import (
     UpdateContext,
     get_cross_replica_context,
@@ -49,7 +50,6 @@ __all__ = [
 
 CrossDeviceOps = tf.distribute.CrossDeviceOps
 OneDeviceStrategy = tf.distribute.OneDeviceStrategy
-ReplicaContext = tf.distribute.ReplicaContext
 get_distribution_strategy = get_strategy = tf.distribute.get_strategy
 get_loss_reduction = tf.distribute.get_loss_reduction
 get_replica_context = tf.distribute.get_replica_context
@@ -90,6 +90,8 @@ class MirroredStrategy(DistributionStrategy):
     Raises:
         ValueError: more than one of ``devices``, ``num_gpus`` and ``num_gpus_per_worker``.
     """
+
+    _collective_key_base = 0
 
     def __init__(
         self,

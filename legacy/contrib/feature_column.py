@@ -45,7 +45,7 @@ def sequence_input_layer(
     Raises:
         ValueError: a column that is not one of a sequence.
     """
-    columns = sorted(columns_v1._normalize_feature_columns(feature_columns), key=lambda column: column.name)
+    columns = sorted(columns_v2._normalize_feature_columns(feature_columns), key=lambda column: column.name)
     for column in columns:
         if not isinstance(column, (columns_v1._SequenceDenseColumn, columns_v2.SequenceDenseColumn)):
             raise ValueError(  # noqa: TRY004 -- as TensorFlow 1 has it

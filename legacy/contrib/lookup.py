@@ -69,7 +69,7 @@ class HashTable(lookup_ops.StaticHashTableV1):
         super().__init__(initializer, default_value, name)
 
     def _create_resource(self) -> Any:
-        self._shared_name = self._asked_shared_name or self._shared_name
+        self._shared_name = self._asked_shared_name  # where later TensorFlows make one up
         return super()._create_resource()
 
     @property

@@ -11,28 +11,23 @@ from tensorflow.python.ops.gen_tpu_ops import (
     outfeed_enqueue,
     outfeed_enqueue_tuple,
 )
-from tensorflow.python.tpu.device_assignment import DeviceAssignment, device_assignment
 from tensorflow.python.tpu.ops.tpu_ops import infeed_dequeue, infeed_dequeue_tuple
-from tensorflow.python.tpu.topology import Topology
 from tensorflow.python.tpu.tpu_feed import InfeedQueue
 from tensorflow.python.tpu.training_loop import repeat, while_loop
 from tensorflow_estimator.python.estimator.tpu.tpu_estimator import export_estimator_savedmodel
 
 __all__ = [
     "CrossShardOptimizer",
-    "DeviceAssignment",
     "InfeedQueue",
     "InputPipelineConfig",
     "RunConfig",
     "TPUConfig",
     "TPUEstimator",
     "TPUEstimatorSpec",
-    "Topology",
     "batch_parallel",
     "bfloat16_scope",
     "core",
     "cross_replica_sum",
-    "device_assignment",
     "export_estimator_savedmodel",
     "infeed_dequeue",
     "infeed_dequeue_tuple",
