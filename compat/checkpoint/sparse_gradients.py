@@ -15,6 +15,8 @@ from estimator_bridge.compat.checkpoint.slots import TABLES
 from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable
 from estimator_bridge.compat.checkpoint.source_slots import SourceSlot
 
+_ADAM, _LAZY_ADAM = TABLES["Adam"], TABLES["LazyAdam"]  # one name for the slots of both: the graph tells them apart
+
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
@@ -45,7 +47,7 @@ def of_source(draft: Draft, slots: Collection[SourceSlot], keys: Mapping[str, st
     Yields:
         A warning for each variable that is treated otherwise.
     """
-    if not any(slot.table and (_difference(slot.table, model) or slot.table == TABLES["Adam"]) for slot in slots):
+    if not _anything([slot.table for slot in slots if slot.table], model):
         return
     access = read_row_access(draft.source.prefix)
     told = _places(draft.source, access.gathered) if access else {}
@@ -54,7 +56,7 @@ def of_source(draft: Draft, slots: Collection[SourceSlot], keys: Mapping[str, st
     trained = {}
     for slot in slots:
         place = _place(draft, slot.variable)
-        table = TABLES["LazyAdam"] if slot.optimizer == "Adam" and _place(draft, slot.name) in assigned else slot.table
+        table = _LAZY_ADAM if slot.table == _ADAM and _place(draft, slot.name) in assigned else slot.table
         if table:
             by = access.told_by.name if access and place in told else layers.get(keys.get(slot.variable, ""))
             trained[slot.variable] = Trained(slot.variable, draft.entries[slot.variable].shape, table, by)
@@ -75,14 +77,15 @@ def of_target(
     Yields:
         A warning for each variable that is treated otherwise.
     """
-    if not any(_difference(table, model) for table in tables.values()):
+    if not _anything(tables.values(), model):
         return
     access = read_row_access(like.prefix) if like else None
     layers = embeddings(model)
     trained = []
     for key, table in tables.items():
         by = access.told_by.name if access and names[key] in access.gathered else layers.get(key)
-        trained.append(Trained(names[key], model.index.entries[key].shape, table, by))
+        lazy = access and table == _ADAM and f"{names[key]}/{_ADAM.name}" in access.assigned
+        trained.append(Trained(names[key], model.index.entries[key].shape, _LAZY_ADAM if lazy else table, by))
     yield from warnings(trained, model, certain=access is not None)
 
 
@@ -126,6 +129,11 @@ def embeddings(model: ObjectModel) -> Mapping[str, str]:
             if value is not None:
                 found[value.key] = "an Embedding layer"
     return found
+
+
+def _anything(tables: Iterable[OptimizerTable], model: ObjectModel) -> bool:
+    """Whether the graph, which takes a while to read, has to be."""
+    return any(_difference(table, model) or table == _ADAM for table in tables)
 
 
 def _difference(table: OptimizerTable, model: ObjectModel) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow, every
+from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow, newer
 
 TABLES = (
     OptimizerTable(
@@ -11,6 +11,6 @@ TABLES = (
         (SlotRow("AdaMax", "m", "m"), SlotRow("AdaMax_1", "v", "u")),
         betas={"beta1_power": "beta_1"},
         epsilon=(1e-8, 1e-7),
-        sparse=every("tf.contrib's leaves rows without a gradient alone, Keras' moves them"),
+        sparse=newer("tf.contrib's leaves rows without a gradient alone, Keras' moves them"),
     ),
 )
