@@ -26,6 +26,8 @@ def restore() -> None:
         export_names,
         import_aliases,
         keras_aliases,
+        layer_modules,
+        moved_names,
         tpu_embedding,
         tpu_embedding_gradient,
         tpu_session_support,
@@ -34,6 +36,8 @@ def restore() -> None:
     # First the aliases: importing tensorflow_estimator uses them. Last the names, which import it.
     for part in (
         keras_aliases,
+        layer_modules,
+        moved_names,
         export_names,
         estimator_training,
         tpu_embedding,
@@ -47,7 +51,7 @@ def restore() -> None:
 
 
 def complete_native(keras: str) -> None:
-    """On TensorFlow 2.15, which has its Estimator, only answer the old module names and settle the Keras aliases.
+    """On TensorFlow 2.15, which has its Estimator, only answer the old names of modules and settle the Keras aliases.
 
     Args:
         keras: the package that is its Keras 2, ``keras`` or ``tf_keras``.
@@ -61,7 +65,9 @@ def complete_native(keras: str) -> None:
         >>> from estimator_bridge.legacy import restored
         >>> restored.complete_native("tf_keras")
     """
-    from estimator_bridge.legacy.restored import import_aliases, keras_aliases
+    from estimator_bridge.legacy.restored import import_aliases, keras_aliases, layer_modules, moved_names
 
     keras_aliases.restore(keras)
+    layer_modules.restore(keras)
+    moved_names.restore()
     import_aliases.restore()

@@ -1,0 +1,36 @@
+"""``tensorflow.python.layers``: the classes that ``tf.layers`` offers, in the modules where TensorFlow 1 defined them.
+
+What was removed: with Keras 2 (TensorFlow 2.16, March 2024) the layers themselves. ``tensorflow.python.layers.core`` has since
+been a frozen copy that nothing else uses, so that its Dense is no ``tf.layers.Dense``; ``normalization`` is empty, for it looks
+for a module of tf_keras by a name that it never had.
+
+Who needs it: tf-slim, whose layers stand on these, and scripts with ``from tensorflow.python.layers import core``.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+
+def restore(package: str = "tf_keras") -> None:
+    """Let each module offer the classes and functions of Keras 2.
+
+    Args:
+        package: the Keras 2 that TensorFlow uses: ``tf_keras``, or the ``keras`` of TensorFlow 2.15.
+
+    Returns:
+        Nothing; the modules are changed.
+
+    Example:
+        >>> import os
+        >>> os.environ["TF_USE_LEGACY_KERAS"] = "1"
+        >>> restore()
+        >>> import tensorflow as tf
+        >>> from tensorflow.python.layers import core
+        >>> core.Dense is tf.compat.v1.layers.Dense
+        True
+    """
+    for name in ("base", "convolutional", "core", "normalization", "pooling"):
+        module = importlib.import_module(f"tensorflow.python.layers.{name}")
+        layers = importlib.import_module(f"{package}.src.legacy_tf_layers.{name}")
+        vars(module).update({key: value for key, value in vars(layers).items() if not key.startswith("_")})
