@@ -73,11 +73,12 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
         make_engine: makes what gets the Estimators' calls, once tf.estimator is there.
     """
     from estimator_bridge.legacy.behavior import tf1_behavior
+    from estimator_bridge.legacy.input_results import mended_input_results
 
     script.check()
     install()
     tf1_behavior()
-    with interposed(make_engine()), tf1_imports({}):
+    with interposed(make_engine()), mended_input_results(), tf1_imports({}):
         run_as_main(script)
 
 
@@ -91,11 +92,12 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
         make_engine: makes what gets the Estimators' calls, once tf.estimator is there.
     """
     from estimator_bridge.legacy.behavior import tf1_appearance
+    from estimator_bridge.legacy.input_results import mended_input_results
 
     script.check()
     install()
     engine = make_engine()
-    with interposed(engine), tf1_appearance() as overrides, tf1_imports(overrides):
+    with interposed(engine), mended_input_results(), tf1_appearance() as overrides, tf1_imports(overrides):
         run_as_main(script)
 
 

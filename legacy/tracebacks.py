@@ -79,7 +79,7 @@ def _frames_shown(entries: list[types.TracebackType]) -> list[types.TracebackTyp
     while first < len(files) and (files[first].startswith("<frozen ") or files[first] in _STARTERS or _is_ours(files[first])):
         first += 1
     entries, files = entries[first:], files[first:]
-    users_last = max((index for index, file in enumerate(files) if _is_users(file)), default=-1)
+    users_last = max((index for index, file in enumerate(files) if is_users(file)), default=-1)
     return [
         entry
         for index, (entry, file) in enumerate(zip(entries, files, strict=True))
@@ -102,12 +102,13 @@ def _linked(entries: list[types.TracebackType]) -> types.TracebackType | None:
 
 def _asked_by(frames: types.TracebackType | None) -> str | None:
     """The innermost line of user code on the way to a refusal."""
-    lines = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(frames) if _is_users(frame.filename)]
+    lines = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(frames) if is_users(frame.filename)]
     return lines[-1] if lines else None
 
 
 @functools.cache
-def _is_users(filename: str) -> bool:
+def is_users(filename: str) -> bool:
+    """Whether a file is neither ours, nor Python's, nor of an installed package."""
     path = Path(filename).resolve()
     installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
     return path.is_file() and not installed and not _is_ours(filename) and not _is_in(path, _LIBRARIES)

@@ -1,0 +1,116 @@
+"""What an input_fn returned, mended where Estimator would refuse it though its meaning is plain; each mend is noted.
+
+* A dataset built outside the input_fn lies in another graph than the one that the Estimator trains in. Its nodes are copied.
+* ``return features,`` and a dataset of 1-tuples have features alone, as Estimator.predict took them in TensorFlow 1's early releases.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.legacy.notes import note
+from estimator_bridge.legacy.tracebacks import is_users
+
+# What a session would have to fill first: in the Estimator's graph nobody would.
+_STATE = (
+    "Placeholder",
+    "PlaceholderV2",
+    "PlaceholderWithDefault",
+    "Variable",
+    "VariableV2",
+    "VarHandleOp",
+    "HashTableV2",
+    "MutableHashTableV2",
+)
+
+
+@contextlib.contextmanager
+def mended_input_results() -> Iterator[None]:
+    """While active, Estimators get what their input_fns return from ``mended``."""
+    from tensorflow_estimator.python.estimator import estimator
+
+    cls = estimator.Estimator
+    original = cls._call_input_fn
+
+    @functools.wraps(original)
+    def call(self: Any, input_fn: Callable[..., Any], mode: str, input_context: Any = None) -> Any:
+        return mended(original(self, input_fn, mode, input_context), input_fn)
+
+    with mock.patch.object(cls, "_call_input_fn", call):
+        yield
+
+
+def mended(result: Any, input_fn: Callable[..., Any]) -> Any:
+    """The result as Estimator takes it.
+
+    Args:
+        result: a dataset, (features, labels), features, or a tuple or list of features alone.
+        input_fn: where it comes from, for the note.
+
+    Returns:
+        A dataset in the current graph, or what ``result`` holds.
+
+    Raises:
+        NotSupportedError: a dataset of another graph reads a variable, table or placeholder there.
+    """
+    import tensorflow as tf
+
+    if isinstance(result, (list, tuple)) and len(result) == 1:
+        note("the input_fn returns a tuple of one element, which is taken as the features", _definition(input_fn))
+        return result[0]
+    if not isinstance(result, tf.compat.v2.data.Dataset):
+        return result
+    if _is_elsewhere(result._variant_tensor):
+        result = _copied_here(result)
+    if isinstance(result.element_spec, tuple) and len(result.element_spec) == 1:
+        note("the input_fn's dataset has tuples of one element, which is taken as the features", _definition(input_fn))
+        result = result.map(lambda features: features)
+    return result
+
+
+def _is_elsewhere(variant: Any) -> bool:
+    from tensorflow.python.framework import ops
+
+    graph = None if isinstance(variant, ops.EagerTensor) else variant.graph
+    return graph is not None and graph is not ops.get_default_graph()
+
+
+def _copied_here(dataset: Any) -> Any:
+    import tensorflow as tf
+    from tensorflow.python.data.ops import dataset_ops
+    from tensorflow.python.util import deprecation
+
+    variant = dataset._variant_tensor
+    created = _creation(variant.op)
+    with deprecation.silence():  # the script did not ask for it
+        needed = tf.compat.v1.graph_util.extract_sub_graph(variant.graph.as_graph_def(), [variant.op.name])
+    for node in needed.node:
+        if node.op in _STATE:
+            raise NotSupportedError(
+                f"The dataset was built outside the input_fn and reads the {node.op} {node.name!r} of the graph there.",
+                expected="a dataset that a new graph can hold: built inside the input_fn, or from constants, files and Python values",
+                received=f"a dataset built at {created}",
+                fix="Build it inside the input_fn, which runs in the graph that the Estimator trains in.",
+            )
+    (copy,) = tf.import_graph_def(needed, return_elements=[variant.name], name="input")
+    note("a dataset built outside the input_fn is copied into the Estimator's graph", created)
+    return dataset_ops.DatasetV1Adapter(tf.data.experimental.from_variant(copy, dataset.element_spec))
+
+
+def _definition(function: Callable[..., Any]) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
+
+
+def _creation(op: Any) -> str:
+    """The user's line at which a graph got a node."""
+    frames = [(frame.filename, frame.lineno) for frame in op.traceback]
+    file, line = ([frame for frame in frames if is_users(frame[0])] or frames)[-1]
+    return f"{file}:{line}"
