@@ -1,124 +1,80 @@
-"""A session's ConfigProto, applied through tf.config: one row a field, nothing ignored in silence."""
+"""A session's ConfigProto on the modern path: compat's tables say what each field amounts to, TensorFlow what is in force."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import tensorflow as tf
-from tensorflow.python.eager import context
-
+from estimator_bridge.compat.config.applying.in_force import set_runtime, without_gpu
+from estimator_bridge.compat.config.applying.runtime import RUNTIME
+from estimator_bridge.compat.config.legacy import LegacyConfig
+from estimator_bridge.compat.config.proto.fields import set_fields
+from estimator_bridge.compat.config.proto.reading import read_binary
+from estimator_bridge.compat.config.report import Row
+from estimator_bridge.compat.config.settings import flatten
+from estimator_bridge.compat.config.to_modern import to_modern
+from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
 
-Setter = Callable[[Any], None]
+_LOGICAL_CPUS = "devices.logical_cpus"
+_RUN_CONFIGS_OWN = frozenset({"graph_options.rewrite_options.meta_optimizer_iterations", "device_filters"})
+"""What a RunConfig puts into its session_config by itself: nobody asked for it, so nobody is told."""
+_LIMITS_ONLY_TIME = frozenset({"operation_timeout_in_ms"})
+"""Fields that need a human and yet change no result."""
+_ELSEWHERE = frozenset({"cluster_def.job"})
+"""Fields that would send the work to other processes, which this path does not do."""
 
 
 def apply(config: Any) -> list[str]:
-    """Sets what a ConfigProto asks for; call it before TensorFlow has initialised its devices.
+    """Sets what a ConfigProto asks for, and reads it back; call it before TensorFlow has initialised its devices.
 
     Args:
         config: a ``tf.compat.v1.ConfigProto``, or None.
 
     Returns:
-        A sentence for each field that has no effect on the modern path, with the reason.
+        A sentence for each field that has no effect on the modern path or another one, with the reason.
 
     Raises:
-        NotSupportedError: for a field that would change results and has no counterpart.
-        BridgeError: where TensorFlow does not take a value any more.
+        NotSupportedError: for a field that would change results and that no program can carry over.
+        BridgeError: where TensorFlow does not take a value any more, or takes and ignores it.
     """
-    notes = []
-    for path, value in _set_fields(config) if config is not None else ():
-        if path in _APPLIED:
-            _APPLIED[path](value)
-        elif path in _WITHOUT_EFFECT:
-            notes.append(f"session_config.{path} has no effect on the modern path: {_WITHOUT_EFFECT[path]}.")
-        elif path not in _DEFAULTS:
-            raise NotSupportedError(
-                f"session_config.{path} has no counterpart on the modern path yet.",
-                expected="one of " + ", ".join(sorted((*_APPLIED, *_WITHOUT_EFFECT))),
-                received=f"{path}={value}",
-                fix="Drop the field, or use --path legacy.",
-            )
-    return notes
+    if config is None:
+        return []
+    fields = set_fields(read_binary(config.SerializeToString(), "session_config"))
+    modern, report = to_modern(LegacyConfig(session_config=fields))
+    rows = {path: next(row for row in report.rows if row.name == f"session_config.{path}") for path in fields}
+    for path, row in rows.items():
+        _refuse(path, row)
+    _set(flatten(modern), fields)
+    return [_note(row) for path, row in rows.items() if row.fidelity is not Fidelity.EXACT and path not in _RUN_CONFIGS_OWN]
 
 
-def _set_fields(message: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for field, value in message.ListFields():
-        path = prefix + field.name
-        if field.message_type is not None and not hasattr(value, "__iter__"):
-            yield from _set_fields(value, path + ".")
-        else:
-            yield path, value
-
-
-def _threads(name: str) -> Setter:
-    getter, setter = (getattr(tf.config.threading, f"{verb}_{name}_op_parallelism_threads") for verb in ("get", "set"))
-
-    def set_threads(value: int) -> None:
-        if getter() != value:
-            _before_devices(setter, value, f"{name}_op_parallelism_threads={value}")
-
-    return set_threads
-
-
-def _before_devices(setter: Callable[[Any], None], value: Any, what: str) -> None:
-    try:
-        setter(value)
-    except RuntimeError as error:
-        raise BridgeError(
-            f"session_config: {what} comes too late, TensorFlow has initialised its devices.",
-            expected="nothing that runs eagerly before the Estimator's first call",
-            received=str(error),
-            fix="Move eager code behind the training, or drop the setting.",
-        ) from None
-
-
-def _device_count(value: Mapping[str, int]) -> None:
-    if "GPU" in value:
-        visible = tf.config.list_physical_devices("GPU")[: value["GPU"]]
-        _before_devices(lambda gpus: tf.config.set_visible_devices(gpus, "GPU"), visible, f"device_count[GPU]={value['GPU']}")
-    (cpu,) = tf.config.list_physical_devices("CPU")
-    count = value.get("CPU", 0)
-    if count > len(tf.config.get_logical_device_configuration(cpu) or [None]):
-        several = [tf.config.LogicalDeviceConfiguration()] * count
-        _before_devices(
-            lambda devices: tf.config.set_logical_device_configuration(cpu, devices), several, f"device_count[CPU]={count}"
+def _refuse(path: str, row: Row) -> None:
+    if path in _ELSEWHERE or (row.fidelity is Fidelity.MANUAL and path not in _LIMITS_ONLY_TIME):
+        raise NotSupportedError(
+            f"{row.name} is not carried over on the modern path: {row.note}",
+            expected=row.target or "nothing",
+            received=f"{path}={row.value}",
+            fix="Drop the field, or use --path legacy.",
         )
 
 
-def _allow_growth(value: bool) -> None:
-    for gpu in tf.config.list_physical_devices("GPU"):
-        _before_devices(functools.partial(tf.config.experimental.set_memory_growth, gpu), value, "allow_growth")
+def _set(settings: dict[str, Any], fields: dict[str, Any]) -> None:
+    unused = without_gpu(settings)
+    wanted = {name: value for name, value in settings.items() if name not in unused}
+    made = next(setting for setting in RUNTIME if setting.name == _LOGICAL_CPUS).read()
+    if wanted.get(_LOGICAL_CPUS, made) <= made:  # replicas may have needed more
+        wanted.pop(_LOGICAL_CPUS, None)
+    try:
+        set_runtime(wanted)
+    except BridgeError as error:
+        raise BridgeError(
+            f"session_config cannot be put in force: {error.what}",
+            expected="nothing that runs eagerly before the Estimator's first call",
+            received=", ".join(f"{path}={value}" for path, value in fields.items()) + f": {error.__cause__ or error}",
+            fix="Move eager code behind the training, or drop the setting.",
+        ) from error
 
 
-def _visible(value: str) -> None:
-    gpus = tf.config.list_physical_devices("GPU")
-    if gpus and not context.context()._context_handle:
-        wanted = [gpus[int(index)] for index in value.split(",") if index]
-        _before_devices(lambda devices: tf.config.set_visible_devices(devices, "GPU"), wanted, f"visible_device_list={value!r}")
-
-
-def _jit(value: int) -> None:
-    tf.config.optimizer.set_jit(value > 0)
-
-
-_APPLIED: Mapping[str, Setter] = {
-    "intra_op_parallelism_threads": _threads("intra"),
-    "inter_op_parallelism_threads": _threads("inter"),
-    "device_count": _device_count,
-    "allow_soft_placement": tf.config.set_soft_device_placement,
-    "log_device_placement": tf.debugging.set_log_device_placement,
-    "gpu_options.allow_growth": _allow_growth,
-    "gpu_options.visible_device_list": _visible,
-    "graph_options.optimizer_options.global_jit_level": _jit,
-}
-_WITHOUT_EFFECT: Mapping[str, str] = {
-    "operation_timeout_in_ms": "no session waits for an operation",
-    "use_per_session_threads": "there are no sessions",
-    "isolate_session_state": "there are no sessions",
-    "share_cluster_devices_in_session": "there are no sessions",
-    "placement_period": "the strategy places operations",
-    "gpu_options.force_gpu_compatible": "tf.data copies its batches to the device by itself",
-}
-_DEFAULTS = frozenset({"graph_options.rewrite_options.meta_optimizer_iterations", "device_filters"})
+def _note(row: Row) -> str:
+    what = "is not quite the same" if row.fidelity.automatic else "has no effect"
+    return f"{row.name} {what} on the modern path: {row.note}"

@@ -11,6 +11,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from estimator_bridge.compat.config.applying.in_force import set_runtime
+from estimator_bridge.compat.config.applying.reading import settings_of_strategy
+from estimator_bridge.compat.config.applying.strategy import make_strategy
+from estimator_bridge.compat.config.decisions import decide
+from estimator_bridge.compat.config.legacy import LegacyConfig
+from estimator_bridge.compat.config.model import ModernConfig, Part, Strategy
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.inputs import piece_of
 
@@ -67,8 +73,7 @@ def prepare(replicas: int) -> None:
     if replicas < 1:
         raise BridgeError("There is no training on less than one replica.", expected="--replicas 1 or more", received=replicas)
     if replicas > 1 and len(tf.config.list_physical_devices("GPU")) < replicas:
-        (cpu,) = tf.config.list_physical_devices("CPU")
-        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * replicas)
+        set_runtime({"devices.logical_cpus": replicas})
 
 
 def distribution_for(config: Any, replicas: int = 1) -> Distribution:
@@ -88,14 +93,16 @@ def distribution_for(config: Any, replicas: int = 1) -> Distribution:
     asked = config.train_distribute
     if asked is None:
         return Distribution(_mirrored(replicas), split=True) if replicas > 1 else Distribution(tf.distribute.get_strategy())
-    devices = list(getattr(asked.extended, "worker_devices", ()))
-    if not type(asked).__name__.startswith(("MirroredStrategy", "OneDeviceStrategy")):
+    name = type(asked).__name__
+    if decide(LegacyConfig(train_distribute=Part(name))).strategy not in {"MirroredStrategy", "OneDeviceStrategy"}:
         raise NotSupportedError(
-            f"RunConfig(train_distribute={type(asked).__name__}) does not run on the modern path yet.",
+            f"RunConfig(train_distribute={name}) does not run on the modern path yet.",
             expected="MirroredStrategy or OneDeviceStrategy",
             fix="Use --path legacy for this script.",
         )
-    return Distribution(_mirrored_over(tuple(devices)) if len(devices) > 1 else _on(devices))
+    devices = settings_of_strategy(asked)["strategy.devices"]
+    one = ModernConfig(strategy=Strategy("OneDeviceStrategy", devices))
+    return Distribution(_mirrored_over(devices) if len(devices) > 1 else make_strategy(one))
 
 
 def _mirrored(replicas: int) -> Any:
@@ -109,12 +116,10 @@ def _mirrored_over(devices: tuple[str, ...]) -> Any:
 
     On CPUs without collective operations: those refuse sparse gradients whose number of rows changes from step to step.
     """
-    on_cpus = all("CPU" in device.upper() for device in devices)
-    return tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice() if on_cpus else None)
-
-
-def _on(devices: list[str]) -> Any:
-    return tf.distribute.OneDeviceStrategy(devices[0]) if devices else tf.distribute.get_strategy()
+    on_cpus = all(device.startswith("CPU") for device in devices)
+    return make_strategy(
+        ModernConfig(strategy=Strategy("MirroredStrategy", devices, "ReductionToOneDevice" if on_cpus else None))
+    )
 
 
 def _refuse_cluster(config: Any) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from estimator_bridge.compat.config.tables import SESSION
+from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import session_config
 from tests.modern.jobs import estimator, minimizing, v1
@@ -86,14 +89,40 @@ def settings(**fields: Any) -> Any:
         ),
         (settings(graph_options=v1.GraphOptions(enable_bfloat16_sendrecv=True)), "graph_options.enable_bfloat16_sendrecv"),
         (
-            settings(experimental=v1.ConfigProto.Experimental(disable_thread_spinning=True)),
-            "experimental.disable_thread_spinning",
+            settings(experimental=v1.ConfigProto.Experimental(disable_functional_ops_lowering=True)),
+            "experimental.disable_functional_ops_lowering",
         ),
     ],
 )
 def test_unknown_fields_are_refused_by_name(config: Any, name: str) -> None:
     with pytest.raises(NotSupportedError, match=name):
         session_config.apply(config)
+
+
+def test_every_field_that_only_a_human_can_carry_over_is_refused() -> None:
+    values: dict[Any, Any] = {"bool": True, "int": 1, "float": 0.5, "str": "x"}
+    refused = set()
+    for prefix, table in SESSION.items():
+        for rule in table:
+            path = f"{prefix}.{rule.name}" if prefix else rule.name
+            if rule.fidelity is Fidelity.MANUAL and path not in {"pluggable_device_options", "operation_timeout_in_ms"}:
+                *outer, name = path.split(".")
+                config = v1.ConfigProto()
+                message = functools.reduce(getattr, outer, config)
+                default = getattr(message, name, None)
+                if default is not None:  # TensorFlow 2.15 has not all of them
+                    setattr(message, name, values[type(default).__name__])
+                    with pytest.raises(NotSupportedError, match=path):
+                        session_config.apply(config)
+                    refused.add(path)
+    assert len(refused) >= 10
+
+
+def test_what_changes_no_result_is_said_and_not_refused() -> None:
+    (note,) = session_config.apply(settings(experimental=v1.ConfigProto.Experimental(disable_thread_spinning=True)))
+    assert "disable_thread_spinning has no effect" in note
+    with pytest.raises(NotSupportedError, match="cluster_def"):
+        session_config.apply(settings(cluster_def={"job": [{"name": "worker", "tasks": {0: "localhost:1"}}]}))
 
 
 def test_fields_without_effect_are_said_to_have_none() -> None:
