@@ -86,18 +86,18 @@ def convert(
         for checkpoint in sides.checkpoints():
             values.check_shards(checkpoint)
         draft = Draft(sides.source)
-        pairing = _Pairing(draft, sides, report, given or {}, accept_order, learning_rate, optimizer)
+        pairing = _Pairing(sides, report, given or {}, accept_order, learning_rate, optimizer)
         edits.drop(draft, drop)
         if use_averages:
             edits.use_averages(draft)
         if all(map(edits.is_object, draft.entries)):
-            pairing.add_names(wanted=to in {"name-based", "bilingual"})
+            draft = pairing.with_names(draft, wanted=to in {"name-based", "bilingual"})
         report.renamed = edits.rename(draft, rename)
         edits.partition(draft, partition)
         if to == "name-based":
             edits.keep(draft, lambda name: not edits.is_object(name))
         else:
-            pairing.add_objects()
+            pairing.add_objects(draft)
         if to not in {"name-based", "bilingual"}:
             edits.keep(draft, edits.is_object)
         if report.complete and not dry_run:
@@ -110,7 +110,6 @@ def convert(
 class _Pairing:
     """Gives a draft the names of the other side."""
 
-    draft: Draft
     sides: Sides
     report: ConversionReport
     given: Mapping[str, str]
@@ -118,31 +117,38 @@ class _Pairing:
     learning_rate: float | None
     optimizer: str | None
 
-    def add_names(self, wanted: bool) -> None:
+    def with_names(self, draft: Draft, wanted: bool) -> Draft:
         """TF1's names; where they are only on the way to another object graph, what they lack is asked of that one."""
         model = read_object_model(self.sides.source)
         nodes = trackable.decode(model.graph)
-        if named_graph.is_named(nodes):
-            named_graph.add_names(self.draft, nodes)
-            return
+        wanted = wanted or self.sides.old is not None
         report = self.report if wanted else dataclasses.replace(self.report, unmatched_targets=[])
-        pairs = self.given if wanted else {}
-        ToNames(self.draft, model, report, self.sides.old, self.optimizer, self.learning_rate).run(pairs, self.accept_order)
+        if named_graph.is_named(nodes):
+            named_graph.add_names(draft, nodes)
+        else:
+            given = self.given if wanted else {}
+            ToNames(draft, model, report, self.sides.old, self.optimizer, self.learning_rate).run(given, self.accept_order)
         if self.sides.old:
-            missing = sorted(self.sides.old.entries.keys() - self.draft.entries.keys() - set(report.unmatched_targets))
-            report.unmatched_targets += [name for name in missing if not edits.is_object(name) and name not in report.ambiguous]
+            told = {*report.unmatched_targets, *report.ambiguous}
+            missing = sorted(self.sides.old.entries.keys() - draft.entries.keys() - told)
+            report.unmatched_targets += [name for name in missing if not edits.is_object(name)]
+        return self.sides.stored(draft) if self.sides.objects else draft
 
-    def add_objects(self) -> None:
+    def add_objects(self, draft: Draft) -> None:
         """The object graph that was asked for; else the one that is there; else that of the modern path's model."""
         model = self.sides.objects
-        if model is None and OBJECT_GRAPH in self.draft.entries:
+        if model is None and OBJECT_GRAPH in draft.entries:
             return
-        edits.keep(self.draft, lambda name: not edits.is_object(name))
+        edits.keep(draft, lambda name: not edits.is_object(name))
         if model is None:
-            named_graph.add_objects(self.draft)
+            named_graph.add_objects(draft)
             return
-        ToObjects(self.draft, model, self.report, self.learning_rate, self.optimizer).run(self.given, self.accept_order)
-        if SAVE_COUNTER not in self.draft.entries and b"save_counter" in model.graph:
-            self.draft.put(SAVE_COUNTER, tensors.int64(1))
+        ToObjects(draft, model, self.report, self.learning_rate, self.optimizer).run(self.given, self.accept_order)
+        if SAVE_COUNTER not in draft.entries and b"save_counter" in model.graph:
+            draft.put(SAVE_COUNTER, tensors.int64(1))
+        missing = self.report.unmatched_targets
+        if missing:
+            graph = trackable.encode(trackable.without(trackable.decode(model.graph), set(missing)))
+            draft.put(OBJECT_GRAPH, tensors.of_strings([graph], ()))
         if self.sides.model and self.sides.model.stateless:
             self.report.leave_slots_out(self.sides.model.stateless)

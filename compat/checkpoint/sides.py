@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from estimator_bridge.compat.checkpoint import edits, optimizer_hint
+from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
-from estimator_bridge.compat.checkpoint.index import Index
+from estimator_bridge.compat.checkpoint.index import Index, read_index
 from estimator_bridge.compat.checkpoint.keras_process import KerasProcess
 from estimator_bridge.compat.checkpoint.like import KerasModel, is_saved_model, keras_model
 from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, read_object_model, read_saved_model
 from estimator_bridge.compat.checkpoint.opening import opened
+from estimator_bridge.compat.checkpoint.publish import Options, publish
 from estimator_bridge.compat.checkpoint.targets import KERAS_FORMATS, Kind
 
 
@@ -111,6 +113,11 @@ class Sides:
         """Every checkpoint that is read."""
         yield self.source
         yield from (side for side in (self.old, self.objects and self.objects.index) if side)
+
+    def stored(self, draft: Draft) -> Draft:
+        """A draft of what a draft says: what was computed has bytes then, and can be computed with."""
+        prefix = publish(draft, Path(self._folder) / "between", Options(update_state=False)).prefix
+        return Draft(read_index(prefix))
 
     def _open_source(self, source: str | Path) -> Index:
         model = keras_model(source)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -26,14 +28,29 @@ def load(how: str, name: str) -> Model:
         KerasError: when it has no variables yet.
     """
     model = _WAYS[how](name)
-    if not model.weights:
-        raise KerasError(
-            "The model has no variables yet.",
-            expected="a model that is built",
-            received=name,
-            fix="Give it an input shape, or name a module:function that calls the model once before it returns it.",
-        )
-    return model
+    libraries.of_model(model)
+    with contextlib.suppress(ValueError):  # what tf_keras raises for a model that was never called
+        if model.weights:
+            return model
+    raise KerasError(
+        "The model has no variables yet.",
+        expected="a model that is built",
+        received=name,
+        fix="Give it an input shape, or name a module:function that calls the model once before it returns it.",
+    )
+
+
+def check(path: Path) -> None:
+    """Compares the checksums in a .keras file, which Keras itself does not; HDF5 alone has none.
+
+    Raises:
+        KerasError: when bytes have changed.
+    """
+    if path.suffix == ".keras":
+        with zipfile.ZipFile(path) as archive:
+            changed = archive.testzip()
+        if changed is not None:
+            raise KerasError("The file is damaged.", expected="the checksum of each of its parts", received=changed)
 
 
 def has_architecture(path: Path) -> bool:
@@ -47,6 +64,7 @@ def has_architecture(path: Path) -> bool:
 
 
 def _file(name: str) -> Model:
+    check(Path(name))
     return libraries.of_file(Path(name)).models.load_model(name)
 
 

@@ -27,6 +27,7 @@ def read(path: Path, architecture: tuple[str, str] | None) -> Model:
     Raises:
         KerasError: when weights come without their model, or an optimizer's state without the optimizer.
     """
+    loading.check(path)
     with_state = _has_state(path)
     if loading.has_architecture(path):
         return libraries.of_file(path).models.load_model(path, compile=with_state)

@@ -12,6 +12,7 @@ Node 0 is the root. What else a node says (registered savers, whether it has val
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Container
 from typing import NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError
@@ -111,6 +112,21 @@ def reachable(nodes: list[Node], root: int) -> list[Node]:
                 order[child] = len(order)
                 waiting.append(child)
     return [_renumbered(nodes[number], order) for number in waiting]
+
+
+def without(nodes: list[Node], keys: Container[str]) -> list[Node]:
+    """The nodes, of which those with some keys save nothing: TF looks for every value that a graph announces.
+
+    Example:
+        >>> nodes = [Node({"w": 1}), variable("w", "w/.ATTRIBUTES/VARIABLE_VALUE")]
+        >>> without(nodes, {"w/.ATTRIBUTES/VARIABLE_VALUE"})[1].attributes
+        []
+    """
+    gone = {number for number, node in enumerate(nodes) if any(attribute.key in keys for attribute in node.attributes)}
+    return [
+        Node(node.children, [] if number in gone else node.attributes, [slot for slot in node.slots if slot.node not in gone])
+        for number, node in enumerate(nodes)
+    ]
 
 
 def _renumbered(node: Node, order: dict[int, int]) -> Node:
