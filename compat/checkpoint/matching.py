@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from estimator_bridge.compat.checkpoint import roles
 from estimator_bridge.compat.checkpoint.errors import NamingError
 from estimator_bridge.compat.checkpoint.format.bundle import Shape
 
-How = Literal["map", "name", "end of name", "shape", "order"]
+How = Literal["map", "name", "end of name", "scope", "shape", "order"]
+LONGEST_ENDING = 8  # parts of a name
 
 
 class Named(NamedTuple):
@@ -84,27 +88,30 @@ def match(
         >>> [(pair.source, pair.target, pair.how) for pair in match(old, new).matches]
         [('m/h/kernel', 'model/w', 'end of name'), ('m/h/bias', 'model/b', 'end of name')]
     """
-    matcher = _Matcher(list(sources), list(targets))
+    matcher = _Matcher(sources, targets)
     matcher.take_given(given or {})
-    matcher.take_unique("name", lambda source, target: source.name == target.name)
-    for length in range(8, 0, -1):
-        matcher.take_unique("end of name", _same_ending(length))
-    ambiguous = matcher.ambiguous()
-    matcher.take_unique("shape", lambda source, target: target.key not in ambiguous)
+    matcher.take_unique("name", lambda variable: variable.name)
+    for length in range(LONGEST_ENDING, 1, -1):
+        matcher.take_unique("end of name", functools.partial(_ending, length))
+    matcher.give_back_shifted_numbers()
+    while matcher.take_by_scope() or matcher.take_unique("shape", _role) or matcher.take_unique("shape", lambda variable: ""):
+        pass
     if accept_order:
         matcher.take_in_order()
     return matcher.result()
 
 
 class _Matcher:
-    def __init__(self, sources: list[Named], targets: list[Named]) -> None:
-        self._sources, self._targets = sources, targets
-        self._matches: list[Match] = []
+    def __init__(self, sources: Iterable[Named], targets: Iterable[Named]) -> None:
+        self._sources = {variable.key: variable for variable in sources}
+        self._targets = {variable.key: variable for variable in targets}
+        self._place = {key: place for place, key in enumerate(self._targets)}
+        self._taken: list[tuple[Named, Named, How]] = []
 
     def take_given(self, given: Mapping[str, str]) -> None:
         for key, wanted in given.items():
-            source = next((source for source in self._sources if source.key == key), None)
-            target = next((target for target in self._targets if wanted in {target.key, target.name}), None)
+            source = self._sources.get(key)
+            target = next((target for target in self._targets.values() if wanted in {target.key, target.name}), None)
             if source is None or target is None:
                 missing = key if source is None else wanted
                 raise NamingError(f"The map names {missing!r}, which is not there.", received=f"{key} -> {wanted}")
@@ -116,63 +123,122 @@ class _Matcher:
                 )
             self._take(source, target, "map")
 
-    def take_unique(self, how: How, fits: Callable[[Named, Named], bool]) -> None:
-        """Takes the pairs in which each is the only one that fits the other."""
-        pairs = [(s, t) for group in self._groups() for s in group[0] for t in group[1] if fits(s, t)]
-        source_counts = _counts(source.key for source, _ in pairs)
-        target_counts = _counts(target.key for _, target in pairs)
-        for source, target in pairs:
-            if source_counts[source.key] == target_counts[target.key] == 1:
-                self._take(source, target, how)
+    def take_unique(
+        self, how: How, label: Callable[[Named], str | None], target_label: Callable[[Named], str | None] | None = None
+    ) -> bool:
+        """Takes the pairs of one shape and label of which there is one on either side; whether there were any."""
+        sources = _labelled(self._sources.values(), label)
+        targets = _labelled(self._targets.values(), target_label or label)
+        found = [
+            (here[0], targets[kind][0]) for kind, here in sources.items() if len(here) == 1 and len(targets.get(kind, ())) == 1
+        ]
+        for source, target in found:
+            self._take(source, target, how)
+        return bool(found)
+
+    def give_back_shifted_numbers(self) -> None:
+        """``dense_1`` here need not be ``dense_1`` there: numbers count the layers of a process, and may start elsewhere.
+
+        They do where ``dense`` is left over on this side and ``dense_2``, of the same shape, on the other.
+        """
+        left = [_labelled(side.values(), _unnumbered).keys() for side in (self._sources, self._targets)]
+        taken, self._taken = self._taken, []
+        for source, target, how in taken:
+            if how == "map" or not all(
+                (_kind(v), _unnumbered(v)) in rest for v, rest in zip((source, target), left, strict=True)
+            ):
+                self._taken.append((source, target, how))
+            else:
+                self._sources[source.key] = source
+                self._targets[target.key] = target
+
+    def take_by_scope(self) -> bool:
+        """What stands beside variables that were paired: the bias of a kernel, whatever its layer is called on either side."""
+        for level in (1, 2):  # in the same layer, then in the same block of layers
+            scopes = _one_to_one(
+                (roles.scope(source.name, level), roles.scope(target.name, level)) for source, target, _ in self._taken
+            )
+
+            if self.take_unique(
+                "scope", functools.partial(_in_scope, level, scopes), functools.partial(_in_scope, level, None)
+            ):
+                return True
+        return False
 
     def take_in_order(self) -> None:
+        """Only names that differ in numbers alone tell the order in which they were made."""
         for sources, targets in self._groups():
-            if len(sources) == len(targets):
-                for source, target in zip(sorted(sources, key=_natural), targets, strict=True):
+            if len(sources) == len(targets) and len({*map(_unnumbered, sources)}) == 1:
+                for source, target in zip(sources, targets, strict=True):
                     self._take(source, target, "order")
 
-    def ambiguous(self) -> dict[str, tuple[str, ...]]:
-        return {
-            target.key: tuple(source.key for source in sources)
-            for sources, targets in self._groups()
-            if len(sources) > 1 or len(targets) > 1
-            for target in targets
-        }
-
     def result(self) -> Matching:
-        ambiguous = self.ambiguous()
+        ambiguous = {
+            target.key: tuple(source.key for source in sources) for sources, targets in self._groups() for target in targets
+        }
         candidates = {key for keys in ambiguous.values() for key in keys}
-        sources = tuple(source.key for source in self._sources if source.key not in candidates)
-        targets = tuple(target.key for target in self._targets if target.key not in ambiguous)
-        return Matching(tuple(self._matches), ambiguous, sources, targets)
+        return Matching(
+            tuple(Match(source.key, target.key, how) for source, target, how in self._taken),
+            ambiguous,
+            tuple(key for key in self._sources if key not in candidates),
+            tuple(key for key in self._targets if key not in ambiguous),
+        )
 
     def _groups(self) -> list[tuple[list[Named], list[Named]]]:
         """What is left of both sides by shape and dtype, where both have some."""
-        kinds: dict[object, tuple[list[Named], list[Named]]] = {}
-        for side, variables in enumerate((self._sources, self._targets)):
-            for variable in variables:
-                kinds.setdefault((variable.shape, variable.dtype), ([], []))[side].append(variable)
-        return [group for group in kinds.values() if all(group)]
+        sources, targets = (_labelled(side.values(), lambda variable: "") for side in (self._sources, self._targets))
+        return [
+            (sorted(sources[kind], key=_natural), sorted(targets[kind], key=lambda target: self._place[target.key]))
+            for kind in sources
+            if kind in targets
+        ]
 
     def _take(self, source: Named, target: Named, how: How) -> None:
-        self._matches.append(Match(source.key, target.key, how))
-        self._sources.remove(source)
-        self._targets.remove(target)
+        self._taken.append((source, target, how))
+        del self._sources[source.key], self._targets[target.key]
 
 
-def _same_ending(length: int) -> Callable[[Named, Named], bool]:
-    def fits(source: Named, target: Named) -> bool:
-        one, other = source.name.split("/")[-length:], target.name.split("/")[-length:]
-        return one == other and len(one) == length
-
-    return fits
+_Kind = tuple[Shape, int]
 
 
-def _counts(keys: Iterable[str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for key in keys:
-        counts[key] = counts.get(key, 0) + 1
-    return counts
+def _kind(variable: Named) -> _Kind:
+    return variable.shape, variable.dtype
+
+
+def _role(variable: Named) -> str:
+    return roles.role(variable.name)
+
+
+def _ending(length: int, variable: Named) -> str | None:
+    return roles.ending(variable.name, length)
+
+
+def _in_scope(level: int, translations: Mapping[str, str] | None, variable: Named) -> str | None:
+    scope: str | None = roles.scope(variable.name, level)
+    if translations is not None:
+        scope = translations.get(scope or "")
+    return None if scope is None else f"{scope}/{_role(variable)}"
+
+
+def _unnumbered(variable: Named) -> str:
+    return roles.unnumbered(variable.name)
+
+
+def _labelled(variables: Iterable[Named], label: Callable[[Named], str | None]) -> dict[tuple[_Kind, str], list[Named]]:
+    """Variables by shape, dtype and label; None leaves one out."""
+    found: dict[tuple[_Kind, str], list[Named]] = {}
+    for variable in variables:
+        name = label(variable)
+        if name is not None:
+            found.setdefault((_kind(variable), name), []).append(variable)
+    return found
+
+
+def _one_to_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What is paired with one thing only, both ways."""
+    known = set(pairs)
+    here, there = (Counter(pair[side] for pair in known) for side in (0, 1))
+    return {source: target for source, target in known if here[source] == there[target] == 1}
 
 
 def _natural(variable: Named) -> list[object]:
