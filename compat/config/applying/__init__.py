@@ -55,7 +55,7 @@ class Applied:
         Raises:
             BridgeError: for a setting that the model, the manager or a callback does not hold.
         """
-        return prepare_fit(self.config, model, checkpoint, validation_data)
+        return prepare_fit(self.config, self.pending, model, checkpoint, validation_data)
 
     def evaluator(self, model: Any, data: Any) -> Any:
         """What an evaluator's process starts: ``start()`` evaluates each checkpoint in model_dir, up to max_steps.

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.applying.fitting import fit_arguments, make_callbacks
 from estimator_bridge.compat.config.applying.in_force import check
 from estimator_bridge.compat.config.model import ModernConfig, Part
 from estimator_bridge.compat.config.settings import checkpoint_folder, flatten
-
-_ELSEWHERE = ("threads.", "devices.", "graph.", "cluster.", "strategy.")
-_APPLIED = {"training.random_seed", "evaluation.sidecar"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +29,12 @@ class Fit:
     without_effect: Mapping[str, str]
 
 
-def prepare_fit(config: ModernConfig, model: Any, checkpoint: Any, validation_data: Any) -> Fit:
+def prepare_fit(config: ModernConfig, pending: Collection[str], model: Any, checkpoint: Any, validation_data: Any) -> Fit:
     """Makes fit's arguments and callbacks, and reads back every setting of training, evaluation, checkpoints and summaries.
 
     Args:
         config: the configuration.
+        pending: names of the settings that are to be in force.
         model: compiled and restored: its optimizer's iterations are the step that training goes on from.
         checkpoint: a ``tf.train.Checkpoint`` to save, or None.
         validation_data: a dataset, or None.
@@ -50,9 +48,7 @@ def prepare_fit(config: ModernConfig, model: Any, checkpoint: Any, validation_da
     start = int(model.optimizer.iterations.numpy())
     arguments = fit_arguments(config, start)
     made = make_callbacks(config, checkpoint, validation_data)
-    settings = {
-        name: value for name, value in flatten(config).items() if not name.startswith(_ELSEWHERE) and name not in _APPLIED
-    }
+    settings = {name: value for name, value in flatten(config).items() if name in pending}
     unused = dict(_unused(settings, checkpoint, validation_data))
     settings = {name: value for name, value in settings.items() if name not in unused}
     told = dict(_told(config, model, arguments, start, made))
@@ -92,7 +88,7 @@ def _told(
     if "stop" in made:
         reached = start + arguments.get("steps_per_epoch", 0) * arguments.get("epochs", 0)
         last = made["stop"].last_step
-        yield "training.max_steps", last if reached >= last or start >= last else reached
+        yield "training.max_steps", last if last is None or max(reached, start) >= last else reached
     if "evaluate" in made:
         yield from _of_evaluation(config, made["evaluate"])
     if "save" in made:

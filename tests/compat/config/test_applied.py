@@ -139,7 +139,7 @@ OTHERS = """
 import json, os, sys, tempfile
 import numpy as np
 from estimator_bridge.compat.config import apply
-from estimator_bridge.compat.config.settings import unflatten
+from estimator_bridge.compat.config.settings import flatten, unflatten
 applied = apply(unflatten({"devices.logical_cpus": 2, "strategy.name": "MirroredStrategy", "strategy.devices": ("CPU:0", "CPU:1"),
                            "strategy.cross_device_ops": "ReductionToOneDevice"}))
 import tensorflow as tf
@@ -164,7 +164,7 @@ def fit(settings, start=0, validation=None, **more):
     model.optimizer.build(model.trainable_variables)
     model.optimizer.iterations.assign(start)
     checkpoint = tf.train.Checkpoint(model=model)
-    made = prepare_fit(config, model, checkpoint, validation)
+    made = prepare_fit(config, flatten(config), model, checkpoint, validation)
     held.update(made.in_force)
     arguments = {"steps_per_epoch": 20, "epochs": 2} | made.arguments | more
     history = model.fit(data, verbose=0, callbacks=made.callbacks, **arguments)

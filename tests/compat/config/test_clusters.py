@@ -123,11 +123,13 @@ def test_synchronous_workers_and_an_evaluator(together: Together, tmp_path: Path
     assert list((tmp_path / "eval_x").glob("*tfevents*"))
 
 
-def test_asynchronous_parameter_servers_with_their_partitioner(together: Together, tmp_path: Path) -> None:
+@pytest.mark.parametrize("row", ["asynchronous_ps", "parameter_server"])
+def test_asynchronous_parameter_servers_with_their_partitioner(together: Together, tmp_path: Path, row: str) -> None:
     chief, worker, ps = ports(3)
     cluster = {"chief": [chief], "worker": [worker], "ps": [ps]}
     cut = {"class": "min_max_variable_partitioner", "max_partitions": 4, "min_slice_size": 1024}
     job = WORK | {"model_dir": str(tmp_path), "partitioner": cut}
+    job |= {"train_distribute": "ParameterServerStrategy"} if row == "parameter_server" else {}
     programs = [(TRAIN, task(job, cluster, "chief")), (SERVE, task(job, cluster, "worker")), (SERVE, task(job, cluster, "ps"))]
     (held, _, step, device, back), *served = together(programs)
     assert held["strategy.partitioner"] == {"kind": "MinSizePartitioner", "max_shards": 4, "min_shard_bytes": 1024}

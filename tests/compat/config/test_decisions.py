@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -10,10 +11,14 @@ import pytest
 from estimator_bridge.compat.config import LegacyConfig, to_modern
 from estimator_bridge.compat.config.decisions import CLASSES, DECISIONS, decide
 from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.rules import Fidelity
+from tests.compat.config.conftest import Run
+from tests.compat.config.test_clusters import SYNCHRONOUS
 
 ONE: dict[str, Any] = {"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}
 PS: dict[str, Any] = {"cluster": {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}, "task": {"type": "chief", "index": 0}}
 WORKERS: dict[str, Any] = {"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": "chief", "index": 0}}
+MANUAL = "one device, and the report says that a human is needed"
 SYNC = {"replicas_to_aggregate": 2, "total_num_replicas": 2}
 MIRRORED, MWMS, V1_PS = Part("MirroredStrategy"), Part("CollectiveAllReduceStrategy"), Part("ParameterServerStrategyV1")
 CENTRAL, ONE_DEVICE, TPU = Part("CentralStorageStrategy"), Part("OneDeviceStrategy"), Part("TPUStrategy")
@@ -57,6 +62,65 @@ def test_row(name: str) -> None:
     said = [one for one in report.rows if one.name == f"strategy.{name}"]
     assert [one.fidelity for one in said] == [row.fidelity]
     assert said[0].note
+
+
+ALONE = """
+import json, sys
+from estimator_bridge.compat.config import apply, to_modern
+from estimator_bridge.compat.config.positions import read_object
+from estimator_bridge.compat.config.settings import flatten, unflatten
+from estimator_bridge.compat.config.sources import legacy_of
+from estimator_bridge.errors import BridgeError
+said = {}
+for name, job in json.loads(sys.argv[1]).items():
+    config, report = to_modern(legacy_of(read_object(json.dumps(job), "run.json")))
+    settings = {key: value for key, value in flatten(config).items() if not key.startswith(("summaries.", "checkpoint."))}
+    try:
+        applied = apply(unflatten(settings | {"devices.logical_cpus": 2}))
+        said[name] = [type(applied.strategy).__name__, applied.strategy.num_replicas_in_sync]
+    except BridgeError as error:
+        said[name] = ["refused", str(error)]
+print(json.dumps(said))
+"""
+TWO = ["CPU:0", "CPU:1"]
+IN_ONE_PROCESS: dict[str, tuple[dict[str, Any], Any]] = {
+    "mirrored": ({"train_distribute": {"class": "MirroredStrategy", "devices": TWO}}, ["MirroredStrategy", 2]),
+    "parameter_server_alone": ({"train_distribute": "ParameterServerStrategyV1"}, ["CentralStorageStrategy", 1]),
+    "central_storage": (
+        {"train_distribute": {"class": "CentralStorageStrategy", "compute_devices": TWO, "parameter_device": "CPU:0"}},
+        ["CentralStorageStrategy", 2],
+    ),
+    "one_device": ({"train_distribute": {"class": "OneDeviceStrategy", "device": "CPU:1"}}, ["OneDeviceStrategy", 1]),
+    "one_process": ({"TF_CONFIG": ONE}, ["_DefaultDistributionStrategy", 1]),
+    "tpu": ({"train_distribute": "TPUStrategy"}, "TPUStrategy cannot be made"),
+    "tpu_estimator": ({"tpu_config": {"iterations_per_loop": 10}}, "TPUStrategy cannot be made"),
+    "strategy_and_sync_replicas": ({"train_distribute": "MirroredStrategy", "sync_replicas_optimizer": SYNC}, MANUAL),
+    "sync_replicas_alone": ({"sync_replicas_optimizer": SYNC}, MANUAL),
+    "other_strategy": ({"train_distribute": "own.Strategy"}, MANUAL),
+    **{
+        name: ({"train_distribute": kind, "TF_CONFIG": cluster}, "each would train a model of its own")
+        for name, kind, cluster in (
+            ("central_storage_on_a_cluster", "CentralStorageStrategy", WORKERS),
+            ("one_device_on_a_cluster", "OneDeviceStrategy", PS),
+            ("parameter_server_without_ps", "ParameterServerStrategyV1", WORKERS),
+        )
+    },
+}
+"""Row -> a RunConfig, and the strategy that apply makes of it: name and replicas, or why it makes none."""
+
+
+def test_every_row_is_constructed_or_refused(run: Run) -> None:
+    """Those that need several processes are in test_clusters.py, over real servers."""
+    said = run(ALONE, json.dumps({name: job for name, (job, _) in IN_ONE_PROCESS.items()}))
+    for name, (_, wanted) in IN_ONE_PROCESS.items():
+        if wanted == MANUAL:
+            assert said[name] == ["_DefaultDistributionStrategy", 1]
+            assert next(row for row in DECISIONS if row.name == name).fidelity is Fidelity.MANUAL
+        elif isinstance(wanted, str):
+            assert wanted in said[name][1], said[name]
+        else:
+            assert said[name] == wanted, name
+    assert set(IN_ONE_PROCESS) | set(SYNCHRONOUS) | {"parameter_server", "asynchronous_ps"} == {row.name for row in DECISIONS}
 
 
 def test_every_situation_has_a_row() -> None:

@@ -60,15 +60,17 @@ class Given(tf_keras.callbacks.Callback):
         self.values = values
     def on_epoch_end(self, epoch, logs=None):
         logs["val_metric"] = self.values[epoch]
+model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=[1])])
+model.compile("sgd", "mse")
+data = tf.data.Dataset.from_tensors((np.zeros([1, 1], np.float32),) * 2).repeat()
 def stopped(name, arguments, before, values, folder):
     with tf.summary.create_file_writer(folder).as_default():
         for step, value in before:
             tf.summary.write("metric", tf.constant(value), step)
     settings = EARLY_STOPPING[name].convert({"metric_name": "metric", "eval_dir": folder, "run_every_steps": 1, **arguments}).settings
-    model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=[1])])
-    model.compile("sgd", "mse", run_eagerly=True)
-    made = prepare_fit(unflatten(dict(settings) | {"checkpoint.interval_steps": every, "training.max_steps": steps}), model, None, None)
-    data = tf.data.Dataset.from_tensors((np.zeros([1, 1], np.float32),) * 2).repeat()
+    model.optimizer.iterations.assign(0)
+    config = unflatten(dict(settings) | {"checkpoint.interval_steps": every, "training.max_steps": steps})
+    made = prepare_fit(config, ("callbacks", "training.max_steps"), model, None, None)
     model.fit(data, callbacks=[Given(values), *made.callbacks], verbose=0, **made.arguments)
     return int(model.optimizer.iterations)
 print(json.dumps([stopped(*case, tempfile.mkdtemp()) for case in cases]))
