@@ -1,7 +1,7 @@
 """What old pipelines still import of ``tf.contrib``, one module a contrib package.
 
 A contrib package X is the module X of this folder, and its ``__all__`` is what it offers. Scripts reach it as ``tf.contrib.X``
-through ``namespace``, which refuses every other name by symbol, file and line; a module's optional ``IN_FILES`` names what
+through ``namespace``, which refuses every other name by symbol, file and line; a module's optional ``IN_FILES`` has what
 TensorFlow 1 offered by file path only.
 """
 
@@ -12,9 +12,11 @@ PACKAGES: tuple[str, ...] = (
     "feature_column",
     "framework",
     "layers",
+    "learn",
     "lookup",
     "losses",
     "metrics",
+    "opt",
     "predictor",
     "slim",
     "summary",

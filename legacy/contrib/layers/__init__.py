@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tf_slim.layers import (  # noqa: F401
+from tf_slim.layers import (
     OPTIMIZER_CLS_NAMES,
     OPTIMIZER_SUMMARIES,
     RevBlock,
@@ -157,5 +157,10 @@ __all__ = [
     "xavier_initializer_conv2d",
 ]
 
-# Offered by file path only.
-IN_FILES = ("adaptive_clipping_fn", "pool", "summarize_biases", "summarize_variables", "summarize_weights")
+IN_FILES = {
+    "adaptive_clipping_fn": adaptive_clipping_fn,
+    "pool": pool,
+    "summarize_biases": summarize_biases,
+    "summarize_variables": summarize_variables,
+    "summarize_weights": summarize_weights,
+}

@@ -2,7 +2,8 @@
 
 Under TensorFlow 1.15.5 (Python 3.7) it writes the goldens; the tests run this same file through ``estimator-bridge run``. A case
 is a function that builds a graph and returns what is to be recorded: tensors, operations, plain values, in lists and
-dictionaries. What it returns as ``run`` (a train_op, a metric's update) is run three times before the rest.
+dictionaries. What it returns as ``run`` (a train_op, a metric's update) is run three
+times before the rest, one after the other.
 
 Random values would hang on the version: every trainable variable gets a value that follows from its name and shape alone.
 """
@@ -148,8 +149,8 @@ def _record(case):
                     continue
                 value = seeded(variable.op.name, variable.shape.as_list())
                 variable.load(value.astype(variable.dtype.base_dtype.as_numpy_dtype), session)
-            for _ in range(3 if before else 0):
-                session.run(before)
+            for key in sorted(before) * 3:
+                session.run(before[key])
             record["values"] = {key: _evaluated(value, session) for key, value in leaves.items()}
             record["gradients"] = {key: _evaluated(value, session) for key, value in gradients.items()}
             record["summaries"] = dict(_tags(session.run(summary)) for summary in summaries)
