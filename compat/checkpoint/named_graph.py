@@ -29,17 +29,20 @@ _SAVE_COUNTER = "save_counter"
 
 
 def label(name: str, slice_spec: str = "") -> str:
-    """The edge to a variable, or to a slice of one.
+    """The edge to a variable, or to a slice of one; a slice that is all of its variable is kept as a whole one.
 
     Args:
         name: of the whole variable.
         slice_spec: "" or TF1's notation of full shape and extents.
 
     Example:
-        >>> label("dense/kernel"), label("emb", "10 3 0,5:0,3")
-        ('dense/kernel', 'emb 10 3 0,5:0,3')
+        >>> label("dense/kernel"), label("emb", "10 3 0,5:0,3"), label("logits", "4 1 0,4:0,1")
+        ('dense/kernel', 'emb 10 3 0,5:0,3', 'logits')
     """
-    return f"{name} {slice_spec}" if slice_spec else name
+    if not slice_spec:
+        return name
+    shape, extents = _parsed(slice_spec)
+    return name if shape == tuple(length for _, length in extents) else f"{name} {slice_spec}"
 
 
 def spec(shape: Sequence[int], extents: Extents) -> str:
