@@ -47,9 +47,6 @@ def of_model_fn(model_fn: Any) -> Callable[[Path], Any]:
 JOBS: dict[str, tuple[Callable[[Path], Any], Callable[[], tf.data.Dataset]]] = {
     "Adam, partitioned": (of_model_fn(MODELS["partitioned"]), regression_input),
     "two Adams": (of_model_fn(MODELS["adversarial"]), regression_input),
-        of_model_fn(minimizing(lambda: v1.train.RMSPropOptimizer(0.01, momentum=0.5, centered=True))),
-        regression_input,
-    ),
     "no slots": (of_model_fn(minimizing(lambda: v1.train.GradientDescentOptimizer(0.05))), regression_input),
     "no counterpart": (of_model_fn(minimizing(lambda: v1.train.ProximalAdagradOptimizer(0.05))), regression_input),
     "canned, Adagrad and Ftrl": (canned, canned_input),
