@@ -19,6 +19,7 @@ from estimator_bridge.compat.engine import Engine, EstimatorEngine, interposed
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.aliases import tf1_imports
 from estimator_bridge.legacy.installation import install
+from estimator_bridge.legacy.loading import compiled, own_modules
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,11 +30,15 @@ class Script:
         target: path of a file, or dotted name of a module.
         args: its command line.
         is_module: ``target`` is a module.
+        python2: it is written for Python 2, and so are the modules that it brings.
+        v2_behavior: it is written for TensorFlow 2, whose names and behaviour it is to find, and Estimators beside them.
     """
 
     target: str
     args: tuple[str, ...] = ()
     is_module: bool = False
+    python2: bool = False
+    v2_behavior: bool = False
 
     def check(self) -> None:
         """Raises BridgeError unless the target is there, as far as can be told without importing anything."""
@@ -66,7 +71,7 @@ class Script:
 
 
 def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngine) -> None:
-    """Runs a script on the legacy path: TF1 behaviour, tensorflow-estimator's own Estimator.
+    """Runs a script on the legacy path: TF1 behaviour unless it asks for TF2's, tensorflow-estimator's own Estimator.
 
     Args:
         script: what to run; whatever it raises comes through, SystemExit included.
@@ -75,10 +80,15 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
     from estimator_bridge.legacy.behavior import tf1_behavior
     from estimator_bridge.legacy.input_results import mended_input_results
 
-    script.check()
+    _examine(script)
     install()
-    tf1_behavior()
-    with interposed(make_engine()), mended_input_results(), tf1_imports({}):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(interposed(make_engine()))
+        stack.enter_context(mended_input_results())
+        stack.enter_context(_old_names())
+        if not script.v2_behavior:
+            tf1_behavior()
+            stack.enter_context(tf1_imports({}))
         run_as_main(script)
 
 
@@ -94,11 +104,28 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
     from estimator_bridge.legacy.behavior import tf1_appearance
     from estimator_bridge.legacy.input_results import mended_input_results
 
-    script.check()
+    _examine(script)
     install()
     engine = make_engine()
-    with interposed(engine), mended_input_results(), tf1_appearance() as overrides, tf1_imports(overrides):
+    with interposed(engine), mended_input_results(), tf1_appearance() as overrides, _old_names(), tf1_imports(overrides):
         run_as_main(script)
+
+
+def _examine(script: Script) -> None:
+    from estimator_bridge.legacy.python2 import tell_python2
+
+    script.check()
+    tell_python2(script.target, script.is_module, script.python2)
+
+
+@contextlib.contextmanager
+def _old_names() -> Iterator[None]:
+    """What is gone from elsewhere than ``tf``; entered before ``tf1_imports``, which looks at the frame that imports."""
+    from estimator_bridge.legacy.examples import example_modules
+    from estimator_bridge.legacy.rot.answers import dropped_names_answered
+
+    with dropped_names_answered(), example_modules():
+        yield
 
 
 def run_as_main(script: Script) -> None:
@@ -108,12 +135,12 @@ def run_as_main(script: Script) -> None:
         script: what to run; whatever it raises comes through, SystemExit included.
     """
     threads = set(threading.enumerate())
-    with _process_of(script):
+    with _process_of(script), own_modules(script.python2):
         try:
             if script.is_module:
                 _run_module(script.target)
             else:
-                _run_file(script.target)
+                _run_file(script.target, script.python2)
         except SystemExit:
             _join_new(threads)
             raise
@@ -135,9 +162,9 @@ def _process_of(script: Script) -> Iterator[None]:
         sys.argv, sys.path[:] = argv, path
 
 
-def _run_file(path: str) -> None:
+def _run_file(path: str, python2: bool) -> None:
     file = str(Path.cwd() / path)
-    code = compile(Path(path).read_bytes(), file, "exec", dont_inherit=True)
+    code = compiled(Path(path).read_bytes(), file, python2)
     _execute(code, __file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.cli.script_arguments import DIRECTORY, add_replicas, add_script, script_of
+from estimator_bridge.cli.script_arguments import DIRECTORY, add_python2, add_replicas, add_script, script_of
 from estimator_bridge.parity.result import Thresholds
 
 _EPILOG = """examples:
@@ -46,6 +46,7 @@ def add_parser(verbs: Any) -> None:
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="on stdout: tables or report.json")
     add_replicas(parser)
+    add_python2(parser)
     _add_thresholds(parser)
     add_script(parser)
     parser.set_defaults(execute=execute)

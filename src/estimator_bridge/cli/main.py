@@ -7,15 +7,16 @@ import sys
 from collections.abc import Sequence
 
 from estimator_bridge import __version__
-from estimator_bridge.cli import compare, convert, inspect, run
+from estimator_bridge.cli import check, compare, convert, inspect, run
 from estimator_bridge.errors import BridgeError
 
-COMMANDS = (run, compare, convert, inspect)
+COMMANDS = (run, compare, check, convert, inspect)
 
 _EPILOG = """examples:
   estimator-bridge run train.py --model_dir=/tmp/model
   estimator-bridge run --path modern train.py --model_dir=/tmp/model
   estimator-bridge compare train.py
+  estimator-bridge check train.py
 
 Options of estimator-bridge come before the script, the script's own after it.
 Tab completion: estimator-bridge --print-completion bash > ~/.local/share/bash-completion/completions/estimator-bridge

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.cli.script_arguments import add_replicas, add_script, script_of
+from estimator_bridge.cli.script_arguments import add_python2, add_replicas, add_script, script_of
 from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ _EPILOG = """examples:
   estimator-bridge run --path modern train.py --model_dir=/tmp/model
   estimator-bridge run --path modern --replicas 2 train.py
   estimator-bridge run -m trainer.task --job-dir /tmp/job
+  estimator-bridge run --py2 train.py
 
 exit code: the script's own; 2 when the request cannot be carried out.
 """
@@ -39,6 +41,12 @@ def add_parser(verbs: Any) -> None:
         help="legacy: tensorflow-estimator itself; modern: the same script executed by tf_keras and tf.distribute (default: %(default)s)",
     )
     add_replicas(parser)
+    add_python2(parser)
+    parser.add_argument(
+        "--v2-behavior",
+        action="store_true",
+        help="legacy path: the script is written for TensorFlow 2 and Estimators: keep TensorFlow 2's behaviour and names",
+    )
     add_script(parser)
     parser.set_defaults(execute=execute)
 
@@ -47,13 +55,20 @@ def execute(arguments: argparse.Namespace) -> int:
     """Runs the script in this process; its exit code is ours."""
     from estimator_bridge.legacy.tracebacks import run_as_python_does
 
-    script = script_of(arguments)
+    script = dataclasses.replace(script_of(arguments), v2_behavior=arguments.v2_behavior)
     if arguments.path == "legacy" and arguments.replicas != 1:
         raise BridgeError(
             "--replicas belongs to the modern path.",
             expected="--path modern --replicas N",
             received=f"--path legacy --replicas {arguments.replicas}",
             fix="Add --path modern, or set RunConfig(train_distribute=...) in the script.",
+        )
+    if arguments.path == "modern" and arguments.v2_behavior:
+        raise BridgeError(
+            "--v2-behavior belongs to the legacy path.",
+            expected="--path legacy --v2-behavior",
+            received="--path modern --v2-behavior",
+            fix="Leave it out: on the modern path the model runs under TensorFlow 2's behaviour, and the script sees TensorFlow 1's.",
         )
     script.check()
     run = _run_legacy if arguments.path == "legacy" else _run_modern

@@ -25,6 +25,15 @@ def add_script(parser: argparse.ArgumentParser) -> None:
     args.complete = FILE  # type: ignore[attr-defined]
 
 
+def add_python2(parser: argparse.ArgumentParser) -> None:
+    """--py2, for source as Python 2 had it."""
+    parser.add_argument(
+        "--py2",
+        action="store_true",
+        help="the script and its own modules are Python 2: mend them in memory, no file is touched",
+    )
+
+
 def add_replicas(parser: argparse.ArgumentParser) -> None:
     """--replicas N of the modern path."""
     parser.add_argument(
@@ -47,4 +56,4 @@ def script_of(arguments: argparse.Namespace) -> Script:
     """The script that the command line names."""
     from estimator_bridge.legacy.script import Script
 
-    return Script(arguments.script, tuple(arguments.args), arguments.module)
+    return Script(arguments.script, tuple(arguments.args), arguments.module, python2=arguments.py2)

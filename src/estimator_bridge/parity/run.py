@@ -63,7 +63,8 @@ def compare(
     script.check()
     with tempfile.TemporaryDirectory(prefix="estimator-bridge-") as folder:
         orders = {
-            side: Order(side, folder, script.target, script.args, script.is_module, replaying, replicas) for side in SIDES
+            side: Order(side, folder, script.target, script.args, script.is_module, script.python2, replaying, replicas)
+            for side in SIDES
         }
         seconds = {side: _run_side(order, watch) for side, order in orders.items()}
         from estimator_bridge.parity.judge import judge

@@ -25,13 +25,14 @@ class Order:
     target: str
     args: tuple[str, ...]
     is_module: bool
+    python2: bool
     replaying: bool
     replicas: int
 
     @property
     def script(self) -> Script:
         """The script to run."""
-        return Script(self.target, self.args, self.is_module)
+        return Script(self.target, self.args, self.is_module, self.python2)
 
     def trace(self, side: str) -> Trace:
         """A side's trace."""

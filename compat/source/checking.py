@@ -1,0 +1,146 @@
+"""Judges files and trees: every rule over every file."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from estimator_bridge.compat.source.claims import judge_claims
+from estimator_bridge.compat.source.python2.division import judge_division
+from estimator_bridge.compat.source.python2.idioms import judge_idioms
+from estimator_bridge.compat.source.python2.one_shot import judge_one_shot
+from estimator_bridge.compat.source.reading import Source, read_source
+from estimator_bridge.compat.source.rot_rules import judge_rot
+from estimator_bridge.compat.source.surface import Surface
+from estimator_bridge.compat.source.tensorflow_rules import Contrib, judge_tensorflow
+from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+from estimator_bridge.errors import BridgeError
+
+_SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages", "dist-packages", "build", "dist"})
+
+
+@dataclasses.dataclass(frozen=True)
+class FileReport:
+    """What is said of one file.
+
+    Attributes:
+        path: as it was named.
+        lines: how many it has.
+        findings: by line, those included that say that a name runs.
+        unreadable: no Python: nothing else is known of it.
+    """
+
+    path: str
+    lines: int
+    findings: tuple[Finding, ...]
+    unreadable: bool = False
+
+    def counts(self) -> Counter[Verdict]:
+        """How many findings there are of each verdict."""
+        return Counter(finding.verdict for finding in self.findings)
+
+
+@dataclasses.dataclass(frozen=True)
+class Judge:
+    """What files are judged against.
+
+    Attributes:
+        surface: what TensorFlow offers.
+        contrib: what the runner offers of ``tf.contrib``.
+        python2: files are run with ``--py2``.
+    """
+
+    surface: Surface
+    contrib: Contrib
+    python2: bool = False
+
+    def file(self, path: Path) -> FileReport:
+        """Judges one file, without running anything.
+
+        Args:
+            path: of a Python file.
+
+        Raises:
+            BridgeError: it cannot be read.
+        """
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise BridgeError(
+                "A file cannot be read.", expected="a Python file", received=f"{path}: {error.strerror}"
+            ) from None
+        return self.content(content, str(path))
+
+    def content(self, content: bytes, path: str) -> FileReport:
+        """Judges the bytes of a file.
+
+        Args:
+            content: of a Python file.
+            path: for messages.
+        """
+        lines = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
+        try:
+            source = read_source(content, path)
+        except SyntaxError as error:
+            message = f"Neither Python 3 nor Python 2: {error.msg}."
+            finding = Finding(error.lineno or 1, max(error.offset or 1, 1), "syntax", Kind.SYNTAX, Verdict.HUMAN, message)
+            return FileReport(path, lines, (finding,), unreadable=True)
+        return FileReport(path, lines, tuple(_distinct(self._findings(source))))
+
+    def _findings(self, source: Source) -> Iterator[Finding]:
+        yield from judge_tensorflow(source, self.surface, self.contrib)
+        yield from judge_rot(source)
+        yield from judge_python2(source, self.python2)
+        yield from judge_claims(source)
+
+
+def judge_python2(source: Source, python2: bool = False) -> Iterator[Finding]:
+    """What of a file is Python 2: the detector that ``check`` and ``run`` share.
+
+    Args:
+        source: the file.
+        python2: it is run with ``--py2``.
+    """
+    yield from judge_idioms(source, python2)
+    yield from judge_one_shot(source, python2)
+    yield from judge_division(source, python2)
+
+
+def find_files(paths: Sequence[str]) -> list[Path]:
+    """The Python files at and below paths, each once.
+
+    Args:
+        paths: files, of whatever name, and folders; hidden folders and installed packages below them are passed over.
+
+    Raises:
+        BridgeError: a path is not there, or there is no Python file.
+    """
+    found: dict[Path, None] = {}
+    for text in paths:
+        path = Path(text)
+        if not path.exists():
+            raise BridgeError("There is no such file or folder.", expected="paths of Python files or folders", received=text)
+        found.update(dict.fromkeys(_below(path) if path.is_dir() else [path]))
+    if not found:
+        raise BridgeError("There is no Python file.", expected="files that end in .py", received=", ".join(paths))
+    return list(found)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))
+        yield from (Path(parent, name) for name in sorted(files) if name.endswith(".py"))
+
+
+def _distinct(findings: Iterator[Finding]) -> list[Finding]:
+    """By place; of several that say the same symbol there, the worst verdict."""
+    order = list(Verdict)
+    kept: dict[tuple[int, int, str], Finding] = {}
+    for finding in findings:
+        key = finding.line, finding.column, finding.symbol
+        if key not in kept or order.index(finding.verdict) > order.index(kept[key].verdict):
+            kept[key] = finding
+    return sorted(kept.values())

@@ -1,0 +1,224 @@
+"""Code that is not what it says it is: each rule is one function, and finds what runs without an error and does something else."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+
+from estimator_bridge.compat.source.names import Place
+from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.surface import canonical
+from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+
+_STRATEGIES = (
+    "MirroredStrategy",
+    "MultiWorkerMirroredStrategy",
+    "CollectiveAllReduceStrategy",
+    "ParameterServerStrategy",
+    "TPUStrategy",
+)
+_SPLITS = ("replicate_model_fn", "in_graph_replication", "TPUEstimator")
+_SEVERAL_GPUS = re.compile(r"\s*\d+\s*(,\s*\d+\s*)+")
+_MODEL_PARALLEL = re.compile(r"model[ _-]?parallel", re.IGNORECASE)
+_DECOMPOSED = re.compile(r"decompos|model[ _-]?parallel|pipeline[ _-]?parallel|shard(ed)?[ _-]?model", re.IGNORECASE)
+_BATCHES = re.compile(r"batch", re.IGNORECASE)
+_OLD_STRATEGIES = {
+    "tensorflow.distribute.experimental.MultiWorkerMirroredStrategy": "tf.distribute.MultiWorkerMirroredStrategy",
+    "tensorflow.distribute.experimental.CollectiveAllReduceStrategy": "tf.distribute.MultiWorkerMirroredStrategy",
+}
+
+
+def judge_claims(source: Source) -> Iterator[Finding]:
+    """A finding for each claim that does not hold.
+
+    Args:
+        source: the file.
+    """
+    for rule in _RULES:
+        for node, symbol, message in rule(source):
+            line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
+            yield Finding(line, column, symbol, Kind.CLAIM, Verdict.HUMAN, message)
+
+
+Claim = tuple[ast.AST, str, str]
+
+
+def several_gpus_without_strategy(source: Source) -> Iterator[Claim]:
+    """``visible_device_list="0,1"``: the process sees two GPUs, and trains on the first."""
+    if _names_any(source, (*_STRATEGIES, *_SPLITS)):
+        return
+    message = "Several GPUs become visible and one trains: without a tf.distribute strategy every operation goes to the first."
+    for node, _ in source.names.calls:
+        for keyword in node.keywords:
+            if keyword.arg == "visible_device_list" and _is_several(keyword.value):
+                yield keyword.value, "visible_device_list", message
+    for statement, _ in source.names.statements:
+        if isinstance(statement, ast.Assign) and _is_several(statement.value):
+            for target in statement.targets:
+                if isinstance(target, ast.Attribute) and target.attr == "visible_device_list":
+                    yield statement, "visible_device_list", message
+                elif isinstance(target, ast.Subscript) and _constant(target.slice) == "CUDA_VISIBLE_DEVICES":
+                    yield statement, "CUDA_VISIBLE_DEVICES", message
+
+
+def mirrored_called_model_parallel(source: Source) -> Iterator[Claim]:
+    """MirroredStrategy copies the whole model to each device: that is data parallelism."""
+    said = _says(source, _MODEL_PARALLEL)
+    if not said:
+        return
+    for node, place in source.names.calls:
+        name = _called(source, node, place)
+        if name.endswith("MirroredStrategy"):
+            message = (
+                f"Called model parallelism (line {said}), but each replica holds the whole model: this is data parallelism."
+            )
+            yield node, name.rpartition(".")[2], message
+
+
+def instances_called_decomposition(source: Source) -> Iterator[Claim]:
+    """Two instances of a model have twice its weights; parts of a model are layers of one."""
+    said = _says(source, _DECOMPOSED)
+    definitions = [node for node, _ in source.names.statements if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
+    makers = {node.name for node in definitions if _makes_model(source, node)}
+    if not said or not makers:
+        return
+    first: dict[tuple[str, int], ast.Call] = {}
+    for node, place in source.names.calls:
+        if isinstance(node.func, ast.Name) and node.func.id in makers:
+            other = first.setdefault((node.func.id, id(place.scope)), node)
+            if other is not node:
+                message = (
+                    f"A second instance beside line {other.lineno} is a whole model with weights of its own, not a part of one, "
+                    f"whatever line {said} calls it."
+                )
+                yield node, node.func.id, message
+
+
+def fit_in_a_loop_over_batches(source: Source) -> Iterator[Claim]:
+    """``fit`` for each batch: a new epoch each time, callbacks and validation included."""
+    message = "fit for each batch starts a training, with its epoch count and callbacks, each time. Give it the data set, or use train_on_batch."
+    for node, place in source.names.calls:
+        if (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr == "fit"
+            and any(_is_over_batches(loop) for loop in place.loops)
+        ):
+            if len(node.args) + len(node.keywords) > 0:
+                yield node, ".fit", message
+
+
+def h5_of_a_subclassed_model(source: Source) -> Iterator[Claim]:
+    """``model.save("m.h5")`` needs a model that can be rebuilt from its configuration."""
+    classes = {
+        node.name
+        for node, _ in source.names.statements
+        if isinstance(node, ast.ClassDef) and _is_model(source, node) and not _has(node, "get_config")
+    }
+    if not classes:
+        return
+    models = {
+        target.id
+        for node, _ in source.names.statements
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets
+        if isinstance(target, ast.Name) and isinstance(node.value.func, ast.Name) and node.value.func.id in classes
+    }
+    message = "A subclassed model is code: HDF5 cannot hold it, and save raises NotImplementedError. Use save_weights, or a SavedModel."
+    for node, place in source.names.calls:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "save" and isinstance(node.func.value, ast.Name):
+            owner = node.func.value.id
+            inside = owner == "self" and _class_around(place) in classes
+            if (owner in models or inside) and _is_hdf5(node):
+                yield node, ".save", message
+
+
+def old_strategy_names(source: Source) -> Iterator[Claim]:
+    """Names that TensorFlow 2.4 deprecated, and that TensorFlow 1's namespace gives another meaning."""
+    for chain, place in source.names.chains:
+        name = canonical(source.names.resolve(chain, place.scope) or "").replace("tensorflow.compat.v2.", "tensorflow.")
+        if name in _OLD_STRATEGIES:
+            message = f"The old name, deprecated since TensorFlow 2.4 and without later fixes. Write {_OLD_STRATEGIES[name]}."
+            yield chain, name.replace("tensorflow.", "tf.", 1), message
+
+
+_RULES: tuple[Callable[[Source], Iterator[Claim]], ...] = (
+    several_gpus_without_strategy,
+    mirrored_called_model_parallel,
+    instances_called_decomposition,
+    fit_in_a_loop_over_batches,
+    h5_of_a_subclassed_model,
+    old_strategy_names,
+)
+
+
+def _names_any(source: Source, names: tuple[str, ...]) -> bool:
+    imported = {dotted.rpartition(".")[2] for dotted, _, _ in source.names.imports}
+    return not imported.isdisjoint(names) or any(chain.attr in names for chain, _ in source.names.chains)
+
+
+def _constant(node: ast.AST | None) -> object:
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def _is_several(node: ast.AST) -> bool:
+    value = _constant(node)
+    return isinstance(value, str) and bool(_SEVERAL_GPUS.fullmatch(value))
+
+
+def _says(source: Source, words: re.Pattern[str]) -> int:
+    """The first line, comments and strings included, that says so; 0 where none does."""
+    found = words.search(source.text)
+    return source.text.count("\n", 0, found.start()) + 1 if found else 0
+
+
+def _called(source: Source, node: ast.Call, place: Place) -> str:
+    return source.names.resolve(node.func, place.scope) or ""
+
+
+def _is_model(source: Source, node: ast.ClassDef) -> bool:
+    scope = source.names.scopes[node].parent or source.names.module
+    bases = [source.names.resolve(base, scope) or "" for base in node.bases]
+    return any(base.endswith(("keras.Model", "keras.models.Model", "keras.engine.training.Model")) for base in bases)
+
+
+def _makes_model(source: Source, node: ast.ClassDef | ast.FunctionDef) -> bool:
+    """Whether a call gives a Keras model: of a subclass, or of a function that returns one made in it."""
+    if isinstance(node, ast.ClassDef):
+        return _is_model(source, node)
+    scope = source.names.scopes[node]
+    made = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+    kinds = (source.names.resolve(one.func, scope) or "" for one in made)
+    returns = any(isinstance(one, ast.Return) and one.value is not None for one in ast.walk(node))
+    return returns and any(
+        kind.endswith(("keras.Sequential", "keras.Model", "keras.models.Sequential", "keras.models.Model")) for kind in kinds
+    )
+
+
+def _is_over_batches(loop: ast.AST) -> bool:
+    head = [loop.target, loop.iter] if isinstance(loop, (ast.For, ast.AsyncFor)) else [getattr(loop, "test", loop)]
+    names = [getattr(node, "id", None) or getattr(node, "attr", None) for part in head for node in ast.walk(part)]
+    return any(isinstance(name, str) and _BATCHES.search(name) for name in names)
+
+
+def _has(node: ast.ClassDef, method: str) -> bool:
+    return any(isinstance(one, ast.FunctionDef) and one.name == method for one in node.body)
+
+
+def _class_around(place: Place) -> str:
+    scope = place.scope
+    while scope.parent is not None and not isinstance(scope.node, ast.ClassDef):
+        scope = scope.parent
+    return scope.node.name if isinstance(scope.node, ast.ClassDef) else ""
+
+
+def _is_hdf5(node: ast.Call) -> bool:
+    keywords = {keyword.arg: _constant(keyword.value) for keyword in node.keywords}
+    path = next((_tail(argument) for argument in node.args[:1]), keywords.get("filepath"))
+    return keywords.get("save_format") == "h5" or (isinstance(path, str) and path.endswith((".h5", ".hdf5", ".keras.h5")))
+
+
+def _tail(node: ast.expr) -> object:
+    """The last constant of a path: of ``os.path.join(folder, "model.h5")`` and ``folder + "/model.h5"`` too."""
+    constants = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return constants[-1] if constants else None

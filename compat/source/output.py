@@ -1,0 +1,100 @@
+"""What ``check`` found, for readers and for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from estimator_bridge.compat.source.checking import FileReport
+from estimator_bridge.compat.source.verdicts import Kind, Verdict
+
+_TITLES = {
+    Kind.TENSORFLOW: "TensorFlow",
+    Kind.CONTRIB: "tf.contrib",
+    Kind.NUMPY: "NumPy",
+    Kind.PYTHON: "Python",
+    Kind.PYTHON2: "Python 2",
+    Kind.CLAIM: "not what it claims",
+    Kind.SYNTAX: "no Python",
+}
+
+
+def as_data(reports: Sequence[FileReport], version: str) -> dict[str, Any]:
+    """Everything, names that run included.
+
+    Args:
+        reports: of files.
+        version: of the TensorFlow that they were judged for.
+
+    Returns:
+        Values for JSON.
+    """
+    files = [
+        {
+            "path": report.path,
+            "lines": report.lines,
+            "findings": [
+                {
+                    "line": finding.line,
+                    "column": finding.column,
+                    "symbol": finding.symbol,
+                    "kind": finding.kind.value,
+                    "verdict": finding.verdict.value,
+                    "message": finding.message,
+                }
+                for finding in report.findings
+            ],
+        }
+        for report in reports
+    ]
+    totals = total(reports)
+    return {"tensorflow": version, "counts": {verdict.value: totals[verdict] for verdict in Verdict}, "files": files}
+
+
+def total(reports: Sequence[FileReport]) -> Counter[Verdict]:
+    """How many findings there are of each verdict.
+
+    Args:
+        reports: of files.
+    """
+    return sum((report.counts() for report in reports), Counter())
+
+
+def print_reports(reports: Sequence[FileReport], version: str, console: Any) -> None:
+    """One line a finding that is more than "runs", then a table.
+
+    Args:
+        reports: of files.
+        version: of the TensorFlow that they were judged for.
+        console: rich's.
+    """
+    for report in reports:
+        for finding in report.findings:
+            if finding.verdict is not Verdict.RUNS:
+                where = f"{report.path}:{finding.line}:{finding.column}"
+                text = f"{where}: {finding.verdict.value}: {finding.symbol}: {finding.message}"
+                console.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.print(_table(reports))
+    lines = sum(report.lines for report in reports)
+    console.print(f"{len(reports):,} files, {lines:,} lines, judged for TensorFlow {version}.", highlight=False)
+
+
+def _table(reports: Sequence[FileReport]) -> Any:
+    from rich.table import Table
+
+    table = Table("", "runs", "mended by run", "needs a human")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for title, counts in _rows(reports).items():
+        table.add_row(title, *(f"{counts[verdict]:,}" for verdict in Verdict))
+    return table
+
+
+def _rows(reports: Sequence[FileReport]) -> Mapping[str, Counter[Verdict]]:
+    by_kind: dict[Kind, Counter[Verdict]] = {}
+    for report in reports:
+        for finding in report.findings:
+            by_kind.setdefault(finding.kind, Counter())[finding.verdict] += 1
+    rows = {_TITLES[kind]: by_kind[kind] for kind in Kind if kind in by_kind}
+    return rows | {"all": total(reports)}

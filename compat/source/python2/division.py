@@ -1,0 +1,111 @@
+"""``/`` of whole numbers whose quotient becomes a size: a whole number in Python 2, a float in Python 3."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from estimator_bridge.compat.source.names import Place, Scope
+from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+
+_WHOLE_CALLS = frozenset({"builtins.len", "builtins.int", "builtins.ord"})
+_SIZE_CALLS = {  # which positional arguments are sizes; None: all
+    "builtins.range": None,
+    "builtins.xrange": None,
+    "numpy.zeros": (0,),
+    "numpy.ones": (0,),
+    "numpy.empty": (0,),
+    "tensorflow.zeros": (0,),
+    "tensorflow.ones": (0,),
+    "tensorflow.placeholder": (1,),
+    "tensorflow.reshape": (1,),
+    "tensorflow.layers.dense": (1,),
+    "tensorflow.layers.conv2d": (1, 2, 3),
+    "tensorflow.get_variable": (1,),
+}
+_SIZE_METHODS = frozenset({"reshape", "batch", "take", "skip", "repeat", "shuffle"})
+_SIZE_KEYWORDS = (
+    "shape units filters kernel_size strides pool_size num_units num_outputs num_buckets hash_bucket_size dimension depth size "
+    "batch_size buffer_size steps max_steps num_epochs save_checkpoints_steps hidden_units"
+)
+
+
+def judge_division(source: Source, python2: bool = False) -> Iterator[Finding]:
+    """A finding for each quotient of what can be seen to be whole numbers, used where only a whole number fits.
+
+    Args:
+        source: the file.
+        python2: it is run with ``--py2``, under which the quotient is whole.
+    """
+    if any(dotted == "__future__.division" for dotted, _, _ in source.names.imports):
+        return
+    verdict = Verdict.MENDED if python2 else Verdict.HUMAN
+    message = "Whole in Python 2, a float in Python 3, and used as a size. Write //; run with --py2 for Python 2's division."
+    for expression, place in _sizes(source):
+        for node in _parts(expression, place.scope, frozenset()):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _whole(node, place.scope, source, 0):
+                yield Finding(node.lineno, node.col_offset + 1, "/", Kind.PYTHON2, verdict, message)
+
+
+def _sizes(source: Source) -> Iterator[tuple[ast.expr, Place]]:
+    for call, place in source.names.calls:
+        name = source.names.resolve(call.func, place.scope) or ""
+        name = name.replace("tensorflow.compat.v1.", "tensorflow.")
+        positions = _SIZE_CALLS.get(name, ())
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _SIZE_METHODS and name not in _SIZE_CALLS:
+            positions = None
+        for index, argument in enumerate(call.args):
+            if positions is None or index in positions:
+                yield argument, place
+        for keyword in call.keywords:
+            if keyword.arg in _SIZE_KEYWORDS.split():
+                yield keyword.value, place
+    for node, place in source.names.subscripts:
+        yield node.slice, place
+
+
+def _parts(expression: ast.expr, scope: Scope, seen: frozenset[str]) -> Iterator[ast.expr]:
+    """The expressions that give a size: elements of a shape, bounds of a slice, and what a name was assigned."""
+    if isinstance(expression, (ast.Tuple, ast.List)):
+        for element in expression.elts:
+            yield from _parts(element, scope, seen)
+    elif isinstance(expression, ast.Slice):
+        for bound in (expression.lower, expression.upper, expression.step):
+            if bound is not None:
+                yield from _parts(bound, scope, seen)
+    elif isinstance(expression, ast.BinOp):
+        yield expression
+        if not isinstance(expression.op, ast.Div):
+            yield from _parts(expression.left, scope, seen)
+            yield from _parts(expression.right, scope, seen)
+    elif isinstance(expression, ast.Name) and expression.id not in seen:
+        for value in _assigned(expression.id, scope):
+            yield from _parts(value, scope, seen | {expression.id})
+
+
+def _whole(node: ast.expr, scope: Scope, source: Source, depth: int) -> bool:
+    """Whether an expression can be seen to be a whole number in Python 2."""
+    if depth > 6:
+        return False
+    if isinstance(node, ast.Constant):
+        return type(node.value) is int
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Pow):
+        return _whole(node.left, scope, source, depth + 1) and _whole(node.right, scope, source, depth + 1)
+    if isinstance(node, ast.UnaryOp):
+        return _whole(node.operand, scope, source, depth + 1)
+    if isinstance(node, ast.Call):
+        return source.names.resolve(node.func, scope) in _WHOLE_CALLS
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    if isinstance(node, ast.Name):
+        values = _assigned(node.id, scope)
+        return bool(values) and all(_whole(value, scope, source, depth + 1) for value in values)
+    return False
+
+
+def _assigned(name: str, scope: Scope) -> list[ast.expr]:
+    """The values that a name is assigned; none where it gets one in any other way."""
+    home = scope.find(name)
+    values = [binding.value for binding in home.bindings.get(name, ())] if home else []
+    return [value for value in values if value is not None] if all(value is not None for value in values) else []

@@ -1,0 +1,156 @@
+"""What only Python 2 has: names, modules, methods, and syntax that Python 3 does not parse."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from estimator_bridge.compat.source.names import Place
+from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+
+NAMES = {
+    "apply": "write f(*args)",
+    "basestring": "is str in Python 3",
+    "buffer": "is memoryview in Python 3",
+    "cmp": "write (a > b) - (a < b)",
+    "coerce": "has no successor",
+    "execfile": "write exec(open(path).read())",
+    "file": "is open in Python 3",
+    "intern": "is sys.intern in Python 3",
+    "long": "is int in Python 3",
+    "raw_input": "is input in Python 3",
+    "reduce": "is functools.reduce in Python 3",
+    "reload": "is importlib.reload in Python 3",
+    "unichr": "is chr in Python 3",
+    "unicode": "is str in Python 3",
+    "xrange": "is range in Python 3",
+}
+
+MODULES = {
+    "BaseHTTPServer": "http.server",
+    "ConfigParser": "configparser",
+    "HTMLParser": "html.parser",
+    "Queue": "queue",
+    "SimpleHTTPServer": "http.server",
+    "SocketServer": "socketserver",
+    "StringIO": "io",
+    "Tkinter": "tkinter",
+    "UserDict": "collections",
+    "__builtin__": "builtins",
+    "cPickle": "pickle",
+    "cStringIO": "io",
+    "commands": "subprocess",
+    "cookielib": "http.cookiejar",
+    "copy_reg": "copyreg",
+    "dummy_thread": "_thread",
+    "htmlentitydefs": "html.entities",
+    "httplib": "http.client",
+    "md5": "hashlib",
+    "sets": "set",
+    "sha": "hashlib",
+    "thread": "_thread",
+    "urllib2": "urllib.request",
+    "urlparse": "urllib.parse",
+}
+
+METHODS = {
+    "has_key": "write key in dictionary",
+    "iteritems": "is items in Python 3",
+    "iterkeys": "is keys in Python 3",
+    "itervalues": "is values in Python 3",
+    "viewitems": "is items in Python 3",
+    "viewkeys": "is keys in Python 3",
+    "viewvalues": "is values in Python 3",
+}
+"""Of dictionaries."""
+
+_LISTS = frozenset({"keys", "values", "items"})
+_OF_LISTS = frozenset({"sort", "append", "extend", "index", "pop", "reverse", "insert", "remove"})
+_MENDED_BY = "estimator-bridge run --py2 mends it in memory"
+
+# fissix's words, as readers say them.
+_SYNTAX = {
+    "except": "except X, e",
+    "exec": "exec statement",
+    "ne": "<>",
+    "numliterals": "octal or long literal",
+    "print": "print statement",
+    "raise": "raise X, value",
+    "repr": "backticks",
+    "tupleparams": "tuple as a parameter",
+}
+
+
+def judge_idioms(source: Source, python2: bool = False) -> Iterator[Finding]:
+    """A finding for each idiom of Python 2 that is told by its name or its syntax.
+
+    Args:
+        source: the file.
+        python2: it is run with ``--py2``, which mends them.
+    """
+    verdict = Verdict.MENDED if python2 else Verdict.HUMAN
+    if source.error is not None:
+        for idiom in source.idioms:
+            name = _SYNTAX.get(idiom.name, idiom.name)
+            yield Finding(idiom.line, 1, name, Kind.PYTHON2, verdict, f"Python 2; {_MENDED_BY}")
+        if not source.idioms:
+            line, column = source.error.lineno or 1, source.error.offset or 1
+            yield Finding(line, column, "mixed tabs", Kind.PYTHON2, verdict, f"{source.error.msg}; {_MENDED_BY}")
+        return  # the rest has been rewritten
+    for line, column, symbol, why in sorted({*_names(source), *_modules(source), *_methods(source), *_list_methods(source)}):
+        yield Finding(line, column, symbol, Kind.PYTHON2, verdict, f"Python 2: {why}; {_MENDED_BY}")
+
+
+Told = tuple[int, int, str, str]
+
+
+def _names(source: Source) -> Iterator[Told]:
+    stars = bool(source.names.stars)
+    for node, place in source.names.names:
+        if node.id in NAMES and not place.guarded and not stars and place.scope.find(node.id) is None:
+            yield node.lineno, node.col_offset + 1, node.id, NAMES[node.id]
+
+
+def _modules(source: Source) -> Iterator[Told]:
+    for dotted, statement, place in source.names.imports:
+        top = dotted.partition(".")[0]
+        if top in MODULES and not place.guarded:
+            yield statement.lineno, statement.col_offset + 1, f"import {top}", f"is {MODULES[top]} in Python 3"
+
+
+def _methods(source: Source) -> Iterator[Told]:
+    for call, place in source.names.calls:
+        function = call.func
+        if not isinstance(function, ast.Attribute) or function.attr not in METHODS or place.guarded:
+            continue
+        if len(call.args) == (function.attr == "has_key") and source.names.resolve(function.value, place.scope) != "six":
+            yield _end(function), function.col_offset + 1, f".{function.attr}()", METHODS[function.attr]
+
+
+def _list_methods(source: Source) -> Iterator[Told]:
+    """``d.keys().sort()`` and ``d.keys()[0]``, and the same by way of a name."""
+    lists: set[tuple[int, str]] = set()
+    for statement, place in source.names.statements:
+        if isinstance(statement, ast.Assign) and _is_view(statement.value) and isinstance(statement.targets[0], ast.Name):
+            lists.add((id(place.scope), statement.targets[0].id))
+    for chain, place in source.names.chains:
+        if chain.attr in _OF_LISTS and (_is_view(chain.value) or _is_one_of(chain.value, place, lists)):
+            yield _end(chain), chain.col_offset + 1, f".{chain.attr}", "keys(), values() and items() are no lists in Python 3"
+    for item, _ in source.names.subscripts:
+        if _is_view(item.value):
+            yield item.lineno, item.col_offset + 1, "[...]", "keys(), values() and items() cannot be indexed in Python 3"
+
+
+def _is_one_of(node: ast.expr, place: Place, lists: set[tuple[int, str]]) -> bool:
+    if not isinstance(node, ast.Name) or (id(place.scope), node.id) not in lists:
+        return False
+    return len(place.scope.bindings.get(node.id, ())) == 1
+
+
+def _is_view(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LISTS and not node.args
+
+
+def _end(node: ast.expr) -> int:
+    return node.end_lineno or node.lineno

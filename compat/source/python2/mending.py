@@ -1,0 +1,252 @@
+"""A Python 2 source as a Python 3 syntax tree that means the same, line numbers kept; the file is never touched.
+
+fissix, the kept fork of lib2to3, rewrites syntax, names and lists. Division becomes a call that floors whole numbers as Python 2
+did, unless the file asks for true division itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import contextlib
+import copy
+import functools
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+# types.StringType and its kin are answered as names that Python dropped; the others need no change today.
+_LEFT_OUT = frozenset({"buffer", "future", "idioms", "set_literal", "sorted", "types", "ws_comma"})
+_FUTURE_DIVISION = re.compile(r"^from\s+__future__\s+import\s.*?\bdivision\b", re.MULTILINE)
+
+
+class Idiom(NamedTuple):
+    """What was rewritten.
+
+    Attributes:
+        line: of the original file, from 1.
+        name: of the rewriting, in lib2to3's words: "print", "except", "has_key".
+    """
+
+    line: int
+    name: str
+
+
+class Mended(NamedTuple):
+    """A Python 2 source in Python 3.
+
+    Attributes:
+        text: Python 3; lines may have moved.
+        lines: the original line of each line of ``text``.
+        idioms: what was rewritten, in the order of lines.
+        true_division: the file asked for Python 3's division.
+    """
+
+    text: str
+    lines: tuple[int, ...]
+    idioms: tuple[Idiom, ...]
+    true_division: bool
+
+    def tree(self) -> ast.Module:
+        """As a syntax tree with the original's line numbers.
+
+        Raises:
+            SyntaxError: even so it is no Python 3.
+        """
+        tree = ast.parse(self.text)
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.stmt, ast.expr, ast.excepthandler, ast.arg, ast.keyword, ast.alias, ast.pattern)):
+                node.lineno = self.lines[node.lineno - 1]
+                node.end_lineno = max(node.lineno, self.lines[(node.end_lineno or 1) - 1])
+        return tree
+
+
+def mend(source: bytes, in_package: bool = False) -> Mended:
+    r"""The source in Python 3.
+
+    Args:
+        source: a file's bytes; Python 2's default encoding and any that it names are understood.
+        in_package: imports of modules beside it become relative, as Python 2 took them.
+
+    Returns:
+        The same program, which Python 3 parses.
+
+    Raises:
+        SyntaxError: it is no Python 2 either.
+
+    Example:
+        >>> mended = mend(b"print 'a'")
+        >>> mended.text, mended.idioms
+        ("print('a')\n", (Idiom(line=1, name='print'),))
+    """
+    text = _with_spaces(decoded(source))
+    failure: Exception | None = None
+    for print_function in (False, True):  # a file for both Pythons may call print() with keywords and not import it
+        tool, idioms = _tool(print_function, in_package)
+        idioms.clear()
+        try:
+            tree = tool.refactor_string(text, "")
+            mended = Mended(str(tree), _lines(tree), tuple(sorted(set(idioms))), bool(_FUTURE_DIVISION.search(text)))
+            ast.parse(mended.text)
+        except RecursionError:
+            raise SyntaxError("nested too deeply") from None
+        except Exception as error:  # noqa: BLE001 -- fissix raises errors of several kinds for text that does not parse
+            failure = failure or error
+        else:
+            return mended
+    raise SyntaxError(f"neither Python 3 nor Python 2: {failure}")
+
+
+def with_python2_division(tree: ast.Module, module: str) -> ast.Module:
+    """The tree with each ``a / b`` and ``a /= b`` as a call.
+
+    Args:
+        tree: changed in place.
+        module: dotted name of a module with ``divide(a, b)`` and ``divide_in_place(a, b)``, which both return the quotient.
+
+    Returns:
+        The tree.
+    """
+    _Division().visit(tree)
+    for name in ("divide", "divide_in_place"):
+        with_import(tree, module, name, f"__python2_{name}__")
+    return tree
+
+
+def with_import(tree: ast.Module, module: str, name: str, alias: str) -> None:
+    """Adds ``from module import name as alias`` where Python allows it first: below the docstring and ``__future__``."""
+    statement = ast.ImportFrom(module, [ast.alias(name, alias, lineno=1, col_offset=0)], 0, lineno=1, col_offset=0)
+    index = 0
+    for index, node in enumerate([*tree.body, ast.Pass()]):
+        docstring = index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not docstring and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+            break
+    tree.body.insert(index, ast.fix_missing_locations(statement))
+
+
+class _Division(ast.NodeTransformer):
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        return _call("divide", node.left, node.right, node) if isinstance(node.op, ast.Div) else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.AST]:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div):
+            return node
+        before, target = _evaluated_once(node.target)
+        value = _call("divide_in_place", _loaded(target), node.value, node)
+        statements = [*before, ast.Assign([target], value)]
+        return [ast.fix_missing_locations(ast.copy_location(statement, node)) for statement in statements]
+
+
+def _call(function: str, left: ast.expr, right: ast.expr, place: ast.AST) -> ast.Call:
+    name = ast.copy_location(ast.Name(f"__python2_{function}__", ast.Load()), place)
+    return ast.copy_location(ast.Call(name, [left, right], []), place)
+
+
+def _evaluated_once(target: ast.Name | ast.Attribute | ast.Subscript) -> tuple[list[ast.stmt], Any]:
+    """What has to be computed before, and a target that may be read and then written without computing it again."""
+    if isinstance(target, ast.Name):
+        return [], target
+    owner = ast.Name("__python2_target__", ast.Load())
+    before: list[ast.stmt] = [ast.Assign([ast.Name(owner.id, ast.Store())], target.value)]
+    if isinstance(target, ast.Attribute):
+        return before, ast.Attribute(owner, target.attr, ast.Store())
+    if any(isinstance(node, ast.Slice) for node in ast.walk(target.slice)):  # no value that a name could hold
+        return before, ast.Subscript(owner, target.slice, ast.Store())
+    index = ast.Name("__python2_index__", ast.Load())
+    before.append(ast.Assign([ast.Name(index.id, ast.Store())], target.slice))
+    return before, ast.Subscript(owner, index, ast.Store())
+
+
+def _loaded(target: Any) -> Any:
+    loaded = copy.copy(target)
+    loaded.ctx = ast.Load()
+    return loaded
+
+
+def decoded(source: bytes) -> str:
+    """The text of a source, its lines ended by newlines.
+
+    Args:
+        source: a file's bytes, in the encoding that they name; else each byte is taken as a character.
+    """
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+        text = source.decode(encoding)
+    except (SyntaxError, UnicodeDecodeError):
+        text = source.decode("latin-1")  # as Python 2 took bytes in strings: as they came
+    text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\f", "")
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def _with_spaces(text: str) -> str:
+    """Leading tabs as Python 2 counted them: to the next multiple of eight; lines inside of strings stay."""
+    if "\t" not in text:
+        return text
+    inside = set(_rows_inside_strings(text))
+    lines = text.split("\n")
+    for row, line in enumerate(lines, 1):
+        indent = line[: len(line) - len(line.lstrip(" \t"))]
+        if "\t" in indent and row not in inside:
+            lines[row - 1] = indent.expandtabs(8) + line[len(indent) :]
+    return "\n".join(lines)
+
+
+def _rows_inside_strings(text: str) -> Iterator[int]:
+    from fissix.pgen2 import token
+    from fissix.pgen2 import tokenize as tokenizer
+
+    with contextlib.suppress(tokenizer.TokenError, IndentationError):
+        for kind, _, (first, _), (last, _), _ in tokenizer.generate_tokens(io.StringIO(text).readline):
+            if kind == token.STRING:
+                yield from range(first + 1, last + 1)
+
+
+def _lines(tree: Any) -> tuple[int, ...]:
+    """The original line of each line of the rewritten text: leaves remember where they stood."""
+    known: dict[int, int] = {1: 1}
+    line = 1
+    for leaf in tree.leaves():
+        line += leaf.prefix.count("\n")
+        if leaf.lineno and leaf.value.strip():
+            known.setdefault(line, leaf.lineno)
+        line += leaf.value.count("\n")
+    firsts = sorted(known)
+    nearest = [firsts[bisect.bisect_right(firsts, row) - 1] for row in range(1, line + 1)]
+    return tuple(known[first] + row - first for row, first in enumerate(nearest, 1))
+
+
+@functools.cache
+def _tool(print_function: bool, in_package: bool) -> tuple[Any, list[Idiom]]:
+    """A rewriting tool, and the list to which it adds what it rewrites."""
+    from fissix.refactor import RefactoringTool, get_fixers_from_package
+
+    left_out = _LEFT_OUT if in_package else _LEFT_OUT | {"import"}
+    names = [name for name in get_fixers_from_package("fissix.fixes") if name.partition("fix_")[2] not in left_out]
+    idioms: list[Idiom] = []
+
+    class Tool(RefactoringTool):  # type: ignore[misc, unused-ignore]
+        def get_fixers(self) -> Any:
+            several = super().get_fixers()
+            for fixer in (one for some in several for one in some):
+                fixer.transform = _recorded(fixer.transform, type(fixer).__name__.removeprefix("Fix").lower(), idioms)
+            return several
+
+        def log_error(self, msg: str, *args: Any, **options: Any) -> None:
+            raise SyntaxError(msg % args)
+
+    return Tool(names, {"print_function": print_function}), idioms
+
+
+def _recorded(transform: Any, name: str, idioms: list[Idiom]) -> Any:
+    def recorded(node: Any, results: Any) -> Any:
+        line, before = node.get_lineno() or 1, str(node)
+        new = transform(node, results)
+        if (new is not None and str(new) != before) or str(node) != before:
+            idioms.append(Idiom(line, name))
+        return new
+
+    return recorded

@@ -1,0 +1,267 @@
+"""``map``, ``filter`` and ``zip``: lists in Python 2, iterators in Python 3 that are empty after they were read once.
+
+Most of what goes wrong says nothing: a model_fn that is called for training and again for evaluation finds its hidden layers gone.
+Seen are iterators that a file makes, by a call or by a function of its own, and reads by the same name, through assignments.
+Not seen are those that travel through attributes and containers or to other files; that they are put there is reported instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import itertools
+from collections.abc import Iterator
+
+from estimator_bridge.compat.source.names import Binding, Names, Place, Scope, by_likelihood
+from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+
+_MAKERS = frozenset(f"{module}.{name}" for module in ("builtins", "six.moves") for name in ("map", "filter", "zip"))
+_READERS = (
+    "all any deque dict enumerate filter frozenset list map max min set sorted sum tuple zip Counter OrderedDict reduce "
+    "fromiter izip imap ifilter chain from_iterable starmap"
+)
+_STEPPERS = frozenset({"iter", "islice", "next"})  # of those who know that it is an iterator
+_READING_METHODS = (
+    "apply_gradients difference executemany extend fromkeys from_records intersection isdisjoint issubset issuperset join union update "
+    "writelines writerows"
+)
+_LIST_METHODS = frozenset({"append", "count", "copy", "extend", "index", "insert", "pop", "remove", "reverse", "sort"})
+_LIBRARIES = ("tensorflow", "numpy", "pandas")
+
+
+class _Use(enum.Enum):
+    READ = "read once"
+    WRONG = "used as a list"
+    KEPT = "kept"
+    RETURNED = "returned"
+    DROPPED = "never read"
+    NAMED = "assigned to a name"
+    UNKNOWN = "out of sight"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Context:
+    use: _Use
+    how: str = ""
+
+
+def judge_one_shot(source: Source, python2: bool = False) -> Iterator[Finding]:
+    """A finding for each ``map``, ``filter`` or ``zip`` that is not read exactly once.
+
+    Args:
+        source: the file.
+        python2: it is run with ``--py2``, under which they are lists.
+    """
+    analysis = _Analysis(source)
+    verdict = Verdict.MENDED if python2 else Verdict.HUMAN
+    found = {(node.lineno, node.col_offset + 1, name): message for node, name, message in analysis.problems()}
+    for (line, column, name), message in sorted(found.items()):
+        text = f"{message} In Python 3 {name} gives an iterator: write list({name}(...)), or run with --py2."
+        yield Finding(line, column, name, Kind.PYTHON2, verdict, text)
+
+
+Problem = tuple[ast.expr, str, str]
+
+
+class _Analysis:
+    def __init__(self, source: Source) -> None:
+        self.names: Names = source.names
+        self.makers: dict[int, str] = {}  # by the identity of the call that makes an iterator: map, filter, zip
+        self.calls = [(node, place) for node, place in self.names.calls]
+        for node, place in self.calls:
+            name = self.names.resolve(node.func, place.scope)
+            if name in _MAKERS:
+                self.makers[id(node)] = name.rpartition(".")[2]
+        self.parents: dict[int, ast.AST] = {}
+        if self.makers:
+            self.parents = {id(child): node for node in ast.walk(source.tree) for child in ast.iter_child_nodes(node)}
+
+    def problems(self) -> Iterator[Problem]:
+        """Each once, those of iterators that functions return included."""
+        done: set[int] = set()
+        while len(done) < len(self.makers):
+            for node, place in self.calls:
+                if id(node) in self.makers and id(node) not in done:
+                    done.add(id(node))
+                    yield from self._of_expression(node, place)
+
+    def _of_expression(self, node: ast.Call, place: Place) -> Iterator[Problem]:
+        name = self.makers[id(node)]
+        context = self._context(node, place)
+        if context.use is _Use.NAMED:
+            yield from self._of_name(node, name, place)
+        elif context.use is _Use.RETURNED:
+            self._mark_callers(place, name)
+        elif context.use in (_Use.WRONG, _Use.KEPT) or (context.use is _Use.DROPPED and name == "map"):
+            yield node, name, context.how
+
+    def _mark_callers(self, place: Place, name: str) -> None:
+        """Calls of a function that returns an iterator make one too."""
+        function = place.function
+        if not isinstance(function, ast.FunctionDef):
+            return
+        for node, where in self.calls:
+            if isinstance(node.func, ast.Name) and node.func.id == function.name and id(node) not in self.makers:
+                home = where.scope.find(function.name)
+                if home is not None and home is self.names.scopes[function].parent:
+                    self.makers[id(node)] = name
+
+    def _of_name(self, node: ast.Call, name: str, place: Place) -> Iterator[Problem]:
+        reads: list[ast.Name] = []
+        for binding, home in self._bindings(node, place):
+            for use, where in self._uses(binding, home):
+                context = self._context(use, where)
+                if context.use in (_Use.WRONG, _Use.KEPT):
+                    yield use, name, context.how
+                elif context.use is _Use.RETURNED and where.function is place.function:
+                    self._mark_callers(place, name)
+                elif context.use is _Use.READ:
+                    reads.append(use)
+                    yield from self._of_read(use, where, place, name)
+        for first, second in itertools.pairwise(reads):
+            if not self._exclusive(first, second):
+                yield second, name, f"Read again, empty since line {first.lineno}."
+
+    def _of_read(self, use: ast.Name, where: Place, place: Place, name: str) -> Iterator[Problem]:
+        if where.function is not place.function:
+            yield use, name, "Read in a function: empty from its second call on."
+        elif any(loop not in place.loops for loop in where.loops):
+            yield use, name, "Read in a loop: empty from its second round on."
+
+    def _bindings(self, node: ast.Call, place: Place) -> Iterator[tuple[Binding, Scope]]:
+        """What the names that the call is assigned to, directly or as one arm of a condition, mean from there on."""
+        assignment = next(one for one in self._above(node) if isinstance(one, (ast.Assign, ast.AnnAssign)))
+        for target in _targets(assignment):
+            if isinstance(target, ast.Name):
+                home = place.scope.find(target.id)
+                for binding in home.bindings[target.id] if home else ():
+                    if home and binding.value is assignment.value:
+                        yield binding, home
+
+    def _uses(self, binding: Binding, home: Scope) -> Iterator[tuple[ast.Name, Place]]:
+        identifier = next(name for name, several in home.bindings.items() if binding in several)
+        for use, where in self.names.names:
+            if use.id == identifier and where.scope.find(identifier) is home:
+                inside = where.scope is home or _is_comprehension_of(where.scope, home)
+                likely = by_likelihood(home.bindings[identifier], (use.lineno, use.col_offset) if inside else None)
+                if next(likely) is binding:
+                    yield use, where
+
+    def _context(self, node: ast.expr, place: Place) -> _Context:
+        """What happens to the value of an expression."""
+        parent = self.parents.get(id(node))
+        while isinstance(parent, (ast.IfExp, ast.BoolOp)) and getattr(parent, "test", None) is not node:
+            node, parent = parent, self.parents.get(id(parent))
+        if isinstance(parent, ast.keyword):
+            return self._of_argument(self.parents[id(parent)], parent, place)
+        if isinstance(parent, ast.Call) and parent.func is not node:
+            return self._of_argument(parent, node, place)
+        if isinstance(parent, (ast.Assign, ast.AnnAssign)):
+            return _of_assignment(parent)
+        for kinds, context in _CONTEXTS:
+            if isinstance(parent, kinds):
+                return _tested(parent, node) or context
+        if isinstance(parent, ast.Attribute) and parent.attr in _LIST_METHODS:
+            return _Context(_Use.WRONG, f"It has no .{parent.attr}.")
+        return _tested(parent, node) or _Context(_Use.UNKNOWN)
+
+    def _of_argument(self, call: ast.AST, argument: ast.AST, place: Place) -> _Context:
+        if not isinstance(call, ast.Call):
+            return _Context(_Use.UNKNOWN)  # class C(metaclass=...)
+        name = self.names.resolve(call.func, place.scope) or ""
+        last = call.func.attr if isinstance(call.func, ast.Attribute) else name.rpartition(".")[2]
+        if last == "len":
+            return _Context(_Use.WRONG, "It has no len().")
+        if last == "bool":
+            return _Context(_Use.WRONG, "It is true even when it is empty.")
+        if last in _STEPPERS:
+            return _Context(_Use.UNKNOWN)
+        if last in _READERS.split() or (last in _READING_METHODS.split() and isinstance(call.func, ast.Attribute)):
+            return _Context(_Use.READ)
+        if name.startswith("numpy."):
+            return _Context(_Use.WRONG, f"{last} makes one object of it, not an array of its elements.")
+        if name.startswith(_LIBRARIES) or isinstance(argument, ast.keyword) or last[:1].isupper() or last == "append":
+            return _Context(_Use.KEPT, f"Given to {last or 'a function'}: empty when it is read a second time.")
+        return _Context(_Use.UNKNOWN)
+
+    def _exclusive(self, first: ast.AST, second: ast.AST) -> bool:
+        """Whether one run of the code reads only one of them."""
+        above = list(self._above(second))
+        path = list(self._above(first))
+        common = next(node for node in path if node in above)
+        below = path[: path.index(common)]
+        if isinstance(common, (ast.If, ast.IfExp)) and below and above.index(common) > 0:
+            return _arm(common, below[-1]) != _arm(common, above[above.index(common) - 1])
+        return any(isinstance(node, ast.If) and _leaves(node, below[index - 1]) for index, node in enumerate(below) if index)
+
+    def _above(self, node: ast.AST) -> Iterator[ast.AST]:
+        current: ast.AST | None = node
+        while current is not None:
+            yield current
+            current = self.parents.get(id(current))
+
+
+_CONTEXTS: tuple[tuple[tuple[type[ast.AST], ...], _Context], ...] = (
+    ((ast.For, ast.AsyncFor, ast.comprehension, ast.Starred, ast.YieldFrom), _Context(_Use.READ)),
+    ((ast.Return,), _Context(_Use.RETURNED)),
+    ((ast.Expr,), _Context(_Use.DROPPED, "Nothing reads it, so the function is never called.")),
+    (
+        (ast.Dict, ast.List, ast.Tuple, ast.Set),
+        _Context(_Use.KEPT, "Kept in a container: empty when it is read a second time."),
+    ),
+    ((ast.Subscript,), _Context(_Use.WRONG, "It cannot be indexed.")),
+    ((ast.BinOp, ast.AugAssign), _Context(_Use.WRONG, "It knows no operators.")),
+)
+
+
+def _of_assignment(node: ast.Assign | ast.AnnAssign) -> _Context:
+    targets = _targets(node)
+    if any(isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice) for target in targets):
+        return _Context(_Use.READ)
+    if any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in targets):
+        return _Context(_Use.KEPT, "Kept in an attribute or a container: empty when it is read a second time.")
+    return _Context(_Use.NAMED if all(isinstance(target, ast.Name) for target in targets) else _Use.READ)
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
+def _tested(parent: ast.AST | None, node: ast.AST) -> _Context | None:
+    """``if x``, ``not x`` and ``x == [...]``, which say nothing of what is in it."""
+    if isinstance(parent, (ast.If, ast.While, ast.IfExp, ast.Assert)) and parent.test is node:
+        return _Context(_Use.WRONG, "It is true even when it is empty.")
+    if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+        return _Context(_Use.WRONG, "It is true even when it is empty.")
+    if isinstance(parent, ast.Compare):
+        operators = {type(operator) for operator in parent.ops}
+        if operators & {ast.In, ast.NotIn}:
+            return _Context(_Use.READ)
+        if operators - {ast.Is, ast.IsNot}:
+            return _Context(_Use.WRONG, "It equals nothing but itself.")
+    return None
+
+
+def _is_comprehension_of(scope: Scope, home: Scope) -> bool:
+    current: Scope | None = scope
+    while current is not None and isinstance(current.node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        current = current.parent
+    return current is home
+
+
+def _arm(node: ast.If | ast.IfExp, child: ast.AST) -> str:
+    return next(
+        (name for name in ("test", "body", "orelse") if child is getattr(node, name) or child in _list(getattr(node, name))), ""
+    )
+
+
+def _list(value: object) -> list[ast.AST]:
+    return value if isinstance(value, list) else []
+
+
+def _leaves(node: ast.If, child: ast.AST) -> bool:
+    """Whether the arm that holds a statement ends by leaving."""
+    arm = _list(getattr(node, _arm(node, child), None))
+    return bool(arm) and isinstance(arm[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))

@@ -1,0 +1,120 @@
+"""The names of TensorFlow that a script finds under the runner, from a table of the versions that were listed; nothing is imported."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import gzip
+import importlib.metadata
+from collections.abc import Mapping
+from pathlib import Path
+
+_TABLE = Path(__file__).with_name("symbols.txt.gz")
+_COMPILED = ("tensorflow.python._pywrap", "tensorflow.python.pywrap", "tensorflow.python._")  # extension modules, not listed
+_FILES = "tensorflow.python."
+
+
+@dataclasses.dataclass(frozen=True)
+class Surface:
+    """What one TensorFlow offers.
+
+    Attributes:
+        version: of the TensorFlow that was listed.
+        modules: the names in each module, ``tensorflow`` being TensorFlow 1's namespace; those of protocol buffers are not listed.
+    """
+
+    version: str
+    modules: Mapping[str, frozenset[str]]
+
+    def has(self, name: str) -> bool:
+        """Whether a dotted name is there; of classes and functions, their attributes are not looked at.
+
+        Args:
+            name: ``tensorflow.train.AdamOptimizer``, as ``canonical`` spells it.
+
+        Example:
+            >>> surface = load_surface("2.21.0")
+            >>> surface.has("tensorflow.train.AdamOptimizer"), surface.has("tensorflow.train.Adam")
+            (True, False)
+        """
+        parts = name.split(".")
+        for length in range(len(parts), 0, -1):
+            module = ".".join(parts[:length])
+            if module in self.modules:
+                rest = parts[length:]
+                return not rest or rest[0] in self.modules[module] or module.endswith("_pb2") or name.startswith(_COMPILED)
+        return False
+
+    def nearest(self, name: str) -> str:
+        """The part of a name up to the first that is not there.
+
+        Args:
+            name: one that is not there.
+        """
+        parts = name.split(".")
+        prefixes = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+        return next((prefix for prefix in prefixes if not self.has(prefix) and prefix != "tensorflow"), name)
+
+
+def canonical(name: str) -> str:
+    """The one spelling of a name below ``tensorflow``.
+
+    Example:
+        >>> canonical("tensorflow.compat.v1.train.Saver"), canonical("tensorflow.compat.v1")
+        ('tensorflow.train.Saver', 'tensorflow')
+    """
+    while name.startswith("tensorflow.compat.v1.") or name == "tensorflow.compat.v1":
+        name = "tensorflow" + name.removeprefix("tensorflow.compat.v1")
+    if name.startswith("tensorflow_estimator.python."):
+        name = name.replace("tensorflow_estimator", "tensorflow", 1)
+    return name
+
+
+def as_written(name: str) -> str:
+    """A canonical name as readers know it.
+
+    Example:
+        >>> as_written("tensorflow.train.Saver")
+        'tf.train.Saver'
+    """
+    return name.replace("tensorflow.", "tf.", 1) if not name.startswith(_FILES) else name
+
+
+def installed_version() -> str:
+    """The listed version that is nearest to the installed TensorFlow; the newest where there is none."""
+    listed = _table()[0]
+    try:
+        installed = importlib.metadata.version("tensorflow")
+    except importlib.metadata.PackageNotFoundError:
+        return listed[-1]
+    return next((version for version in listed if version.split(".")[:2] == installed.split(".")[:2]), listed[-1])
+
+
+@functools.cache
+def load_surface(version: str) -> Surface:
+    """The names of one of the listed versions.
+
+    Args:
+        version: ``2.21.0``.
+    """
+    listed, lines = _table()
+    number = str(listed.index(version))
+    modules: dict[str, frozenset[str]] = {}
+    for line in lines:
+        present = [
+            name for name, _, numbers in (word.partition(":") for word in line.split(" ")) if not numbers or number in numbers
+        ]
+        head = line.partition(" ")[0].partition(":")[0]
+        if present and present[0] == head:
+            modules[head] = frozenset(present[1:])
+    for module in list(modules):
+        parts = module.split(".")
+        for length in range(1, len(parts)):
+            modules.setdefault(".".join(parts[:length]), frozenset())  # a folder without a file of its own
+    return Surface(version, modules)
+
+
+@functools.cache
+def _table() -> tuple[list[str], list[str]]:
+    versions, *lines = gzip.decompress(_TABLE.read_bytes()).decode().splitlines()
+    return versions.split(" "), lines

@@ -1,0 +1,51 @@
+"""What the runner offers of ``tf.contrib``, read from our own modules' ``__all__`` without importing them."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from pathlib import Path
+
+from estimator_bridge.legacy.contrib import PACKAGES
+from estimator_bridge.legacy.contrib.files import is_module
+from estimator_bridge.legacy.contrib.replacements import replacement as replacement  # noqa: PLC0414 -- half of the protocol
+
+_FOLDER = Path(__file__).parent / "contrib"
+
+
+def offers(symbol: str) -> bool:
+    """Whether a symbol can be had under the runner; of classes and functions, their attributes are not looked at.
+
+    Args:
+        symbol: ``tf.contrib.layers.l2_regularizer``.
+    """
+    path = symbol.split(".")[2:]
+    if not path:
+        return True
+    if path[0] not in PACKAGES:
+        return False
+    depth = 1
+    while is_module(*path[: depth + 1]) and depth < len(path):
+        depth += 1
+    return depth == len(path) or path[depth] in _offered(path[0], depth > 1)
+
+
+@functools.cache
+def _offered(package: str, by_file: bool = False) -> frozenset[str]:
+    folder = _FOLDER / package
+    file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    names: set[str] = set()
+    for node in ast.parse(file.read_bytes()).body:
+        if isinstance(node, ast.Assign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            assigned = {target.id for target in targets if isinstance(target, ast.Name)}
+            if "__all__" in assigned or ("IN_FILES" in assigned and by_file):
+                names |= _listed(node.value)
+    return frozenset(names)
+
+
+def _listed(value: ast.expr) -> frozenset[str]:
+    """The names of a literal list, or of another package's ``__all__``."""
+    if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
+        return _offered(value.value.id)
+    return frozenset(ast.literal_eval(value))

@@ -1,0 +1,89 @@
+"""How the script's own files become code: mended in memory where they need it, else as Python compiles them."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from typing import Any
+
+from estimator_bridge.legacy.rot.method_calls import has_dropped_methods, with_dropped_methods
+from estimator_bridge.legacy.tracebacks import is_users
+
+_DIVISION = "estimator_bridge.legacy.python2_division"
+
+
+def compiled(source: bytes, file: str, python2: bool = False, package: str = "") -> types.CodeType:
+    """The code of a file.
+
+    Args:
+        source: its bytes.
+        file: its path, for tracebacks.
+        python2: it is written for Python 2.
+        package: the package that it is in, if any.
+
+    Raises:
+        SyntaxError: as Python says it, or, under ``python2``, that it is neither.
+    """
+    tree: Any = source
+    if python2:
+        tree = _from_python2(source, package)
+    elif has_dropped_methods(source):
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # Python is to say so, of the source itself
+            tree = ast.parse(source, file)
+    if isinstance(tree, ast.Module):
+        tree = with_dropped_methods(tree)
+    code: types.CodeType = compile(tree, file, "exec", dont_inherit=True)
+    return code
+
+
+def _from_python2(source: bytes, package: str) -> ast.Module:
+    from estimator_bridge.compat.source.python2.mending import mend, with_python2_division
+
+    mended = mend(source, in_package=bool(package))
+    tree = mended.tree()
+    return tree if mended.true_division else with_python2_division(tree, _DIVISION)
+
+
+@contextlib.contextmanager
+def own_modules(python2: bool) -> Iterator[None]:
+    """While active, the modules that a script brings are compiled as it is itself.
+
+    Args:
+        python2: they are written for Python 2.
+    """
+    finder = _Finder(python2)
+    index = next((index for index, one in enumerate(sys.meta_path) if one is PathFinder), len(sys.meta_path))
+    sys.meta_path.insert(index, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _Finder:
+    def __init__(self, python2: bool) -> None:
+        self.python2 = python2
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or type(spec.loader) is not SourceFileLoader or not is_users(spec.loader.path):
+            return None  # others find it in their own way
+        spec.loader = _Loader(name, spec.loader.path, self.python2)
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    def __init__(self, name: str, path: str, python2: bool) -> None:
+        super().__init__(name, path)
+        self.python2 = python2
+
+    def get_code(self, fullname: str) -> types.CodeType | None:
+        source = self.get_data(self.path)
+        if not self.python2 and not has_dropped_methods(source):
+            return super().get_code(fullname)  # from the cache, where there is one
+        package = fullname if self.is_package(fullname) else fullname.rpartition(".")[0]
+        return compiled(source, self.path, self.python2, package)

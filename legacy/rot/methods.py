@@ -1,0 +1,27 @@
+"""Methods that arrays lost; each takes the object, then the method's arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def itemset(array: Any, *args: Any) -> None:
+    """``array.itemset([index,] value)``; an index is an integer into the flattened array, or one for each dimension."""
+    *index, value = args
+    if not index:
+        array[...] = value
+    elif len(index) == 1 and not isinstance(index[0], tuple):
+        array.flat[index[0]] = value
+    else:
+        array[index[0] if len(index) == 1 else tuple(index)] = value
+
+
+def newbyteorder(array: Any, new_order: str = "S") -> Any:
+    """``array.newbyteorder(order)``: the same bytes, read in another order."""
+    return array.view(array.dtype.newbyteorder(new_order))
+
+
+def tobytes(array: Any, *args: Any, **kwargs: Any) -> bytes:
+    """``array.tostring()``: its bytes, never text."""
+    raw: bytes = array.tobytes(*args, **kwargs)
+    return raw

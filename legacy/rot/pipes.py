@@ -1,0 +1,5 @@
+"""Of the module ``pipes``, what scripts used."""
+
+from shlex import quote
+
+__all__ = ["quote"]
