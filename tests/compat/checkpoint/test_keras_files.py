@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -356,6 +358,52 @@ def test_unmatched_variables_keep_the_models_values_when_allowed(old: Trained, l
     model = importlib.import_module("tf_keras").models.load_model(tmp_path / "m.keras")
     np.testing.assert_array_equal(model.layers[-1].bias, [0.0])
     np.testing.assert_array_equal(model.layers[-1].kernel, old.values["net/out/kernel"])
+
+
+DOCUMENTED = Path(__file__).parents[3] / "docs" / "checkpoints.md"
+
+
+def documented() -> list[list[str]]:
+    lines = [line.strip() for line in DOCUMENTED.read_text().splitlines()]
+    start = "estimator-bridge convert checkpoint "
+    return [shlex.split(line)[1:] for line in lines if line.startswith(start)]
+
+
+@pytest.fixture(scope="module")
+def as_documented(tmp_path_factory: pytest.TempPathFactory, old: Trained, like: Any) -> Path:
+    """Everything that the documentation's commands name."""
+    folder = tmp_path_factory.mktemp("documented")
+    for step in (0, 1000):
+        convert(old.prefix, folder / "old" / f"model.ckpt-{step}", to="name-based", rename=[("^net/hidden/kernel", "emb")])
+    (folder / "config.json").write_text(nets.network("new", compiled=False).to_json())
+    shutil.copytree(like("new", "_saved_model"), folder / "untrained_saved_model")
+    model = nets.built("legacy")
+    tf.train.Checkpoint(model=model, optimizer=model.optimizer).write(str(folder / "keras" / "ckpt-1000"))
+    if not TF2_15:
+        nets.network("keras3").save(folder / "model_of_keras_3.keras")
+    (folder / "trainer").mkdir()
+    (folder / "trainer" / "model.py").write_text(f"from {nets.__name__} import new_network as make")
+    nets.network("new", compiled=False).save_weights(folder / "m.weights.h5")
+    return folder
+
+
+def test_the_documentation_has_commands() -> None:
+    assert len(documented()) > 9
+
+
+@pytest.mark.parametrize("arguments", documented(), ids=" ".join)
+def test_the_documented_commands(arguments: list[str], as_documented: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    if TF2_15 and "model_of_keras_3.keras" in arguments:
+        pytest.skip("needs Keras 3")
+    shutil.copytree(as_documented, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.syspath_prepend(str(tmp_path / "here"))
+    for source, kind in (("model.keras", "keras"), ("exported", "saved-model")):
+        if arguments[2] == source:
+            convert("old/model.ckpt-1000", source, to=kind, like="untrained_saved_model")  # type: ignore[arg-type]
+    weights_alone = ["--allow-unmatched"] if arguments[2] == "m.weights.h5" else []  # the file has no slots
+    assert main([*arguments, "--overwrite", *weights_alone]) == 0
+    assert list(tmp_path.glob(f"here/{arguments[3]}*"))
 
 
 USERS_MODULE = """
