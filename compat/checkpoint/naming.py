@@ -50,6 +50,11 @@ SUFFIXES = {
     "ExponentialMovingAverage": ("ExponentialMovingAverage", "average"),
 }
 
+# TF2's canned Estimators train with tf_keras.optimizers.legacy and name its slots ``training/Adam/VARIABLE/m``.
+_CANNED_SLOT = re.compile(r"^training/(?P<optimizer>[A-Za-z]+)(_\d+)?/(?P<variable>.+)/(?P<slot>[a-z_]+)$")
+_CANNED_HYPERPARAMETER = re.compile(r"^training/[A-Za-z]+(_\d+)?/(?P<name>[^/]+)$")
+_CANNED_OPTIMIZERS = {"SGD": "Momentum", "RMSprop": "RMSProp", "Adamax": "AdaMax"}  # the others are called as TF1's
+
 
 @dataclasses.dataclass(frozen=True)
 class Slot:
@@ -59,7 +64,7 @@ class Slot:
         variable: the name of the variable it belongs to; "" where only its place in the optimizer's list is known.
         optimizer: which optimizer keeps it.
         slot: what the optimizer calls it.
-        suffix: what follows the variable's name.
+        suffix: what follows the variable's name; "" where the variable's name stands in the middle.
     """
 
     variable: str
@@ -86,6 +91,10 @@ def slot_of(name: str, names: Container[str]) -> Slot | None:
     """
     if name.endswith(ATTRIBUTE):
         return _object_slot(name[: -len(ATTRIBUTE)])
+    canned = _CANNED_SLOT.match(name)
+    if canned and canned["variable"] in names:
+        optimizer = canned["optimizer"]
+        return Slot(canned["variable"], _CANNED_OPTIMIZERS.get(optimizer, optimizer), canned["slot"], "")
     stem, _, last = name.rpartition("/")
     if last not in SUFFIXES:
         return None
@@ -96,6 +105,17 @@ def slot_of(name: str, names: Container[str]) -> Slot | None:
         if variable in names:
             return Slot(variable, optimizer, slot, name[len(variable) + 1 :])
     return None
+
+
+def canned_hyperparameter(name: str) -> str | None:
+    """The hyperparameter that a canned Estimator of TF2 keeps under a name, or None.
+
+    Example:
+        >>> canned_hyperparameter("training/Adam/beta_1"), canned_hyperparameter("training/Adam/dense/kernel/m")
+        ('beta_1', None)
+    """
+    match = _CANNED_HYPERPARAMETER.match(name)
+    return match["name"] if match else None
 
 
 def _candidates(stem: str) -> tuple[str, ...]:

@@ -84,12 +84,25 @@ def _slots(names: Collection[str]) -> Iterator[SourceSlot]:
         slot = naming.slot_of(name, names)
         if slot is None:
             continue
-        suffix = slot.suffix.rpartition("/")[2]
-        centered = slot.optimizer == "RMSProp" and f"{name.rpartition('/')[0]}/RMSProp_2" in names
-        optimizer = "centered RMSProp" if centered else slot.optimizer
+        optimizer = _variant(slot, name, names)
         table = TABLES.get(optimizer)
-        rows = [row for row in table.rows if row.suffix == suffix] if table else []
+        rows = [_as_named(row, slot) for row in table.rows if _is(row, slot)] if table else []
         yield SourceSlot(name, slot.variable, optimizer, rows[0] if rows else None)
+
+
+def _variant(slot: naming.Slot, name: str, names: Collection[str]) -> str:
+    """Centered RMSProp is known by a slot that the other one does not have."""
+    sign = f"{name.rpartition('/')[0]}/{'RMSProp_2' if slot.suffix else 'mg'}"
+    return "centered RMSProp" if slot.optimizer == "RMSProp" and sign in names else slot.optimizer
+
+
+def _is(row: SlotRow, slot: naming.Slot) -> bool:
+    return row.suffix == slot.suffix.rpartition("/")[2] if slot.suffix else row.legacy == slot.slot
+
+
+def _as_named(row: SlotRow, slot: naming.Slot) -> SlotRow:
+    """A slot that Keras made has Keras' values already, under whatever name."""
+    return row if slot.suffix else dataclasses.replace(row, scale="none")
 
 
 def beta_powers(names: Collection[str]) -> dict[str, str]:

@@ -27,12 +27,14 @@ class Trained:
         shape: of it.
         table: of its TF1 optimizer.
         told_by: what says that its rows are read one by one, such as a file's name; None where nothing does.
+        unknown: nothing says that they are not, either.
     """
 
     name: str
     shape: Shape
     table: OptimizerTable
     told_by: str | None
+    unknown: bool
 
 
 def of_source(draft: Draft, slots: Collection[SourceSlot], keys: Mapping[str, str], model: ObjectModel) -> Iterator[str]:
@@ -59,8 +61,9 @@ def of_source(draft: Draft, slots: Collection[SourceSlot], keys: Mapping[str, st
         table = _LAZY_ADAM if slot.table == _ADAM and _place(draft, slot.name) in assigned else slot.table
         if table:
             by = access.told_by.name if access and place in told else layers.get(keys.get(slot.variable, ""))
-            trained[slot.variable] = Trained(slot.variable, draft.entries[slot.variable].shape, table, by)
-    yield from warnings(trained.values(), model, certain=access is not None)
+            unknown = access is None or place is None
+            trained[slot.variable] = Trained(slot.variable, draft.entries[slot.variable].shape, table, by, unknown)
+    yield from warnings(trained.values(), model)
 
 
 def of_target(
@@ -85,20 +88,19 @@ def of_target(
     for key, table in tables.items():
         by = access.told_by.name if access and names[key] in access.gathered else layers.get(key)
         lazy = access and table == _ADAM and f"{names[key]}/{_ADAM.name}" in access.assigned
-        trained.append(Trained(names[key], model.index.entries[key].shape, _LAZY_ADAM if lazy else table, by))
-    yield from warnings(trained, model, certain=access is not None)
+        trained.append(Trained(names[key], model.index.entries[key].shape, _LAZY_ADAM if lazy else table, by, access is None))
+    yield from warnings(trained, model)
 
 
-def warnings(variables: Iterable[Trained], model: ObjectModel, certain: bool) -> Iterator[str]:
+def warnings(variables: Iterable[Trained], model: ObjectModel) -> Iterator[str]:
     """What to look at.
 
     Args:
         variables: those with slots on both sides.
         model: of the Keras side.
-        certain: a graph was read, so that no variable but those that it names has sparse gradients.
 
     Yields:
-        A warning for each variable that has them and is treated otherwise; without a graph, one for all others with rows.
+        A warning for each variable that has them and is treated otherwise, and one for all that may have them.
     """
     possible: dict[str, list[str]] = {}
     for variable in sorted(variables, key=lambda variable: variable.name):
@@ -110,7 +112,7 @@ def warnings(variables: Iterable[Trained], model: ObjectModel, certain: bool) ->
         )
         if variable.told_by is not None:
             yield f"{variable.name} has sparse gradients ({variable.told_by}), with which {says}"
-        elif not certain and len(variable.shape) == 2:
+        elif variable.unknown and len(variable.shape) == 2:
             possible.setdefault(says, []).append(variable.name)
     for says, names in possible.items():
         yield (
@@ -152,7 +154,7 @@ def _places(index: Index, names: Iterable[str]) -> dict[tuple[int, int] | None, 
 
 
 def _place(checkpoint: Index | Draft, name: str) -> tuple[int, int] | None:
-    """Where a variable's bytes begin: stays what it is when the variable is renamed or its slices are merged."""
+    """Where a variable's bytes begin: the same under another name, and after a merge without copying; None for new bytes."""
     entry: Stored = checkpoint.entries[name]
     if isinstance(entry, Entry) and entry.slices:
         entry = checkpoint.pieces[name][min(entry.slices)]

@@ -82,6 +82,9 @@ def differing_betas(index: Index, model: Mapping[str, float]) -> Iterator[str]:
 def step_of_powers(index: Index) -> int | None:
     """The number of updates where there is no ``global_step``, if the default betas explain every power.
 
+    Returns:
+        None where they do not, or beta1_power has run out: beta2_power alone is off by whole steps after some thousands.
+
     Example:
         >>> import tempfile
         >>> from estimator_bridge.compat.checkpoint.index import read_index
@@ -90,13 +93,16 @@ def step_of_powers(index: Index) -> int | None:
         ...     step_of_powers(read_index(write_tensors(f"{folder}/m", {"beta1_power": 0.9**21, "beta2_power": 0.999**21})))
         20
     """
-    found = set()
+    found: dict[str, list[float]] = {kind: [] for kind in BETAS}
     for name, kind in beta_powers(index.entries.keys()).items():
         power = read_float(index, name)
         if power is not None and _SMALLEST < power < 1:
-            found.add(round(math.log(power) / math.log(DEFAULTS[BETAS[kind]]), 2) - 1)
-    step = found.pop() if len(found) == 1 else None
-    return int(step) if step is not None and step.is_integer() else None
+            found[kind].append(math.log(power) / math.log(DEFAULTS[BETAS[kind]]) - 1)
+    if not found["beta1_power"]:
+        return None
+    step = round(found["beta1_power"][0])
+    alike = all(abs(updates - step) < 0.1 + step * 1e-4 for kind in found for updates in found[kind])
+    return step if alike else None
 
 
 def add_iterations(draft: Draft, key: str, tables: Iterable[OptimizerTable], warnings: list[str]) -> bool:

@@ -10,12 +10,14 @@ from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.hyperparameters import hyperparameters
 from estimator_bridge.compat.checkpoint.index import Index
 from estimator_bridge.compat.checkpoint.matching import Match, Named, match
+from estimator_bridge.compat.checkpoint.naming import canned_hyperparameter
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, ObjectSlot
 from estimator_bridge.compat.checkpoint.report import ConversionReport, ConvertedSlot
+from estimator_bridge.compat.checkpoint.scaling import scaled
 from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, TABLES, table_of_slots
 from estimator_bridge.compat.checkpoint.slots.table import BETAS, OptimizerTable, SlotRow
 from estimator_bridge.compat.checkpoint.source_slots import STEP, SourceSlot, beta_powers, source_slots, table_named
-from estimator_bridge.compat.checkpoint.to_objects import scaled
+from estimator_bridge.compat.checkpoint.to_objects import copied
 
 
 class ToNames:
@@ -59,6 +61,7 @@ class ToNames:
         tables = self._add_slots(names)
         self._report.warnings += sparse_gradients.of_target(self._model, names, tables, self._like)
         self._add_step(list(tables.values()))
+        self._add_hyperparameters()
 
     def _names(self, given: Mapping[str, str], accept_order: bool) -> dict[str, str]:
         variables = self._model.variables
@@ -66,7 +69,12 @@ class ToNames:
             self._report.matches = tuple(Match(v.key, v.full_name, "name") for v in variables)
             return {variable.key: given.get(variable.key, variable.full_name) for variable in variables}
         slots = {slot.name for old in self._old_slots.values() for slot in old.values()}
-        special = slots | beta_powers(set(self._like.entries)).keys() | {STEP}
+        special = (
+            slots
+            | beta_powers(set(self._like.entries)).keys()
+            | set(filter(canned_hyperparameter, self._like.entries))
+            | {STEP}
+        )
         old = [Named(n, n, e.shape, e.dtype) for n, e in sorted(self._like.entries.items()) if n not in special]
         new = [Named(v.key, v.full_name, v.entry.shape, v.entry.dtype) for v in variables]
         result = match(old, new, given, accept_order)
@@ -165,3 +173,16 @@ class ToNames:
                 value = steps.DEFAULTS[beta]
                 self._report.warnings.append(f"{name}: neither checkpoint tells {beta}; {value} is assumed.")
             self._draft.put(name, tensors.float32(value ** (step + 1)))
+
+    def _add_hyperparameters(self) -> None:
+        """Those that a canned Estimator of TF2 keeps: Keras' where it has one of that name, else those of the old graph."""
+        if self._like is None:
+            return
+        for name, entry in self._like.entries.items():
+            kept = canned_hyperparameter(name)
+            if kept and not entry.slices:
+                keys = [key for key, other in self._model.others.items() if other.full_name.rpartition("/")[2] == kept]
+                if len(keys) == 1:
+                    self._draft.alias(keys[0], name)
+                else:
+                    self._draft.put(name, copied(self._like, name, entry))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from estimator_bridge.compat.checkpoint import rows, sparse_gradients, steps, tensors, values
-from estimator_bridge.compat.checkpoint.ahead import ahead
+from estimator_bridge.compat.checkpoint import sparse_gradients, steps, tensors, values
 from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.format import dtypes
@@ -13,9 +12,10 @@ from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.hyperparameters import hyperparameters
 from estimator_bridge.compat.checkpoint.index import Index
 from estimator_bridge.compat.checkpoint.matching import Matching, Named, match
-from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH, canned_hyperparameter
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, ObjectSlot
 from estimator_bridge.compat.checkpoint.report import ConversionReport, ConvertedSlot
+from estimator_bridge.compat.checkpoint.scaling import scaled
 from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART
 from estimator_bridge.compat.checkpoint.source_slots import STEP, SourceSlot, beta_powers, source_slots
 from estimator_bridge.compat.checkpoint.tensors import Tensor
@@ -51,6 +51,7 @@ class ToObjects:
         for slot in self._slots:
             self._by_variable.setdefault(slot.variable, []).append(slot)
         self._powers = beta_powers(names)
+        self._canned = {name: kept for name in sorted(names) if (kept := canned_hyperparameter(name))}
 
     def run(self, given: Mapping[str, str], accept_order: bool) -> None:
         """Adds the names.
@@ -78,7 +79,7 @@ class ToObjects:
         self._draft.put(OBJECT_GRAPH, tensors.of_strings([self._model.graph], ()))
 
     def _match(self, given: Mapping[str, str], accept_order: bool) -> Matching:
-        special = {slot.name for slot in self._slots} | self._powers.keys() | {STEP, OBJECT_GRAPH}
+        special = {slot.name for slot in self._slots} | self._powers.keys() | self._canned.keys() | {STEP, OBJECT_GRAPH}
         sources = [
             Named(name, name, stored.shape, stored.dtype)
             for name, stored in sorted(self._draft.entries.items())
@@ -153,8 +154,16 @@ class ToObjects:
         self._report.warnings += [f"{reason}: {', '.join(sorted(names))}" for reason, names in absent.items()]
 
     def _others(self) -> None:
-        """Hyperparameters, metrics and configurations keep the values that the model had."""
+        """Hyperparameters, metrics and configurations keep the values that the model had, unless the source has them too."""
         index = self._model.index
+        for source, name in self._canned.items():
+            keys = [key for key, other in self._model.others.items() if other.full_name.rpartition("/")[2] == name]
+            alone = len(keys) == list(self._canned.values()).count(name) == 1
+            if alone:
+                self._draft.alias(source, keys[0])
+            self._report.slots.append(
+                ConvertedSlot(source, keys[0] if alone else "", "" if alone else "the model has its own, or none")
+            )
         for name, entry in index.entries.items():
             if name in self._draft.entries or name in self._report.unmatched_targets or name in self._report.ambiguous:
                 continue
@@ -164,35 +173,6 @@ class ToObjects:
             for name, variable in self._model.others.items():
                 if variable.full_name.rpartition("/")[2] == "learning_rate":
                     self._draft.put(name, tensors.float32(self._given_rate))
-
-
-def scaled(draft: Draft, name: str, factor: float) -> Tensor:
-    """A float32 variable times a number, a chunk at a time.
-
-    Args:
-        draft: that has it.
-        name: of the variable.
-        factor: to multiply by.
-
-    Returns:
-        The tensor.
-
-    Raises:
-        UnsupportedError: for other dtypes.
-    """
-    stored = draft.entries[name]
-    kind = dtypes.dtype(stored.dtype)
-    if kind.name not in {"float32", "float64"}:
-        raise UnsupportedError(f"{name!r} cannot be scaled.", expected="float32 or float64", received=kind.name)
-    alone = draft.alone(name)
-
-    def multiplied() -> Iterator[bytes]:
-        import numpy as np
-
-        for data in rows.stream(alone, name):
-            yield (np.frombuffer(data, kind.numpy) * np.dtype(kind.numpy).type(factor)).tobytes()
-
-    return Tensor(stored.dtype, stored.shape, alone.num_bytes(name), lambda: ahead(multiplied()))
 
 
 def copied(index: Index, name: str, entry: Entry) -> Tensor:

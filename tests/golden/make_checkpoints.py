@@ -44,6 +44,9 @@ def parameter_servers():
         loss = tf.reduce_sum(tf.matmul(rows, kernel) ** 2)
         step = v1.train.get_or_create_global_step()
         train = v1.train.AdamOptimizer(0.01).minimize(loss, step)
+        meta = v1.MetaGraphDef(graph_def=v1.get_default_graph().as_graph_def())  # before a Saver adds a random name
+        with open(FOLDER + "/partitioned.ckpt-2.meta", "wb") as file:
+            file.write(meta.SerializeToString(deterministic=True))
         with v1.Session(config=TWO_DEVICES) as session:
             session.run(v1.global_variables_initializer())
             session.run([train])
@@ -51,6 +54,47 @@ def parameter_servers():
             v1.train.Saver(sharded=True).save(
                 session, FOLDER + "/partitioned.ckpt", global_step=2, write_meta_graph=False, write_state=False
             )
+
+
+def optimizers():
+    """Every optimizer of tf.train and tf.contrib.opt that keeps slots, dense and sparse, each with variables of its own."""
+    from tensorflow.contrib import opt
+
+    made = {
+        "AdaMax": opt.AdaMaxOptimizer,
+        "Adadelta": v1.train.AdadeltaOptimizer,
+        "Adagrad": v1.train.AdagradOptimizer,
+        "AdagradDA": lambda rate: v1.train.AdagradDAOptimizer(rate, v1.train.get_global_step()),
+        "Adam": v1.train.AdamOptimizer,
+        "AdamW": lambda rate: opt.AdamWOptimizer(0.01, rate),
+        "AddSign": opt.AddSignOptimizer,
+        "Ftrl": v1.train.FtrlOptimizer,
+        "GradientDescent": v1.train.GradientDescentOptimizer,
+        "LARS": opt.LARSOptimizer,
+        "LazyAdam": opt.LazyAdamOptimizer,
+        "Momentum": lambda rate: v1.train.MomentumOptimizer(rate, 0.9),
+        "MomentumW": lambda rate: opt.MomentumWOptimizer(0.01, rate, 0.9),
+        "Nadam": opt.NadamOptimizer,
+        "Nesterov": lambda rate: v1.train.MomentumOptimizer(rate, 0.9, use_nesterov=True),
+        "PowerSign": opt.PowerSignOptimizer,
+        "ProximalAdagrad": v1.train.ProximalAdagradOptimizer,
+        "ProximalGradientDescent": v1.train.ProximalGradientDescentOptimizer,
+        "RMSProp": v1.train.RMSPropOptimizer,
+        "RMSPropCentered": lambda rate: v1.train.RMSPropOptimizer(rate, centered=True),
+        "RegAdagrad": opt.RegAdagradOptimizer,
+        "Shampoo": lambda rate: opt.ShampooOptimizer(v1.train.get_global_step(), learning_rate=rate),
+    }
+    with tf.Graph().as_default():
+        v1.train.get_or_create_global_step()
+        for name in sorted(made):
+            dense, sparse = (
+                v1.get_variable(name + kind, [3, 2], initializer=v1.ones_initializer()) for kind in ("/dense", "/sparse")
+            )
+            loss = tf.reduce_sum(dense**2) + tf.reduce_sum(tf.gather(sparse, [0, 2]) ** 2)
+            made[name](0.1).minimize(loss, var_list=[dense, sparse])
+        with v1.Session() as session:  # not trained: tf.contrib's weight decay races with the gradients
+            session.run(v1.global_variables_initializer())
+            v1.train.Saver().save(session, FOLDER + "/optimizers.ckpt-0", write_meta_graph=False, write_state=False)
 
 
 def canned():
@@ -82,4 +126,5 @@ assert v1.VERSION == "1.15.5", v1.VERSION
 os.makedirs(FOLDER, exist_ok=True)
 both_formats()
 parameter_servers()
+optimizers()
 canned()
