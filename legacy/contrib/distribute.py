@@ -12,8 +12,8 @@ from tensorflow.python.distribute import collective_all_reduce_strategy, mirrore
 from tensorflow.python.distribute.cross_device_ops import AllReduceCrossDeviceOps
 from tensorflow.python.distribute.distribute_config import DistributeConfig
 from tensorflow.python.distribute.distribute_coordinator import run_standard_tensorflow_server
-from tensorflow.python.distribute.distribute_lib import StrategyV1 as DistributionStrategy
 from tensorflow.python.distribute.distribute_lib import ReplicaContextBase as ReplicaContext
+from tensorflow.python.distribute.distribute_lib import StrategyV1 as DistributionStrategy
 from tensorflow.python.distribute.distribute_lib import (
     UpdateContext,
     get_cross_replica_context,

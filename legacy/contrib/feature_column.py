@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from tensorflow.python.feature_column import feature_column as columns_v1
 from tensorflow.python.feature_column import feature_column_v2 as columns_v2
+from tensorflow.python.feature_column import sequence_feature_column
 
 __all__ = [
     "sequence_categorical_column_with_hash_bucket",
@@ -18,7 +19,7 @@ __all__ = [
     "sequence_numeric_column",
 ]
 
-IN_FILES = ["concatenate_context_input"]
+IN_FILES = {"concatenate_context_input": sequence_feature_column.concatenate_context_input}
 
 sequence_categorical_column_with_hash_bucket = tf.feature_column.sequence_categorical_column_with_hash_bucket
 sequence_categorical_column_with_identity = tf.feature_column.sequence_categorical_column_with_identity

@@ -28,11 +28,13 @@ class Namespace(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
-            return self._offered()
+            return dir(self)
         if name.startswith("__"):  # Python looks for these in any module
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        if name in self._offered():
-            found = getattr(_implementation(self._path[0]), name) if self._path else Namespace(name)
+        if not self._path and name in PACKAGES:
+            found: Any = Namespace(name)
+        elif self._path and name in (offered := self._offered()):
+            found = offered[name]
         elif is_module(*self._path, name):
             found = Namespace(*self._path, name)
         else:
@@ -41,14 +43,12 @@ class Namespace(types.ModuleType):
         return found
 
     def __dir__(self) -> list[str]:
-        return sorted(self._offered())
+        return sorted(self._offered() if self._path else PACKAGES)
 
-    def _offered(self) -> Sequence[str]:
-        if not self._path:
-            return PACKAGES
-        module = _implementation(self._path[0])
-        by_file_only = getattr(module, "IN_FILES", ()) if len(self._path) > 1 else ()
-        return [*module.__all__, *by_file_only]
+    def _offered(self) -> dict[str, Any]:
+        module = importlib.import_module(f"estimator_bridge.legacy.contrib.{self._path[0]}")
+        by_file_only = getattr(module, "IN_FILES", {}) if len(self._path) > 1 else {}
+        return {name: getattr(module, name) for name in module.__all__} | by_file_only
 
 
 def imported(contrib: Namespace, path: Sequence[str], names: Sequence[str], frame: types.FrameType) -> Any:
@@ -72,7 +72,3 @@ def imported(contrib: Namespace, path: Sequence[str], names: Sequence[str], fram
         if name != "*" and not hasattr(found, name):
             raise ContribImportError(".".join(["tf.contrib", *path, name]), frame)
     return found
-
-
-def _implementation(package: str) -> Any:
-    return importlib.import_module(f"estimator_bridge.legacy.contrib.{package}")

@@ -9,8 +9,6 @@ import tensorflow.compat.v1 as tf
 
 __all__ = ["from_estimator", "from_saved_model"]
 
-IN_FILES = ["Predictor"]
-
 _SERVING = tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 
 
@@ -46,6 +44,9 @@ class Predictor:
             raise ValueError(f"Got unexpected keys in input_dict: {unexpected}\nexpected: {set(self.feed_tensors)}")
         feeds = {self.feed_tensors[key]: value for key, value in input_dict.items() if value is not None}
         return dict(self.session.run(self.fetch_tensors, feeds))
+
+
+IN_FILES = {"Predictor": Predictor}
 
 
 def from_saved_model(

@@ -11,6 +11,7 @@ from tensorflow.python.ops.gen_tpu_ops import (
     outfeed_enqueue,
     outfeed_enqueue_tuple,
 )
+from tensorflow.python.tpu import tpu_function
 from tensorflow.python.tpu.ops.tpu_ops import infeed_dequeue, infeed_dequeue_tuple
 from tensorflow.python.tpu.tpu_feed import InfeedQueue
 from tensorflow.python.tpu.training_loop import repeat, while_loop
@@ -47,7 +48,7 @@ __all__ = [
     "while_loop",
 ]
 
-IN_FILES = ["TpuContext", "get_tpu_context", "tpu_shard_context"]
+IN_FILES = {name: getattr(tpu_function, name) for name in ("TpuContext", "get_tpu_context", "tpu_shard_context")}
 
 CrossShardOptimizer = tf.tpu.CrossShardOptimizer
 InputPipelineConfig = tf.estimator.tpu.InputPipelineConfig
