@@ -21,5 +21,6 @@ PACKAGES: tuple[str, ...] = (
     "slim",
     "summary",
     "tpu",
+    "training",
     "util",
 )

@@ -202,7 +202,8 @@ def _evaluated(value, session):
 def _constant(value):
     """An initial value that does not hang on random streams: zeros for one; else its shape alone."""
     value = np.asarray(value)
-    return _plain(value.flat[0]) if value.size and (value == value.flat[0]).all() else "random"
+    is_constant = (value == value.flat[0]).all() if value.size > 1 else value.size and float(value.flat[0]).is_integer()
+    return _plain(value.flat[0]) if is_constant else "random"
 
 
 def _plain(value):
