@@ -8,6 +8,7 @@ from pathlib import Path
 
 from estimator_bridge.compat.checkpoint import edits, named_graph, tensors, values
 from estimator_bridge.compat.checkpoint.draft import Draft
+from estimator_bridge.compat.checkpoint.errors import NamingError
 from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH, SAVE_COUNTER
 from estimator_bridge.compat.checkpoint.object_graph import read_object_model
@@ -137,6 +138,8 @@ class _Pairing:
     def add_objects(self, draft: Draft) -> None:
         """The object graph that was asked for; else the one that is there; else that of the modern path's model."""
         model = self.sides.objects
+        if model is None and self.given:
+            raise NamingError("There is no model to map to.", received=", ".join(self.given), fix="Name the model with --like.")
         if model is None and OBJECT_GRAPH in draft.entries:
             return
         edits.keep(draft, lambda name: not edits.is_object(name))
@@ -150,5 +153,7 @@ class _Pairing:
         if missing:
             graph = trackable.encode(trackable.without(trackable.decode(model.graph), set(missing)))
             draft.put(OBJECT_GRAPH, tensors.of_strings([graph], ()))
+        if model.flavour is None and self.report.slots:
+            self.report.warnings.append(f"The model has no optimizer: {len(self.report.slots):,} slots are left out.")
         if self.sides.model and self.sides.model.stateless:
             self.report.leave_slots_out(self.sides.model.stateless)

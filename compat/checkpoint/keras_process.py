@@ -18,6 +18,7 @@ from typing import Any
 from estimator_bridge.compat.checkpoint.errors import CheckpointError, KerasError
 
 _MODULE = "estimator_bridge.compat.keras_files"
+_SECONDS_TO_END = 30
 _ALWAYS = {"CUDA_VISIBLE_DEVICES": "-1", "KERAS_BACKEND": "tensorflow"}
 
 
@@ -33,8 +34,12 @@ class KerasProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._process is None:
             return
-        if kind is not None:
-            self._process.kill()
+        try:
+            if kind is None:
+                self._process.communicate(timeout=_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            pass  # threads of user code: nothing is waited for any more
+        self._process.kill()
         self._process.communicate()
 
     def ask(self, **question: Any) -> dict[str, Any]:

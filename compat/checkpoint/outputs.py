@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,10 +16,18 @@ from estimator_bridge.compat.checkpoint.staging import Staging, folder_for
 from estimator_bridge.compat.checkpoint.storage import Disk
 from estimator_bridge.compat.checkpoint.targets import KERAS_FORMATS, Kind
 
-_FINGERPRINT = "fingerprint.pb"  # of the variables too, which are others now; loading does without
+_OF_VARIABLES = ("variables", "fingerprint.pb")  # the latter is of the old ones' bytes; loading does without
 
 
-def write(draft: Draft, target: Path, to: Kind, sides: Sides, options: Options, report: ConversionReport) -> Published:
+def write(
+    draft: Draft,
+    target: Path,
+    to: Kind,
+    sides: Sides,
+    options: Options,
+    report: ConversionReport,
+    disk: Disk | None = None,
+) -> Published:
     """Writes a draft.
 
     Args:
@@ -29,7 +36,8 @@ def write(draft: Draft, target: Path, to: Kind, sides: Sides, options: Options, 
         to: what it is.
         sides: the Keras model that the file is of.
         options: how a checkpoint is written.
-        report: told what Keras has no place for.
+        report: of what was matched.
+        disk: makes the changes.
 
     Returns:
         What was done.
@@ -37,12 +45,15 @@ def write(draft: Draft, target: Path, to: Kind, sides: Sides, options: Options, 
     Raises:
         CheckpointError: when the target cannot be written; nothing has changed then.
     """
+    disk = disk or Disk()
     if to not in KERAS_FORMATS:
-        return publish(draft, target, options)
-    with _published(target, options.overwrite, Disk()) as staged:
+        return publish(draft, target, options, disk)
+    as_is = Options(options.copy, update_state=False)
+    with _published(target, options.overwrite, disk) as staged:
         if sides.saved_model:
-            return _with_variables(draft, sides.saved_model, staged, options)
-        done = publish(draft, staged.with_name("values") / "values", Options(options.copy, update_state=False))
+            _copy_graph(sides.saved_model, staged, disk)
+            return publish(draft, staged / "variables" / "variables", as_is, disk)
+        done = publish(draft, staged.with_name("values") / "values", as_is, disk)
         if sides.model:
             sides.keras.ask(
                 do="save",
@@ -55,11 +66,15 @@ def write(draft: Draft, target: Path, to: Kind, sides: Sides, options: Options, 
     return Published(target, ())
 
 
-def _with_variables(draft: Draft, saved_model: Path, staged: Path, options: Options) -> Published:
-    """A SavedModel whose graph, signatures and assets stay as they are."""
-    ignored = shutil.ignore_patterns(_FINGERPRINT, "variables")
-    shutil.copytree(saved_model, staged, ignore=ignored)
-    return publish(draft, staged / "variables" / "variables", Options(options.copy, update_state=False))
+def _copy_graph(saved_model: Path, target: Path, disk: Disk) -> None:
+    """All of a SavedModel but its variables: graph, signatures and assets stay as they are."""
+    for path in sorted(saved_model.rglob("*")):
+        place = path.relative_to(saved_model)
+        if path.is_file() and place.parts[0] not in _OF_VARIABLES:
+            disk.make_folder((target / place).parent)
+            with path.open("rb", buffering=0) as reader, disk.create(target / place) as writer:
+                while disk.copy_some(reader, writer):
+                    pass
 
 
 @contextlib.contextmanager

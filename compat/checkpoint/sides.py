@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -94,7 +95,6 @@ class Sides:
         stack: contextlib.ExitStack,
     ) -> None:
         self._wanted, self._notes, self._stack = wanted, notes, stack
-        self._folder = stack.enter_context(tempfile.TemporaryDirectory())
         self._models = [model for like in likes if (model := keras_model(like))]
         self._saved_models = [Path(like) for like in likes if is_saved_model(like)]
         self._checkpoints = [stack.enter_context(opened(like)) for like in likes if not keras_model(like)]
@@ -114,9 +114,14 @@ class Sides:
         yield self.source
         yield from (side for side in (self.old, self.objects and self.objects.index) if side)
 
+    @functools.cached_property
+    def _folder(self) -> Path:
+        """Made where it is needed: most conversions write nothing but the target."""
+        return Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
+
     def stored(self, draft: Draft) -> Draft:
         """A draft of what a draft says: what was computed has bytes then, and can be computed with."""
-        prefix = publish(draft, Path(self._folder) / "between", Options(update_state=False)).prefix
+        prefix = publish(draft, self._folder / "between", Options(update_state=False)).prefix
         return Draft(read_index(prefix))
 
     def _open_source(self, source: str | Path) -> Index:
@@ -182,7 +187,7 @@ class Sides:
         return self._answered(do="read", path=path, architecture=architecture)
 
     def _answered(self, **question: Any) -> LoadedModel:
-        answer = self.keras.ask(**question, folder=self._folder)
+        answer = self.keras.ask(**question, folder=str(self._folder))
         self._notes += answer["notes"]
         index = self._stack.enter_context(opened(answer["prefix"]))
         return LoadedModel(answer["handle"], index, answer["stateless"].get(self._wanted.to, ""))
