@@ -44,12 +44,12 @@ class LoadedModel:
     """A model that the Keras process holds.
 
     Attributes:
-        handle: its number there.
+        handle: its number there; None of values without a model.
         index: of a checkpoint that Keras wrote of it.
         stateless: why the target's format leaves its optimizer's state out; "" where it does not.
     """
 
-    handle: int
+    handle: int | None
     index: Index
     stateless: str
 

@@ -19,6 +19,7 @@ import tensorflow as tf
 from estimator_bridge.cli.main import main
 from estimator_bridge.compat.checkpoint import CheckpointError, ConversionReport, convert, sides
 from estimator_bridge.compat.checkpoint.errors import KerasError, TargetError
+from estimator_bridge.compat.checkpoint.writing import write_tensors
 from estimator_bridge.compat.keras_files.answering import Answerer
 from tests.compat.checkpoint import keras_models as nets
 from tests.compat.checkpoint.keras_models import FAMILIES, X, v1
@@ -212,11 +213,13 @@ def test_the_older_hdf5_format_as_a_source(whole: bool, old: Trained, like: Any,
         check_back(tmp_path / "m.h5", old, tmp_path / "back")
         return
     model.save_weights(tmp_path / "m.h5")
-    back = [like("legacy", ".json"), old.prefix]
-    report = convert(tmp_path / "m.h5", tmp_path / "back" / "m", to="name-based", like=back, allow_unmatched=True)
-    assert "net/out/bias/Adam" in report.unmatched_targets
-    for name, value in nets.read(tmp_path / "back" / "m").items():
-        np.testing.assert_array_equal(value, old.values[name])
+    for name, likes in (("model", [like("legacy", ".json"), old.prefix]), ("names", [old.prefix])):
+        report = convert(tmp_path / "m.h5", tmp_path / name, to="name-based", like=likes, allow_unmatched=True)
+        assert "net/out/bias/Adam" in report.unmatched_targets
+        values = nets.read(tmp_path / name)
+        assert values.keys() == {name for name in old.values if name.startswith("net/") and "Adam" not in name}
+        for variable, value in values.items():
+            np.testing.assert_array_equal(value, old.values[variable])
 
 
 @pytest.mark.tf221
@@ -244,6 +247,58 @@ def test_momentum_goes_there_and_back_by_the_models_own_learning_rate(tmp_path: 
     values = nets.read(source)
     for name, value in nets.restore_old(tmp_path / "back", optimizer=momentum)[1].items():
         np.testing.assert_array_equal(value, values[name])  # 0.25 is a power of two
+
+
+@pytest.mark.parametrize("family", EACH_FAMILY)
+def test_statistics_and_embeddings(family: str, tmp_path: Path) -> None:
+    """What is not trained, and a kind of layer each with names of its own."""
+    library, random = importlib.import_module(FAMILIES[family]), np.random.RandomState(1)
+    layers = library.layers
+    model = library.Sequential(
+        [layers.InputLayer((5,)), layers.Embedding(7, 3, name="words"), layers.BatchNormalization(name="bn")]
+    )
+    namespace = library.optimizers.legacy if family == "legacy" else library.optimizers
+    model.compile(namespace.Adagrad(0.5, initial_accumulator_value=0.1, epsilon=1e-30), "mse")
+    model.save(tmp_path / "like.keras")
+    values = {f"net/bn/{name}": random.rand(3) for name in ("gamma", "beta", "moving_mean", "moving_variance")}
+    values |= {"net/words/embedding_weights": random.rand(7, 3)}
+    trained = [name for name in values if "moving" not in name]
+    values |= {f"{name}/Adagrad": random.rand(*values[name].shape) for name in trained}
+    source = write_tensors(tmp_path / "old", {name: value.astype("f4") for name, value in values.items()} | {"global_step": 5})
+    report = convert(source, tmp_path / "m.keras", to="keras", like=tmp_path / "like.keras")
+    assert report.written, report.to_json()
+    loaded = library.models.load_model(tmp_path / "m.keras")
+    expected = [
+        values["net/words/embedding_weights"],
+        *(values[f"net/bn/{n}"] for n in ("gamma", "beta", "moving_mean", "moving_variance")),
+    ]
+    for variable, value in zip(loaded.get_weights(), expected, strict=True):
+        np.testing.assert_array_equal(variable, value.astype("f4"))
+    if family != "legacy":
+        slots = [np.asarray(slot) for slot in loaded.optimizer._accumulators]
+        order = ["net/words/embedding_weights", "net/bn/gamma", "net/bn/beta"]
+        for slot, name in zip(slots, order, strict=True):
+            np.testing.assert_array_equal(slot, values[f"{name}/Adagrad"].astype("f4"))
+        convert(tmp_path / "m.keras", tmp_path / "back", to="name-based", like=source)
+        for name, value in nets.read(tmp_path / "back").items():
+            np.testing.assert_array_equal(value, nets.read(source)[name])
+
+
+def test_a_model_of_tf_keras_as_scripts_call_it(old: Trained, tmp_path: Path) -> None:
+    """``tf.keras`` is Keras 2 or 3, as TensorFlow and the environment say; the model itself tells which."""
+    report = convert(old.prefix, tmp_path / "m", like=f"{__name__}:of_tf_keras")
+    assert report.written, report.to_json()
+    model = of_tf_keras()
+    model.optimizer.build(model.trainable_variables)
+    tf.train.Checkpoint(model=model, optimizer=model.optimizer).restore(str(tmp_path / "m")).assert_consumed()
+    check_prediction(model(X), old)
+
+
+def of_tf_keras() -> Any:
+    layers = tf.keras.layers
+    model = tf.keras.Sequential([layers.InputLayer((4,)), layers.Dense(3, "tanh", name="hidden"), layers.Dense(1, name="out")])
+    model.compile(tf.keras.optimizers.Adam(nets.RATE, epsilon=1e-8), "mse")
+    return model
 
 
 def wrong_function() -> Any:
