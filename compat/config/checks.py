@@ -153,8 +153,7 @@ def _evaluator_outside(job: Job) -> Finding | None:
     if task != "evaluator" or "evaluator" in job_sizes(job.legacy) or job.strategy != "MultiWorkerMirroredStrategy":
         return None
     return Finding(Fidelity.APPROXIMATE, "a strategy looks its own task up in the cluster and fails with a KeyError where it is not",
-                   "mended: the evaluator's process makes no strategy; a SidecarEvaluator evaluates the checkpoints",
-                   {"evaluation.sidecar": True})  # fmt: skip
+                   "mended: the evaluator's process is in no cluster; a SidecarEvaluator evaluates the checkpoints")  # fmt: skip
 
 
 def _ps_without_work(job: Job) -> Finding | None:

@@ -103,6 +103,10 @@ def from_dict(tree: Mapping[str, Any]) -> ModernConfig:
     """
     _known(tree, (*SECTIONS, *LISTS), "a section of a ModernConfig")
     arguments: dict[str, Any] = {name: _section(name, cls, tree[name]) for name, cls in SECTIONS.items() if name in tree}
+    for name in ("partitioner", "evaluation") if "strategy" in arguments else ():
+        given = getattr(arguments["strategy"], name)
+        if given and not isinstance(given.get("kind"), str):
+            raise BridgeError(f"strategy.{name} names no class.", expected='{"kind": ..., argument: value}', received=given)
     if "graph" in arguments:
         _known(arguments["graph"].options, OPTIONS, "an option that TensorFlow acts on", "graph.options.")
     arguments |= {name: tuple(_part(name, one) for one in _list(name, tree[name])) for name in LISTS if name in tree}

@@ -207,9 +207,7 @@ def _proto(source: str, text: str, fields: Mapping[str, Any]) -> Source:
 
 
 def _toml(text: str, source: str) -> Mapping[str, Any]:
-    tomllib = importlib.import_module(
-        "tomllib" if sys.version_info >= (3, 11) else "tomli"
-    )  # pytest brings tomli to Python 3.10
+    tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         found: Mapping[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -27,7 +27,7 @@ from estimator_bridge.compat.config.tables.run_config import DEFAULTS
 from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS
 from estimator_bridge.compat.rules import Fidelity, RuleTable
 
-_DERIVED = {"cluster_spec", "task_type", "task_id", "master"}  # a RunConfig takes these from TF_CONFIG
+_DERIVED = frozenset({"cluster_spec", "task_type", "task_id", "master"})  # a RunConfig takes these from TF_CONFIG
 _ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "MirroredStrategy": {"strategy.devices": "devices", "strategy.cross_device_ops": "cross_device_ops"},
     "MultiWorkerMirroredStrategy": {"strategy.communication": "communication"},
@@ -56,7 +56,7 @@ def to_legacy(modern: ModernConfig) -> tuple[LegacyConfig, Report]:
     settings = flatten(modern)
     said: dict[str, list[tuple[str, Fidelity, str]]] = {}
     session = dict(_session(settings, said))
-    run = {name: value for name, value in _values(RUN_CONFIG, "", settings, said).items() if name not in _DERIVED}
+    run = _values(RUN_CONFIG, "", settings, said, _DERIVED)
     cluster = legacy_form(_tf_config(_values(TF_CONFIG, "TF_CONFIG", settings, said), modern, said))
     if "model_dir" in run:
         cluster.pop("model_dir", None)
@@ -81,9 +81,11 @@ def to_legacy(modern: ModernConfig) -> tuple[LegacyConfig, Report]:
 Said = dict[str, list[tuple[str, Fidelity, str]]]
 
 
-def _values(table: RuleTable, prefix: str, settings: Mapping[str, Any], said: Said) -> dict[str, Any]:
+def _values(
+    table: RuleTable, prefix: str, settings: Mapping[str, Any], said: Said, without: frozenset[str] = frozenset()
+) -> dict[str, Any]:
     """A table's legacy values, and what each setting was said by: those that the row's own convert would set again."""
-    values = table.invert(settings)
+    values = {name: value for name, value in table.invert(settings).items() if name not in without}
     for name, value in values.items():
         rule = table[name]
         again = rule.convert(value).settings if rule.convert is not None else {}

@@ -34,6 +34,7 @@ from estimator_bridge.errors import BridgeError
 
 Step = tuple[Row, Mapping[str, Any]]
 
+_GROWTH = "gpu_options.allow_growth"
 _FRACTION = "gpu_options.per_process_gpu_memory_fraction"
 _SOFT = "session_config.allow_soft_placement"
 
@@ -93,7 +94,10 @@ def _session(values: Mapping[str, Any] | None, facts: JobFacts) -> Iterator[Step
         if rule is None:
             raise BridgeError(f"session_config.{path} has no row in the tables.", expected="a field of TensorFlow 2.15 to 2.21")
         if path == _FRACTION and facts.gpu_memory_mb:
-            yield _fraction(value, facts.gpu_memory_mb, rule)
+            yield _fraction(value, facts, values or {}, rule)
+        elif path == _GROWTH and facts.gpu_memory_mb and _FRACTION in (values or {}):
+            note = "no effect beside a limit, which TensorFlow does not take together with growth: the memory is taken at the start"
+            yield Row(f"session_config.{path}", value, Fidelity.APPROXIMATE, rule.target, note), {}
         else:
             yield _convert(rule, f"session_config.{path}", value)
     if values is not None and "allow_soft_placement" not in values:
@@ -103,11 +107,14 @@ def _session(values: Mapping[str, Any] | None, facts: JobFacts) -> Iterator[Step
         yield Row(_SOFT, False, Fidelity.APPROXIMATE, "eager's own default, True", note, default=True), {}
 
 
-def _fraction(value: float, megabytes: float, rule: Rule) -> Step:
-    limit = round(value * megabytes)
-    note = f"{value:g} of {megabytes:g} MB, on the first GPU; say gpu_memory_limits for several"
+def _fraction(value: float, facts: JobFacts, session: Mapping[str, Any], rule: Rule) -> Step:
+    megabytes = facts.gpu_memory_mb or 0.0
+    visible = session.get("gpu_options.visible_device_list")
+    count = len(visible.split(",")) if visible else facts.gpus or 1
+    limits = ((float(round(value * megabytes)),),) * count
+    note = f"{value:g} of {megabytes:g} MB, of {count} GPU{'' if count == 1 else 's'}; there has to be a limit for each visible one"
     return Row(f"session_config.{_FRACTION}", value, Fidelity.APPROXIMATE, rule.target, note), {
-        "devices.gpu_memory_limits": ((float(limit),),)
+        "devices.gpu_memory_limits": limits
     }
 
 

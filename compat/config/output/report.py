@@ -34,14 +34,14 @@ def report_table(report: Report, allow: Sequence[str] = ()) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=summary(report), title_justify="left", title_style="bold")
-    for heading in ("field", "value", "fidelity", "becomes", "why"):
-        table.add_column(heading, overflow="fold")
+    table = Table(title=summary(report), title_justify="left", title_style="bold", show_lines=True, expand=True)
+    for heading, width in (("field, value", 2), ("fidelity", None), ("becomes, and why", 3)):
+        table.add_column(heading, overflow="fold", ratio=width)
     for row in report.rows:
-        colour = COLOURS[row.fidelity]
         word = row.fidelity.value + (" (allowed)" if _allowed(row, allow) else "")
-        cells = (row.name, value_text(row), word, row.target or "nothing", row.note)
-        table.add_row(*(Text(cell, style=colour if index == 2 else "") for index, cell in enumerate(cells)))
+        what = Text.assemble(row.name, "\n", (value_text(row), "dim"))
+        becomes = Text.assemble(row.target or "nothing", *(("\n", (row.note, "dim")) if row.note else ()))
+        table.add_row(what, Text(word, style=COLOURS[row.fidelity]), becomes)
     return table
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 
 from estimator_bridge.compat.config.proto.descriptors import Proto, config_proto
+from estimator_bridge.errors import BridgeError
 
 
 def set_fields(message: Proto) -> dict[str, Any]:
@@ -38,6 +39,9 @@ def message_of(values: Mapping[str, Any]) -> Proto:
     Returns:
         A message of the private pool.
 
+    Raises:
+        BridgeError: for a value of another type, or out of its range.
+
     Example:
         >>> set_fields(message_of({"graph_options.optimizer_options.global_jit_level": "ON_1"}))
         {'graph_options.optimizer_options.global_jit_level': 'ON_1'}
@@ -48,7 +52,12 @@ def message_of(values: Mapping[str, Any]) -> Proto:
         message = config
         for part in outer:
             message = getattr(message, part)
-        _assign(message, name, value)
+        try:
+            _assign(message, name, value)
+        except (ValueError, TypeError, KeyError) as error:
+            raise BridgeError(
+                f"session_config.{path} cannot hold {value!r}.", expected="what config.proto lets it hold", received=error
+            ) from None
     return config
 
 

@@ -63,7 +63,7 @@ def read_text(text: str, source: str = "the text") -> Proto:
         raise BridgeError(
             f"{where}: this is no ConfigProto.",
             expected="a tf.compat.v1.ConfigProto as text, one field: value after another",
-            received=re.sub(r"^\d+:\d+ : ", "", str(error)) + _line(text, line),
+            received=re.sub(r"^(\d+:\d+ : )?('.*': )?", "", str(error), flags=re.DOTALL) + _line(text, line),
             fix="Mend that line; names are those of tensorflow/core/protobuf/config.proto.",
         ) from None
 

@@ -22,12 +22,9 @@ def addresses(tasks: Any) -> tuple[str, ...]:
     return tuple(tasks[key] for key in sorted(tasks, key=int)) if isinstance(tasks, Mapping) else tuple(tasks)
 
 
-def _chief(value: str) -> Conversion:
-    return Conversion({"cluster.task_type": "chief" if value == "master" else value})
-
-
-def _sidecar(value: Any) -> Conversion:
-    return Conversion({"cluster.task_type": "evaluator", "evaluation.sidecar": True})
+def _task(value: str) -> Conversion:
+    sidecar = {"evaluation.sidecar": True} if value == "evaluator" else {}
+    return Conversion({"cluster.task_type": "chief" if value == "master" else value} | sidecar)
 
 
 def _sidecar_back(settings: Mapping[str, Any]) -> Any:
@@ -40,7 +37,7 @@ TF_CONFIG = RuleTable(
     (
         mapped("cluster", f"{_RESOLVER}().cluster_spec()", Fidelity.EXACT, _cluster,
                lambda settings: settings.get(JOBS), {"chief": ("localhost:2222",), "worker": ("localhost:2223",)}),
-        mapped("task.type", f"{_RESOLVER}().task_type", Fidelity.EXACT, _chief,
+        mapped("task.type", f"{_RESOLVER}().task_type", Fidelity.EXACT, _task,
                lambda settings: settings.get("cluster.task_type"), "worker"),
         mapped("task.index", f"{_RESOLVER}().task_id", Fidelity.EXACT, lambda value: Conversion({"cluster.task_id": int(value)}),
                lambda settings: settings.get("cluster.task_id"), 0, note="Estimator and the resolver take a number in quotes too."),
@@ -75,11 +72,11 @@ TASK_TYPES = RuleTable(
     "Task types of TF_CONFIG",
     (
         _task_type("chief", "chief", "One task, which saves and logs; with parameter servers it becomes the coordinator."),
-        mapped("master", "chief", Fidelity.APPROXIMATE, _chief, None, "master",
+        mapped("master", "chief", Fidelity.APPROXIMATE, _task, None, "master",
                note="The chief's name before TensorFlow 1.4; today's resolvers refuse it, so it is renamed."),
         _task_type("worker", "worker", "With parameter servers a worker runs a tf.distribute.Server and waits for the coordinator's calls."),
         _task_type("ps", "ps", "Only ParameterServerStrategy has them; MultiWorkerMirroredStrategy keeps variables on the workers."),
-        mapped("evaluator", "tf.keras.utils.SidecarEvaluator", Fidelity.APPROXIMATE, _sidecar, _sidecar_back, "evaluator",
+        mapped("evaluator", "tf.keras.utils.SidecarEvaluator", Fidelity.APPROXIMATE, _task, _sidecar_back, "evaluator",
                note="It stays outside the cluster that a strategy sees: its process starts no strategy of several workers."),
     ),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -21,6 +22,8 @@ from estimator_bridge.compat.config.settings import flatten, from_dict, to_dict,
 from estimator_bridge.compat.config.sources import legacy_of, read_source
 from estimator_bridge.compat.config.tables.run_config import DEFAULTS
 from estimator_bridge.errors import BridgeError
+
+tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 RUN: dict[str, st.SearchStrategy[Any]] = {
     "model_dir": st.text(min_size=1, max_size=8),
@@ -88,10 +91,7 @@ def test_files_hold_what_was_written(settings: dict[str, Any]) -> None:
     config = unflatten(settings)
     assert unflatten(flatten(config)) == config
     assert from_dict(json.loads(json.dumps(to_dict(config)))) == config
-    if sys.version_info >= (3, 11):
-        import tomllib
-
-        assert from_dict(tomllib.loads(to_toml(to_dict(config)))) == config
+    assert from_dict(tomllib.loads(to_toml(to_dict(config)))) == config
 
 
 EVERYTHING = LegacyConfig(
