@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from estimator_bridge.compat.checkpoint import roles
+from estimator_bridge.compat.checkpoint import labels, roles
 from estimator_bridge.compat.checkpoint.errors import NamingError
-from estimator_bridge.compat.checkpoint.format.bundle import Shape
+from estimator_bridge.compat.checkpoint.labels import Named
+
+__all__ = ["How", "Match", "Matching", "Named", "match"]
 
 How = Literal["map", "name", "end of name", "scope", "shape", "order"]
 LONGEST_ENDING = 8  # parts of a name
-
-
-class Named(NamedTuple):
-    """A variable of either side.
-
-    Attributes:
-        key: its name in its checkpoint.
-        name: what to compare.
-        shape: of it.
-        dtype: number of its DataType.
-    """
-
-    key: str
-    name: str
-    shape: Shape
-    dtype: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,9 +76,13 @@ def match(
     matcher.take_given(given or {})
     matcher.take_unique("name", lambda variable: variable.name)
     for length in range(LONGEST_ENDING, 1, -1):
-        matcher.take_unique("end of name", functools.partial(_ending, length))
+        matcher.take_unique("end of name", functools.partial(labels.ending, length))
     matcher.give_back_shifted_numbers()
-    while matcher.take_by_scope() or matcher.take_unique("shape", _role) or matcher.take_unique("shape", lambda variable: ""):
+    while (
+        matcher.take_by_scope()
+        or matcher.take_unique("shape", labels.role)
+        or matcher.take_unique("shape", lambda variable: "")
+    ):
         pass
     if accept_order:
         matcher.take_in_order()
@@ -127,8 +115,8 @@ class _Matcher:
         self, how: How, label: Callable[[Named], str | None], target_label: Callable[[Named], str | None] | None = None
     ) -> bool:
         """Takes the pairs of one shape and label of which there is one on either side; whether there were any."""
-        sources = _labelled(self._sources.values(), label)
-        targets = _labelled(self._targets.values(), target_label or label)
+        sources = labels.labelled(self._sources.values(), label)
+        targets = labels.labelled(self._targets.values(), target_label or label)
         found = [
             (here[0], targets[kind][0]) for kind, here in sources.items() if len(here) == 1 and len(targets.get(kind, ())) == 1
         ]
@@ -141,11 +129,11 @@ class _Matcher:
 
         They do where ``dense`` is left over on this side and ``dense_2``, of the same shape, on the other.
         """
-        left = [_labelled(side.values(), _unnumbered).keys() for side in (self._sources, self._targets)]
+        left = [labels.labelled(side.values(), labels.unnumbered).keys() for side in (self._sources, self._targets)]
         taken, self._taken = self._taken, []
         for source, target, how in taken:
             if how == "map" or not all(
-                (_kind(v), _unnumbered(v)) in rest for v, rest in zip((source, target), left, strict=True)
+                (labels.kind(v), labels.unnumbered(v)) in rest for v, rest in zip((source, target), left, strict=True)
             ):
                 self._taken.append((source, target, how))
             else:
@@ -155,12 +143,12 @@ class _Matcher:
     def take_by_scope(self) -> bool:
         """What stands beside variables that were paired: the bias of a kernel, whatever its layer is called on either side."""
         for level in (1, 2):  # in the same layer, then in the same block of layers
-            scopes = _one_to_one(
+            scopes = labels.one_to_one(
                 (roles.scope(source.name, level), roles.scope(target.name, level)) for source, target, _ in self._taken
             )
 
             if self.take_unique(
-                "scope", functools.partial(_in_scope, level, scopes), functools.partial(_in_scope, level, None)
+                "scope", functools.partial(labels.in_scope, level, scopes), functools.partial(labels.in_scope, level, None)
             ):
                 return True
         return False
@@ -168,7 +156,7 @@ class _Matcher:
     def take_in_order(self) -> None:
         """Only names that differ in numbers alone tell the order in which they were made."""
         for sources, targets in self._groups():
-            if len(sources) == len(targets) and len({*map(_unnumbered, sources)}) == 1:
+            if len(sources) == len(targets) and len({*map(labels.unnumbered, sources)}) == 1:
                 for source, target in zip(sources, targets, strict=True):
                     self._take(source, target, "order")
 
@@ -186,9 +174,9 @@ class _Matcher:
 
     def _groups(self) -> list[tuple[list[Named], list[Named]]]:
         """What is left of both sides by shape and dtype, where both have some."""
-        sources, targets = (_labelled(side.values(), lambda variable: "") for side in (self._sources, self._targets))
+        sources, targets = (labels.labelled(side.values(), lambda variable: "") for side in (self._sources, self._targets))
         return [
-            (sorted(sources[kind], key=_natural), sorted(targets[kind], key=lambda target: self._place[target.key]))
+            (sorted(sources[kind], key=labels.natural), sorted(targets[kind], key=lambda target: self._place[target.key]))
             for kind in sources
             if kind in targets
         ]
@@ -196,51 +184,3 @@ class _Matcher:
     def _take(self, source: Named, target: Named, how: How) -> None:
         self._taken.append((source, target, how))
         del self._sources[source.key], self._targets[target.key]
-
-
-_Kind = tuple[Shape, int]
-
-
-def _kind(variable: Named) -> _Kind:
-    return variable.shape, variable.dtype
-
-
-def _role(variable: Named) -> str:
-    return roles.role(variable.name)
-
-
-def _ending(length: int, variable: Named) -> str | None:
-    return roles.ending(variable.name, length)
-
-
-def _in_scope(level: int, translations: Mapping[str, str] | None, variable: Named) -> str | None:
-    scope: str | None = roles.scope(variable.name, level)
-    if translations is not None:
-        scope = translations.get(scope or "")
-    return None if scope is None else f"{scope}/{_role(variable)}"
-
-
-def _unnumbered(variable: Named) -> str:
-    return roles.unnumbered(variable.name)
-
-
-def _labelled(variables: Iterable[Named], label: Callable[[Named], str | None]) -> dict[tuple[_Kind, str], list[Named]]:
-    """Variables by shape, dtype and label; None leaves one out."""
-    found: dict[tuple[_Kind, str], list[Named]] = {}
-    for variable in variables:
-        name = label(variable)
-        if name is not None:
-            found.setdefault((_kind(variable), name), []).append(variable)
-    return found
-
-
-def _one_to_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """What is paired with one thing only, both ways."""
-    known = set(pairs)
-    here, there = (Counter(pair[side] for pair in known) for side in (0, 1))
-    return {source: target for source, target in known if here[source] == there[target] == 1}
-
-
-def _natural(variable: Named) -> list[object]:
-    """``dense`` before ``dense_2`` before ``dense_10``."""
-    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", variable.name)]

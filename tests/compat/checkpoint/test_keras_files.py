@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -482,7 +483,8 @@ def test_the_command_in_processes_of_its_own(old: Trained, tmp_path: Path) -> No
         "assert 'tensorflow' not in sys.modules\nsys.exit(code)"
     )
     command = [sys.executable, "-c", ask, str(old.prefix), "new/m", "--like", "users_module:make"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3] / "src")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["written"]
     assert "runs your code" in done.stderr
