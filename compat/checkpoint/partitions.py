@@ -103,5 +103,5 @@ def _range_of(tensor: Tensor, start: int, size: int) -> Iterator[bytes]:
     for data in tensor.chunks():
         wanted = data[max(0, start - position) : max(0, start + size - position)]
         position += len(data)
-        if wanted:
+        if len(wanted):
             yield wanted

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from estimator_bridge.compat.checkpoint import rows
-from estimator_bridge.compat.checkpoint.ahead import ahead
 from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.format import dtypes
@@ -37,10 +37,15 @@ def scaled(draft: Draft, name: str, factor: float) -> Tensor:
         import numpy as np
 
         number = np.dtype(kind.numpy).type(factor)
+        buffer: Any = np.empty(0, np.uint8)
         for data in chunks():
-            yield (np.frombuffer(data, kind.numpy) * number).tobytes()
+            if len(data) > len(buffer):
+                buffer = np.empty(len(data), np.uint8)
+            product = buffer[: len(data)]  # to find fresh memory for each chunk takes longer than to multiply
+            np.multiply(np.frombuffer(data, kind.numpy), number, out=product.view(kind.numpy))
+            yield product
 
-    return Tensor(stored.dtype, stored.shape, size, lambda: ahead(multiplied()))
+    return Tensor(stored.dtype, stored.shape, size, multiplied)
 
 
 def _chunks(draft: Draft, name: str) -> tuple[Callable[[], Iterable[bytes]], int]:

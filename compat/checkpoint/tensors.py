@@ -20,7 +20,7 @@ class Tensor(NamedTuple):
         dtype: number of its DataType.
         shape: of it.
         size: its bytes on disk.
-        chunks: gives these bytes; called once for each time it is written.
+        chunks: gives these bytes; called once for each time it is written. A chunk's memory may be used again for the next.
         crc32c: masked; None to have it computed over the bytes, as for everything but strings.
     """
 

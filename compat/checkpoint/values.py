@@ -11,7 +11,7 @@ from estimator_bridge.compat.checkpoint.format import crc32c, dtypes, strings
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.index import Index
 
-CHUNK = 4 * 1024 * 1024
+CHUNK = 1024 * 1024  # larger ones leave the cache and make the system find fresh memory for each
 
 
 def check_shards(index: Index) -> None:
