@@ -198,6 +198,22 @@ def test_there_and_back_by_the_modern_paths_graph_with_other_partitions(
     assert "5 of 5 variables equal" in capsys.readouterr().out
 
 
+def test_a_renamed_variable_is_renamed_in_the_modern_paths_graph_too(old: Path, tmp_path: Path) -> None:
+    assert convert(old, tmp_path / "first") == 0
+    assert convert(tmp_path / "first", tmp_path / "second", "--rename", "^scope/=tower/") == 0
+    places = {name for name in read_index(tmp_path / "second").entries if name.startswith("model/")}
+    assert f"model/named_variables/tower.Sdense.Skernel{ATTRIBUTE}" in places
+    assert len(places) == len(OLD)
+    assert not any("scope" in name for name in places)
+
+
+def test_a_keras_graph_stays_whatever_happens_to_names(old: Path, like: Path, tmp_path: Path) -> None:
+    assert convert(old, tmp_path / "first", "--like", like) == 0
+    assert convert(tmp_path / "first", tmp_path / "second", "--rename", "^scope/=tower/") == 0
+    assert read_index(like).entries.keys() < read_index(tmp_path / "second").entries.keys()
+    assert "tower/dense/kernel" in read_index(tmp_path / "second").entries
+
+
 def test_a_name_based_like_is_no_object_graph(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert convert(old, tmp_path / "m", "--like", old) == 2
     assert "no object graph" in capsys.readouterr().err
