@@ -13,7 +13,7 @@ from typing import Any
 from estimator_bridge.legacy.rot.method_calls import has_dropped_methods, with_dropped_methods
 from estimator_bridge.legacy.tracebacks import is_users
 
-_DIVISION = "estimator_bridge.legacy.python2_division"
+_ARITHMETIC = "estimator_bridge.legacy.python2_arithmetic"
 
 
 def compiled(source: bytes, file: str, python2: bool = False, package: str = "") -> types.CodeType:
@@ -41,11 +41,10 @@ def compiled(source: bytes, file: str, python2: bool = False, package: str = "")
 
 
 def _from_python2(source: bytes, package: str) -> ast.Module:
-    from estimator_bridge.compat.source.python2.mending import mend, with_python2_division
+    from estimator_bridge.compat.source.python2.mending import mend, with_python2_arithmetic
 
     mended = mend(source, in_package=bool(package))
-    tree = mended.tree()
-    return tree if mended.true_division else with_python2_division(tree, _DIVISION)
+    return with_python2_arithmetic(mended.tree(), _ARITHMETIC, mended.true_division)
 
 
 @contextlib.contextmanager

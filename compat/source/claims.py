@@ -99,13 +99,9 @@ def fit_in_a_loop_over_batches(source: Source) -> Iterator[Claim]:
     """``fit`` for each batch: a new epoch each time, callbacks and validation included."""
     message = "fit for each batch starts a training, with its epoch count and callbacks, each time. Give it the data set, or use train_on_batch."
     for node, place in source.names.calls:
-        if (
-            isinstance(node.func, ast.Attribute)
-            and node.func.attr == "fit"
-            and any(_is_over_batches(loop) for loop in place.loops)
-        ):
-            if len(node.args) + len(node.keywords) > 0:
-                yield node, ".fit", message
+        is_fit = isinstance(node.func, ast.Attribute) and node.func.attr == "fit" and bool(node.args or node.keywords)
+        if is_fit and any(_is_over_batches(loop) for loop in place.loops):
+            yield node, ".fit", message
 
 
 def h5_of_a_subclassed_model(source: Source) -> Iterator[Claim]:

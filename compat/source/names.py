@@ -296,7 +296,7 @@ class _Reader:
         inner: ast.AST = node
         while isinstance(inner, ast.Attribute):
             inner = inner.value
-        return [] if isinstance(inner, ast.Name) else [(inner, place)]
+        return [(inner, place)]
 
     def call(self, node: ast.Call, place: Place) -> None:
         self.found.calls.append((node, place))

@@ -51,7 +51,8 @@ def _judge(dotted: str, node: ast.AST, place: Place) -> Iterator[Finding]:
 def _known(dotted: str) -> tuple[str, Removed, Kind] | None:
     parts = dotted.split(".")
     if parts[0] == "numpy" and len(parts) > 1:
-        return (f"np.{parts[1]}", REMOVED[parts[1]], Kind.NUMPY) if parts[1] in REMOVED else None
+        gone = parts[1] in REMOVED and parts[1] not in CHANGED
+        return (f"np.{parts[1]}", REMOVED[parts[1]], Kind.NUMPY) if gone else None
     for length in range(len(parts), 0, -1):
         prefix = ".".join(parts[:length])
         found = MODULES.get(prefix) or (ATTRIBUTES.get(prefix) if length > 1 else None)

@@ -1,4 +1,4 @@
-"""Methods that arrays lost; each takes the object, then the method's arguments."""
+"""Methods that arrays and test cases lost; each takes the object, then the method's arguments."""
 
 from __future__ import annotations
 
@@ -25,3 +25,8 @@ def tobytes(array: Any, *args: Any, **kwargs: Any) -> bytes:
     """``array.tostring()``: its bytes, never text."""
     raw: bytes = array.tobytes(*args, **kwargs)
     return raw
+
+
+def assert_dict_contains_subset(case: Any, subset: Any, dictionary: Any, msg: Any = None) -> None:
+    """``self.assertDictContainsSubset(subset, dictionary)``."""
+    case.assertEqual({key: dictionary[key] for key in subset if key in dictionary}, dict(subset), msg)

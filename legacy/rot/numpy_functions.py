@@ -89,7 +89,7 @@ def find_common_type(array_types: Sequence[Any], scalar_types: Sequence[Any]) ->
     order = "buifcmM"
     if array.kind not in order or scalar.kind not in order:
         return None
-    return scalar if order.index(scalar.kind) > order.index(array.kind) else array
+    return np.result_type(scalar, array) if order.index(scalar.kind) > order.index(array.kind) else array
 
 
 def _highest(types: Sequence[Any]) -> Any:

@@ -98,7 +98,7 @@ def judge_idioms(source: Source, python2: bool = False) -> Iterator[Finding]:
             line, column = source.error.lineno or 1, source.error.offset or 1
             yield Finding(line, column, "mixed tabs", Kind.PYTHON2, verdict, f"{source.error.msg}; {_MENDED_BY}")
         return  # the rest has been rewritten
-    for line, column, symbol, why in sorted({*_names(source), *_modules(source), *_methods(source), *_list_methods(source)}):
+    for line, column, symbol, why in sorted({*_names(source), *_modules(source), *_methods(source), *_list_methods(source), *_prints(source)}):
         yield Finding(line, column, symbol, Kind.PYTHON2, verdict, f"Python 2: {why}; {_MENDED_BY}")
 
 
@@ -140,6 +140,15 @@ def _list_methods(source: Source) -> Iterator[Told]:
     for item, _ in source.names.subscripts:
         if _is_view(item.value):
             yield item.lineno, item.col_offset + 1, "[...]", "keys(), values() and items() cannot be indexed in Python 3"
+
+
+def _prints(source: Source) -> Iterator[Told]:
+    """``print >>file, x`` and a bare ``print``, which Python 3 parses, as an expression."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Name) and node.value.id == "print":
+            yield node.lineno, node.col_offset + 1, "print statement", "prints nothing in Python 3"
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift) and getattr(node.left, "id", None) == "print":
+            yield node.lineno, node.col_offset + 1, "print statement", "shifts the function print in Python 3"
 
 
 def _is_one_of(node: ast.expr, place: Place, lists: set[tuple[int, str]]) -> bool:

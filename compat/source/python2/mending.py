@@ -1,7 +1,8 @@
 """A Python 2 source as a Python 3 syntax tree that means the same, line numbers kept; the file is never touched.
 
 fissix, the kept fork of lib2to3, rewrites syntax, names and lists. Division becomes a call that floors whole numbers as Python 2
-did, unless the file asks for true division itself.
+did, unless the file asks for true division itself. What is left to the reader: text that is bytes, comparisons of numbers with
+None or text, the order of dictionaries, and ``0777L``, which fissix cannot read.
 """
 
 from __future__ import annotations
@@ -99,19 +100,22 @@ def mend(source: bytes, in_package: bool = False) -> Mended:
     raise SyntaxError(f"neither Python 3 nor Python 2: {failure}")
 
 
-def with_python2_division(tree: ast.Module, module: str) -> ast.Module:
-    """The tree with each ``a / b`` and ``a /= b`` as a call.
+def with_python2_arithmetic(tree: ast.Module, module: str, true_division: bool) -> ast.Module:
+    """The tree with each ``a / b`` and ``a /= b`` as a call, and ``round`` from the same place.
 
     Args:
         tree: changed in place.
-        module: dotted name of a module with ``divide(a, b)`` and ``divide_in_place(a, b)``, which both return the quotient.
+        module: dotted name of a module with ``divide(a, b)``, ``divide_in_place(a, b)``, which both return the quotient, and ``round``.
+        true_division: the file asked for Python 3's division.
 
     Returns:
         The tree.
     """
-    _Division().visit(tree)
-    for name in ("divide", "divide_in_place"):
-        with_import(tree, module, name, f"__python2_{name}__")
+    if not true_division:
+        _Division().visit(tree)
+        for name in ("divide", "divide_in_place"):
+            with_import(tree, module, name, f"__python2_{name}__")
+    with_import(tree, module, "round", "round")
     return tree
 
 

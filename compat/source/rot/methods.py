@@ -34,11 +34,16 @@ _ASSERTIONS = {
     "assertRegexpMatches": "assertRegex",
     "assert_": "assertTrue",
     "failIf": "assertFalse",
+    "failIfAlmostEqual": "assertNotAlmostEqual",
+    "failIfEqual": "assertNotEqual",
     "failUnless": "assertTrue",
+    "failUnlessAlmostEqual": "assertAlmostEqual",
     "failUnlessEqual": "assertEqual",
+    "failUnlessRaises": "assertRaises",
 }
 
 METHODS: Mapping[str, Method] = {
+    "assertDictContainsSubset": Method(("unittest.TestCase",), f"{_OURS}.assert_dict_contains_subset", "assertLessEqual(a.items(), b.items())"),
     "getchildren": Method(("xml.etree.ElementTree.Element",), "builtins.list", "list(element)"),
     "isAlive": Method(("threading.Thread",), "threading.Thread.is_alive", "is_alive()"),
     "itemset": Method(_ARRAYS, f"{_OURS}.itemset", "a[index] = value"),

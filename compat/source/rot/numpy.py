@@ -1,4 +1,4 @@
-"""The public names of NumPy 1.16 to 1.26 that NumPy 2 lacks, all of them; the tests hold the real namespaces against this table."""
+"""The public names that NumPy dropped from 1.16 on, all of them; the tests hold the real namespaces against this table."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ _RENAMED = {
     "add_newdoc": "numpy.lib.add_newdoc",
     "alen": "builtins.len",
     "alltrue": "numpy.all",
+    "bool": "builtins.bool",
     "bool8": "numpy.bool_",
     "byte_bounds": "numpy.lib.array_utils.byte_bounds",
     "bytes0": "numpy.bytes_",
@@ -43,6 +44,7 @@ _RENAMED = {
     "int0": "numpy.intp",
     "issubclass_": "builtins.issubclass",
     "loads": "pickle.loads",
+    "long": "builtins.int",
     "longcomplex": "numpy.clongdouble",
     "longfloat": "numpy.longdouble",
     "mat": "numpy.asmatrix",
@@ -119,4 +121,4 @@ CHANGED: Mapping[str, str] = {
     "bool": "In NumPy 1 it was Python's bool, in NumPy 2 it is numpy.bool_: isinstance(True, np.bool) is now False. Write bool.",
     "long": "In NumPy 1 it was Python's int, in NumPy 2 it is a scalar type: isinstance(1, np.long) is now False. Write int.",
 }
-"""Names that came back with another meaning: as a dtype they mean what they meant, as a Python type they do not."""
+"""Names that NumPy 2 has again, with another meaning: as a dtype they mean what they meant, as a Python type they do not."""

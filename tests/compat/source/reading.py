@@ -1,0 +1,41 @@
+"""Judges snippets."""
+
+from __future__ import annotations
+
+import textwrap
+
+from estimator_bridge.compat.source.checking import Judge
+from estimator_bridge.compat.source.surface import installed_version, load_surface
+from estimator_bridge.compat.source.verdicts import Finding, Kind
+
+
+class _Contrib:
+    """Offers tf.contrib.layers and nothing else."""
+
+    def offers(self, symbol: str) -> bool:
+        return symbol.startswith("tf.contrib.layers")
+
+    def replacement(self, symbol: str) -> str:
+        return f"Use something else than {symbol}."
+
+
+def judge(python2: bool = False) -> Judge:
+    """Against the installed TensorFlow."""
+    return Judge(load_surface(installed_version()), _Contrib(), python2)
+
+
+def findings(source: str, *kinds: Kind, python2: bool = False) -> list[Finding]:
+    """What is said of a snippet.
+
+    Args:
+        source: indented or not; line 1 is the first that is not empty.
+        kinds: only these, if any.
+        python2: judge as for ``run --py2``.
+    """
+    report = judge(python2).content(textwrap.dedent(source).lstrip("\n").encode(), "snippet.py")
+    return [one for one in report.findings if not kinds or one.kind in kinds]
+
+
+def told(source: str, *kinds: Kind) -> list[tuple[int, str, str]]:
+    """Line, symbol and verdict of each finding."""
+    return [(one.line, one.symbol, one.verdict.value) for one in findings(source, *kinds)]

@@ -1,0 +1,147 @@
+"""Judging whole files and trees."""
+
+from __future__ import annotations
+
+import random
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimator_bridge.compat.source.checking import find_files
+from estimator_bridge.compat.source.verdicts import Kind, Verdict
+from estimator_bridge.errors import BridgeError
+from tests.compat.source.reading import findings, judge, told
+
+SCRIPT = """
+    import numpy as np
+    import tensorflow as tf
+    from tensorflow.contrib import layers, eager
+    from tensorflow.examples.tutorials.mnist import input_data
+    x = tf.placeholder(tf.float32, [None, 3])
+    y = tf.contrib.layers.fully_connected(x, 3)
+    tf.contrib.nowhere.nothing()
+    np.zeros(3, np.float)
+    tf.train.Nothing
+    tf.summary.create_file_writer("x")
+    try:
+        tf.gone
+    except AttributeError:
+        pass
+    from tensorflow.python.ops import *
+    import imp, asyncore
+    import time
+    time.clock()
+    image.tostring()
+    isinstance(x, np.bool)
+"""
+
+
+def test_a_script() -> None:
+    assert told(SCRIPT) == [
+        (2, "tensorflow", "runs"),
+        (3, "tf.contrib.eager", "human"),
+        (3, "tf.contrib.layers", "mended"),
+        (4, "tf.examples.tutorials.mnist.input_data", "mended"),
+        (5, "tf.placeholder", "runs"),
+        (5, "tf.float32", "runs"),
+        (6, "tf.contrib.layers.fully_connected", "mended"),
+        (7, "tf.contrib.nowhere.nothing", "human"),
+        (8, "np.float", "mended"),
+        (9, "tf.train.Nothing", "human"),
+        (10, "tf.summary.create_file_writer", "human"),
+        (12, "tf.gone", "runs"),
+        (15, "from tensorflow.python.ops import *", "human"),
+        (16, "asyncore", "human"),
+        (16, "imp", "mended"),
+        (18, "time.clock", "mended"),
+        (19, ".tostring", "mended"),
+        (20, "np.bool", "human"),
+    ]
+
+
+def test_what_to_do_is_said() -> None:
+    messages = {one.symbol: one.message for one in findings(SCRIPT)}
+    assert "Use something else than tf.contrib.eager." in messages["tf.contrib.eager"]
+    assert "tf.compat.v2.summary.create_file_writer" in messages["tf.summary.create_file_writer"]
+    assert "answered with float" in messages["np.float"]
+    assert "pyasyncore" in messages["asyncore"]
+    assert "Write bool" in messages["np.bool"]
+
+
+def test_a_class_that_defines_a_method_itself_is_left_alone() -> None:
+    assert told("class A:\n    def tostring(self): pass\nA().tostring()") == []
+
+
+def test_a_file_that_is_no_python() -> None:
+    report = judge().content(b"x = 1\ndef (:\n", "x.py")
+    assert report.unreadable
+    assert [(one.line, one.column, one.kind, one.verdict) for one in report.findings] == [(2, 5, Kind.SYNTAX, Verdict.HUMAN)]
+
+
+def test_python2_is_judged_whole() -> None:
+    report = judge().content(b"import tensorflow as tf\nprint 'a'\ntf.nowhere\n", "x.py")
+    assert not report.unreadable
+    assert [(one.line, one.symbol) for one in report.findings] == [(1, "tensorflow"), (2, "print statement"), (3, "tf.nowhere")]
+
+
+def test_which_files(tmp_path: Path) -> None:
+    for name in ("a.py", "b/c.py", "b/d.txt", ".hidden/e.py", "venv/lib/site-packages/f.py", "__pycache__/g.py", "script"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    found = find_files([str(tmp_path), str(tmp_path / "a.py"), str(tmp_path / "script")])
+    assert [str(path.relative_to(tmp_path)) for path in found] == ["a.py", "b/c.py", "script"]
+
+
+def test_no_files(tmp_path: Path) -> None:
+    with pytest.raises(BridgeError, match="no Python file"):
+        find_files([str(tmp_path)])
+    with pytest.raises(BridgeError, match="no such file"):
+        find_files([str(tmp_path / "nowhere")])
+    (tmp_path / "folder.py").mkdir()
+    with pytest.raises(BridgeError, match="cannot be read"):
+        judge().file(tmp_path / "folder.py")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text())
+def test_no_text_crashes_it(text: str) -> None:
+    judge().content(text.encode("utf-8", "surrogatepass"), "x.py")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary())
+def test_no_bytes_crash_it(content: bytes) -> None:
+    judge().content(content, "x.py")
+
+
+LIBRARY = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_no_shuffled_source_crashes_it(seed: int) -> None:
+    """Lines of real source, in pieces and out of order: most of it does not parse, some does and makes no sense."""
+    draw = random.Random(seed)
+    lines = draw.choice(LIBRARY).read_bytes().splitlines()[:400]
+    pieces = [line.strip() if draw.random() < 0.7 else line for line in draw.sample(lines, min(len(lines), 12))]
+    judge().content(b"\n".join(pieces), "x.py")
+
+
+def test_its_speed() -> None:
+    """100,000 lines in 30 seconds, on a machine that others use too; a tenth of them here."""
+    judge().content(b"", "x.py")
+    chosen, lines = [], 0
+    for path in LIBRARY:
+        chosen.append(path)
+        lines += path.read_bytes().count(b"\n")
+        if lines > 10_000:
+            break
+    started = time.process_time()
+    for path in chosen:
+        judge().file(path)
+    assert (time.process_time() - started) / lines * 100_000 < 30
