@@ -111,8 +111,12 @@ def _examples(rule: Rule) -> str:
 
 def _text(said: str) -> str:
     """Names with underscores, stars or braces would be markup."""
-    words = (f"`{word}`" if any(mark in word for mark in "_{}*|") else word for word in said.split())
-    return " ".join(words).replace("|", "\\|")
+    return " ".join(map(_word, said.split())).replace("|", "\\|")
+
+
+def _word(word: str) -> str:
+    name = word.rstrip(".,;:")
+    return f"`{name}`{word[len(name) :]}" if any(mark in name for mark in "_{}*|") else word
 
 
 def _distribute(row: Decision) -> str:

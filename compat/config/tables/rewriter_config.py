@@ -76,9 +76,9 @@ REWRITER_CONFIG = RuleTable(
         dropped("experimental_disable_compressed_tensor_optimization", f"No public switch: {_UNREACHED}. Results are equal."),
         manual("experimental_disable_folding_quantization_emulation", f"{_TARGET}({{'constant_folding': False}})",
                "Folding would remove quantisation emulation from a graph that is to be quantised: turn folding off as a whole."),
-        dropped("memory_optimization", "Swapping and recomputation by rewriting: the passes are off for functions; tf.recompute_grad "
-                "recomputes where a model says so."),
-        dropped("memory_optimizer_target_node_name_scope", "It names what memory_optimization may recompute, which is off for functions."),
+        dropped("memory_optimization", f"Swapping and recomputation by rewriting: {_UNREACHED}. Results are equal; tf.recompute_grad "
+                "saves memory where a model says so."),
+        dropped("memory_optimizer_target_node_name_scope", f"It names what memory_optimization may recompute: {_UNREACHED}."),
         dropped("meta_optimizer_timeout_ms", f"How long optimising may take: {_UNREACHED}. Results are equal."),
         manual("auto_parallel.enable", "tf.distribute.MirroredStrategy", "Grappler's replicas in one graph: a strategy makes them."),
         manual("auto_parallel.num_replicas", "tf.distribute.MirroredStrategy", "Grappler's replicas in one graph: a strategy makes them."),
