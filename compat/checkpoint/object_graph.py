@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -176,14 +177,26 @@ class _Sorter:
         for name, child in optimizer.children.items():
             members = [] if name in _NO_SLOTS else self._members(child)
             for position, stored in members:
-                variable = trained.get(position) or self._named(stored.full_name.partition("/")[2], stored)
+                variable = trained.get(position) or self._of_slot(stored)
                 yield ObjectSlot(name.lstrip("_"), variable.key if variable else "", stored)
 
-    def _named(self, full_name: str, slot: ObjectVariable) -> ObjectVariable | None:
-        """tf_keras calls a slot ``m/dense/kernel``; None where several variables have that name."""
+    def _of_slot(self, slot: ObjectVariable) -> ObjectVariable | None:
+        """tf_keras calls a slot ``m/dense/kernel`` or ``Adam/m/dense/kernel``; None where several variables have that name."""
+        name = slot.full_name
+        for _ in range(2):
+            name = name.partition("/")[2]
+            same = [variable for variable in self._by_name.get(name, ()) if variable.entry.shape == slot.entry.shape]
+            if same:
+                return same[0] if len(same) == 1 else None
+        return None
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, list[ObjectVariable]]:
         found = {variable.key: variable for number in self._order if (variable := self._variable(number))}
-        same = [v for v in found.values() if v.full_name == full_name and v.entry.shape == slot.entry.shape]
-        return same[0] if len(same) == 1 else None
+        by_name: dict[str, list[ObjectVariable]] = {}
+        for variable in found.values():
+            by_name.setdefault(variable.full_name, []).append(variable)
+        return by_name
 
     def _listed(self, node: Node, name: str) -> dict[int, ObjectVariable]:
         return dict(self._members(node.children[name])) if name in node.children else {}

@@ -1,20 +1,27 @@
-"""Checkpoints that real TensorFlow 1.15.5 wrote: tests/golden/make_checkpoints.py."""
+"""Checkpoints that real TensorFlow 1.15.5 and native 2.15.1 wrote: make_checkpoints.py and make_checkpoints_native.py there."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import tensorflow as tf
+import tf_keras
 
 from estimator_bridge.compat.checkpoint import convert, read_index
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.inspection.difference import differences
 from estimator_bridge.compat.checkpoint.inspection.summary import summarize
 from estimator_bridge.compat.checkpoint.inspection.verification import verify_all
+from estimator_bridge.compat.checkpoint.naming import canned_hyperparameter
 from estimator_bridge.compat.checkpoint.opening import opened
 from tests.compat.checkpoint import tensorflow_side
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoints"
+NATIVE = GOLDEN.with_name("checkpoints-native")
 
 
 @pytest.mark.parametrize("name", ["v1.ckpt", "v1-sharded.ckpt"])
@@ -36,31 +43,129 @@ def test_v1_is_converted(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "optimizers"),
+    ("path", "optimizers"),
     [
-        ("dnn.ckpt-2", {"Adagrad"}),
-        ("linear.ckpt-2", {"Ftrl"}),
-        ("combined.ckpt-2", {"Adagrad", "Ftrl"}),
-        ("partitioned.ckpt-2", {"Adam"}),
+        (GOLDEN / "dnn.ckpt-2", {"Adagrad"}),
+        (GOLDEN / "linear.ckpt-2", {"Ftrl"}),
+        (GOLDEN / "combined.ckpt-2", {"Adagrad", "Ftrl"}),
+        (GOLDEN / "partitioned.ckpt-2", {"Adam"}),
+        (NATIVE / "v1-dnn.ckpt-2", {"Adagrad"}),
+        (NATIVE / "v1-linear.ckpt-2", {"Ftrl"}),
+        (NATIVE / "v1-combined.ckpt-2", {"Adagrad", "Ftrl"}),
+        (NATIVE / "v2-dnn.ckpt-2", {"Adam"}),
+        (NATIVE / "v2-linear.ckpt-2", {"Ftrl"}),
+        (NATIVE / "v2-combined.ckpt-2", {"Adagrad", "Ftrl"}),
+        (NATIVE / "partitioned.ckpt-2", {"Momentum"}),
     ],
+    ids=lambda value: value.name if isinstance(value, Path) else None,
 )
-def test_every_slot_is_recognised(name: str, optimizers: set[str]) -> None:
-    index = read_index(GOLDEN / name)
+def test_every_slot_is_recognised(path: Path, optimizers: set[str]) -> None:
+    index = read_index(path)
     assert verify_all(index).unchecked == ()
     summary = summarize(index)
     assert (summary.step, summary.kind) == (2, "name-based")
     assert set(summary.optimizers()) == optimizers
     slots = [variable for variable in summary.variables if variable.slot]
-    others = [variable for variable in summary.variables if not variable.slot]
+    others = [v for v in summary.variables if not v.slot and canned_hyperparameter(v.name) is None]
     assert len(slots) > len(optimizers)
     assert all(last not in variable.name for variable in others for last in ("Adagrad", "Ftrl", "Adam"))
     shapes = {variable.name: variable.shape for variable in summary.variables}
     assert all(variable.slot and shapes[variable.slot.variable] == variable.shape for variable in slots)
 
 
-def test_variables_of_two_parameter_servers_made_whole(tmp_path: Path) -> None:
-    convert(GOLDEN / "partitioned.ckpt-2", tmp_path / "m", to="name-based", partition=[("embedding/table", 1)])
+@pytest.mark.parametrize("folder", [GOLDEN, NATIVE])
+def test_variables_of_two_parameter_servers_made_whole(folder: Path, tmp_path: Path) -> None:
+    convert(folder / "partitioned.ckpt-2", tmp_path / "m", to="name-based", partition=[("embedding/table", 1)])
     index = read_index(tmp_path / "m")
     assert index.pieces == {}
-    old, new = tensorflow_side.load(GOLDEN / "partitioned.ckpt-2"), tensorflow_side.load(tmp_path / "m")
+    old, new = tensorflow_side.load(folder / "partitioned.ckpt-2"), tensorflow_side.load(tmp_path / "m")
     assert all(tensorflow_side.same_bytes(new[name], value) for name, value in old.items())
+
+
+def keras_side(
+    old: dict[str, Any], slots: Collection[str], optimizer: Any
+) -> tuple[tf.train.Checkpoint, dict[str, tf.Variable]]:
+    """Variables of the same names and shapes, untrained, under an optimizer of the legacy family."""
+    names = [name for name in old if name not in slots and not name.startswith(("training/", "global_step"))]
+    variables = {name: tf.Variable(tf.zeros(old[name].shape), name=name) for name in names}
+    optimizer._create_all_weights(list(variables.values()))
+    model = tf.train.Checkpoint(**{name.replace("/", "_"): variable for name, variable in variables.items()})
+    return tf.train.Checkpoint(model=model, optimizer=optimizer), variables
+
+
+def test_parameter_servers_of_the_native_estimator_to_keras(tmp_path: Path) -> None:
+    old = tensorflow_side.load(NATIVE / "partitioned.ckpt-2")
+    optimizer = tf_keras.optimizers.legacy.SGD(0.5, momentum=0.9)
+    keras, variables = keras_side(old, [name for name in old if name.endswith("/Momentum")], optimizer)
+    convert(NATIVE / "partitioned.ckpt-2", tmp_path / "m", like=keras.save(str(tmp_path / "like")))
+    keras.restore(str(tmp_path / "m")).assert_consumed()
+    assert set(variables) == {"embedding/table", "dense/kernel"}
+    for name, variable in variables.items():
+        np.testing.assert_array_equal(variable.numpy(), old[name])
+        np.testing.assert_array_equal(
+            optimizer.get_slot(variable, "momentum").numpy(), np.float32(-0.5) * old[f"{name}/Momentum"]
+        )
+    assert np.abs(old["embedding/table/Momentum"]).max() > 0
+    assert optimizer.iterations.numpy() == 2
+
+
+def test_a_canned_estimator_of_tensorflow_2_to_keras(tmp_path: Path) -> None:
+    """Its optimizer is of the legacy family already: slots and hyperparameters come over as they are."""
+    old = tensorflow_side.load(NATIVE / "v2-dnn.ckpt-2")
+    optimizer = tf_keras.optimizers.legacy.Adam(0.5)
+    keras, variables = keras_side(old, (), optimizer)
+    report = convert(NATIVE / "v2-dnn.ckpt-2", tmp_path / "m", like=keras.save(str(tmp_path / "like")))
+    keras.restore(str(tmp_path / "m")).assert_consumed()
+    assert (len(variables), report.warnings) == (5, [])
+    for name, variable in variables.items():
+        for slot in ("m", "v"):
+            np.testing.assert_array_equal(optimizer.get_slot(variable, slot).numpy(), old[f"training/Adam/{name}/{slot}"])
+    kept = [optimizer._get_hyper(name).numpy() for name in ("beta_1", "beta_2", "learning_rate")]
+    assert kept == [np.float32(0.8), np.float32(0.999), np.float32(0.001)]
+    assert optimizer.iterations.numpy() == 2
+
+
+def test_keras_to_a_canned_estimator_of_tensorflow_2(tmp_path: Path) -> None:
+    old = tensorflow_side.load(NATIVE / "v2-dnn.ckpt-2")
+    optimizer = tf_keras.optimizers.legacy.Adam(0.5, beta_1=0.7)
+    keras, variables = keras_side(old, (), optimizer)
+    optimizer.apply_gradients([(tf.ones_like(variable), variable) for variable in variables.values()])
+    report = convert(keras.save(str(tmp_path / "k")), tmp_path / "m", to="name-based", like=NATIVE / "v2-dnn.ckpt-2")
+    new = tensorflow_side.load(tmp_path / "m")
+    assert report.complete
+    assert new.keys() == old.keys()
+    assert (new["global_step"], new["training/Adam/beta_1"]) == (1, np.float32(0.7))
+    for name, variable in variables.items():
+        np.testing.assert_array_equal(new[name], variable.numpy())
+        np.testing.assert_array_equal(new[f"training/Adam/{name}/m"], optimizer.get_slot(variable, "m").numpy())
+
+
+# By hand from Keras 2.15's layout: what each name of TF1's is called there.
+LEGACY_KEYS = {
+    f"{variable}{suffix}": f"model/{path}{slot}"
+    for variable, path in [
+        ("embedding/embeddings", "layer_with_weights-0/embeddings"),
+        ("dense/bias", "layer_with_weights-1/bias"),
+    ]
+    for suffix, slot in [("", ""), ("/Adam", "/.OPTIMIZER_SLOT/optimizer/m"), ("/Adam_1", "/.OPTIMIZER_SLOT/optimizer/v")]
+}
+NEW_KEYS = {
+    "embedding_1/embeddings": "model/layer_with_weights-0/embeddings",
+    "dense_1/bias": "model/layer_with_weights-1/bias",
+    "embedding_1/embeddings/Adam": "optimizer/_variables/1",
+    "embedding_1/embeddings/Adam_1": "optimizer/_variables/2",
+    "dense_1/bias/Adam": "optimizer/_variables/5",
+    "dense_1/bias/Adam_1": "optimizer/_variables/6",
+}
+
+
+@pytest.mark.parametrize(("name", "keys", "said"), [("keras-legacy-1", LEGACY_KEYS, 0), ("keras-new-1", NEW_KEYS, 2)])
+def test_keras_2_15_to_the_names_of_tensorflow_1(name: str, keys: dict[str, str], said: int, tmp_path: Path) -> None:
+    report = convert(NATIVE / name, tmp_path / "m", to="name-based")
+    old, new = tensorflow_side.load(NATIVE / name), tensorflow_side.load(tmp_path / "m")
+    assert len(new) == 3 * 3 + 3  # variables and their slots, step and powers
+    for name_based, key in keys.items():
+        np.testing.assert_array_equal(new[name_based], old[f"{key}/.ATTRIBUTES/VARIABLE_VALUE"])
+    assert new["global_step"] == 2
+    assert [new["beta1_power"], new["beta2_power"]] == pytest.approx([0.9**3, 0.999**3], rel=1e-6)
+    assert sum("is assumed" in warning for warning in report.warnings) == said  # the newer family does not keep its betas
