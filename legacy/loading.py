@@ -16,21 +16,21 @@ from estimator_bridge.legacy.tracebacks import is_users
 _ARITHMETIC = "estimator_bridge.legacy.python2_arithmetic"
 
 
-def compiled(source: bytes, file: str, python2: bool = False, package: str = "") -> types.CodeType:
+def compiled(source: bytes, file: str, python2: bool = False, in_package: bool = False) -> types.CodeType:
     """The code of a file.
 
     Args:
         source: its bytes.
         file: its path, for tracebacks.
         python2: it is written for Python 2.
-        package: the package that it is in, if any.
+        in_package: it is a module of a package.
 
     Raises:
         SyntaxError: as Python says it, or, under ``python2``, that it is neither.
     """
     tree: Any = source
     if python2:
-        tree = _from_python2(source, package)
+        tree = _from_python2(source, file if in_package else "")
     elif has_dropped_methods(source):
         with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # Python is to say so, of the source itself
             tree = ast.parse(source, file)
@@ -40,10 +40,10 @@ def compiled(source: bytes, file: str, python2: bool = False, package: str = "")
     return code
 
 
-def _from_python2(source: bytes, package: str) -> ast.Module:
+def _from_python2(source: bytes, package_file: str) -> ast.Module:
     from estimator_bridge.compat.source.python2.mending import mend, with_python2_arithmetic
 
-    mended = mend(source, in_package=bool(package))
+    mended = mend(source, package_file)
     return with_python2_arithmetic(mended.tree(), _ARITHMETIC, mended.true_division)
 
 
@@ -84,5 +84,4 @@ class _Loader(SourceFileLoader):
         source = self.get_data(self.path)
         if not self.python2 and not has_dropped_methods(source):
             return super().get_code(fullname)  # from the cache, where there is one
-        package = fullname if self.is_package(fullname) else fullname.rpartition(".")[0]
-        return compiled(source, self.path, self.python2, package)
+        return compiled(source, self.path, self.python2, in_package=self.is_package(fullname) or "." in fullname)

@@ -57,7 +57,7 @@ def read_source(content: bytes, path: str) -> Source:
         raise SyntaxError(str(unreadable) or "nested too deeply", (path, 1, 1, "")) from None
     except SyntaxError as error:
         try:
-            mended = mend(content, in_package=Path(path).with_name("__init__.py").exists())
+            mended = mend(content, path if Path(path).with_name("__init__.py").exists() else "")
             return Source(path, decoded(content), mended.tree(), mended.idioms, error)
         except SyntaxError:
             raise error from None

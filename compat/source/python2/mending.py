@@ -64,12 +64,12 @@ class Mended(NamedTuple):
         return tree
 
 
-def mend(source: bytes, in_package: bool = False) -> Mended:
+def mend(source: bytes, package_file: str = "") -> Mended:
     r"""The source in Python 3.
 
     Args:
         source: a file's bytes; Python 2's default encoding and any that it names are understood.
-        in_package: imports of modules beside it become relative, as Python 2 took them.
+        package_file: its path, where it is in a package: its imports of modules beside it become relative, as Python 2 took them.
 
     Returns:
         The same program, which Python 3 parses.
@@ -85,10 +85,10 @@ def mend(source: bytes, in_package: bool = False) -> Mended:
     text = _with_spaces(decoded(source))
     failure: Exception | None = None
     for print_function in (False, True):  # a file for both Pythons may call print() with keywords and not import it
-        tool, idioms = _tool(print_function, in_package)
+        tool, idioms = _tool(print_function, bool(package_file))
         idioms.clear()
         try:
-            tree = tool.refactor_string(text, "")
+            tree = tool.refactor_string(text, package_file)
             mended = Mended(str(tree), _lines(tree), tuple(sorted(set(idioms))), bool(_FUTURE_DIVISION.search(text)))
             ast.parse(mended.text)
         except RecursionError:
