@@ -10,6 +10,8 @@ from estimator_bridge.compat.checkpoint import edits, named_graph, tensors, valu
 from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.errors import NamingError
 from estimator_bridge.compat.checkpoint.format import trackable
+from estimator_bridge.compat.checkpoint.layouts.exchange import as_cells, as_layers
+from estimator_bridge.compat.checkpoint.layouts.pairing import Wishes
 from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH, SAVE_COUNTER
 from estimator_bridge.compat.checkpoint.object_graph import read_graph, read_object_model
 from estimator_bridge.compat.checkpoint.outputs import write
@@ -33,6 +35,7 @@ def convert(
     use_averages: bool = False,
     given: Mapping[str, str] | None = None,
     accept_order: bool = False,
+    forget_bias: Sequence[tuple[str, float]] = (),
     allow_unmatched: bool = False,
     learning_rate: float | None = None,
     optimizer: str | None = None,
@@ -56,6 +59,7 @@ def convert(
         use_averages: give each variable the value of its ExponentialMovingAverage, as for serving.
         given: pairs of variables, source -> target, that matching need not find.
         accept_order: pair what is left of one shape in order.
+        forget_bias: regular expressions of scopes of LSTM cells and their forget_bias, where it is not TF1's default.
         allow_unmatched: write although some variables have no counterpart.
         learning_rate: for Momentum, whose Keras slot contains it; that of the object graph's optimizer by default.
         optimizer: TF1's name of it, where the slots of an object-based checkpoint do not tell.
@@ -87,7 +91,7 @@ def convert(
         for checkpoint in sides.checkpoints():
             values.check_shards(checkpoint)
         draft = Draft(sides.source)
-        pairing = _Pairing(sides, report, given or {}, accept_order, learning_rate, optimizer)
+        pairing = _Pairing(sides, report, Wishes(given or {}, accept_order, forget_bias), learning_rate, optimizer)
         edits.drop(draft, drop)
         if use_averages:
             edits.use_averages(draft)
@@ -113,8 +117,7 @@ class _Pairing:
 
     sides: Sides
     report: ConversionReport
-    given: Mapping[str, str]
-    accept_order: bool
+    wishes: Wishes
     learning_rate: float | None
     optimizer: str | None
 
@@ -127,8 +130,10 @@ class _Pairing:
         if named_graph.is_named(nodes):
             named_graph.add_names(draft, nodes)
         else:
-            given = self.given if wanted else {}
-            ToNames(draft, model, report, self.sides.old, self.optimizer, self.learning_rate).run(given, self.accept_order)
+            wishes = self.wishes if wanted else self.wishes._replace(given={})
+            with as_cells(draft, model, self.sides.old, report, wishes) as (laid_out, given):
+                names = ToNames(draft, laid_out, report, self.sides.old, self.optimizer, self.learning_rate)
+                names.run(given, wishes.accept_order)
         if self.sides.old:
             told = {*report.unmatched_targets, *report.ambiguous}
             missing = sorted(self.sides.old.entries.keys() - draft.entries.keys() - told)
@@ -138,15 +143,18 @@ class _Pairing:
     def add_objects(self, draft: Draft) -> None:
         """The object graph that was asked for; else the one that is there; else that of the modern path's model."""
         model = self.sides.objects
-        if model is None and self.given:
-            raise NamingError("There is no model to map to.", received=", ".join(self.given), fix="Name the model with --like.")
+        if model is None and self.wishes.given:
+            raise NamingError(
+                "There is no model to map to.", received=", ".join(self.wishes.given), fix="Name the model with --like."
+            )
         if model is None and self._has_other_graph(draft):
             return
         edits.keep(draft, lambda name: not edits.is_object(name))
         if model is None:
             named_graph.add_objects(draft)
             return
-        ToObjects(draft, model, self.report, self.learning_rate, self.optimizer).run(self.given, self.accept_order)
+        with as_layers(draft, model, self.report, self.wishes) as given:
+            ToObjects(draft, model, self.report, self.learning_rate, self.optimizer).run(given, self.wishes.accept_order)
         if SAVE_COUNTER not in draft.entries and b"save_counter" in model.graph:
             draft.put(SAVE_COUNTER, tensors.int64(1))
         missing = self.report.unmatched_targets

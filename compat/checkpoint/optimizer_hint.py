@@ -42,7 +42,7 @@ def of(index: Index, optimizer: str | None = None) -> dict[str, Any] | None:
 
 
 def _optimizers(index: Index) -> set[str]:
-    found = {slot.optimizer for slot in source_slots(set(index.entries)) if slot.row}
+    found = {slot.optimizer for slot in source_slots(set(index.entries)) if slot.table}
     if not found and OBJECT_GRAPH in index.entries:
         name = table_of_slots([slot.slot for slot in read_object_model(index).slots])
         found = {name} if name else set()

@@ -25,6 +25,21 @@ class ConvertedSlot:
     note: str = ""
 
 
+@dataclasses.dataclass(frozen=True)
+class ConvertedLayout:
+    """A recurrent cell whose weights were laid out anew.
+
+    Attributes:
+        source: its scope in the source.
+        target: its scope in the target.
+        note: what was done to the weights.
+    """
+
+    source: str
+    target: str
+    note: str
+
+
 @dataclasses.dataclass
 class ConversionReport:
     """A conversion.
@@ -38,6 +53,7 @@ class ConversionReport:
         renamed: how many variables were renamed.
         matches: pairs of variables.
         slots: of optimizers.
+        layouts: of recurrent cells; their variables are called "CELL as LAYOUT/..." in ``matches`` and ``slots``.
         warnings: what to look at.
         ambiguous: target variable -> sources that fit equally well.
         unmatched_sources: variables of the source that the target has no place for.
@@ -54,6 +70,7 @@ class ConversionReport:
     renamed: int = 0
     matches: tuple[Match, ...] = ()
     slots: list[ConvertedSlot] = dataclasses.field(default_factory=list)
+    layouts: list[ConvertedLayout] = dataclasses.field(default_factory=list)
     warnings: list[str] = dataclasses.field(default_factory=list)
     ambiguous: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     unmatched_sources: list[str] = dataclasses.field(default_factory=list)

@@ -39,6 +39,8 @@ def print_report(report: ConversionReport, console: Console, dry_run: bool = Fal
     _list("In the target only", report.unmatched_targets, console)
     _list("Note", report.warnings, console)
     _table(("source", "target", "by"), [(pair.source, pair.target, pair.how) for pair in report.matches], console)
+    cells = [(cell.source, cell.target, cell.note) for cell in report.layouts]
+    _table(("cell in the source", "in the target", ""), cells, console)
     slots = [(slot.source or "-", slot.target or "left out", slot.note) for slot in report.slots]
     _table(("slot in the source", "in the target", ""), slots, console)
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from estimator_bridge.compat.checkpoint import naming
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.slots import TABLES
+from estimator_bridge.compat.checkpoint.slots.average import AVERAGE
 from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow
 
 STEP = "global_step"
@@ -86,7 +87,7 @@ def _slots(names: Collection[str]) -> Iterator[SourceSlot]:
             continue
         optimizer = _variant(slot, name, names)
         table = TABLES.get(optimizer)
-        rows = [_as_named(row, slot) for row in table.rows if _is(row, slot)] if table else []
+        rows = [_as_named(row, slot) for row in (table.rows if table else (AVERAGE,)) if _is(row, slot)]
         yield SourceSlot(name, slot.variable, optimizer, rows[0] if rows else None)
 
 

@@ -84,11 +84,12 @@ def of_target(
         return
     access = read_row_access(like.prefix) if like else None
     layers = embeddings(model)
+    shapes = {variable.key: variable.entry.shape for variable in model.variables}
     trained = []
     for key, table in tables.items():
         by = access.told_by.name if access and names[key] in access.gathered else layers.get(key)
         lazy = access and table == _ADAM and f"{names[key]}/{_ADAM.name}" in access.assigned
-        trained.append(Trained(names[key], model.index.entries[key].shape, _LAZY_ADAM if lazy else table, by, access is None))
+        trained.append(Trained(names[key], shapes[key], _LAZY_ADAM if lazy else table, by, access is None))
     yield from warnings(trained, model)
 
 

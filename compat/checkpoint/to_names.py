@@ -15,6 +15,7 @@ from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, ObjectS
 from estimator_bridge.compat.checkpoint.report import ConversionReport, ConvertedSlot
 from estimator_bridge.compat.checkpoint.scaling import scaled
 from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, TABLES, table_of_slots
+from estimator_bridge.compat.checkpoint.slots.average import AVERAGE
 from estimator_bridge.compat.checkpoint.slots.table import BETAS, OptimizerTable, SlotRow
 from estimator_bridge.compat.checkpoint.source_slots import STEP, SourceSlot, beta_powers, source_slots, table_named
 from estimator_bridge.compat.checkpoint.to_objects import copied
@@ -43,7 +44,11 @@ class ToNames:
     ) -> None:
         self._draft, self._model, self._report, self._like = draft, model, report, like
         self._old_slots: dict[str, dict[str, SourceSlot]] = {}
+        self._old_averages: dict[str, str] = {}
         for slot in source_slots(set(like.entries), optimizer) if like else ():
+            if slot.row == AVERAGE:
+                self._old_averages[slot.variable] = slot.name
+                continue
             self._old_slots.setdefault(slot.variable, {})[slot.row.suffix if slot.row else slot.name] = slot
         self._known = hyperparameters(model)
         self._rate = learning_rate if learning_rate is not None else self._known.get("learning_rate")
@@ -71,6 +76,7 @@ class ToNames:
         slots = {slot.name for old in self._old_slots.values() for slot in old.values()}
         special = (
             slots
+            | set(self._old_averages.values())
             | beta_powers(set(self._like.entries)).keys()
             | set(filter(canned_hyperparameter, self._like.entries))
             | {STEP}
@@ -92,6 +98,10 @@ class ToNames:
         tables = {}
         for key, slots in by_variable.items():
             name = names.get(key)
+            if AVERAGE.keras in slots:
+                self._add_average(slots.pop(AVERAGE.keras), name)
+            if not slots:
+                continue
             table = self._table(name, slots) if name else None
             left_out = set(slots)
             if name and table:
@@ -104,6 +114,13 @@ class ToNames:
                 "The slots are taken for Adam's; AdamW, Lamb and Nadam have the same: see --optimizer."
             )
         return tables
+
+    def _add_average(self, average: ObjectSlot, name: str | None) -> None:
+        shadow = self._old_averages.get(name or "") if self._like else name and f"{name}/{AVERAGE.suffix}"
+        if shadow:
+            self._draft.alias(average.stored.key, shadow)
+        note = "" if shadow else "the old graph keeps no average of this variable"
+        self._report.slots.append(ConvertedSlot(average.stored.key, shadow or "", note))
 
     def _table(self, name: str, slots: Mapping[str, ObjectSlot]) -> OptimizerTable | None:
         """The old graph's optimizer of a variable; None when it keeps no slots, or has no counterpart."""

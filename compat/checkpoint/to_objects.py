@@ -17,6 +17,7 @@ from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, ObjectS
 from estimator_bridge.compat.checkpoint.report import ConversionReport, ConvertedSlot
 from estimator_bridge.compat.checkpoint.scaling import scaled
 from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART
+from estimator_bridge.compat.checkpoint.slots.average import AVERAGE, DECAY
 from estimator_bridge.compat.checkpoint.source_slots import STEP, SourceSlot, beta_powers, source_slots
 from estimator_bridge.compat.checkpoint.tensors import Tensor
 
@@ -140,6 +141,8 @@ class ToObjects:
 
     def _warn_of_steps(self, used: Collection[SourceSlot]) -> None:
         """Of what the model's optimizer does otherwise from here on."""
+        if any(slot.row == AVERAGE for slot in used):
+            self._report.warnings.append(DECAY)
         if used:
             self._report.warnings += steps.differing_betas(self._draft.source, self._known)
         keys = {pair.source: pair.target for pair in self._report.matches}

@@ -77,6 +77,9 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--use-averages", action="store_true", help="give variables the values of their moving averages")
     group.add_argument("--map", action="append", default=[], metavar="SOURCE=TARGET", help="pair two variables by hand")
     group.add_argument("--accept-order", action="store_true", help="pair variables of one shape in order of creation")
+    group.add_argument(
+        "--forget-bias", action="append", default=[], metavar="REGEX=X", help="of LSTM cells in such scopes (default: TF1's)"
+    )
     group.add_argument("--allow-unmatched", action="store_true", help="write although some have no counterpart")
 
 
@@ -113,6 +116,7 @@ def execute(arguments: argparse.Namespace) -> int:
         use_averages=arguments.use_averages,
         given=dict(_pair(text) for text in arguments.map),
         accept_order=arguments.accept_order,
+        forget_bias=[_number(text) for text in arguments.forget_bias],
         allow_unmatched=arguments.allow_unmatched,
         learning_rate=arguments.learning_rate,
         optimizer=arguments.optimizer,
@@ -157,6 +161,14 @@ def _partition(text: str) -> tuple[str, int]:
     if not number.isdecimal() or not int(number):
         raise BridgeError("A partition needs a number of slices.", expected="REGEX=N with N from 1", received=text)
     return pattern, int(number)
+
+
+def _number(text: str) -> tuple[str, float]:
+    pattern, number = _pair(text)
+    try:
+        return pattern, float(number)
+    except ValueError:
+        raise BridgeError("A forget_bias needs a number.", expected="REGEX=X", received=text) from None
 
 
 def _lines(path: Path | None) -> list[str]:

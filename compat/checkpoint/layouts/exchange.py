@@ -1,0 +1,183 @@
+"""One side's recurrent cells in the other side's layout, for as long as variables are paired and given their names."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from estimator_bridge.compat.checkpoint.draft import Draft
+from estimator_bridge.compat.checkpoint.format.bundle import Entry
+from estimator_bridge.compat.checkpoint.index import Index
+from estimator_bridge.compat.checkpoint.layouts import assembly
+from estimator_bridge.compat.checkpoint.layouts.forget_bias import ForgetBias
+from estimator_bridge.compat.checkpoint.layouts.pairing import Pair, Paired, Wishes, paired_with
+from estimator_bridge.compat.checkpoint.layouts.recognition import Found
+from estimator_bridge.compat.checkpoint.layouts.table import Layout
+from estimator_bridge.compat.checkpoint.naming import SUFFIXES
+from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, ObjectSlot, ObjectVariable
+from estimator_bridge.compat.checkpoint.report import ConversionReport, ConvertedLayout, ConvertedSlot
+from estimator_bridge.compat.checkpoint.slots.average import AVERAGE, SHADOW
+from estimator_bridge.compat.checkpoint.tensors import Tensor
+
+
+@contextlib.contextmanager
+def as_layers(draft: Draft, model: ObjectModel, report: ConversionReport, wishes: Wishes) -> Iterator[dict[str, str]]:
+    """A name-based draft with Keras' layout of each cell that a layer of the model takes over.
+
+    Args:
+        draft: has TF1's own again afterwards, beside what got a name meanwhile.
+        model: of the Keras side.
+        report: told of each cell.
+        wishes: of the user.
+
+    Yields:
+        Pairs for the matching of variables.
+    """
+    paired = paired_with(draft.entries, model, wishes, report)
+    exchange = _Exchange(draft, report, ForgetBias(wishes.forget_biases))
+    given, hidden = dict(paired.given), set[str]()
+    for one in paired.pairs:
+        names = exchange.variables(one, one.cell, one.layer)
+        given |= {name: one.layer.members[part] for part, name in names.items()}
+        hidden |= set(one.cell.members.values())
+        for suffix, slots in _by_suffix(one.cell, draft).items():
+            lay_out = exchange.averages if suffix == SHADOW else exchange.slots
+            lay_out(one, one.cell, one.layer.layout, slots, {part: f"{name}/{suffix}" for part, name in names.items()})
+            hidden |= set(slots.values())
+    aside = {name: (draft.entries[name], draft.pieces.get(name)) for name in sorted(hidden)}
+    draft.drop(aside)
+    with exchange.undone(paired):
+        yield given
+    for name, (stored, pieces) in aside.items():
+        draft.put(name, stored, pieces)
+
+
+@contextlib.contextmanager
+def as_cells(
+    draft: Draft, model: ObjectModel, old: Index | None, report: ConversionReport, wishes: Wishes
+) -> Iterator[tuple[ObjectModel, dict[str, str]]]:
+    """An object-based draft with TF1's layout of each layer that a cell of the old graph takes over.
+
+    Args:
+        draft: has Keras' own alone afterwards, beside what got a name meanwhile.
+        model: its object graph.
+        old: a checkpoint of the old graph; without one nothing is laid out.
+        report: told of each layer.
+        wishes: of the user.
+
+    Yields:
+        The model as it is with these variables, and pairs for their matching.
+    """
+    paired = paired_with(old.entries if old else {}, model, wishes, report)
+    exchange = _Exchange(draft, report, ForgetBias(wishes.forget_biases, old))
+    given, gone = dict(paired.given), set[str]()
+    variables, slots = list(model.variables), list(model.slots)
+    for one in paired.pairs:
+        names = exchange.variables(one, one.layer, one.cell)
+        given |= {one.cell.members[part]: name for part, name in names.items()}
+        gone |= set(one.layer.members.values())
+        variables += [exchange.named(name, one.cell.members[part]) for part, name in names.items()]
+        for kind, keys in _by_kind(one.layer, model).items():
+            lay_out = exchange.averages if kind == AVERAGE.keras else exchange.slots
+            made = lay_out(one, one.layer, one.cell.layout, keys, {part: f"{name} {kind}" for part, name in names.items()})
+            slots += [ObjectSlot(kind, names[part], exchange.named(name, name)) for part, name in made.items()]
+    with exchange.undone(paired):
+        yield (
+            dataclasses.replace(
+                model,
+                variables=tuple(variable for variable in variables if variable.key not in gone),
+                slots=tuple(slot for slot in slots if slot.variable not in gone),
+            ),
+            given,
+        )
+
+
+class _Exchange:
+    """Puts variables of another layout into a draft, and takes them out again."""
+
+    def __init__(self, draft: Draft, report: ConversionReport, forget_bias: ForgetBias) -> None:
+        self._draft, self._report, self._forget_bias = draft, report, forget_bias
+        self._made: dict[str, Pair] = {}
+
+    def variables(self, pair: Pair, source: Found, target: Found) -> dict[str, str]:
+        """Adds the variables of a cell in the other layout; their names, by those after the scope."""
+        names = {part.name: f"{source.scope} as {target.layout.name}/{part.name}" for part in target.layout.parts}
+        made = self._assembled(source, target.layout, source.members, linear=False)
+        notes = [f"{source.layout.name} as {target.layout.name}", *self._forget_bias.shift(pair.cell, made)]
+        self._report.layouts.append(ConvertedLayout(source.scope, target.scope, "; ".join(notes)))
+        return self._put(pair, made, names)
+
+    def slots(
+        self, pair: Pair, source: Found, layout: Layout, members: Mapping[str, str], names: Mapping[str, str]
+    ) -> dict[str, str]:
+        """The same of one slot of its variables."""
+        made = self._assembled(source, layout, members, linear=True)
+        if not made:
+            reason = f"it takes this slot of every variable of the cell to make one of {layout.name}'s"
+            self._report.slots += [ConvertedSlot(name, "", reason) for name in members.values()]
+        return self._put(pair, made, names)
+
+    def averages(
+        self, pair: Pair, source: Found, layout: Layout, members: Mapping[str, str], names: Mapping[str, str]
+    ) -> dict[str, str]:
+        """The same of moving averages, which are values."""
+        made = self._assembled(source, layout, members, linear=False)
+        self._forget_bias.shift(pair.cell, made, f"/{SHADOW}")
+        return self._put(pair, made, names)
+
+    def named(self, name: str, full_name: str) -> ObjectVariable:
+        """One of them as a variable of the model."""
+        stored = self._draft.entries[name]
+        return ObjectVariable(name, full_name, Entry(stored.dtype, stored.shape))
+
+    @contextlib.contextmanager
+    def undone(self, paired: Paired) -> Iterator[None]:
+        """Takes everything out at the end; the report says then what told the pairs."""
+        yield
+        report = self._report
+        self._draft.drop(self._made)
+        report.warnings += self._forget_bias.warnings()
+        report.matches = tuple(
+            dataclasses.replace(match, how=self._made[match.source].how) if match.source in self._made else match
+            for match in report.matches
+        )
+        told = {name for layer, cells in paired.ambiguous for found in (layer, *cells) for name in found.members.values()}
+        report.unmatched_sources = [name for name in report.unmatched_sources if name not in told]
+        report.unmatched_targets = [name for name in report.unmatched_targets if name not in told]
+        report.ambiguous = {**report.ambiguous, **{layer.key: tuple(c.key for c in cells) for layer, cells in paired.ambiguous}}
+
+    def _assembled(self, source: Found, layout: Layout, members: Mapping[str, str], linear: bool) -> dict[str, Tensor]:
+        """What can be put together of the variables that are there."""
+        made = {}
+        for part in layout.parts:
+            blocks = assembly.plan(part, layout.parts, source.layout.parts, source.sizes, slot=linear)
+            if assembly.needed(blocks) <= members.keys():
+                made[part.name] = assembly.assembled(self._draft, part, blocks, members, source.sizes)
+        return made
+
+    def _put(self, pair: Pair, made: Mapping[str, Tensor], names: Mapping[str, str]) -> dict[str, str]:
+        for part, tensor in made.items():
+            self._draft.put(names[part], tensor)
+            self._made[names[part]] = pair
+        return {part: names[part] for part in made}
+
+
+def _by_suffix(cell: Found, draft: Draft) -> dict[str, dict[str, str]]:
+    """Slots of a cell's variables: what follows the variable's name -> variable after the scope -> name."""
+    names = {f"{name}/{suffix}" for name in cell.members.values() for suffix in SUFFIXES} & draft.entries.keys()
+    found: dict[str, dict[str, str]] = {}
+    for part, variable in cell.members.items():
+        for name in sorted(name for name in names if name.startswith(f"{variable}/")):
+            found.setdefault(name[len(variable) + 1 :], {})[part] = name
+    return found
+
+
+def _by_kind(layer: Found, model: ObjectModel) -> dict[str, dict[str, str]]:
+    """Slots of a layer's variables: kind -> variable after the scope -> key."""
+    parts = {key: part for part, key in layer.members.items()}
+    found: dict[str, dict[str, str]] = {}
+    for slot in model.slots:
+        if slot.variable in parts:
+            found.setdefault(slot.slot, {})[parts[slot.variable]] = slot.stored.key
+    return found

@@ -1,0 +1,202 @@
+"""How TF1's recurrent cells and Keras' recurrent layers lay out the same weights: both described in the same words.
+
+A weight belongs to a band, which is what it is multiplied with, and to a gate. Each variable is a matrix: its bands from top to
+bottom, in each of them one column a unit for each gate from left to right.
+
+=============  ====================================  ================================================
+band           rows                                  multiplied with
+=============  ====================================  ================================================
+input          one for each input                    the input
+hidden         one for each unit                     the output of the step before
+bias           one                                   1
+hidden bias    one                                   1, added to the hidden product before the reset gate
+=============  ====================================  ================================================
+
+Gates: i input, f forget, c candidate (TF1's j, Keras' c or h), o output; z update (TF1's u), r reset.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from estimator_bridge.compat.checkpoint.format.bundle import Shape
+
+INPUT, HIDDEN, BIAS, HIDDEN_BIAS = "input", "hidden", "bias", "hidden bias"
+
+
+class Part(NamedTuple):
+    """One variable of a cell or layer.
+
+    Attributes:
+        name: after the scope.
+        bands: from top to bottom.
+        gates: from left to right, a letter each.
+    """
+
+    name: str
+    bands: tuple[str, ...]
+    gates: str
+
+
+class Layout(NamedTuple):
+    """The variables of a cell or layer.
+
+    Attributes:
+        name: of the class.
+        parts: its variables; the first one has inputs and units.
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+
+
+class Cell(NamedTuple):
+    """A cell of TF1.
+
+    Attributes:
+        layout: its variables.
+        layer: layout of the Keras layer that computes the same.
+        scope: the scopes that TF1 gives it, without number.
+        forget_bias: what it adds to the forget gate at each step by default; None for one without.
+    """
+
+    layout: Layout
+    layer: Layout
+    scope: re.Pattern[str]
+    forget_bias: float | None = None
+
+
+class Sizes(NamedTuple):
+    """Of a cell or layer."""
+
+    inputs: int
+    units: int
+
+
+LSTM = Layout(
+    "LSTM", (Part("kernel", (INPUT,), "ifco"), Part("recurrent_kernel", (HIDDEN,), "ifco"), Part("bias", (BIAS,), "ifco"))
+)
+GRU_RESET_BEFORE = Layout(
+    "GRU with reset_after=False",
+    (Part("kernel", (INPUT,), "zrc"), Part("recurrent_kernel", (HIDDEN,), "zrc"), Part("bias", (BIAS,), "zrc")),
+)
+GRU_RESET_AFTER = Layout(
+    "GRU with reset_after=True",
+    (Part("kernel", (INPUT,), "zrc"), Part("recurrent_kernel", (HIDDEN,), "zrc"), Part("bias", (BIAS, HIDDEN_BIAS), "zrc")),
+)
+SIMPLE_RNN = Layout(
+    "SimpleRNN", (Part("kernel", (INPUT,), "c"), Part("recurrent_kernel", (HIDDEN,), "c"), Part("bias", (BIAS,), "c"))
+)
+LAYERS = (LSTM, GRU_RESET_BEFORE, GRU_RESET_AFTER, SIMPLE_RNN)
+
+_LSTM_PARTS = (Part("kernel", (INPUT, HIDDEN), "icfo"), Part("bias", (BIAS,), "icfo"))
+CELLS = (
+    Cell(
+        Layout("CudnnCompatibleLSTMCell", _LSTM_PARTS),
+        LSTM,
+        re.compile("cudnn_compatible_lstm_cell"),
+        forget_bias=0.0,
+    ),
+    Cell(  # LSTMCell, LSTMBlockCell and LSTMBlockFusedCell too
+        Layout("BasicLSTMCell", _LSTM_PARTS),
+        LSTM,
+        re.compile("basic_lstm_cell|lstm_cell|lstm_block_cell|lstm_fused_cell|lstm_block_wrapper"),
+        forget_bias=1.0,
+    ),
+    Cell(  # GRUBlockCellV2 too
+        Layout(
+            "GRUCell",
+            (
+                Part("gates/kernel", (INPUT, HIDDEN), "rz"),
+                Part("gates/bias", (BIAS,), "rz"),
+                Part("candidate/kernel", (INPUT, HIDDEN), "c"),
+                Part("candidate/bias", (BIAS,), "c"),
+            ),
+        ),
+        GRU_RESET_BEFORE,
+        re.compile(".*"),
+    ),
+    Cell(
+        Layout(
+            "GRUBlockCell",
+            (
+                Part("w_ru", (INPUT, HIDDEN), "rz"),
+                Part("b_ru", (BIAS,), "rz"),
+                Part("w_c", (INPUT, HIDDEN), "c"),
+                Part("b_c", (BIAS,), "c"),
+            ),
+        ),
+        GRU_RESET_BEFORE,
+        re.compile(".*"),
+    ),
+    Cell(
+        Layout(
+            "CudnnCompatibleGRUCell",
+            (
+                Part("gates/kernel", (INPUT, HIDDEN), "rz"),
+                Part("gates/bias", (BIAS,), "rz"),
+                Part("candidate/input_projection/kernel", (INPUT,), "c"),
+                Part("candidate/input_projection/bias", (BIAS,), "c"),
+                Part("candidate/hidden_projection/kernel", (HIDDEN,), "c"),
+                Part("candidate/hidden_projection/bias", (HIDDEN_BIAS,), "c"),
+            ),
+        ),
+        GRU_RESET_AFTER,
+        re.compile(".*"),
+    ),
+    Cell(
+        Layout("BasicRNNCell", (Part("kernel", (INPUT, HIDDEN), "c"), Part("bias", (BIAS,), "c"))),
+        SIMPLE_RNN,
+        re.compile("basic_rnn_cell"),
+    ),
+)
+# Variables beside a cell's kernel that Keras' layers have no place for -> what they are.
+WITHOUT_COUNTERPART = {
+    re.compile("(?P<scope>.+)/w_[fio]_diag"): "peepholes",
+    re.compile("(?P<scope>.+)/projection/(kernel|bias)"): "a projection of the output",
+    re.compile("(?P<scope>.+)/(input|transform|forget|output|state)/(beta|gamma)"): "layer normalization inside of the cell",
+}
+
+
+def rows(part: Part, sizes: Sizes) -> list[int]:
+    """How many rows each band of a variable has."""
+    heights = {INPUT: sizes.inputs, HIDDEN: sizes.units, BIAS: 1, HIDDEN_BIAS: 1}
+    return [heights[band] for band in part.bands]
+
+
+def shape(part: Part, sizes: Sizes) -> Shape:
+    """The shape of a variable; a single bias has one dimension.
+
+    Example:
+        >>> [shape(part, Sizes(3, 2)) for part in GRU_RESET_AFTER.parts]
+        [(3, 6), (2, 6), (2, 6)]
+        >>> [shape(part, Sizes(3, 2)) for part in LSTM.parts]
+        [(3, 8), (2, 8), (8,)]
+    """
+    width = len(part.gates) * sizes.units
+    return (width,) if part.bands in {(BIAS,), (HIDDEN_BIAS,)} else (sum(rows(part, sizes)), width)
+
+
+def sizes_of(parts: Sequence[Part], shapes: Mapping[str, Shape]) -> Sizes | None:
+    """Inputs and units of a cell or layer; None where variables of some shapes are none.
+
+    Args:
+        parts: that it is to have.
+        shapes: name of a variable after the scope -> its shape.
+
+    Example:
+        >>> sizes_of(LSTM.parts, {"kernel": (3, 8), "recurrent_kernel": (2, 8), "bias": (8,)})
+        Sizes(inputs=3, units=2)
+        >>> sizes_of(LSTM.parts, {"kernel": (3, 8), "recurrent_kernel": (2, 8)}) is None
+        True
+    """
+    first = parts[0]
+    found = shapes.get(first.name, ())
+    if len(found) != 2:
+        return None
+    units = found[1] // len(first.gates)
+    sizes = Sizes(found[0] - units * (HIDDEN in first.bands), units)
+    fits = sizes.inputs > 0 and all(shapes.get(part.name) == shape(part, sizes) for part in parts)
+    return sizes if fits else None

@@ -1,0 +1,12 @@
+"""Moving averages: no optimizer's in TF1, where a graph keeps ``VARIABLE/ExponentialMovingAverage``; Keras' keep them with ``use_ema``."""
+
+from __future__ import annotations
+
+from estimator_bridge.compat.checkpoint.slots.table import SlotRow
+
+SHADOW = "ExponentialMovingAverage"
+AVERAGE = SlotRow(SHADOW, "", "model_variables_moving_average")  # the legacy family has none
+DECAY = (
+    "Moving averages go into the optimizer's: give it use_ema=True and ema_momentum = TF1's decay. It has nothing like num_updates, "
+    "with which TF1's decay begins small."
+)
