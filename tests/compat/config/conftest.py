@@ -43,7 +43,7 @@ def start(program, arguments, out):
     os._exit(code)
 for line in sys.stdin:
     grace, programs = json.loads(line)
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 240
     running = {start(*program): index for index, program in enumerate(programs)}
     first = next(iter(running))
     codes = {}
@@ -77,7 +77,7 @@ def observes(*rows: str) -> Callable[[Test], Test]:
 def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
     """Runs programs side by side, each with TensorFlow to itself; gives the line of JSON that each printed last.
 
-    The first is waited for, 90 seconds at most; after it the others get ``grace`` seconds, and are killed as parameter servers are.
+    The first is waited for, 240 seconds at most; after it the others get ``grace`` seconds, and are killed as parameter servers are.
     """
     folder = tmp_path_factory.mktemp("programs")
     with subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:

@@ -155,13 +155,17 @@ y = x.sum(1, keepdims=True)
 data = tf.data.Dataset.from_tensor_slices((x, y)).batch(4).repeat()
 check = tf.data.Dataset.from_tensor_slices((x[:8], y[:8])).batch(4)
 held = {}
+def compiled(**given):
+    model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=[2])])
+    model.compile("sgd", "mse", **given)
+    model.optimizer.build(model.trainable_variables)
+    return model
+shared = compiled()  # traced once
 def fit(settings, start=0, validation=None, **more):
     config = unflatten({"training.model_dir": folder + "/" + str(len(os.listdir(folder)))} | settings)
     os.makedirs(config.training.model_dir)
-    model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=[2])])
     given = compile_arguments(config)
-    model.compile("sgd", "mse", run_eagerly=not given, **given)  # tracing each of these tiny models would take longer than running it
-    model.optimizer.build(model.trainable_variables)
+    model = compiled(**given) if given else shared
     model.optimizer.iterations.assign(start)
     checkpoint = tf.train.Checkpoint(model=model)
     made = prepare_fit(config, flatten(config), model, checkpoint, validation)

@@ -64,6 +64,11 @@ REDUCE = (
     + """
 ones = applied.strategy.run(lambda: tf.ones([]))
 total = applied.strategy.reduce("SUM", ones, axis=None)
+import pathlib, time
+folder = pathlib.Path(config.training.model_dir)
+(folder / f"{config.cluster.task_type}.done").touch()
+while len(list(folder.glob("*.done"))) < 2:  # one that ends breaks the other's last collective
+    time.sleep(0.01)
 communication = applied.in_force.get("strategy.communication")
 print(json.dumps([type(applied.strategy).__name__, float(total), applied.strategy.num_replicas_in_sync, communication]))
 """
@@ -97,7 +102,7 @@ def task(job: dict[str, Any], cluster: dict[str, Any], kind: str, index: int = 0
     return [json.dumps(job | {"TF_CONFIG": {"cluster": cluster, "task": {"type": kind, "index": index}}})]
 
 
-@observes("config_proto_experimental.collective_nccl", "tf_config.cluster", "task_types.evaluator", "eval_spec.throttle_secs")
+@observes("tf_config.cluster", "task_types.evaluator", "eval_spec.throttle_secs")
 def test_synchronous_workers_and_an_evaluator(together: Together, tmp_path: Path) -> None:
     chief, worker = ports(2)
     cluster = {"chief": [chief], "worker": [worker]}
@@ -144,24 +149,32 @@ SYNCHRONOUS: dict[str, tuple[dict[str, Any], bool]] = {
     "mirrored_on_a_cluster": ({"train_distribute": {"class": "MirroredStrategy", "devices": ["CPU:0"]}}, False),
     "mirrored_beside_ps": ({"train_distribute": "MirroredStrategy"}, True),
     "multi_worker_beside_ps": ({"train_distribute": "MultiWorkerMirroredStrategy"}, True),
-    "multi_worker": (
-        {"train_distribute": "MultiWorkerMirroredStrategy", "session_config": {"experimental": {"collective_nccl": True}}},
-        False,
-    ),
+    "multi_worker": ({"train_distribute": {"class": "MultiWorkerMirroredStrategy", "communication": "RING"}}, False),
     "synchronous_ps": ({"sync_replicas_optimizer": {"replicas_to_aggregate": 2, "total_num_replicas": 2}}, True),
     "workers_without_ps": ({}, False),
 }
 
 
 @pytest.mark.parametrize("row", SYNCHRONOUS)
-def test_every_row_that_becomes_synchronous_workers_adds_their_values_up(together: Together, row: str) -> None:
+def test_every_row_that_becomes_synchronous_workers_adds_their_values_up(together: Together, row: str, tmp_path: Path) -> None:
     job, beside_ps = SYNCHRONOUS[row]
     chief, worker = ports(2)
     cluster = {"chief": [chief], "worker": [worker]} | ({"ps": ["localhost:1"]} if beside_ps else {})
-    asked = job | {"model_dir": "m"}
+    asked = job | {"model_dir": str(tmp_path)}
     said = together([(REDUCE, task(asked, cluster, "chief")), (REDUCE, task(asked, cluster, "worker"))], grace=10.0)
-    communication = "NCCL" if row == "multi_worker" else None
+    communication = "RING" if row == "multi_worker" else None
     assert said == [["CollectiveAllReduceStrategy", 2.0, 2, communication]] * 2
+
+
+HOLD = COMMON + "print(json.dumps(applied.in_force))"
+
+
+@observes("config_proto_experimental.collective_nccl")
+def test_a_worker_holds_what_it_was_told_of_collectives(run: Run) -> None:
+    """Only held: without a GPU there is no NCCL to run."""
+    job = {"train_distribute": "MultiWorkerMirroredStrategy", "session_config": {"experimental": {"collective_nccl": True}}}
+    in_force = run(HOLD, *task(job, {"worker": ports(1)}, "worker"))
+    assert in_force["strategy.communication"] == "NCCL"
 
 
 @observes("distribute_config.remote_cluster", "config_proto.cluster_def.job", "config_proto.device_filters")
