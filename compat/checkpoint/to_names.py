@@ -94,7 +94,10 @@ class ToNames:
         """Gives each variable's slots their names; the tables by the variable's key."""
         by_variable: dict[str, dict[str, ObjectSlot]] = {}
         for slot in self._model.slots:
-            by_variable.setdefault(slot.variable, {})[slot.slot] = slot
+            if slot.variable:
+                by_variable.setdefault(slot.variable, {})[slot.slot] = slot
+            else:  # several variables have the name that it is known by
+                self._report.unmatched_sources += (slot.stored.key,)
         tables = {}
         for key, slots in by_variable.items():
             name = names.get(key)
@@ -176,8 +179,9 @@ class ToNames:
         if iterations is None:
             self._report.unmatched_targets.append(STEP)
             return
-        powers = beta_powers(set(self._like.entries)) if self._like else {}
-        if not powers:
+        if self._like:
+            powers = beta_powers(set(self._like.entries))
+        else:
             powers = {name: name for table in tables if not table.uncorrected for name in table.betas}
         step = steps.updates(iterations, tables, powers, self._report.warnings)
         if STEP not in self._draft.entries:
