@@ -1,7 +1,8 @@
 """Converting a checkpoint of several GiB: ours by link and by copy, cp, and the ways that TensorFlow's own tools offer.
 
-``python benchmarks/checkpoint.py --gib 4 --folder DIR`` makes a name-based checkpoint with Adam's slots, converts it in each way,
-each in a process of its own, and prints a Markdown table: seconds, CPU seconds, peak memory.
+``python benchmarks/checkpoint.py --gib 4 --folder DIR`` makes the checkpoints, runs each way in a process of its own, and prints
+two Markdown tables: seconds, CPU seconds and peak memory of each way, and the goals. Fast ways take turns for some rounds; their
+figures are medians, their ratios medians of the ratios within a round, since whatever else the machine does changes with time.
 """
 
 from __future__ import annotations
@@ -12,198 +13,250 @@ import multiprocessing
 import os
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from estimator_bridge.compat.checkpoint.format import trackable
-from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
-from estimator_bridge.compat.checkpoint.format.trackable import Attribute, Node, SlotReference
-from estimator_bridge.compat.checkpoint.index import Index, encode_index, read_index
-from estimator_bridge.compat.checkpoint.naming import ATTRIBUTE, OBJECT_GRAPH
-from estimator_bridge.compat.checkpoint.tensors import Tensor, int64, of_strings
-from estimator_bridge.compat.checkpoint.writing import write_tensors
+from checkpoint_inputs import ENTRIES, make
 
-COLUMNS = 1024
-SLOTS = {"Adam": {"Adam": "m", "Adam_1": "v"}, "Momentum": {"Momentum": "momentum"}}
+MIB = 2**20
+
+
+class Told(NamedTuple):
+    """What a run took: seconds; CPU seconds and bytes, those of the processes that it started included."""
+
+    seconds: float
+    cpu: float
+    peak: float
+    whole: float
 
 
 def main() -> None:
     """Runs everything, or one way in this process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gib", type=float, default=4.0)
-    parser.add_argument("--folder", type=Path, required=True, help="on the disk to measure; needs three times as much room")
+    parser.add_argument(
+        "--converter-gib", type=float, default=0.5, help="for TensorFlow's converter, which takes 12 times as much memory"
+    )
+    parser.add_argument("--folder", type=Path, required=True, help="on the disk to measure; needs four times as much room")
+    parser.add_argument("--rounds", type=int, default=5, help="of the fast ways")
     parser.add_argument("--without-tensorflow", action="store_true", help="leave the slow ways out")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.way:
-        WAYS[arguments.way](arguments.folder)
+        timed(arguments.folder, arguments.way)
         return
-    maker = multiprocessing.get_context("spawn").Process(target=make, args=(arguments.folder, int(arguments.gib * 2**30)))
+    sizes = int(arguments.gib * 2**30), int(arguments.converter_gib * 2**30)
+    maker = multiprocessing.get_context("spawn").Process(target=make, args=(arguments.folder, *sizes))
     maker.start()  # not here: on Linux a child's peak memory starts with its parent's
     maker.join()
-    print("| way | seconds | CPU seconds | peak memory |\n|---|---|---|---|", flush=True)
-    for way in WAYS:
-        if not (arguments.without_tensorflow and way in SLOW):
-            print(measure(way, arguments), flush=True)
+    fast = [way for way in WAYS if way not in SLOW]
+    runs: dict[str, list[Told]] = {way: [] for way in WAYS}
+    for _ in range(arguments.rounds):
+        for way in fast:
+            runs[way].append(measure(way, arguments.folder))
+    for way in () if arguments.without_tensorflow else SLOW:
+        runs[way].append(measure(way, arguments.folder))
+    sys.stdout.writelines(f"{line}\n" for line in report(runs))
 
 
-def make(folder: Path, size: int) -> None:
-    """A checkpoint of four variables with Adam's slots, one of the same size with Momentum's, and Keras' side of both."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for optimizer, slots in SLOTS.items():
-        rows = size // (4 * COLUMNS * 4 * (1 + len(slots)))
-        names = [f"dense_{number}/kernel" for number in range(4)]
-        values: dict[str, Any] = {"global_step": 1000}
-        for name in [*names, *(f"{name}/{suffix}" for name in names for suffix in slots)]:
-            values[name] = noise((rows, COLUMNS))
-        write_tensors(folder / optimizer / "old" / "model.ckpt-1000", values)
-        write_keras_side(folder / optimizer / "keras" / "ckpt-1", names, (rows, COLUMNS), list(slots.values()))
-
-
-def noise(shape: tuple[int, int]) -> Tensor:
-    """Bytes that no file system can compress, as float32 between 0 and 2."""
-    import numpy as np
-
-    piece = np.random.default_rng(0).random(1 << 20, np.float32).tobytes()
-    size = shape[0] * shape[1] * 4
-    return Tensor(1, shape, size, lambda: (piece[: size - start] for start in range(0, size, len(piece))))
-
-
-def write_keras_side(prefix: Path, names: list[str], shape: tuple[int, int], slots: list[str]) -> None:
-    """An index with the object graph of a tf_keras model; its data file is a hole of the right size."""
-    nodes = [Node({"model": 1, "optimizer": 2}), Node(), Node({"iter": 3, "learning_rate": 4})]
-    values: dict[str, Any] = {"optimizer/iter": int64(0), "optimizer/learning_rate": 0.01}
-    leaves = {key: key.rpartition("/")[2] for key in values}
-    nodes += [Node(attributes=[Attribute(trackable.VALUE, leaf, key + ATTRIBUTE)]) for key, leaf in leaves.items()]
-    size = shape[0] * shape[1] * 4
-    for number, name in enumerate(names):
-        variable = len(nodes)
-        nodes[1].children[f"layer-{number}"] = variable
-        for slot in [None, *slots]:
-            key = f"model/layer-{number}" + (f"/.OPTIMIZER_SLOT/optimizer/{slot}" if slot else "")
-            if slot:
-                nodes[2].slots.append(SlotReference(variable, slot, len(nodes)))
-            nodes.append(Node(attributes=[Attribute(trackable.VALUE, name + (f"/{slot}" if slot else ""), key + ATTRIBUTE)]))
-            values[key] = Entry(1, shape, 1, 0, size)
-    small = {key + ATTRIBUTE: value for key, value in values.items() if not isinstance(value, Entry)}
-    write_tensors(prefix, {**small, OBJECT_GRAPH: of_strings([trackable.encode(nodes)], ())})
-    index = read_index(prefix)
-    whole = Index(prefix, Header(2), {**index.entries})
-    whole.entries.update({key + ATTRIBUTE: value for key, value in values.items() if isinstance(value, Entry)})
-    data = index.shard(0)
-    data.rename(whole.shard(0))
-    with whole.shard(1).open("wb") as hole:
-        hole.truncate(size)
-    prefix.with_name(f"{prefix.name}.index").write_bytes(b"".join(encode_index(whole)))
-
-
-def measure(way: str, arguments: argparse.Namespace) -> str:
-    """One row: the best of three of a process that runs one way, whatever it takes to start included."""
-    best = None
-    for _ in range(1 if way in SLOW else 3):
-        for optimizer in SLOTS:
-            shutil.rmtree(arguments.folder / optimizer / "new", ignore_errors=True)
-        os.sync()
-        command = [sys.executable, __file__, "--folder", str(arguments.folder), "--way", way]
-        started = time.monotonic()
-        answer = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
-        told = json.loads(answer.stdout.splitlines()[-1]) | {"whole": time.monotonic() - started}
-        best = told if best is None or told["seconds"] < best["seconds"] else best
-    assert best is not None
-    return f"| {way} | {best['seconds']:.3f} ({best['whole']:.2f} with start) | {best['cpu']:.2f} | {best['peak']:.0f} MB |"
-
-
-def timed(folder: Path, optimizer: str, convert: Callable[[Path, Path], Any]) -> None:
-    """Runs a way and prints what it took as JSON."""
-    source, target = folder / optimizer / "old" / "model.ckpt-1000", folder / optimizer / "new" / "model.ckpt-1000"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    before = time.process_time()
+def measure(way: str, folder: Path) -> Told:
+    """One run in a process of its own."""
+    for target in folder.glob("*/new"):
+        shutil.rmtree(target)
+    os.sync()
+    command = [sys.executable, __file__, "--folder", str(folder), "--way", way]
     started = time.monotonic()
-    convert(source, target)
-    seconds = time.monotonic() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": seconds, "cpu": time.process_time() - before, "peak": peak}))
+    answer = subprocess.run(command, capture_output=True, check=False, text=True)
+    if answer.returncode:
+        sys.exit(f"{way}: {answer.stderr}")
+    return Told(*json.loads(answer.stdout.splitlines()[-1]), time.monotonic() - started)
 
 
-def ours(optimizer: str, copy: bool) -> Callable[[Path], None]:
+def timed(folder: Path, way: str) -> None:
+    """Runs a way and prints what it took as JSON."""
+    convert = WAYS[way]()  # its imports do not count; the column with the start has them
+    before, started = os.times(), time.monotonic()
+    convert(folder)
+    seconds, after = time.monotonic() - started, os.times()
+    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    sys.stdout.write(json.dumps([seconds, sum(after[:4]) - sum(before[:4]), peak * 1024]) + "\n")
+
+
+def report(runs: dict[str, list[Told]]) -> list[str]:
+    """Both tables."""
+    lines = ["| way | seconds | with start | CPU seconds | peak memory |", "|---|---|---|---|---|"]
+    for way, told in runs.items():
+        if told:
+            seconds, cpu, peak, whole = map(statistics.median, zip(*told, strict=True))
+            lines.append(f"| {way} | {seconds:.3f} | {whole:.2f} | {cpu:.2f} | {peak / MIB:.0f} MiB |")
+    lines += ["", "| goal | at most | measured | |", "|---|---|---|---|"]
+    for name, limit, measured in goals(runs):
+        lines.append(f"| {name} | {limit:g} | {measured:.3g} | {'met' if measured <= limit else 'missed'} |")
+    return lines
+
+
+def goals(runs: dict[str, list[Told]]) -> list[tuple[str, float, float]]:
+    """Name, limit and figure of each goal."""
+
+    def ratio(way: str, other: str) -> float:
+        return statistics.median(one.seconds / two.seconds for one, two in zip(runs[way], runs[other], strict=True))
+
+    def seconds(way: str) -> float:
+        return statistics.median(told.seconds for told in runs[way])
+
+    peak = max(told.peak for way in (LINK, SCALED, COPY) for told in runs[way])
+    return [
+        ("link, with fsync: seconds", 0.1, seconds(LINK)),
+        ("link: part of cp", 0.02, ratio(LINK, CP)),
+        ("the whole command: seconds", 0.6, seconds(COMMAND)),
+        ("Momentum: times cp of its slot", 1.3, ratio(SCALED, CP_SLOT)),
+        ("copy: times cp", 1.15, ratio(COPY, CP)),
+        (f"an index of {ENTRIES:,} entries read: seconds", 2.0, seconds(READ)),
+        ("the same written: seconds", 2.0, seconds(WRITE)),
+        ("memory on top of the interpreter: MiB", 200.0, (peak - runs[NOTHING][0].peak) / MIB),
+    ]
+
+
+def nothing() -> Callable[[Path], None]:
+    """The interpreter alone."""
+    return lambda folder: None
+
+
+def ours(optimizer: str, copy: bool = False) -> Callable[[], Callable[[Path], None]]:
     """Bilingual, by link or by copy."""
 
-    def run(folder: Path) -> None:
+    def prepare() -> Callable[[Path], None]:
         from estimator_bridge.compat.checkpoint.conversion import convert
 
-        like = folder / optimizer / "keras" / "ckpt-1"
-        timed(folder, optimizer, lambda source, target: convert(source, target, like=like, copy=copy))
+        def run(folder: Path) -> None:
+            source, target = _paths(folder / optimizer)
+            report = convert(source, target, like=folder / optimizer / "keras" / "ckpt-1", copy=copy)
+            assert report.written, report
+
+        return run
+
+    return prepare
+
+
+def command_line() -> Callable[[Path], None]:
+    """The whole command in a process of its own."""
+
+    def run(folder: Path) -> None:
+        paths = map(str, (folder / "Adam" / "keras" / "ckpt-1", *_paths(folder / "Adam")))
+        arguments = ["-m", "estimator_bridge", "convert", "checkpoint", "--format", "json", "--like", *paths]
+        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.PIPE)
 
     return run
 
 
-def command_line(folder: Path) -> None:
-    """The whole command in a process of its own."""
-    arguments = ["-m", "estimator_bridge", "convert", "checkpoint", "--format", "json", "--like"]
-    like = folder / "Adam" / "keras" / "ckpt-1"
-
-    def run(source: Path, target: Path) -> None:
-        subprocess.run([sys.executable, *arguments, str(like), str(source), str(target)], check=True, stdout=subprocess.PIPE)
-
-    timed(folder, "Adam", run)
-
-
-def copy_files(folder: Path) -> None:
+def copy_files(folder: str, pattern: str) -> Callable[[], Callable[[Path], None]]:
     """``cp``, and a sync, since ours does not return before either."""
 
-    def run(source: Path, target: Path) -> None:
-        files = [str(path) for path in source.parent.iterdir()]
-        subprocess.run(["cp", "--reflink=auto", *files, str(target.parent)], check=True)
-        for path in target.parent.iterdir():
+    def run(root: Path) -> None:
+        target = root / folder / "new"
+        target.mkdir(parents=True)
+        subprocess.run(["cp", "--reflink=auto", *map(str, root.glob(pattern)), str(target)], check=True)
+        for path in target.iterdir():
             descriptor = os.open(path, os.O_RDONLY)
             os.fsync(descriptor)
             os.close(descriptor)
 
-    timed(folder, "Adam", run)
+    return lambda: run
 
 
-def reader_and_saver(folder: Path) -> None:
+def read_many() -> Callable[[Path], None]:
+    """The index alone."""
+    from estimator_bridge.compat.checkpoint.index import read_index
+
+    def run(folder: Path) -> None:
+        assert len(read_index(folder / "many" / "model.ckpt").entries) == ENTRIES
+
+    return run
+
+
+def write_many() -> Callable[[Path], None]:
+    """The index alone, encoded and on the disk."""
+    from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
+    from estimator_bridge.compat.checkpoint.index import Index, encode_index
+
+    entries = {f"tower/layer_{number:06d}/kernel/Adam": Entry(1, (2,), 0, 0, 8) for number in range(ENTRIES)}
+
+    def run(folder: Path) -> None:
+        with (folder / "many" / "written").open("wb") as file:
+            file.writelines(encode_index(Index(folder / "many" / "m", Header(1), entries)))
+            os.fsync(file.fileno())
+
+    return run
+
+
+def reader_and_saver() -> Callable[[Path], None]:
     """Each value through Python, saved by one SaveV2."""
+    import tensorflow as tf
 
-    def run(source: Path, target: Path) -> None:
-        import tensorflow as tf
-
+    def run(folder: Path) -> None:
+        source, target = _paths(folder / "Adam")
+        target.parent.mkdir()
         reader = tf.train.load_checkpoint(str(source))
         names = sorted(reader.get_variable_to_shape_map())
         values = [tf.constant(reader.get_tensor(name)) for name in names]
         tf.raw_ops.SaveV2(prefix=str(target), tensor_names=names, shape_and_slices=[""] * len(names), tensors=values)
 
-    timed(folder, "Adam", run)
+    return run
 
 
-def migration_guide(folder: Path) -> None:
+def migration_guide() -> Callable[[Path], None]:
     """A tf.Variable for each value, saved by a tf.train.Checkpoint."""
+    import tensorflow as tf
 
-    def run(source: Path, target: Path) -> None:
-        import tensorflow as tf
-
+    def run(folder: Path) -> None:
+        source, target = _paths(folder / "Adam")
         reader = tf.train.load_checkpoint(str(source))
         names = sorted(reader.get_variable_to_shape_map())
         variables = {name.replace("/", "."): tf.Variable(reader.get_tensor(name)) for name in names}
         tf.train.Checkpoint(vars=variables).write(str(target))
 
-    timed(folder, "Adam", run)
+    return run
 
 
-WAYS: dict[str, Callable[[Path], None]] = {
-    "ours, link (Adam)": ours("Adam", copy=False),
-    "ours, whole command (Adam)": command_line,
-    "ours, link (Momentum: half of it changes)": ours("Momentum", copy=False),
-    "ours, copy (Adam)": ours("Adam", copy=True),
-    "cp and fsync": copy_files,
-    "load_checkpoint and SaveV2": reader_and_saver,
-    "tf.Variable and tf.train.Checkpoint": migration_guide,
+def estimator_converter() -> Callable[[Path], None]:
+    """tensorflow_estimator's own, for canned Estimators, which puts every value into a graph as a constant."""
+    from estimator_bridge.legacy import install
+
+    install()  # the tool stands on what later TensorFlows removed
+    from tensorflow_estimator.python.estimator.tools import checkpoint_converter
+
+    def run(folder: Path) -> None:
+        source, target = _paths(folder / "canned", "")
+        target.parent.mkdir()
+        checkpoint_converter.convert_checkpoint("dnn", str(source), str(source.with_name("graph.pbtxt")), str(target))
+
+    return run
+
+
+def _paths(folder: Path, old: str = "old") -> tuple[Path, Path]:
+    return folder / old / "model.ckpt-1000", folder / "new" / "model.ckpt-1000"
+
+
+NOTHING, LINK, COMMAND, SCALED, COPY = "nothing", "ours, link", "ours, link, the whole command", "ours, Momentum", "ours, copy"
+CP, CP_SLOT, READ, WRITE = "cp and fsync", "cp and fsync of Momentum's slot", "ours, index read", "ours, index written"
+SLOW: Sequence[str] = ("load_checkpoint and SaveV2", "tf.Variable and tf.train.Checkpoint", "TensorFlow's estimator converter")
+WAYS: dict[str, Callable[[], Callable[[Path], None]]] = {
+    NOTHING: nothing,
+    LINK: ours("Adam"),
+    COMMAND: command_line,
+    SCALED: ours("Momentum"),
+    CP_SLOT: copy_files("slot-copied", "slot"),
+    COPY: ours("Adam", copy=True),
+    CP: copy_files("Adam", "Adam/old/*"),
+    READ: read_many,
+    WRITE: write_many,
+    **dict(zip(SLOW, (reader_and_saver, migration_guide, estimator_converter), strict=True)),
 }
-SLOW = ("load_checkpoint and SaveV2", "tf.Variable and tf.train.Checkpoint")
 
 if __name__ == "__main__":
     main()
