@@ -36,7 +36,7 @@ def _offered(package: str, by_file: bool = False) -> frozenset[str]:
     file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
     names: set[str] = set()
     for node in ast.parse(file.read_bytes()).body:
-        if isinstance(node, ast.Assign | ast.AugAssign):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             assigned = {target.id for target in targets if isinstance(target, ast.Name)}
             if "__all__" in assigned or ("IN_FILES" in assigned and by_file):
@@ -45,7 +45,10 @@ def _offered(package: str, by_file: bool = False) -> frozenset[str]:
 
 
 def _listed(value: ast.expr) -> frozenset[str]:
-    """The names of a literal list, or of another package's ``__all__``."""
+    """The names in a list, in a dictionary's keys, in what a dictionary is made over, or in another package's ``__all__``."""
     if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
         return _offered(value.value.id)
-    return frozenset(ast.literal_eval(value))
+    if isinstance(value, ast.DictComp):
+        value = value.generators[0].iter
+    elements = value.keys if isinstance(value, ast.Dict) else getattr(value, "elts", [])
+    return frozenset(ast.literal_eval(element) for element in elements if element is not None)

@@ -29,4 +29,4 @@ def tobytes(array: Any, *args: Any, **kwargs: Any) -> bytes:
 
 def assert_dict_contains_subset(case: Any, subset: Any, dictionary: Any, msg: Any = None) -> None:
     """``self.assertDictContainsSubset(subset, dictionary)``."""
-    case.assertEqual({key: dictionary[key] for key in subset if key in dictionary}, dict(subset), msg)
+    case.assertEqual({key: dictionary[key] for key in subset if key in dictionary}, dict(subset), msg)  # noqa: PT009 -- the case is the user's

@@ -40,7 +40,7 @@ def test_help_shows_examples_that_parse(arguments: list[str]) -> None:
     assert len(examples) >= 3
     for example in examples:
         parsed = cli.build_parser().parse_args(example)
-        assert parsed.script in ("train.py", "trainer.task")
+        assert (parsed.script if example[0] != "check" else parsed.paths[0]) in ("train.py", "trainer.task")
         assert not arguments[:-1] or example[0] == arguments[0]
 
 
@@ -122,6 +122,12 @@ def test_a_script_that_is_not_there(
     assert err.startswith(f"estimator-bridge: {message}")
     assert "to do:" in err
     assert not list(tmp_path.iterdir())
+
+
+def test_v2_behavior_belongs_to_the_legacy_path(tmp_path: Path) -> None:
+    code, out, err = said("run", "--path", "modern", "--v2-behavior", str(tmp_path / "train.py"))
+    assert (code, out) == (2, "")
+    assert err.startswith("estimator-bridge: --v2-behavior belongs to the legacy path.\n")
 
 
 def test_replicas_belong_to_the_modern_path(tmp_path: Path) -> None:

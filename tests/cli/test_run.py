@@ -184,3 +184,111 @@ def test_a_module_that_is_not_there(tmp_path: Path) -> None:
     assert ended.code == 2
     assert ended.err.startswith("estimator-bridge: There is no such module.\n"), "nor do TensorFlow's warnings of our doing"
     assert "received: trainer.tusk\n" in ended.err
+
+
+SESSIONS = """
+    '''Of Python 2 and NumPy 1, without an Estimator.'''
+    import json, sys
+    import numpy as np
+    import tensorflow as tf
+    from tensorflow.examples.tutorials.mnist import input_data
+
+    def step(x):
+        w = tf.get_variable("w", [2], initializer=tf.zeros_initializer())
+        loss = tf.reduce_sum(tf.square(w - x))
+        return tf.train.GradientDescentOptimizer(0.25).minimize(loss, tf.train.get_or_create_global_step()), loss
+
+    sizes = map(int, "4,2".split(","))
+    seen = {"sizes": [len(sizes), sizes[0] / 3], "dtype": np.zeros(1, np.float).dtype.name}
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [2])
+        train, loss = step(x)
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            seen["session"] = [float(session.run([train, loss], {x: [2, 4]})[1]) for _ in xrange(3)]
+    with tf.Graph().as_default():
+        train, loss = step(tf.constant([2.0, 4.0]))
+        hooks = [tf.train.StopAtStepHook(last_step=3)]
+        seen["monitored"] = []
+        with tf.train.MonitoredTrainingSession(hooks=hooks, checkpoint_dir=sys.argv[1]) as session:
+            while not session.should_stop():
+                seen["monitored"].append(float(session.run([train, loss])[1]))
+    seen["raw"] = np.array([1], np.uint8).tostring() == b"\\x01"
+    seen["mnist"] = len(input_data.read_data_sets(None, fake_data=True).train.next_batch(3, True)[0])
+    print json.dumps(seen)
+"""
+
+
+def test_sessions_without_an_estimator(tmp_path: Path) -> None:
+    """Losses by hand: w moves half the way to x at each step, so the squared distance of 20 becomes a quarter each time."""
+    script = write(tmp_path / "train.py", SESSIONS)
+    before = script.read_bytes()
+
+    ended = estimator_bridge_command("run", "--py2", script, tmp_path / "model", cwd=tmp_path)
+
+    assert ended.code == 0, ended.err[-3000:]
+    assert ended.last_line == {
+        "sizes": [2, 1],
+        "dtype": "float64",
+        "session": [20.0, 5.0, 1.25],
+        "monitored": [20.0, 5.0, 1.25],
+        "raw": True,
+        "mnist": 3,
+    }
+    assert (tmp_path / "model" / "model.ckpt-3.index").exists()
+    assert f"{script}: Python 2, mended in memory in" in ended.err
+    assert "train.py:14: numpy.float is gone; answered with float" in ended.err
+    assert script.read_bytes() == before
+
+
+def test_python2_without_the_flag(tmp_path: Path) -> None:
+    script = write(tmp_path / "train.py", SESSIONS)
+    line = next(number for number, text in enumerate(script.read_text().splitlines(), 1) if text.startswith("print "))
+
+    ended = estimator_bridge_command("run", "train.py", cwd=tmp_path)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("estimator-bridge: The script is written for Python 2.\n")
+    assert f"line {line}: print statement" in ended.err
+    assert "Add --py2" in ended.err
+
+
+def test_dropped_names_on_the_modern_path(tmp_path: Path) -> None:
+    write(
+        tmp_path / "train.py",
+        "import numpy as np\nhidden = filter(None, [1])\nprint(np.int(3), len(list(hidden)), len(list(hidden)))\n",
+    )
+
+    ended = estimator_bridge_command("run", "--path", "modern", "train.py", cwd=tmp_path)
+
+    assert ended.out == "3 1 0\n"
+    first, second, third = ended.err.splitlines()[:3]
+    assert first.startswith("estimator-bridge: train.py:3: filter: Read again")
+    assert second.endswith("train.py:3: numpy.int is gone; answered with int")
+    assert "The script called no Estimator" in third
+
+
+TENSORFLOW_2 = """
+    import json
+    import tensorflow as tf
+
+    def input_fn():
+        return tf.data.Dataset.from_tensors(({"x": [[1.0], [2.0]]}, [[2.0], [4.0]]))
+
+    x = tf.feature_column.numeric_column("x")
+    estimator = tf.estimator.LinearRegressor([x], optimizer=tf.keras.optimizers.legacy.Adam(0.1))
+    estimator.train(input_fn, steps=1)
+    print(json.dumps([
+        tf.executing_eagerly(), tf.constant([3]).numpy().tolist(), hasattr(tf, "placeholder"), tf.__name__,
+        type(estimator).__name__, hasattr(tf.compat.v1, "placeholder"),
+    ]))
+"""
+
+
+def test_a_script_of_tensorflow_2_with_an_estimator(tmp_path: Path) -> None:
+    write(tmp_path / "train.py", TENSORFLOW_2)
+
+    ended = estimator_bridge_command("run", "--v2-behavior", "train.py", cwd=tmp_path)
+
+    assert ended.code == 0, ended.err[-3000:]
+    assert ended.last_line == [True, [3], False, "tensorflow", "LinearRegressorV2", True]

@@ -28,9 +28,7 @@ RECORDED = json.loads((GOLDEN / "mnist.json").read_text())
 def test_as_recorded(number: int, compress: bool, tmp_path: Path) -> None:
     make_mnist.write_files(tmp_path, compress)
     with tf.Graph().as_default():
-        answer = make_mnist.played(
-            mnist.read_data_sets, tf.compat.v1.set_random_seed, str(tmp_path), make_mnist.CASES[number]
-        )
+        answer = make_mnist.played(mnist.read_data_sets, tf.compat.v1.set_random_seed, str(tmp_path), make_mnist.CASES[number])
     assert json.loads(json.dumps(answer)) == RECORDED[number]
 
 

@@ -38,7 +38,7 @@ def test_the_program_prints_what_it_prints_under_python2(capsys: pytest.CaptureF
 
 
 def executed(source: str, **names: Any) -> SimpleNamespace:
-    exec(compiled(source.encode(), "snippet.py", python2=True), names)  # noqa: S102
+    exec(compiled(source.encode(), "snippet.py", python2=True), names)
     return SimpleNamespace(**names)
 
 

@@ -98,7 +98,9 @@ def judge_idioms(source: Source, python2: bool = False) -> Iterator[Finding]:
             line, column = source.error.lineno or 1, source.error.offset or 1
             yield Finding(line, column, "mixed tabs", Kind.PYTHON2, verdict, f"{source.error.msg}; {_MENDED_BY}")
         return  # the rest has been rewritten
-    for line, column, symbol, why in sorted({*_names(source), *_modules(source), *_methods(source), *_list_methods(source), *_prints(source)}):
+    for line, column, symbol, why in sorted(
+        {*_names(source), *_modules(source), *_methods(source), *_list_methods(source), *_prints(source)}
+    ):
         yield Finding(line, column, symbol, Kind.PYTHON2, verdict, f"Python 2: {why}; {_MENDED_BY}")
 
 

@@ -43,7 +43,9 @@ _ASSERTIONS = {
 }
 
 METHODS: Mapping[str, Method] = {
-    "assertDictContainsSubset": Method(("unittest.TestCase",), f"{_OURS}.assert_dict_contains_subset", "assertLessEqual(a.items(), b.items())"),
+    "assertDictContainsSubset": Method(
+        ("unittest.TestCase",), f"{_OURS}.assert_dict_contains_subset", "assertLessEqual(a.items(), b.items())"
+    ),
     "getchildren": Method(("xml.etree.ElementTree.Element",), "builtins.list", "list(element)"),
     "isAlive": Method(("threading.Thread",), "threading.Thread.is_alive", "is_alive()"),
     "itemset": Method(_ARRAYS, f"{_OURS}.itemset", "a[index] = value"),

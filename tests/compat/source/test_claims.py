@@ -16,7 +16,10 @@ CLAIMS = {
     "GPUs, assigned": ('config.gpu_options.visible_device_list = "0, 1, 2"', ["visible_device_list"]),
     "GPUs, by the environment": ('import os\nos.environ["CUDA_VISIBLE_DEVICES"] = "0,1"', ["CUDA_VISIBLE_DEVICES"]),
     "one GPU": ('config.gpu_options.visible_device_list = "0"', []),
-    "GPUs and a strategy": ('import tensorflow as tf\ntf.GPUOptions(visible_device_list="0,1")\ntf.distribute.MirroredStrategy()', []),
+    "GPUs and a strategy": (
+        'import tensorflow as tf\ntf.GPUOptions(visible_device_list="0,1")\ntf.distribute.MirroredStrategy()',
+        [],
+    ),
     "model parallelism": (f"{KERAS}# Model parallelism over two GPUs.\ntf.distribute.MirroredStrategy()", ["MirroredStrategy"]),
     "model parallelism, imported": (
         "from tensorflow.distribute import MirroredStrategy\nmodel_parallel = MirroredStrategy()",

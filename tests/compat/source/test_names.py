@@ -125,7 +125,11 @@ def test_places() -> None:
     """
     names = Names(ast.parse(textwrap.dedent(source)))
     places = {node.id: place for node, place in names.names}
-    assert {name for name, place in places.items() if place.guarded and name.startswith(("guarded", "open"))} == {"guarded1", "guarded2", "guarded3"}
+    assert {name for name, place in places.items() if place.guarded and name.startswith(("guarded", "open"))} == {
+        "guarded1",
+        "guarded2",
+        "guarded3",
+    }
     assert [type(loop).__name__ for loop in places["looped"].loops] == ["For", "While"]
     assert places["fresh"].loops == ()
 

@@ -229,7 +229,11 @@ def test_iterators_that_python2_made_lists(source: str) -> None:
 def test_lines_of_a_mended_file_are_the_files_own() -> None:
     source = b'import urllib2\nfrom urllib2 import urlopen, HTTPError, quote\ntext = """\n\tx"""\nclass A:\n    __metaclass__ = M\n    def f(self, (a, b)):\n\treturn 1 / a\nlast = 1\n'
     tree = mend(source).tree()
-    found = {type(node).__name__: node.lineno for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.Return))}
+    found = {
+        type(node).__name__: node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.Return))
+    }
     assert found == {"ClassDef": 5, "FunctionDef": 7, "Return": 8}
     assert tree.body[-1].lineno == 9
     assert "\n\tx" in mend(source).text, "a tab inside a string stays"

@@ -27,7 +27,13 @@ ONCE = set(NUMPY["1.16"]["names"]) | set(NUMPY["1.26"]["names"])
 INTERNAL = {
     *("asyncio.compat", "ast.Bytes", "ast.Ellipsis", "ast.NameConstant", "base64.test", "configparser.LegacyInterpolation"),
     *("plistlib.Data", "plistlib.Dict", "plistlib.Plist", "plistlib.readPlistFromBytes", "plistlib.writePlistToBytes"),
-    *("sys.callstats", "sys.get_coroutine_wrapper", "sys.set_coroutine_wrapper", "unittest.getTestCaseNames", "unittest.load_tests"),
+    *(
+        "sys.callstats",
+        "sys.get_coroutine_wrapper",
+        "sys.set_coroutine_wrapper",
+        "unittest.getTestCaseNames",
+        "unittest.load_tests",
+    ),
 }
 
 
@@ -69,7 +75,11 @@ def test_every_attribute_that_python_dropped_has_a_row() -> None:
 
 
 def test_every_assertion_that_python_dropped_has_a_row() -> None:
-    dropped = {name for name in PYTHON["TestCase"] if name.startswith(("assert", "fail")) and not hasattr(importlib.import_module("unittest").TestCase, name)}
+    dropped = {
+        name
+        for name in PYTHON["TestCase"]
+        if name.startswith(("assert", "fail")) and not hasattr(importlib.import_module("unittest").TestCase, name)
+    }
     assert dropped - set(METHODS) == set()
 
 

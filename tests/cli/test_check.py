@@ -1,0 +1,148 @@
+"""``estimator-bridge check``: what it prints and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.cli import check, main
+from estimator_bridge.legacy import contrib_offer
+from tests.legacy.running import write
+from tests.packaging.conftest import ROOT
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    write(tmp_path / "clean.py", "import tensorflow as tf\ntf.placeholder(tf.float32)\n")
+    write(tmp_path / "trainer" / "mended.py", "import numpy as np\nx = np.zeros(3, np.float)\n")
+    write(tmp_path / "trainer" / "human.py", "import tensorflow as tf\ntf.train.Nothing\n")
+    write(tmp_path / "old.py", "print 'a'\n")
+    write(tmp_path / "broken.py", "x = 1\ndef (:\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["clean.py"], 0),
+        (["trainer/mended.py", "clean.py"], 0),
+        (["trainer"], 1),
+        (["old.py"], 1),
+        (["--py2", "old.py"], 0),
+        (["broken.py"], 2),
+        (["."], 2),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_exit_codes(arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["check", *arguments]) == code
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("project")
+def test_a_path_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["check", "nowhere"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("estimator-bridge: There is no such file or folder.\n")
+
+
+@pytest.mark.usefixtures("project")
+def test_lines_and_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    main.main(["check", "."])
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert [line.split(": ")[:3] for line in lines[:4]] == [
+        ["broken.py:2:5", "human", "syntax"],
+        ["old.py:1:1", "human", "print statement"],
+        ["trainer/human.py:2:1", "human", "tf.train.Nothing"],
+        ["trainer/mended.py:2:17", "mended", "np.float"],
+    ]
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
+    assert ["TensorFlow", "4", "0", "1"] in rows
+    assert rows[-1] == ["all", "4", "1", "3"]
+    assert "5 files, 9 lines, judged for TensorFlow 2." in lines[-1]
+
+
+@pytest.mark.usefixtures("project")
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["check", "--format", "json", "trainer/mended.py"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (file,) = told["files"]
+    assert told["counts"] == {"runs": 0, "mended": 1, "human": 0}
+    assert file["path"] == "trainer/mended.py"
+    assert file["lines"] == 2
+    assert file["findings"] == [
+        {
+            "line": 2,
+            "column": 17,
+            "symbol": "np.float",
+            "kind": "numpy",
+            "verdict": "mended",
+            "message": "gone; answered with float",
+        }
+    ]
+
+
+def test_a_bar_where_there_is_something_to_wait_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [Path(str(number)) for number in range(12)]
+    assert check._with_progress(files) is files, "not where stderr is no terminal"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert check._with_progress(files[:2]) is files[:2] or len(list(check._with_progress(files[:2]))) == 2
+    shown = check._with_progress(files)
+    assert isinstance(shown, Iterator)
+    assert list(shown) == files
+    assert capsys.readouterr().out == ""
+
+
+def test_it_loads_no_framework_and_runs_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "train.py", "import tensorflow as tf\nfrom tensorflow.contrib import slim\nopen('ran', 'w')\n")
+    ask = "import sys; from estimator_bridge.cli.main import main; main(['check', 'train.py']); print(sorted(sys.modules))"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    answer = subprocess.run(
+        [sys.executable, "-c", ask], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "mended: tf.contrib.slim: the runner has it" in answer.stdout
+    loaded = answer.stdout.splitlines()[-1]
+    assert not [name for name in ("tensorflow", "tf_keras", "keras", "numpy") if f"'{name}'" in loaded]
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+OFFERED = {
+    "tf.contrib": True,
+    "tf.contrib.layers": True,
+    "tf.contrib.layers.l2_regularizer": True,
+    "tf.contrib.layers.python.layers.regularizers.l2_regularizer": True,
+    "tf.contrib.layers.nothing": False,
+    "tf.contrib.nowhere": False,
+    "tf.contrib.slim.conv2d": True,
+}
+
+
+@pytest.mark.parametrize("symbol", OFFERED)
+def test_what_contrib_offers(symbol: str) -> None:
+    assert contrib_offer.offers(symbol) is OFFERED[symbol]
+
+
+def test_what_contrib_offers_is_read_as_it_is() -> None:
+    """Our modules' own ``__all__``, asked by importing them."""
+    import importlib
+
+    from estimator_bridge.legacy.contrib import PACKAGES
+    from estimator_bridge.legacy.installation import install
+
+    install()
+    for package in PACKAGES:
+        module = importlib.import_module(f"estimator_bridge.legacy.contrib.{package}")
+        assert contrib_offer._offered(package) == set(module.__all__), package
+        assert contrib_offer._offered(package, True) == {*module.__all__, *getattr(module, "IN_FILES", ())}, package
