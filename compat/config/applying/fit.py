@@ -49,34 +49,34 @@ def prepare_fit(config: ModernConfig, pending: Collection[str], model: Any, chec
     arguments = fit_arguments(config, start)
     made = make_callbacks(config, checkpoint, validation_data)
     settings = {name: value for name, value in flatten(config).items() if name in pending}
-    unused = dict(_unused(settings, checkpoint, validation_data))
-    settings = {name: value for name, value in settings.items() if name not in unused}
     told = dict(_told(config, model, arguments, start, made))
+    unused = dict(_unused(config, settings, checkpoint, validation_data, made))
+    if "training.model_dir" in settings and "training.model_dir" not in told:
+        unused["training.model_dir"] = "nothing is written there"
+    settings = {name: value for name, value in settings.items() if name not in unused}
     in_force = {name: told.get(name) for name in settings}
     check(settings, in_force)
     return Fit(arguments, list(made.values()), in_force, unused)
 
 
-def _unused(settings: Mapping[str, Any], checkpoint: Any, validation_data: Any) -> Iterator[tuple[str, str]]:
+def _unused(
+    config: ModernConfig, settings: Mapping[str, Any], checkpoint: Any, validation_data: Any, made: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
     for name in settings:
         if name.startswith("checkpoint.") and checkpoint is None:
             yield name, "no checkpoint to save was given"
-        if name.startswith("checkpoint.") and checkpoint is not None and not _saves(settings):
+        elif name.startswith("checkpoint.") and "save" not in made:
             yield name, "neither checkpoint.interval_steps nor checkpoint.interval_secs says when to save"
         if name.startswith("evaluation.") and validation_data is None:
             yield name, "no validation data were given"
+        elif name == "evaluation.name" and config.training.model_dir is None:
+            yield name, "without a model_dir no events are written"
         if name.endswith("_batch_size"):
             yield name, "the dataset that fit gets is batched by whoever makes it"
-    if "training.model_dir" in settings and not (_saves(settings) and checkpoint is not None) and not _writes(settings):
-        yield "training.model_dir", "nothing is written"
-
-
-def _saves(settings: Mapping[str, Any]) -> bool:
-    return "checkpoint.interval_steps" in settings or "checkpoint.interval_secs" in settings
-
-
-def _writes(settings: Mapping[str, Any]) -> bool:
-    return any(name.startswith("summaries.") for name in settings)
+    for index, part in enumerate(config.callbacks):
+        if f"callbacks[{index}]" not in made:
+            what = "checkpoint to save was" if part.kind == "SaveCheckpoint" else "validation data were"
+            yield f"callbacks[{index}]", f"no {what} given"
 
 
 def _told(
@@ -109,6 +109,7 @@ def _of_evaluation(config: ModernConfig, made: Any) -> Iterator[tuple[str, Any]]
     if made.log_dir is not None:
         folder = f"{config.training.model_dir}/eval"
         yield "evaluation.name", made.log_dir.removeprefix(folder).removeprefix("_")
+        yield "training.model_dir", config.training.model_dir if made.log_dir.startswith(folder) else made.log_dir
 
 
 def _of_saving(config: ModernConfig, made: Any) -> Iterator[tuple[str, Any]]:
@@ -124,17 +125,13 @@ def _of_saving(config: ModernConfig, made: Any) -> Iterator[tuple[str, Any]]:
 def _part(part: Part, made: Any) -> Part | None:
     """The part that a callback amounts to: what it holds of the arguments that were asked for."""
     if made is None:
-        return part  # it saves or evaluates, and there is nothing to save or no data
+        return part  # told as without effect
     return Part(part.kind, {name: _held(made, name, value) for name, value in part.arguments.items()})
 
 
 def _held(made: Any, name: str, asked: Any) -> Any:
+    if name == "name":  # it is the end of a folder's
+        folder = str(getattr(made, "directory", None) or made.log_dir)
+        return asked if folder.rpartition("/")[2] in {asked, f"eval_{asked}"} else None
     holders = [made, getattr(made, "timer", None), getattr(made, "manager", None)]
-    found = next((getattr(one, name) for one in holders if hasattr(one, name)), None)
-    if name == "name":
-        return (
-            asked
-            if str(getattr(made, "directory", None) or made.log_dir).rpartition("/")[2] in {asked, f"eval_{asked}"}
-            else None
-        )
-    return found
+    return next((getattr(one, name) for one in holders if hasattr(one, name)), None)

@@ -208,6 +208,30 @@ def test_what_is_ignored_once_there_is_a_model_is_an_error_too(run: Run, tmp_pat
     assert "took training.max_steps and ignored it" in said["last_step"]
 
 
+WITHOUT = """
+import json, sys
+from estimator_bridge.compat.config import apply
+from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.settings import unflatten
+import tf_keras
+model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=[1])])
+model.compile("sgd", "mse")
+parts = (Part("SaveCheckpoint", {"directory": "d", "every_steps": 5}), Part("EvaluateEvery", {"every_steps": 5, "steps": 1}))
+settings = {"callbacks": parts, "checkpoint.interval_steps": 5, "evaluation.steps": 1, "training.model_dir": "m"}
+print(json.dumps(dict(apply(unflatten(settings)).fit(model).without_effect)))
+"""
+
+
+def test_what_has_nothing_to_act_on_says_so(run: Run) -> None:
+    assert set(run(WITHOUT)) == {
+        "callbacks[0]",
+        "callbacks[1]",
+        "checkpoint.interval_steps",
+        "evaluation.steps",
+        "training.model_dir",
+    }
+
+
 SEED = """
 import json
 from estimator_bridge.compat.config import apply
