@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,10 +18,9 @@ from estimator_bridge.legacy import mnist
 from estimator_bridge.legacy.examples import example_modules
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-sys.path.insert(0, str(GOLDEN))
-import make_mnist  # noqa: E402 -- the cases and the files, as TensorFlow 1.15.5 had them
-
-sys.path.remove(str(GOLDEN))
+make_mnist: Any = SimpleNamespace(
+    **runpy.run_path(str(GOLDEN / "make_mnist.py"))
+)  # the cases and the files, as TensorFlow 1.15.5 had them
 RECORDED = json.loads((GOLDEN / "mnist.json").read_text())
 
 
