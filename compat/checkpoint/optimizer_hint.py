@@ -9,8 +9,10 @@ from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.object_graph import read_object_model
 from estimator_bridge.compat.checkpoint.slots import TABLES, table_of_slots
 from estimator_bridge.compat.checkpoint.source_slots import source_slots
+from estimator_bridge.compat.checkpoint.steps import known_betas
 
 _ARGUMENTS: dict[str, dict[str, Any]] = {"Momentum": {"momentum": 0.9}, "centered RMSProp": {"centered": True}}
+_DIGITS = 6  # a beta was given by hand, and its power is rounded
 
 
 def of(index: Index, optimizer: str | None = None) -> dict[str, Any] | None:
@@ -21,24 +23,23 @@ def of(index: Index, optimizer: str | None = None) -> dict[str, Any] | None:
         optimizer: TF1's name, where the slots do not tell.
 
     Returns:
-        "class", "arguments", and "assumed": the arguments that the checkpoint does not tell. None where there is no telling.
+        "class", "arguments", and "known": the arguments that the checkpoint or TF1's default tells. None where there is no telling.
 
     Example:
         >>> from pathlib import Path
         >>> from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
         >>> adam = Index(Path("m"), Header(1), dict.fromkeys(["w", "w/Adam", "w/Adam_1"], Entry(1, ())))
         >>> of(adam)
-        {'class': 'Adam', 'arguments': {'epsilon': 1e-08}, 'assumed': ['learning_rate', 'beta_1', 'beta_2']}
+        {'class': 'Adam', 'arguments': {'epsilon': 1e-08}, 'known': ['epsilon']}
     """
     names = {optimizer} if optimizer else _optimizers(index)
     table = TABLES.get(names.pop()) if len(names) == 1 else None
     if table is None:
         return None
-    arguments = dict(_ARGUMENTS.get(table.name, {}))
+    known: dict[str, Any] = {name: round(beta, _DIGITS) for name, beta in known_betas(index).items()} if table.betas else {}
     if table.epsilon and table.epsilon[0] is not None:
-        arguments["epsilon"] = table.epsilon[0]
-    assumed = ["learning_rate", *(name for name in _ARGUMENTS.get(table.name, {}) if name == "momentum")]
-    return {"class": table.keras_class, "arguments": arguments, "assumed": [*assumed, *table.betas.values()]}
+        known["epsilon"] = table.epsilon[0]
+    return {"class": table.keras_class, "arguments": _ARGUMENTS.get(table.name, {}) | known, "known": list(known)}
 
 
 def _optimizers(index: Index) -> set[str]:

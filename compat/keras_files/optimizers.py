@@ -10,6 +10,8 @@ from estimator_bridge.compat.checkpoint.errors import KerasError
 from estimator_bridge.compat.keras_files import libraries
 from estimator_bridge.compat.keras_files.libraries import Library, Model
 
+_ASSUMED = {"learning_rate", "momentum", "rho", "beta_1", "beta_2"}  # what a step depends on most
+
 
 def family(library: Library, optimizer: Any) -> str:
     """Of Keras 2 "legacy" or "new", else "keras3"."""
@@ -25,7 +27,7 @@ def equip(
 
     Args:
         model: changed.
-        wanted: class, arguments and assumed arguments of what is made for a model without one; None to leave it without.
+        wanted: class, arguments and which of these are known, of what is made for a model without one; None to make none.
         asked: family that the user asked for, or None.
         default: the family where neither user nor model say.
         learning_rate: of what is made, or None for Keras' default.
@@ -34,13 +36,15 @@ def equip(
         What to tell the user.
 
     Raises:
-        KerasError: when there is no such class in that family.
+        KerasError: when there is no such class in the family that was asked for, or no such family.
     """
     library = libraries.of_model(model)
-    notes = []
+    if asked and libraries.is_keras3(library):
+        raise KerasError("Keras 3 has one family of optimizers.", received=asked, fix="Leave --optimizer-family out.")
+    notes: list[str] = []
     if getattr(model, "optimizer", None):
         if asked and asked != family(library, model.optimizer):
-            model.compile(optimizer=_converted(library, model.optimizer, asked))
+            notes = _convert(model, library, asked)
     elif wanted:
         notes = _make(model, library, wanted, asked or default, learning_rate)
     if getattr(model, "optimizer", None):
@@ -64,32 +68,36 @@ def remove(model: Model) -> None:
 
 
 def _make(model: Model, library: Library, wanted: Mapping[str, Any], chosen: str, learning_rate: float | None) -> list[str]:
-    arguments = dict(wanted["arguments"]) | ({} if learning_rate is None else {"learning_rate": learning_rate})
     cls = _class(library, wanted["class"], chosen)
-    accepted = {name: value for name, value in arguments.items() if name in inspect.signature(cls).parameters}
-    model.compile(optimizer=cls(**accepted))
-    config = model.optimizer.get_config()
+    if cls is None:
+        return [f"{libraries.named(library)} has no {wanted['class']}: the model stays without an optimizer."]
+    given = {} if learning_rate is None else {"learning_rate": learning_rate}
+    model.compile(optimizer=cls(**_accepted(cls, {**wanted["arguments"], **given})))
     assumed = [
-        f"{name} {config[name]:g}" for name in wanted["assumed"] if name in config and name not in {*_given(learning_rate)}
+        f"{name} {value:g}"
+        for name, value in model.optimizer.get_config().items()
+        if name in _ASSUMED and name not in {*wanted["known"], *given}
     ]
-    told = f": {', '.join(assumed)} are Keras' or usual values, since TF1 keeps none in a checkpoint" if assumed else ""
+    told = f": {', '.join(assumed)} are Keras' or usual values, which the checkpoint does not tell" if assumed else ""
     return [f"The model has no optimizer; {cls.__name__} of {cls.__module__.partition('.')[0]} was made for it{told}."]
 
 
-def _given(learning_rate: float | None) -> tuple[str, ...]:
-    return () if learning_rate is None else ("learning_rate",)
+def _convert(model: Model, library: Library, wanted: str) -> list[str]:
+    """The same optimizer of the other family, with every hyperparameter that it also has."""
+    name = type(model.optimizer).__name__
+    cls = _class(library, name, wanted)
+    if cls is None or cls is type(model.optimizer):
+        raise KerasError(f"The {wanted} family has no {name}.", received=libraries.named(library))
+    model.compile(optimizer=cls(**_accepted(cls, model.optimizer.get_config())), loss=model.loss)
+    return [f"The model was compiled anew with {name} of the {wanted} family: with its loss, without its metrics."]
 
 
-def _converted(library: Library, optimizer: Any, wanted: str) -> Any:
-    """The same of the other family; every hyperparameter that it also has."""
-    cls = _class(library, type(optimizer).__name__, wanted)
-    accepted = inspect.signature(cls).parameters
-    return cls(**{name: value for name, value in optimizer.get_config().items() if name in accepted})
+def _accepted(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    names = inspect.signature(cls).parameters
+    return {name: value for name, value in arguments.items() if name in names}
 
 
 def _class(library: Library, name: str, chosen: str) -> Any:
-    namespace = library.optimizers.legacy if chosen == "legacy" and not libraries.is_keras3(library) else library.optimizers
-    found = getattr(namespace, name, None) or getattr(library.optimizers, name, None)
-    if found is None:
-        raise KerasError(f"{libraries.named(library)} has no {name}.", fix="Name a model that has its optimizer.")
-    return found
+    """The class, of the newer family where the older never had it; None where neither has."""
+    old = None if libraries.is_keras3(library) or chosen != "legacy" else getattr(library.optimizers.legacy, name, None)
+    return old or getattr(library.optimizers, name, None)

@@ -139,7 +139,7 @@ def test_a_model_as_like(family: str, kind: str, old: Trained, like: Any, tmp_pa
     check_state(model, old)
     np.testing.assert_array_equal(nets.restore_old(target)[0], old.prediction)
     said = " ".join(report.warnings)
-    assert ("was made for it" in said) == (kind == ".json")
+    assert ("was made for it: learning_rate 0.001 are" in said) == (kind == ".json")  # the powers tell the betas
     assert ("user's own code" in said) == (kind == "function")
 
 
@@ -300,6 +300,35 @@ def of_tf_keras() -> Any:
     model = tf.keras.Sequential([layers.InputLayer((4,)), layers.Dense(3, "tanh", name="hidden"), layers.Dense(1, name="out")])
     model.compile(tf.keras.optimizers.Adam(nets.RATE, epsilon=1e-8), "mse")
     return model
+
+
+def test_a_model_of_the_other_family(old: Trained, like: Any, tmp_path: Path) -> None:
+    report = convert(old.prefix, tmp_path / "m.keras", to="keras", like=like("legacy", ".keras"), optimizer_family="new")
+    assert any("compiled anew with Adam of the new family" in warning for warning in report.warnings)
+    model = importlib.import_module("tf_keras").models.load_model(tmp_path / "m.keras")
+    check_state(model, old)
+    assert (model.loss, model.optimizer.epsilon) == ("mse", 1e-8)
+    assert float(model.optimizer.learning_rate) == pytest.approx(nets.RATE)
+
+
+@pytest.mark.tf221
+def test_keras_3_has_no_families(old: Trained, like: Any, tmp_path: Path) -> None:
+    with pytest.raises(KerasError, match="one family"):
+        convert(old.prefix, tmp_path / "m", like=like("keras3", ".keras"), optimizer_family="legacy")
+
+
+def test_an_optimizer_that_keras_does_not_have_is_left_out(tmp_path: Path, like: Any) -> None:
+    shapes = {"net/hidden/kernel": (4, 3), "net/hidden/bias": (3,), "net/out/kernel": (3, 1), "net/out/bias": (1,)}
+    slots = {f"{name}/{slot}": shape for name, shape in shapes.items() for slot in ("LAMB", "LAMB_1")}
+    values = {name: np.ones(shape, "f4") for name, shape in {**shapes, **slots}.items()}
+    source = write_tensors(tmp_path / "old", {**values, "global_step": 5})
+    report = convert(source, tmp_path / "m", like=like("new", ".json"))
+    assert report.written
+    assert {slot.source for slot in report.slots} == set(slots)
+    assert not any(slot.target for slot in report.slots)
+    assert {"has no Lamb", "8 slots are left out"} <= {
+        part for w in report.warnings for part in ("has no Lamb", "8 slots are left out") if part in w
+    }
 
 
 def wrong_function() -> Any:
