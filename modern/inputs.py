@@ -101,23 +101,23 @@ class InputPipeline:
         graph = leaves[0].graph
 
         def batches() -> Iterator[tuple[Any, ...]]:
-            with tf.compat.v1.Session(graph=graph) as session:
+            # No `with`: left by an exception, a session's exit starts a thread, and where Python is ending that never returns.
+            session = tf.compat.v1.Session(graph=graph)
+            coordinator = tf.compat.v1.train.Coordinator()
+            try:
                 session.run(self.initializers)
-                coordinator = tf.compat.v1.train.Coordinator()
                 threads = [
                     thread
                     for runner in self.queue_runners
                     for thread in runner.create_threads(session, coord=coordinator, daemon=True, start=True)
                 ]
-                try:
+                with contextlib.suppress(tf.errors.OutOfRangeError):
                     while True:
                         yield tuple(session.run(leaves))
-                except tf.errors.OutOfRangeError:
-                    return
-                finally:
-                    coordinator.request_stop()
-                    session.close()
-                    coordinator.join(threads, ignore_live_threads=True)
+            finally:
+                coordinator.request_stop()
+                session.close()
+            coordinator.join(threads, ignore_live_threads=True)  # raises what ended a queue before its time
 
         signature = tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves)
         return tf.data.Dataset.from_generator(batches, output_signature=signature)

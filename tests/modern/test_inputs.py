@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.inputs import piece_of
+from estimator_bridge.modern.inputs import InputPipeline, piece_of
 from tests.modern.jobs import CLASSES, IDS, ROWS, WORDS, X, Y, check_same, embedded, linear, regression_input, spec, train, v1
 
 InputFn = Callable[..., Any]
@@ -174,6 +176,20 @@ def test_a_broken_queue_is_no_end_of_input(tmp_path: Path) -> None:
 
     with pytest.raises(tf.errors.OpError, match="broken feed"):
         train("modern", model_fn, tmp_path, input_fn)
+
+
+def test_input_left_before_its_end_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left open when Python ends is closed then, and a thread that is started then never runs: the process hung."""
+    with tf.Graph().as_default():
+        ids = reversed_ids(iterating(tf.data.Dataset.from_tensor_slices(np.arange(IDS)).repeat()))
+        pipeline = InputPipeline(ids, {}, initializers=(v1.tables_initializer(),))
+    made: list[Callable[[], Any]] = []
+    monkeypatch.setattr(tf.data.Dataset, "from_generator", lambda batches, output_signature: made.append(batches))
+    pipeline.dataset()
+    batches = made[0]()
+    assert [int(value) for (value,) in itertools.islice(batches, 2)] == [IDS - 1, IDS - 2]
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: pytest.fail(f"started {thread.name}"))
+    batches.close()
 
 
 @pytest.mark.parametrize("kind", ["placeholder", "variable"])
