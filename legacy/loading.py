@@ -8,6 +8,7 @@ import sys
 import types
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
 from typing import Any
 
 from estimator_bridge.legacy.rot.method_calls import has_dropped_methods, with_dropped_methods
@@ -64,24 +65,28 @@ def own_modules(python2: bool) -> Iterator[None]:
 
 
 class _Finder:
+    """Compiles what has to be mended when it is found; whatever fails is left to Python, which says why."""
+
     def __init__(self, python2: bool) -> None:
         self.python2 = python2
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         spec = PathFinder.find_spec(name, path, target)
         if spec is None or type(spec.loader) is not SourceFileLoader or not is_users(spec.loader.path):
-            return None  # others find it in their own way
-        spec.loader = _Loader(name, spec.loader.path, self.python2)
-        return spec
+            return None
+        with contextlib.suppress(OSError, SyntaxError):
+            file = spec.loader.path
+            source = Path(file).read_bytes()
+            if self.python2 or has_dropped_methods(source):
+                spec.loader = _Loader(name, file, compiled(source, file, self.python2, bool(spec.parent)))
+                return spec
+        return None
 
 
 class _Loader(SourceFileLoader):
-    def __init__(self, name: str, path: str, python2: bool) -> None:
+    def __init__(self, name: str, path: str, code: types.CodeType) -> None:
         super().__init__(name, path)
-        self.python2 = python2
+        self.code = code
 
-    def get_code(self, fullname: str) -> types.CodeType | None:
-        source = self.get_data(self.path)
-        if not self.python2 and not has_dropped_methods(source):
-            return super().get_code(fullname)  # from the cache, where there is one
-        return compiled(source, self.path, self.python2, in_package=self.is_package(fullname) or "." in fullname)
+    def get_code(self, fullname: str) -> types.CodeType:
+        return self.code
