@@ -1,0 +1,96 @@
+"""What ``tf.contrib`` does under the runner is what it did in TensorFlow 1.15.5: tests/golden/contrib, case by case."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.legacy.running import estimator_bridge_command
+
+pytestmark = pytest.mark.timeout(280)
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "contrib"
+PACKAGES = sorted(path.stem for path in GOLDEN.glob("*.json"))
+CORE = "names of core"
+
+# Names that are one object with a core symbol in 1.15, and here keep what that symbol changed since.
+KEPT = {
+    ("cluster_resolver", "SlurmClusterResolver"): "its defaults",
+    ("distribute", "ReplicaContext"): "the class of every context, not only of version 1's",
+}
+
+
+def golden(package: str) -> dict[str, Any]:
+    return dict(json.loads((GOLDEN / f"{package}.json").read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("recorded")
+
+    ended = estimator_bridge_command("run", GOLDEN / "record.py", folder, *PACKAGES, cwd=GOLDEN)
+
+    assert ended.code == 0, ended.err[-3000:]
+    return {package: json.loads((folder / f"{package}.json").read_text(encoding="utf-8")) for package in PACKAGES}
+
+
+CASES = [(package, case) for package in PACKAGES for case in golden(package) if case != CORE]
+
+
+@pytest.mark.parametrize(("package", "case"), CASES, ids=[f"{package}-{case}" for package, case in CASES])
+def test_as_in_tensorflow_1(package: str, case: str, recorded: dict[str, Any]) -> None:
+    expected, received = golden(package)[case], recorded[package][case]
+
+    assert "raised" not in expected
+    assert received.get("raised") is None
+    assert differences(expected, received) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_was_a_symbol_of_the_core_is_it_still(package: str, recorded: dict[str, Any]) -> None:
+    expected, received = golden(package)[CORE], recorded[package][CORE]
+
+    missing = {name: path for name, path in expected.items() if (package, name) not in KEPT and name in offered(package)}
+
+    assert missing.items() <= received.items()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_has_a_case(package: str, recorded: dict[str, Any]) -> None:
+    source = (GOLDEN / "cases" / f"{package}.py").read_text(encoding="utf-8")
+
+    unchecked = {name for name in offered(package) if not re.search(rf"\b{name}\b", source)} - recorded[package][CORE].keys()
+
+    assert unchecked == set()
+
+
+def offered(package: str) -> list[str]:
+    page = (Path(__file__).parents[3] / "docs" / "contrib.md").read_text(encoding="utf-8")
+    section = page.partition(f"### contrib.{package}\n")[2].partition("#")[0]
+    return re.findall(r"`(\w+)`", section)
+
+
+def differences(expected: Any, received: Any, path: str = "") -> list[str]:
+    if isinstance(expected, dict) and isinstance(received, dict):
+        keys = sorted({*expected, *received})
+        return [text for key in keys for text in differences(expected.get(key), received.get(key), f"{path}/{key}")]
+    if isinstance(expected, list) and isinstance(received, list) and len(expected) == len(received):
+        pairs = enumerate(zip(expected, received, strict=True))
+        return [text for index, (one, other) in pairs for text in differences(one, other, f"{path}/{index}")]
+    if isinstance(expected, float) and isinstance(received, (int, float)):
+        same = math.isclose(expected, received, rel_tol=1e-5, abs_tol=1e-6) or (math.isnan(expected) and math.isnan(received))
+    else:
+        same = expected == received
+    return [] if same else [f"{path}: {expected!r} in TensorFlow 1.15.5, {received!r} here"]
+
+
+def test_a_difference_is_told() -> None:
+    assert differences({"a": [1.0, "x"]}, {"a": [1.001, "x"]}) == ["/a/0: 1.0 in TensorFlow 1.15.5, 1.001 here"]
+    assert differences({"a": 1}, {"b": 1}) == ["/a: 1 in TensorFlow 1.15.5, None here", "/b: None in TensorFlow 1.15.5, 1 here"]
+    assert differences([1.0], [1.0, 2.0]) == [": [1.0] in TensorFlow 1.15.5, [1.0, 2.0] here"]
+    assert differences([1.0, 2.0], [1.0000001, 2]) == []
