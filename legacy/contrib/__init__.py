@@ -7,11 +7,13 @@ TensorFlow 1 offered by file path only.
 
 PACKAGES: tuple[str, ...] = (
     "cluster_resolver",
+    "crf",
     "data",
     "distribute",
     "estimator",
     "feature_column",
     "framework",
+    "image",
     "layers",
     "learn",
     "lookup",
@@ -20,6 +22,7 @@ PACKAGES: tuple[str, ...] = (
     "opt",
     "predictor",
     "rnn",
+    "seq2seq",
     "slim",
     "summary",
     "tpu",
