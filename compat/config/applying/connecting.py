@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from estimator_bridge.compat.config.model import ModernConfig
 from estimator_bridge.errors import BridgeError
+
+READY_SECONDS = 60  # for the slowest server to be there
 
 
 def make_server(config: ModernConfig) -> Any:
@@ -25,11 +28,46 @@ def make_server(config: ModernConfig) -> Any:
 
 
 def connect(config: ModernConfig) -> None:
-    """Connects to the cluster that training is sent to from outside."""
+    """Connects to the cluster that training is sent to from outside.
+
+    Args:
+        config: its strategy section.
+
+    Raises:
+        BridgeError: for tasks that do not answer within ``READY_SECONDS``; TensorFlow itself would wait for them without end.
+    """
     import tensorflow as tf
 
     jobs = {job: list(tasks) for job, tasks in config.strategy.remote_cluster.items()}
+    missing = _unanswered(
+        [f"/job:{job}/task:{index} at {task}" for job, tasks in jobs.items() for index, task in enumerate(tasks)]
+    )
+    if missing:
+        raise BridgeError(
+            "strategy.remote_cluster: not every task answers.",
+            expected=f"a tf.distribute.Server at each address within {READY_SECONDS} s",
+            received="no answer from " + ", ".join(missing),
+            fix="Start these servers, or correct their addresses.",
+        )
     tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec(jobs), cluster_device_filters=device_filters(config))
+
+
+def _unanswered(tasks: list[str]) -> list[str]:
+    import grpc
+
+    channels = [grpc.insecure_channel(task.rpartition(" ")[2]) for task in tasks]
+    ready = [grpc.channel_ready_future(channel) for channel in channels]
+    deadline = time.monotonic() + READY_SECONDS
+    missing = []
+    for task, future in zip(tasks, ready, strict=True):
+        try:
+            future.result(timeout=max(deadline - time.monotonic(), 0))
+        except grpc.FutureTimeoutError:
+            missing.append(task)
+            future.cancel()
+    for channel in channels:
+        channel.close()
+    return missing
 
 
 def device_filters(config: ModernConfig) -> Any:

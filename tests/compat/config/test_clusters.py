@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from estimator_bridge.compat.config.applying import connecting
+from estimator_bridge.compat.config.model import ModernConfig, Strategy
+from estimator_bridge.errors import BridgeError
 from tests.compat.config.conftest import Run, Together, observes
 
 COMMON = """
@@ -184,3 +187,13 @@ def test_a_remote_cluster_is_connected_to_with_filters(run: Run) -> None:
     assert same
     assert any("/job:worker" in device for device in devices)
     assert in_force == {"devices.filters": ["/job:ps"], "strategy.remote_cluster": {"worker": [address]}}
+
+
+def test_a_remote_cluster_that_does_not_answer_is_refused_by_its_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "READY_SECONDS", 0.5)
+    with socket.create_server(("localhost", 0)) as silent:  # accepts and says nothing
+        mute = f"localhost:{silent.getsockname()[1]}"
+        config = ModernConfig(strategy=Strategy(remote_cluster={"worker": (*ports(1), mute)}))
+        with pytest.raises(BridgeError, match="no answer from /job:worker/task:0 at .*, /job:worker/task:1 at .*") as refusal:
+            connecting.connect(config)
+    assert mute in str(refusal.value)
