@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import textwrap
 from pathlib import Path
 
-from estimator_bridge.legacy import contrib
+from estimator_bridge.legacy.contrib import PACKAGES
 from estimator_bridge.legacy.contrib.replacements import REPLACEMENTS
+from estimator_bridge.legacy.contrib_offer import offered
 
 PAGE = Path(__file__).parent / "contrib.md"
 _HEAD = """% Written by docs/generate_contrib.py from legacy/contrib; change that.
@@ -31,7 +31,7 @@ the packages are imported as `from estimator_bridge.legacy.contrib import layers
 
 def page() -> str:
     """The whole page."""
-    offered = [f"### contrib.{name}\n\n{_names(name)}\n" for name in sorted(contrib.PACKAGES)]
+    offered = [f"### contrib.{name}\n\n{_names(name)}\n" for name in sorted(PACKAGES)]
     refused = [f"| `{symbol}` | {successor} |" for symbol, successor in sorted(REPLACEMENTS.items())]
     table = "\n".join(["| Below tf.contrib | What to use instead |", "|---|---|", *refused])
     return "\n".join([_HEAD, "## Offered\n", *offered, f"## Refused\n\n{_NOTE}\n\n{table}\n"])
@@ -41,14 +41,8 @@ _NOTE = "A package's row stands for every name of it that is neither offered nor
 
 
 def _names(package: str) -> str:
-    folder = Path(contrib.__file__).parent
-    file = next(path for path in (folder / f"{package}.py", folder / package / "__init__.py") if path.exists())
-    (names,) = (
-        ast.literal_eval(statement.value)
-        for statement in ast.parse(file.read_text(encoding="utf-8")).body
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__"
-    )
-    return textwrap.fill(", ".join(f"`{name}`" for name in names) + ".", 128, break_long_words=False)
+    names = ", ".join(f"`{name}`" for name in sorted(offered(package)))
+    return textwrap.fill(f"{names}.", 128, break_long_words=False)
 
 
 if __name__ == "__main__":

@@ -27,11 +27,17 @@ def offers(symbol: str) -> bool:
     depth = 1
     while is_module(*path[: depth + 1]) and depth < len(path):
         depth += 1
-    return depth == len(path) or path[depth] in _offered(path[0], depth > 1)
+    return depth == len(path) or path[depth] in offered(path[0], depth > 1)
 
 
 @functools.cache
-def _offered(package: str, by_file: bool = False) -> frozenset[str]:
+def offered(package: str, by_file: bool = False) -> frozenset[str]:
+    """The names that a package offers.
+
+    Args:
+        package: below ``tf.contrib``.
+        by_file: with those that TensorFlow 1 had in its source files only.
+    """
     folder = _FOLDER / package
     file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
     names: set[str] = set()
@@ -47,7 +53,7 @@ def _offered(package: str, by_file: bool = False) -> frozenset[str]:
 def _listed(value: ast.expr) -> frozenset[str]:
     """The names in a list, in a dictionary's keys, in what a dictionary is made over, or in another package's ``__all__``."""
     if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
-        return _offered(value.value.id)
+        return offered(value.value.id)
     if isinstance(value, ast.DictComp):
         value = value.generators[0].iter
     elements = value.keys if isinstance(value, ast.Dict) else getattr(value, "elts", [])

@@ -144,5 +144,5 @@ def test_what_contrib_offers_is_read_as_it_is() -> None:
     install()
     for package in PACKAGES:
         module = importlib.import_module(f"estimator_bridge.legacy.contrib.{package}")
-        assert contrib_offer._offered(package) == set(module.__all__), package
-        assert contrib_offer._offered(package, True) == {*module.__all__, *getattr(module, "IN_FILES", ())}, package
+        assert contrib_offer.offered(package) == set(module.__all__), package
+        assert contrib_offer.offered(package, True) == {*module.__all__, *getattr(module, "IN_FILES", ())}, package
