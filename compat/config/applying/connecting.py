@@ -58,16 +58,21 @@ def _unanswered(tasks: list[str]) -> list[str]:
     channels = [grpc.insecure_channel(task.rpartition(" ")[2]) for task in tasks]
     ready = [grpc.channel_ready_future(channel) for channel in channels]
     deadline = time.monotonic() + READY_SECONDS
-    missing = []
-    for task, future in zip(tasks, ready, strict=True):
-        try:
-            future.result(timeout=max(deadline - time.monotonic(), 0))
-        except grpc.FutureTimeoutError:
-            missing.append(task)
-            future.cancel()
+    missing = [task for task, future in zip(tasks, ready, strict=True) if not _is_ready(future, deadline - time.monotonic())]
     for channel in channels:
         channel.close()
     return missing
+
+
+def _is_ready(future: Any, seconds: float) -> bool:
+    import grpc
+
+    try:
+        future.result(timeout=max(seconds, 0))
+    except grpc.FutureTimeoutError:
+        future.cancel()
+        return False
+    return True
 
 
 def device_filters(config: ModernConfig) -> Any:

@@ -194,6 +194,6 @@ def test_a_remote_cluster_that_does_not_answer_is_refused_by_its_tasks(monkeypat
     with socket.create_server(("localhost", 0)) as silent:  # accepts and says nothing
         mute = f"localhost:{silent.getsockname()[1]}"
         config = ModernConfig(strategy=Strategy(remote_cluster={"worker": (*ports(1), mute)}))
-        with pytest.raises(BridgeError, match="no answer from /job:worker/task:0 at .*, /job:worker/task:1 at .*") as refusal:
+        with pytest.raises(BridgeError, match=r"no answer from /job:worker/task:0 at .*, /job:worker/task:1 at .*") as refusal:
             connecting.connect(config)
     assert mute in str(refusal.value)
