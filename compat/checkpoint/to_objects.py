@@ -17,6 +17,7 @@ from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, ObjectS
 from estimator_bridge.compat.checkpoint.report import ConversionReport, ConvertedSlot
 from estimator_bridge.compat.checkpoint.scaling import scaled
 from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART
+from estimator_bridge.compat.checkpoint.slots.advice import advice
 from estimator_bridge.compat.checkpoint.slots.average import AVERAGE, DECAY
 from estimator_bridge.compat.checkpoint.source_slots import STEP, SourceSlot, beta_powers, source_slots
 from estimator_bridge.compat.checkpoint.tensors import Tensor
@@ -110,7 +111,11 @@ class ToObjects:
     def _fresh(self, target: ObjectSlot, variable: str | None) -> None:
         """A slot for which the source has none: GradientDescent has no momentum, tf_keras' SGD always does."""
         key = target.stored.key
-        if variable and target.slot in {"momentum", "momentums"} and variable not in self._by_variable:
+        if (
+            variable
+            and target.slot in {"momentum", "momentums"}
+            and not any(slot.table for slot in self._by_variable.get(variable, ()))
+        ):
             self._draft.put(key, tensors.zeros(target.stored.entry.dtype, target.stored.entry.shape))
             self._report.slots.append(ConvertedSlot("", key, "zeros: the source has no slots for this variable"))
         else:
@@ -145,6 +150,8 @@ class ToObjects:
             self._report.warnings.append(DECAY)
         if used:
             self._report.warnings += steps.differing_betas(self._draft.source, self._known)
+        tf1 = [slot.table for slot in used if slot.table and slot.name.startswith(f"{slot.variable}/")]  # not TF2's canned ones
+        self._report.warnings += advice(tf1, self._known)
         keys = {pair.source: pair.target for pair in self._report.matches}
         self._report.warnings += sparse_gradients.of_source(self._draft, used, keys, self._model)
         absent: dict[str, set[str]] = {}

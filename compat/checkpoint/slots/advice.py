@@ -1,0 +1,35 @@
+"""What Keras' optimizer has to be given to go on as TF1's did: no checkpoint keeps it, so it is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable
+
+
+def advice(tables: Iterable[OptimizerTable], known: Mapping[str, float]) -> Iterator[str]:
+    """What to look at, once for each optimizer.
+
+    Args:
+        tables: of the TF1 optimizers whose slots are taken over.
+        known: the Keras optimizer's hyperparameters, as far as they are.
+
+    Yields:
+        A sentence for each setting whose default differs, and each note.
+
+    Example:
+        >>> from estimator_bridge.compat.checkpoint.slots import TABLES
+        >>> list(advice([TABLES["Adadelta"]], {}))
+        ["Give Keras' Adadelta epsilon=1e-08, TF1's default, unless yours was another: its own default is 1e-07."]
+        >>> list(advice([TABLES["Adadelta"]], {"epsilon": 1e-8}))
+        []
+    """
+    for table in {table.name: table for table in tables}.values():
+        if table.epsilon and known.get("epsilon") != table.epsilon[0]:
+            wanted, default = table.epsilon
+            yield (
+                f"Give Keras' {table.keras_class} epsilon={wanted:g}, TF1's default, unless yours was another: "
+                f"its own default is {default:g}."
+            )
+        if table.note:
+            yield f"{table.name}: {table.note}."
