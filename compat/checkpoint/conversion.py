@@ -131,8 +131,8 @@ class _Pairing:
             named_graph.add_names(draft, nodes)
         else:
             wishes = self.wishes if wanted else self.wishes._replace(given={})
-            with as_cells(draft, model, self.sides.old, report, wishes) as (laid_out, given):
-                names = ToNames(draft, laid_out, report, self.sides.old, self.optimizer, self.learning_rate)
+            with as_cells(draft, model, self.sides.old, report, wishes) as (laid_out, old, given):
+                names = ToNames(draft, laid_out, report, old, self.optimizer, self.learning_rate)
                 names.run(given, wishes.accept_order)
         if self.sides.old:
             told = {*report.unmatched_targets, *report.ambiguous}
@@ -153,8 +153,8 @@ class _Pairing:
         if model is None:
             named_graph.add_objects(draft)
             return
-        with as_layers(draft, model, self.report, self.wishes) as given:
-            ToObjects(draft, model, self.report, self.learning_rate, self.optimizer).run(given, self.wishes.accept_order)
+        with as_layers(draft, model, self.report, self.wishes) as (left, given):
+            ToObjects(draft, left, self.report, self.learning_rate, self.optimizer).run(given, self.wishes.accept_order)
         if SAVE_COUNTER not in draft.entries and b"save_counter" in model.graph:
             draft.put(SAVE_COUNTER, tensors.int64(1))
         missing = self.report.unmatched_targets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
@@ -14,15 +14,19 @@ from estimator_bridge.compat.checkpoint.layouts.forget_bias import ForgetBias
 from estimator_bridge.compat.checkpoint.layouts.pairing import Pair, Paired, Wishes, paired_with
 from estimator_bridge.compat.checkpoint.layouts.recognition import Found
 from estimator_bridge.compat.checkpoint.layouts.table import Layout
-from estimator_bridge.compat.checkpoint.naming import SUFFIXES
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, ObjectSlot, ObjectVariable
 from estimator_bridge.compat.checkpoint.report import ConversionReport, ConvertedLayout, ConvertedSlot
 from estimator_bridge.compat.checkpoint.slots.average import AVERAGE, SHADOW
+from estimator_bridge.compat.checkpoint.source_slots import SourceSlot, source_slots
 from estimator_bridge.compat.checkpoint.tensors import Tensor
+
+_ALONE = "no layer of the model takes its cell over"
 
 
 @contextlib.contextmanager
-def as_layers(draft: Draft, model: ObjectModel, report: ConversionReport, wishes: Wishes) -> Iterator[dict[str, str]]:
+def as_layers(
+    draft: Draft, model: ObjectModel, report: ConversionReport, wishes: Wishes
+) -> Iterator[tuple[ObjectModel, dict[str, str]]]:
     """A name-based draft with Keras' layout of each cell that a layer of the model takes over.
 
     Args:
@@ -32,31 +36,34 @@ def as_layers(draft: Draft, model: ObjectModel, report: ConversionReport, wishes
         wishes: of the user.
 
     Yields:
-        Pairs for the matching of variables.
+        The model without what is ambiguous, and pairs for the matching of variables.
     """
     paired = paired_with(draft.entries, model, wishes, report)
     exchange = _Exchange(draft, report, ForgetBias(wishes.forget_biases))
-    given, hidden = dict(paired.given), set[str]()
+    given, hidden = dict(paired.given), set(paired.withheld)
+    slots = source_slots(set(draft.entries)) if paired.pairs or paired.withheld else []
     for one in paired.pairs:
         names = exchange.variables(one, one.cell, one.layer)
         given |= {name: one.layer.members[part] for part, name in names.items()}
         hidden |= set(one.cell.members.values())
-        for suffix, slots in _by_suffix(one.cell, draft).items():
+        for suffix, members in _by_suffix(one.cell, slots).items():
             lay_out = exchange.averages if suffix == SHADOW else exchange.slots
-            lay_out(one, one.cell, one.layer.layout, slots, {part: f"{name}/{suffix}" for part, name in names.items()})
-            hidden |= set(slots.values())
+            lay_out(one, one.cell, one.layer.layout, members, {part: f"{name}/{suffix}" for part, name in names.items()})
+    report.slots += [ConvertedSlot(slot.name, "", _ALONE) for slot in slots if slot.variable in paired.withheld]
+    hidden |= {slot.name for slot in slots if slot.variable in hidden}
     aside = {name: (draft.entries[name], draft.pieces.get(name)) for name in sorted(hidden)}
     draft.drop(aside)
     with exchange.undone(paired):
-        yield given
+        yield _without(model, paired), given
     for name, (stored, pieces) in aside.items():
         draft.put(name, stored, pieces)
+    report.unmatched_sources += sorted(paired.withheld - _told(paired))
 
 
 @contextlib.contextmanager
 def as_cells(
     draft: Draft, model: ObjectModel, old: Index | None, report: ConversionReport, wishes: Wishes
-) -> Iterator[tuple[ObjectModel, dict[str, str]]]:
+) -> Iterator[tuple[ObjectModel, Index | None, dict[str, str]]]:
     """An object-based draft with TF1's layout of each layer that a cell of the old graph takes over.
 
     Args:
@@ -67,12 +74,15 @@ def as_cells(
         wishes: of the user.
 
     Yields:
-        The model as it is with these variables, and pairs for their matching.
+        The model as it is with these variables, the old checkpoint without cells that no layer is, and pairs for the matching.
     """
-    paired = paired_with(old.entries if old else {}, model, wishes, report)
+    if old is None:
+        yield model, old, dict(wishes.given)
+        return
+    paired = paired_with(old.entries, model, wishes, report)
     exchange = _Exchange(draft, report, ForgetBias(wishes.forget_biases, old))
     given, gone = dict(paired.given), set[str]()
-    variables, slots = list(model.variables), list(model.slots)
+    variables, slots = list[ObjectVariable](), list[ObjectSlot]()
     for one in paired.pairs:
         names = exchange.variables(one, one.layer, one.cell)
         given |= {one.cell.members[part]: name for part, name in names.items()}
@@ -82,13 +92,13 @@ def as_cells(
             lay_out = exchange.averages if kind == AVERAGE.keras else exchange.slots
             made = lay_out(one, one.layer, one.cell.layout, keys, {part: f"{name} {kind}" for part, name in names.items()})
             slots += [ObjectSlot(kind, names[part], exchange.named(name, name)) for part, name in made.items()]
+    rest = _without(model, paired, gone)
+    hidden = paired.withheld | {slot.name for slot in source_slots(set(old.entries)) if slot.variable in paired.withheld}
+    entries = {name: entry for name, entry in old.entries.items() if name not in hidden}
     with exchange.undone(paired):
         yield (
-            dataclasses.replace(
-                model,
-                variables=tuple(variable for variable in variables if variable.key not in gone),
-                slots=tuple(slot for slot in slots if slot.variable not in gone),
-            ),
+            dataclasses.replace(rest, variables=(*rest.variables, *variables), slots=(*rest.slots, *slots)),
+            dataclasses.replace(old, entries=entries),
             given,
         )
 
@@ -102,9 +112,14 @@ class _Exchange:
 
     def variables(self, pair: Pair, source: Found, target: Found) -> dict[str, str]:
         """Adds the variables of a cell in the other layout; their names, by those after the scope."""
-        names = {part.name: f"{source.scope} as {target.layout.name}/{part.name}" for part in target.layout.parts}
+        unique = source.scope if source.cell else source.key
+        names = {part.name: f"{unique} as {target.layout.name}/{part.name}" for part in target.layout.parts}
         made = self._assembled(source, target.layout, source.members, linear=False)
         notes = [f"{source.layout.name} as {target.layout.name}", *self._forget_bias.shift(pair.cell, made)]
+        if source.cell and source.cell.to_layer:
+            notes.append(source.cell.to_layer)
+        if target.cell and target.cell.to_cell:
+            notes.append(target.cell.to_cell)
         self._report.layouts.append(ConvertedLayout(source.scope, target.scope, "; ".join(notes)))
         return self._put(pair, made, names)
 
@@ -142,9 +157,6 @@ class _Exchange:
             dataclasses.replace(match, how=self._made[match.source].how) if match.source in self._made else match
             for match in report.matches
         )
-        told = {name for layer, cells in paired.ambiguous for found in (layer, *cells) for name in found.members.values()}
-        report.unmatched_sources = [name for name in report.unmatched_sources if name not in told]
-        report.unmatched_targets = [name for name in report.unmatched_targets if name not in told]
         report.ambiguous = {**report.ambiguous, **{layer.key: tuple(c.key for c in cells) for layer, cells in paired.ambiguous}}
 
     def _assembled(self, source: Found, layout: Layout, members: Mapping[str, str], linear: bool) -> dict[str, Tensor]:
@@ -163,13 +175,27 @@ class _Exchange:
         return {part: names[part] for part in made}
 
 
-def _by_suffix(cell: Found, draft: Draft) -> dict[str, dict[str, str]]:
+def _told(paired: Paired) -> set[str]:
+    """Variables of what is ambiguous, which is said of the first one."""
+    return {name for layer, cells in paired.ambiguous for found in (layer, *cells) for name in found.members.values()}
+
+
+def _without(model: ObjectModel, paired: Paired, gone: Collection[str] = ()) -> ObjectModel:
+    hidden = _told(paired).union(gone)
+    return dataclasses.replace(
+        model,
+        variables=tuple(variable for variable in model.variables if variable.key not in hidden),
+        slots=tuple(slot for slot in model.slots if slot.variable not in hidden),
+    )
+
+
+def _by_suffix(cell: Found, slots: Iterable[SourceSlot]) -> dict[str, dict[str, str]]:
     """Slots of a cell's variables: what follows the variable's name -> variable after the scope -> name."""
-    names = {f"{name}/{suffix}" for name in cell.members.values() for suffix in SUFFIXES} & draft.entries.keys()
+    parts = {name: part for part, name in cell.members.items()}
     found: dict[str, dict[str, str]] = {}
-    for part, variable in cell.members.items():
-        for name in sorted(name for name in names if name.startswith(f"{variable}/")):
-            found.setdefault(name[len(variable) + 1 :], {})[part] = name
+    for slot in slots:
+        if slot.variable in parts and slot.name.startswith(f"{slot.variable}/"):
+            found.setdefault(slot.name[len(slot.variable) + 1 :], {})[parts[slot.variable]] = slot.name
     return found
 
 

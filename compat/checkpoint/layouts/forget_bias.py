@@ -36,7 +36,7 @@ class ForgetBias:
         self._old = old
         self._assumed: dict[float, list[str]] = {}
 
-    def shift(self, cell: Found, made: dict[str, Tensor], suffix: str = "") -> Iterator[str]:
+    def shift(self, cell: Found, made: dict[str, Tensor], suffix: str = "") -> list[str]:
         """Changes a cell's bias in the new layout.
 
         Args:
@@ -44,12 +44,12 @@ class ForgetBias:
             made: its variables in the new layout; changed.
             suffix: of the slot whose values these are.
 
-        Yields:
+        Returns:
             What was done, for the report.
         """
         value = self._value(cell)
         if not value or not cell.cell or _BIAS not in made:
-            return
+            return []
         if self._old is None:
             made[_BIAS], rounded = added(made[_BIAS], cell.cell.layer, value)
             what = f"forget_bias {value:g} added to the forget gate's bias"
@@ -58,7 +58,7 @@ class ForgetBias:
             old = _read(self._old, name) if name in self._old.entries else None
             made[_BIAS], rounded = removed(made[_BIAS], cell.layout, value, old)
             what = f"forget_bias {value:g} taken out of the forget gate's bias"
-        yield f"{what}, {rounded} of {cell.sizes.units} elements rounded to {dtypes.dtype(cell.dtype).name}"
+        return [f"{what}, {rounded} of {cell.sizes.units} elements rounded to {dtypes.dtype(cell.dtype).name}"]
 
     def warnings(self) -> Iterator[str]:
         """What was assumed."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.layouts import recognition
 from estimator_bridge.compat.checkpoint.layouts.recognition import Found
-from estimator_bridge.compat.checkpoint.layouts.table import GRU_RESET_AFTER, GRU_RESET_BEFORE, LAYERS
+from estimator_bridge.compat.checkpoint.layouts.table import CELLS, GRU_RESET_AFTER, GRU_RESET_BEFORE, LAYERS
 from estimator_bridge.compat.checkpoint.matching import How, Named, match
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel
 from estimator_bridge.compat.checkpoint.report import ConversionReport
@@ -47,11 +47,14 @@ class Paired(NamedTuple):
         pairs: cells and layers.
         given: what the user decided of other variables.
         ambiguous: layer -> cells that fit equally well.
+        withheld: variables of cells without a layer, while there are layers without a cell: a bias of one has the shape of a
+            bias of the other, and other gates in it.
     """
 
     pairs: list[Pair]
     given: dict[str, str]
     ambiguous: list[tuple[Found, list[Found]]]
+    withheld: set[str]
 
 
 def paired_with(
@@ -68,7 +71,7 @@ def paired_with(
     Returns:
         The pairs, and what is left.
     """
-    result = Paired([], dict(wishes.given), [])
+    result = Paired([], dict(wishes.given), [], set())
     layers = list(recognition.layers(model))
     if not layers:
         return result
@@ -77,10 +80,22 @@ def paired_with(
     _take_given(cells, layers, result)
     _match([cell for cell in cells if cell.named], layers, wishes.accept_order, result)
     _match(list(_possible(cells, layers, model)), layers, wishes.accept_order, result)
-    if _left(layers, result):
+    paired = {one.layer.key for one in result.pairs}
+    if any(layer.key not in paired for layer in layers):
+        _withhold([cell for cell in cells if cell.named], strangers, variables, result)
         report.warnings += _without_counterpart(strangers)
         report.warnings += _other_grus(cells, layers, result)
     return result
+
+
+def _withhold(
+    cells: Iterable[Found], strangers: Mapping[str, Mapping[str, str]], variables: Collection[str], result: Paired
+) -> None:
+    paired = {one.cell.scope for one in result.pairs}
+    names = {name for cell in cells if cell.scope not in paired for name in cell.members.values()}
+    names |= {f"{scope}/{part.name}" for scope in strangers for cell in CELLS for part in cell.layout.parts}
+    names |= {name for found in strangers.values() for name in found}
+    result.withheld.update(names & set(variables) - result.given.keys())
 
 
 def _take_given(cells: list[Found], layers: list[Found], result: Paired) -> None:
@@ -129,8 +144,7 @@ def _left(found: Iterable[Found], result: Paired) -> list[Found]:
 
 def _kind(found: Found) -> tuple[tuple[int, ...], int]:
     """What has to be equal: inputs, units, what is computed, and the dtype."""
-    layout = found.cell.layer if found.cell else found.layout
-    return (*found.sizes, LAYERS.index(layout)), found.dtype
+    return (*found.sizes, LAYERS.index(found.layer)), found.dtype
 
 
 def _names(layer: Found) -> Collection[str]:
@@ -146,14 +160,10 @@ def _without_counterpart(strangers: Mapping[str, Mapping[str, str]]) -> Iterator
 def _other_grus(cells: list[Found], layers: list[Found], result: Paired) -> Iterator[str]:
     kinds = {_kind(layer): layer for layer in _left(layers, result)}
     for cell in _left(cells, result):
-        other = _GRUS.get(cell.cell.layer) if cell.cell else None
+        other = _GRUS.get(cell.layer)
         layer = other and kinds.get(((*cell.sizes, LAYERS.index(other)), cell.dtype))
         if layer:
             yield (
-                f"{cell.scope} is a {cell.layout.name}, which computes what Keras' {_of(cell)} does, and {layer.scope} is a "
+                f"{cell.scope} is a {cell.layout.name}, which computes what Keras' {cell.layer.name} does, and {layer.scope} is a "
                 f"{layer.layout.name}: build the model with the other one."
             )
-
-
-def _of(cell: Found) -> str:
-    return cell.cell.layer.name if cell.cell else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from estimator_bridge.compat.checkpoint.layouts.table import CELLS, LAYERS, WITH
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel
 from estimator_bridge.compat.checkpoint.tensors import Tensor
 
+_RECURRENT = "recurrent_kernel"  # only recurrent layers have one
 _NUMBER = re.compile(r"_\d+$")
 # Parts of a name that say nothing of where a cell stands: TF1's functions and wrappers, and the cell's own class.
 _WRAPPER = re.compile(r"(stack_)?(bidirectional_)?rnn|(?!cell_\d+$)(.*_)?cell(_\d+)?")
@@ -40,6 +42,11 @@ class Found(NamedTuple):
     named: bool = True
 
     @property
+    def layer(self) -> Layout:
+        """The layout of the Keras layer that it is, or that computes the same."""
+        return self.cell.layer if self.cell else self.layout
+
+    @property
     def key(self) -> str:
         """The name of its first variable."""
         return self.members[self.layout.parts[0].name]
@@ -58,7 +65,7 @@ def cells(variables: Mapping[str, Entry | Tensor]) -> Iterator[Found]:
         for name in sorted(name for name in variables if f"/{name}".endswith(f"/{kernel}")):
             scope = name[: -len(kernel) - 1]
             found = [found for cell in CELLS if (found := _found(cell.layout, scope, variables, cell))]
-            yield from [one for one in found if one.named] or found
+            yield from [one for one in found if one.named] or {one.layer: one for one in reversed(found)}.values()
 
 
 def strangers(variables: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -84,21 +91,41 @@ def layers(model: ObjectModel) -> Iterator[Found]:
         model: that may have some.
 
     Yields:
-        Each, by the name of its first variable.
+        Each, once.
     """
-    variables = {variable.key: variable for variable in model.variables}
-    if b"recurrent_kernel" not in model.graph:
+    if _RECURRENT.encode() not in model.graph:
         return
+    variables = {variable.key: variable for variable in model.variables}
+    seen = set[str]()
+    for members in (*_by_graph(model), *_by_name(model)):
+        names = {part: key for part, key in members.items() if key in variables}
+        kernel = names.get(_RECURRENT)
+        if kernel is None or kernel in seen:
+            continue
+        entries = {key: variables[key].entry for key in names.values()}
+        scope = variables[kernel].full_name.rpartition("/")[0]
+        for found in filter(None, (_found(layout, scope, entries, None, names) for layout in LAYERS)):
+            seen.add(kernel)
+            yield found
+
+
+def _by_graph(model: ObjectModel) -> Iterator[dict[str, str]]:
+    """Attributes of each cell object -> keys."""
     nodes = trackable.decode(model.graph)
     for node in nodes:
         values = {name: nodes[child].value() for name, child in node.children.items()}
-        members = {name: value.key for name, value in values.items() if value and value.key in variables}
-        for layout in LAYERS if "recurrent_kernel" in members else ():
-            entries = {key: variables[key].entry for key in members.values()}
-            scope = variables[members["recurrent_kernel"]].full_name.rpartition("/")[0]
-            found = _found(layout, scope, entries, None, members)
-            if found:
-                yield found
+        yield {name: value.key for name, value in values.items() if value}
+
+
+def _by_name(model: ObjectModel) -> Iterator[dict[str, str]]:
+    """The same by names, for models that Keras 3 tracks through the optimizer alone; where a name occurs twice, for none."""
+    times = Counter(variable.full_name for variable in model.variables)
+    scopes: dict[str, dict[str, str]] = {}
+    for variable in model.variables:
+        scope, _, name = variable.full_name.rpartition("/")
+        if times[variable.full_name] == 1:
+            scopes.setdefault(scope, {})[name] = variable.key
+    yield from scopes.values()
 
 
 def place(found: Found) -> str:

@@ -60,12 +60,16 @@ class Cell(NamedTuple):
         layer: layout of the Keras layer that computes the same.
         scope: the scopes that TF1 gives it, without number.
         forget_bias: what it adds to the forget gate at each step by default; None for one without.
+        to_layer: what else happens on the way to Keras.
+        to_cell: and on the way back.
     """
 
     layout: Layout
     layer: Layout
     scope: re.Pattern[str]
     forget_bias: float | None = None
+    to_layer: str = ""
+    to_cell: str = ""
 
 
 class Sizes(NamedTuple):
@@ -93,17 +97,17 @@ LAYERS = (LSTM, GRU_RESET_BEFORE, GRU_RESET_AFTER, SIMPLE_RNN)
 
 _LSTM_PARTS = (Part("kernel", (INPUT, HIDDEN), "icfo"), Part("bias", (BIAS,), "icfo"))
 CELLS = (
-    Cell(
-        Layout("CudnnCompatibleLSTMCell", _LSTM_PARTS),
-        LSTM,
-        re.compile("cudnn_compatible_lstm_cell"),
-        forget_bias=0.0,
-    ),
     Cell(  # LSTMCell, LSTMBlockCell and LSTMBlockFusedCell too
         Layout("BasicLSTMCell", _LSTM_PARTS),
         LSTM,
         re.compile("basic_lstm_cell|lstm_cell|lstm_block_cell|lstm_fused_cell|lstm_block_wrapper"),
         forget_bias=1.0,
+    ),
+    Cell(
+        Layout("CudnnCompatibleLSTMCell", _LSTM_PARTS),
+        LSTM,
+        re.compile("cudnn_compatible_lstm_cell"),
+        forget_bias=0.0,
     ),
     Cell(  # GRUBlockCellV2 too
         Layout(
@@ -145,6 +149,8 @@ CELLS = (
         ),
         GRU_RESET_AFTER,
         re.compile(".*"),
+        to_layer="Keras trains two biases of z and r where this cell has one: their sum, the same now, moves further in each step",
+        to_cell="the two biases of z and r are added up",
     ),
     Cell(
         Layout("BasicRNNCell", (Part("kernel", (INPUT, HIDDEN), "c"), Part("bias", (BIAS,), "c"))),
