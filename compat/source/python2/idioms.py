@@ -71,14 +71,27 @@ _MENDED_BY = "estimator-bridge run --py2 mends it in memory"
 
 # fissix's words, as readers say them.
 _SYNTAX = {
+    "dict": "keys(), values() or items()",
     "except": "except X, e",
     "exec": "exec statement",
+    "haskey": ".has_key()",
+    "imports": "renamed module",
+    "imports2": "renamed module",
+    "itertoolsimports": "name of itertools",
+    "itertools": "name of itertools",
+    "metaclass": "__metaclass__",
+    "methodattrs": "attribute of a method",
     "ne": "<>",
+    "next": ".next()",
+    "nonzero": "__nonzero__",
     "numliterals": "octal or long literal",
     "print": "print statement",
     "raise": "raise X, value",
     "repr": "backticks",
+    "rawinput": "raw_input",
+    "sysexc": "sys.exc_type",
     "tupleparams": "tuple as a parameter",
+    "urllib": "renamed module",
 }
 
 
