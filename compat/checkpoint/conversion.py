@@ -33,6 +33,7 @@ def convert(
     drop: Sequence[str] = (),
     partition: Sequence[tuple[str, int]] = (),
     use_averages: bool = False,
+    swap_averages: bool = False,
     given: Mapping[str, str] | None = None,
     accept_order: bool = False,
     forget_bias: Sequence[tuple[str, float]] = (),
@@ -57,6 +58,8 @@ def convert(
         drop: regular expressions of names to leave out.
         partition: regular expressions of variables and the number of their slices, 1 for whole; their slots follow.
         use_averages: give each variable the value of its ExponentialMovingAverage, as for serving.
+        swap_averages: the source is what the ``swapping_saver`` of tf.contrib's MovingAverageOptimizer wrote, which calls averages
+            as their variables and these as their averages.
         given: pairs of variables, source -> target, that matching need not find.
         accept_order: pair what is left of one shape in order.
         forget_bias: regular expressions of scopes of LSTM cells and their forget_bias, where it is not TF1's default.
@@ -93,6 +96,8 @@ def convert(
         draft = Draft(sides.source)
         pairing = _Pairing(sides, report, Wishes(given or {}, accept_order, forget_bias), learning_rate, optimizer)
         edits.drop(draft, drop)
+        if swap_averages:
+            edits.swap_averages(draft)
         if use_averages:
             edits.use_averages(draft)
         if all(map(edits.is_object, draft.entries)):

@@ -9,6 +9,7 @@ from estimator_bridge.compat.checkpoint import partitions
 from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.errors import NamingError
 from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH, slot_of
+from estimator_bridge.compat.checkpoint.slots.average import SHADOW
 
 
 def is_object(name: str) -> bool:
@@ -72,12 +73,31 @@ def use_averages(draft: Draft) -> None:
     Raises:
         NamingError: when there are none.
     """
-    slots = {name: slot_of(name, draft.entries) for name in draft.entries}
-    shadows = {name: slot.variable for name, slot in slots.items() if slot and slot.optimizer == "ExponentialMovingAverage"}
-    if not shadows:
-        raise NamingError("The checkpoint has no moving averages.", expected="variables named .../ExponentialMovingAverage")
+    shadows = _shadows(draft)
     draft.drop(shadows.values())
     draft.rename(lambda name: shadows.get(name, name))
+
+
+def swap_averages(draft: Draft) -> None:
+    """Each variable and its ExponentialMovingAverage change places.
+
+    The ``swapping_saver`` of tf.contrib's MovingAverageOptimizer writes averages under the names of the variables, and nothing in
+    the checkpoint tells.
+
+    Raises:
+        NamingError: when there are none.
+    """
+    shadows = _shadows(draft)
+    places = shadows | {variable: name for name, variable in shadows.items()}
+    draft.rename(lambda name: places.get(name, name))
+
+
+def _shadows(draft: Draft) -> dict[str, str]:
+    slots = {name: slot_of(name, draft.entries) for name in draft.entries}
+    shadows = {name: slot.variable for name, slot in slots.items() if slot and slot.optimizer == SHADOW}
+    if not shadows:
+        raise NamingError("The checkpoint has no moving averages.", expected=f"variables named .../{SHADOW}")
+    return shadows
 
 
 def partition(draft: Draft, rules: Sequence[tuple[str, int]]) -> None:

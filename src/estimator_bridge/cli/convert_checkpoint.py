@@ -75,6 +75,9 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--drop", action="append", default=[], metavar="REGEX", help="leave variables out")
     group.add_argument("--partition", action="append", default=[], metavar="REGEX=N", help="cut into N slices, 1: whole")
     group.add_argument("--use-averages", action="store_true", help="give variables the values of their moving averages")
+    group.add_argument(
+        "--swap-averages", action="store_true", help="a swapping_saver wrote averages as variables: put both back"
+    )
     group.add_argument("--map", action="append", default=[], metavar="SOURCE=TARGET", help="pair two variables by hand")
     group.add_argument("--accept-order", action="store_true", help="pair variables of one shape in order of creation")
     group.add_argument(
@@ -114,6 +117,7 @@ def execute(arguments: argparse.Namespace) -> int:
         drop=arguments.drop,
         partition=[_partition(text) for text in arguments.partition],
         use_averages=arguments.use_averages,
+        swap_averages=arguments.swap_averages,
         given=dict(_pair(text) for text in arguments.map),
         accept_order=arguments.accept_order,
         forget_bias=[_number(text) for text in arguments.forget_bias],
