@@ -42,7 +42,13 @@ class Surface:
             module = ".".join(parts[:length])
             if module in self.modules:
                 rest = parts[length:]
-                return not rest or rest[0] in self.modules[module] or module.endswith("_pb2") or name.startswith(_COMPILED)
+                return (
+                    not rest
+                    or rest[0].startswith("__")
+                    or rest[0] in self.modules[module]
+                    or module.endswith("_pb2")
+                    or name.startswith(_COMPILED)
+                )
         return False
 
     def nearest(self, name: str) -> str:

@@ -11,7 +11,7 @@ from estimator_bridge.compat.source.reading import Source
 from estimator_bridge.compat.source.surface import Surface, as_written, canonical
 from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
 
-_ROOTS = ("tensorflow", "tensorflow_estimator.python.")
+_ROOTS = frozenset({"tensorflow", "tensorflow_estimator"})
 _CONTRIB = "tensorflow.contrib"
 _RESTORED = ("tensorflow.estimator", "tensorflow.python.estimator", "tensorflow.compat.v2.estimator")
 _MNIST = "tensorflow.examples.tutorials.mnist"
@@ -52,7 +52,7 @@ def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iter
         else:
             yield Finding(*where, Kind.TENSORFLOW, Verdict.HUMAN, _missing(symbol, surface))
     for star in source.names.stars:
-        if star.module.startswith(_ROOTS):
+        if _is_tensorflow(star.module):
             where = star.node.lineno, star.node.col_offset + 1, f"from {star.module} import *"
             yield Finding(
                 *where, Kind.TENSORFLOW, Verdict.HUMAN, "Names from here cannot be followed; import those that you use."
@@ -62,12 +62,16 @@ def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iter
 def _references(source: Source) -> Iterator[tuple[str, ast.expr | ast.stmt, Place]]:
     names = source.names
     for dotted, statement, place in names.imports:
-        if dotted.partition(".")[0] in ("tensorflow", "tensorflow_estimator"):
+        if _is_tensorflow(dotted):
             yield dotted, statement, place
     for chain, place in names.chains:
         found = names.resolve(chain, place.scope)
-        if found is not None and found.startswith(_ROOTS):
+        if found is not None and _is_tensorflow(found):
             yield found, chain, place
+
+
+def _is_tensorflow(name: str) -> bool:
+    return name.partition(".")[0] in _ROOTS
 
 
 def _of_contrib(where: tuple[int, int, str], symbol: str, place: Place, contrib: Contrib) -> Finding:

@@ -66,7 +66,7 @@ METHODS = {
 """Of dictionaries."""
 
 _LISTS = frozenset({"keys", "values", "items"})
-_OF_LISTS = frozenset({"sort", "append", "extend", "index", "pop", "reverse", "insert", "remove"})
+_OF_LISTS = frozenset({"sort", "append", "extend", "index", "reverse", "insert", "remove"})
 _MENDED_BY = "estimator-bridge run --py2 mends it in memory"
 
 # fissix's words, as readers say them.

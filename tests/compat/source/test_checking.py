@@ -72,6 +72,10 @@ def test_what_to_do_is_said() -> None:
     assert "Write bool" in messages["np.bool"]
 
 
+def test_packages_named_after_tensorflow_are_others() -> None:
+    assert told("import tensorflow_probability as tfp\nimport tensorflow_hub as hub\ntfp.nowhere\nhub.Module") == []
+
+
 def test_a_class_that_defines_a_method_itself_is_left_alone() -> None:
     assert told("class A:\n    def tostring(self): pass\nA().tostring()") == []
 

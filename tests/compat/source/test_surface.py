@@ -43,6 +43,7 @@ def test_in_step_with_the_installed_tensorflow(tmp_path: Path) -> None:
 THERE = [
     "tensorflow",
     "tensorflow.Session",
+    "tensorflow.logging.__dict__",
     "tensorflow.Session.run",
     "tensorflow.layers.dense",
     "tensorflow.estimator.Estimator",
