@@ -42,7 +42,8 @@ def compiled(source: bytes, file: str, python2: bool = False, in_package: bool =
 
 
 def _from_python2(source: bytes, package_file: str) -> ast.Module:
-    from estimator_bridge.compat.source.python2.mending import mend, with_python2_arithmetic
+    from estimator_bridge.compat.source.python2.arithmetic import with_python2_arithmetic
+    from estimator_bridge.compat.source.python2.mending import mend
 
     mended = mend(source, package_file)
     return with_python2_arithmetic(mended.tree(), _ARITHMETIC, mended.true_division)

@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
-from estimator_bridge.compat.source.names import Place
 from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.scopes import Place
 from estimator_bridge.compat.source.surface import canonical
 from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
 

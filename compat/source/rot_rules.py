@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from estimator_bridge.compat.source.names import Place
 from estimator_bridge.compat.source.reading import Source
 from estimator_bridge.compat.source.rot import Removed
 from estimator_bridge.compat.source.rot.methods import METHODS
 from estimator_bridge.compat.source.rot.numpy import CHANGED, REMOVED
 from estimator_bridge.compat.source.rot.python import ATTRIBUTES, MODULES
+from estimator_bridge.compat.source.scopes import Place
 from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
 
 _TYPE_TESTS = frozenset({"builtins.isinstance", "builtins.issubclass"})

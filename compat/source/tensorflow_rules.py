@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import Protocol
 
-from estimator_bridge.compat.source.names import Place
 from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.scopes import Place
 from estimator_bridge.compat.source.surface import Surface, as_written, canonical
 from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
 

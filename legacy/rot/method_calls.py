@@ -9,7 +9,7 @@ import re
 import sys
 from typing import Any
 
-from estimator_bridge.compat.source.python2.mending import with_import
+from estimator_bridge.compat.source.python2.arithmetic import with_import
 from estimator_bridge.compat.source.rot.methods import METHODS
 from estimator_bridge.legacy.notes import note
 

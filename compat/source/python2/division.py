@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from estimator_bridge.compat.source.names import Place, Scope
 from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.scopes import Place, Scope
 from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
 
 _WHOLE_CALLS = frozenset({"builtins.len", "builtins.int", "builtins.ord"})

@@ -13,8 +13,9 @@ import enum
 import itertools
 from collections.abc import Iterator
 
-from estimator_bridge.compat.source.names import Binding, Names, Place, Scope, by_likelihood
+from estimator_bridge.compat.source.names import Names
 from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.scopes import Binding, Place, Scope, by_likelihood
 from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
 
 _MAKERS = frozenset(f"{module}.{name}" for module in ("builtins", "six.moves") for name in ("map", "filter", "zip"))
