@@ -28,7 +28,7 @@ def keep(draft: Draft, wanted: Callable[[str], bool]) -> None:
 
 
 def rename(draft: Draft, rules: Sequence[tuple[str, str]]) -> int:
-    """Applies regular expressions and replacements to TF1's names, one after the other.
+    """Applies regular expressions and replacements to TF1's names, one after the other; slots follow their variables.
 
     Returns:
         How many names changed.
@@ -40,12 +40,19 @@ def rename(draft: Draft, rules: Sequence[tuple[str, str]]) -> int:
         return 0
     patterns = [(_compiled(pattern), replacement) for pattern, replacement in rules]
 
-    def renamed(name: str) -> str:
-        if is_object(name):
-            return name
+    def alone(name: str) -> str:
         for pattern, replacement in patterns:
             name = pattern.sub(replacement, name)
         return name
+
+    def renamed(name: str) -> str:
+        if is_object(name):
+            return name
+        new, slot = alone(name), slot_of(name, draft.entries)
+        if new != name or slot is None:
+            return new
+        before, variable, after = name.partition(slot.variable)  # ``^dense/kernel$`` does not find dense/kernel/Adam
+        return before + alone(variable) + after
 
     try:
         return draft.rename(renamed)

@@ -154,7 +154,7 @@ def _print(report: Any, dry_run: bool) -> None:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    left, equals, right = text.partition("=")
+    left, equals, right = text.rpartition("=")  # the last one: ``(?=...)`` is part of a regular expression, no name has any
     if not equals or not left:
         raise BridgeError("An equals sign is missing.", expected="LEFT=RIGHT", received=text)
     return left, right
