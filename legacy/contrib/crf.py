@@ -70,7 +70,7 @@ def crf_log_norm(inputs: Any, sequence_lengths: Any, transition_params: Any) -> 
         Of shape [batch_size].
     """
     lengths = tf.convert_to_tensor(sequence_lengths)
-    steps = tf.transpose(inputs, [1, 0, 2])
+    steps = _steps(inputs)
 
     def forward(alphas: tf.Tensor, step: Any) -> tf.Tensor:
         time, potentials = step
@@ -127,8 +127,7 @@ def crf_decode(potentials: Any, transition_params: Any, sequence_length: Any) ->
         The tags, int32 of shape [batch_size, max_seq_len], and their scores, of shape [batch_size].
     """
     lengths = tf.maximum(tf.cast(sequence_length, tf.int32), 1)
-    # A step more than there are, behind every sequence's end: then there is one even where max_seq_len is 1.
-    steps = tf.pad(tf.transpose(potentials, [1, 0, 2]), [[0, 1], [0, 0], [0, 0]])
+    steps = _steps(potentials)
     itself = tf.zeros_like(steps[0], tf.int32) + tf.range(tf.shape(steps)[2])
 
     def forward(carry: Any, step: Any) -> tuple[tf.Tensor, tf.Tensor]:
@@ -173,6 +172,11 @@ def viterbi_decode(score: Any, transition_params: Any) -> tuple[list[Any], Any]:
     for before in predecessors[:0:-1]:
         tags.append(before[tags[-1]])
     return tags[::-1], trellis[-1].max()
+
+
+def _steps(potentials: Any) -> tf.Tensor:
+    """Time first, and one step behind every sequence's end: a loop over the later steps has one even where max_seq_len is 1."""
+    return tf.pad(tf.transpose(potentials, [1, 0, 2]), [[0, 1], [0, 0], [0, 0]])
 
 
 def _mask(sequence_lengths: Any, tags: tf.Tensor) -> tf.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tf_slim
 from tf_slim import (
     VariableDeviceChooser,
     adaptive_clipping_fn,
@@ -43,7 +44,6 @@ from tf_slim import (
     local_variable,
     model_analyzer,
     model_variable,
-    nets,
     normalization,
     optimizers,
     parallel_reader,
@@ -58,6 +58,7 @@ from tf_slim import (
     utils,
     variable,
 )
+from tf_slim.nets import alexnet, inception, overfeat, resnet_utils, resnet_v1, resnet_v2, vgg
 
 from estimator_bridge.legacy.contrib import layers, losses, metrics
 from estimator_bridge.legacy.contrib.layers import *  # noqa: F403 -- contrib.slim has all of contrib.layers
@@ -105,7 +106,6 @@ __all__ = [
     "metrics",
     "model_analyzer",
     "model_variable",
-    "nets",
     "normalization",
     "optimizers",
     "parallel_reader",
@@ -121,3 +121,15 @@ __all__ = [
     "variable",
 ]
 __all__ += layers.__all__
+
+IN_FILES = {
+    "alexnet": alexnet,
+    "inception": inception,
+    "overfeat": overfeat,
+    "resnet_utils": resnet_utils,
+    "resnet_v1": resnet_v1,
+    "resnet_v2": resnet_v2,
+    "vgg": vgg,
+}
+
+summaries = tf_slim.summaries  # not contrib.layers.summaries, which came with the rest

@@ -52,6 +52,7 @@ CORE = (
     "distribute.cluster_resolver",
     "errors",
     "estimator",
+    "estimator.experimental",
     "estimator.tpu",
     "image",
     "initializers",
@@ -171,7 +172,8 @@ def _flat(path, value):
 
 
 def _described(variable):
-    return [variable.name, variable.shape.as_list(), variable.dtype.base_dtype.name]
+    shape = None if variable.shape.ndims is None else variable.shape.as_list()
+    return [variable.name, shape, variable.dtype.base_dtype.name]
 
 
 def _collections(graph):
@@ -202,7 +204,9 @@ def _evaluated(value, session):
 def _constant(value):
     """An initial value that does not hang on random streams: zeros for one; else its shape alone."""
     value = np.asarray(value)
-    is_constant = (value == value.flat[0]).all() if value.size > 1 else value.size and float(value.flat[0]).is_integer()
+    if not value.size:
+        return "empty"
+    is_constant = (value == value.flat[0]).all() if value.size > 1 else float(value.flat[0]).is_integer()
     return _plain(value.flat[0]) if is_constant else "random"
 
 
