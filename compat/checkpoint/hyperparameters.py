@@ -24,15 +24,17 @@ def hyperparameters(model: ObjectModel) -> dict[str, float]:
         model: of the Keras side.
 
     Returns:
-        ``learning_rate``, ``beta_1`` and so on -> value; what is not kept is left out. A SavedModel that Keras wrote has the
+        ``learning_rate``, ``beta_1`` and so on -> value; what is not kept is left out, and what several optimizers have different
+        values of. A SavedModel that Keras wrote has the
         optimizer's configuration as well.
     """
-    found = dict(_configured(model.index))
+    kept: dict[str, set[float]] = {}
     for key, variable in model.others.items():
         name = variable.full_name.rpartition("/")[2]
         if variable.entry.size == 4 and variable.entry.shape == ():
-            found[name] = struct.unpack("<f", b"".join(values.chunks(model.index, variable.entry, key)))[0]
-    return found
+            kept.setdefault(name, set()).add(struct.unpack("<f", b"".join(values.chunks(model.index, variable.entry, key)))[0])
+    told = {name: next(iter(found)) for name, found in kept.items() if len(found) == 1}
+    return {name: value for name, value in _configured(model.index).items() if name not in kept} | told
 
 
 def of_config(config: Mapping[str, Any]) -> dict[str, float]:

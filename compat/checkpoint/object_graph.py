@@ -62,7 +62,7 @@ class ObjectModel:
         variables: of the model, in the order of the graph.
         slots: of its optimizers.
         flavour: of the optimizer; None without one.
-        iterations: key of the number of updates, or None.
+        iterations: keys of the numbers of updates, one an optimizer.
         others: hyperparameters, metrics, ``save_counter``: what a TF1 checkpoint has no name for.
     """
 
@@ -71,7 +71,7 @@ class ObjectModel:
     variables: tuple[ObjectVariable, ...]
     slots: tuple[ObjectSlot, ...]
     flavour: Flavour | None
-    iterations: str | None
+    iterations: tuple[str, ...]
     others: Mapping[str, ObjectVariable]
 
 
@@ -141,7 +141,7 @@ class _Sorter:
     def model(self) -> ObjectModel:
         slots = [slot for number in self._optimizers for slot in self._slots_of(self._nodes[number])]
         others, iterations = self._hyperparameters()
-        taken = {slot.stored.key for slot in slots} | others.keys() | {iterations}
+        taken = {slot.stored.key for slot in slots}.union(others, iterations)
         variables: dict[str, ObjectVariable] = {}
         for number in self._order:
             variable = self._variable(number)
@@ -208,17 +208,17 @@ class _Sorter:
             if name.isdecimal() and variable:
                 yield int(name), variable
 
-    def _hyperparameters(self) -> tuple[dict[str, ObjectVariable], str | None]:
+    def _hyperparameters(self) -> tuple[dict[str, ObjectVariable], tuple[str, ...]]:
         others: dict[str, ObjectVariable] = {}
-        iterations = None
+        iterations: dict[str, None] = {}  # in order, and each once: a wrapper has that of the optimizer in it
         for number in self._optimizers:
             for name, child in self._nodes[number].children.items():
                 variable = self._variable(child)
                 if variable and name in {"iter", "_iterations"}:
-                    iterations = variable.key
+                    iterations[variable.key] = None
                 elif variable:
                     others[variable.key] = variable
-        return others, iterations
+        return others, tuple(iterations)
 
 
 def _is_optimizer(node: Node) -> bool:

@@ -174,11 +174,17 @@ class ToNames:
         self._report.slots.append(ConvertedSlot(key, target, f"divided by {-self._rate:g}, which is minus the learning rate"))
 
     def _add_step(self, tables: Collection[OptimizerTable]) -> None:
-        key = self._model.iterations
-        iterations = values.read_integer(self._draft.source, key) if key else None
-        if iterations is None:
+        read = [values.read_integer(self._draft.source, key) for key in self._model.iterations]
+        counted = {number for number in read if number is not None}
+        if not counted:
             self._report.unmatched_targets.append(STEP)
             return
+        iterations = max(counted)
+        if len(counted) > 1:
+            told = ", ".join(map(str, sorted(counted)))
+            self._report.warnings.append(
+                f"The optimizers made {told} updates; {STEP} and beta powers are those of {iterations}."
+            )
         if self._like:
             powers = beta_powers(set(self._like.entries))
         else:

@@ -139,10 +139,12 @@ class ToObjects:
                 self._report.slots.append(ConvertedSlot(slot.name, "", f"{slot.optimizer}: {reason}"))
 
     def _count_updates(self, used: Iterable[SourceSlot]) -> None:
-        key = self._model.iterations
         tables = [slot.table for slot in used if slot.table]
-        if key and not steps.add_iterations(self._draft, key, tables, self._report.warnings):
-            self._report.unmatched_targets.append(key)
+        notes: list[str] = []
+        for key in self._model.iterations:
+            if not steps.add_iterations(self._draft, key, tables, notes):
+                self._report.unmatched_targets.append(key)
+        self._report.warnings += dict.fromkeys(notes)
 
     def _warn_of_steps(self, used: Collection[SourceSlot]) -> None:
         """Of what the model's optimizer does otherwise from here on."""
