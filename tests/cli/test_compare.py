@@ -17,7 +17,7 @@ SCRIPTS = {
         "code 1",
     ),
     "exits": ("import sys\nsys.exit(3)", "exit code 3", "--path legacy"),
-    "refused": ("import tensorflow as tf\ntf.contrib.layers.conv2d", "tf.contrib.layers.conv2d", "train.py:2"),
+    "refused": ("import tensorflow as tf\ntf.contrib.bayesflow.monte_carlo", "tf.contrib.bayesflow.monte_carlo", "train.py:2"),
     "plain": ("import tensorflow as tf\nprint(tf.placeholder(tf.float32))", "called no Estimator", "Estimator"),
 }
 
