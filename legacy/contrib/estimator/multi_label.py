@@ -211,18 +211,20 @@ class MultiLabelHead(canned._Head):
                     metrics[key] = metric(labels, probabilities, weights, threshold, key)
             for number in self.class_ids:
                 of_class = slice(number, number + 1)
-                mean_key, auc_key = self._class_keys(number)
+                mean_key, *auc_keys = self._class_keys(number)
                 metrics[mean_key] = canned._predictions_mean(probabilities[..., of_class], weights, mean_key)
-                metrics[auc_key] = canned._auc(labels[..., of_class], probabilities[..., of_class], weights, name=auc_key)
+                for key, curve in zip(auc_keys, ("ROC", "PR"), strict=True):
+                    metrics[key] = canned._auc(labels[..., of_class], probabilities[..., of_class], weights, curve, key)
         return {canned._summary_key(self.name, key): metric for key, metric in metrics.items()}
 
-    def _class_keys(self, number: int) -> tuple[str, str]:
+    def _class_keys(self, number: int) -> list[str]:
         if self.label_vocabulary is None:
-            return MetricKeys.PROBABILITY_MEAN_AT_CLASS % number, MetricKeys.AUC_AT_CLASS % number
-        name = self.label_vocabulary[number]
-        return MetricKeys.PROBABILITY_MEAN_AT_NAME % name, MetricKeys.AUC_AT_NAME % name
+            return [template % number for template in _AT_CLASS]
+        return [template % self.label_vocabulary[number] for template in _AT_NAME]
 
 
+_AT_CLASS = MetricKeys.PROBABILITY_MEAN_AT_CLASS, MetricKeys.AUC_AT_CLASS, MetricKeys.AUC_PR_AT_CLASS
+_AT_NAME = MetricKeys.PROBABILITY_MEAN_AT_NAME, MetricKeys.AUC_AT_NAME, MetricKeys.AUC_PR_AT_NAME
 _AT_THRESHOLD = (
     (MetricKeys.ACCURACY_AT_THRESHOLD, canned._accuracy_at_threshold),
     (MetricKeys.PRECISION_AT_THRESHOLD, canned._precision_at_threshold),
