@@ -110,6 +110,8 @@ def convert(
             pairing.add_objects(draft)
         if to not in {"name-based", "bilingual"}:
             edits.keep(draft, edits.is_object)
+        if forget_bias and not report.layouts:
+            raise NamingError("No LSTM cell is converted.", received=f"forget_bias={list(forget_bias)}")
         if report.complete and not dry_run:
             done = write(draft, Path(target), to, sides, Options(copy, overwrite), report)
             report.written, report.unchanged, report.sharing = True, done.unchanged, done.sharing

@@ -165,6 +165,9 @@ def test_rename(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["--partition", "scope/dense/kernel=x"], "number of slices"),
         (["--partition", "scope/dense/kernel=9"], "fewer rows"),
         (["--partition", "global_step=2"], "cannot be partitioned"),
+        (["--forget-bias", "lstm=one"], "needs a number"),
+        (["--forget-bias", "lstm=1"], "No LSTM cell"),
+        (["--swap-averages"], "no moving averages"),
         (["--like", "missing"], "There is no checkpoint"),
     ],
 )

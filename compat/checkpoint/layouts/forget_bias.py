@@ -33,7 +33,7 @@ class ForgetBias:
             self._rules = [(re.compile(pattern), value) for pattern, value in rules]
         except re.error as error:
             raise NamingError("This is no regular expression.", received=f"{rules}: {error}") from None
-        self._old = old
+        self._old, self._unused = old, {pattern.pattern for pattern, _ in self._rules}
         self._assumed: dict[float, list[str]] = {}
 
     def shift(self, cell: Found, made: dict[str, Tensor], suffix: str = "") -> list[str]:
@@ -61,7 +61,13 @@ class ForgetBias:
         return [f"{what}, {rounded} of {cell.sizes.units} elements rounded to {dtypes.dtype(cell.dtype).name}"]
 
     def warnings(self) -> Iterator[str]:
-        """What was assumed."""
+        """What was assumed.
+
+        Raises:
+            NamingError: when a rule found no cell.
+        """
+        if self._unused:
+            raise NamingError("No LSTM cell is converted in such a scope.", received=", ".join(sorted(self._unused)))
         for value, scopes in self._assumed.items():
             yield (
                 f"forget_bias is taken to be {value:g}, as by default: no checkpoint keeps it. If your cells were given another "
@@ -74,6 +80,7 @@ class ForgetBias:
             return None
         for pattern, value in self._rules:
             if pattern.search(cell.scope):
+                self._unused.discard(pattern.pattern)
                 return value
         if default and cell.scope not in self._assumed.setdefault(default, []):
             self._assumed[default].append(cell.scope)

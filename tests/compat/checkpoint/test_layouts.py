@@ -13,6 +13,7 @@ import pytest
 
 from estimator_bridge.compat.checkpoint import convert, read_index, values
 from estimator_bridge.compat.checkpoint.draft import Draft
+from estimator_bridge.compat.checkpoint.errors import NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.layouts import assembly, table
 from estimator_bridge.compat.checkpoint.layouts.table import Cell, Sizes
@@ -119,7 +120,7 @@ def test_slots_are_laid_out_without_forget_bias(lstm: Side, tmp_path: Path) -> N
 
 
 def test_averages_are_values(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
-    layers = {"": (("LSTM", 2, {}),)}
+    layers: dict[str, Any] = {"": (("LSTM", 2, {}),)}
     keras = recurrent_models.side(
         "new", tmp_path_factory.mktemp("averages"), layers, lambda optimizers: optimizers.SGD(0.5, use_ema=True)
     )
@@ -158,6 +159,8 @@ def test_forget_bias_given(lstm: Side, tmp_path: Path) -> None:
     report = convert(source, tmp_path / "m", like=lstm.prefix, forget_bias=[("basic", 0.0)], allow_unmatched=True)
     assert [layout.note for layout in report.layouts] == ["BasicLSTMCell as LSTM"]
     assert not any("forget_bias" in warning for warning in report.warnings)
+    with pytest.raises(NamingError, match="in such a scope"):
+        convert(source, tmp_path / "n", like=lstm.prefix, forget_bias=[("lstm", 0.0), ("gru", 1.0)], allow_unmatched=True)
     lstm.checkpoint.restore(str(tmp_path / "m"))
     expected = by_hand(tensorflow_side.load(source)["rnn/basic_lstm_cell/bias"][np.newaxis])[0][0]
     np.testing.assert_array_equal(lstm.model.weights[2].numpy(), expected)
@@ -225,7 +228,7 @@ def test_the_other_gru(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Side:
-    layers = {"": (("LSTM", 3, {"return_sequences": True}), ("LSTM", 3, {}))}
+    layers: dict[str, Any] = {"": (("LSTM", 3, {"return_sequences": True}), ("LSTM", 3, {}))}
     return recurrent_models.side("legacy", tmp_path_factory.mktemp("two"), layers, lambda optimizers: optimizers.SGD(0.5))
 
 
