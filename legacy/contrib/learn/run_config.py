@@ -6,6 +6,8 @@ In contrib.learn a cluster's chief is worker 0, or the master where the environm
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -103,7 +105,7 @@ class RunConfig(tf.estimator.RunConfig):
         """Called by ``tf.estimator.RunConfig``, whose own reading this replaces."""
         task = tf_config.get("task", {})
         self._task_type = task.get("type")
-        self._task_id = int(task.get("index") or 0)
+        self._task_id = _task_id(task)
         self._cluster_spec = tf.train.ClusterSpec(tf_config.get("cluster", {}))
         self._environment = tf_config.get("environment", Environment.LOCAL)
         asked = self._asked_master
@@ -133,7 +135,7 @@ class RunConfig(tf.estimator.RunConfig):
     @staticmethod
     def get_task_id() -> int:
         """TF_CONFIG's task index, or 0."""
-        return int(RunConfig().task_id)
+        return _task_id(json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {}))
 
     def uid(self, whitelist: Any = None) -> str:
         """What tells this configuration from others; those that differ in the ``whitelist`` alone are the same.
@@ -145,6 +147,10 @@ class RunConfig(tf.estimator.RunConfig):
         state = {name: value for name, value in vars(self).items() if name not in left_out}
         state["_cluster_spec"] = sorted(self._cluster_spec.as_dict().items())
         return ", ".join(f"{name}={state[name]!r}" for name in sorted(state))
+
+
+def _task_id(task: Mapping[str, Any]) -> int:
+    return int(task.get("index") or 0)
 
 
 def _target(cluster: Any, task_type: str | None, task_id: int) -> str:

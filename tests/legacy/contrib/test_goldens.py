@@ -12,7 +12,7 @@ import pytest
 
 from tests.legacy.running import estimator_bridge_command
 
-pytestmark = pytest.mark.timeout(280)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "contrib"
 PACKAGES = sorted(path.stem for path in GOLDEN.glob("*.json"))
@@ -33,9 +33,9 @@ def golden(package: str) -> dict[str, Any]:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("recorded")
 
-    ended = estimator_bridge_command("run", GOLDEN / "record.py", folder, *PACKAGES, cwd=GOLDEN)
-
-    assert ended.code == 0, ended.err[-3000:]
+    for half in (PACKAGES[::2], PACKAGES[1::2]):  # each within the deadline of a command
+        ended = estimator_bridge_command("run", GOLDEN / "record.py", folder, *half, cwd=GOLDEN)
+        assert ended.code == 0, ended.err[-3000:]
     return {package: json.loads((folder / f"{package}.json").read_text(encoding="utf-8")) for package in PACKAGES}
 
 
@@ -83,7 +83,7 @@ def differences(expected: Any, received: Any, path: str = "") -> list[str]:
         pairs = enumerate(zip(expected, received, strict=True))
         return [text for index, (one, other) in pairs for text in differences(one, other, f"{path}/{index}")]
     if isinstance(expected, float) and isinstance(received, (int, float)):
-        same = math.isclose(expected, received, rel_tol=1e-5, abs_tol=1e-6) or (math.isnan(expected) and math.isnan(received))
+        same = math.isclose(expected, received, rel_tol=5e-5, abs_tol=1e-6) or (math.isnan(expected) and math.isnan(received))
     else:
         same = expected == received
     return [] if same else [f"{path}: {expected!r} in TensorFlow 1.15.5, {received!r} here"]
