@@ -54,7 +54,7 @@ def side(family: str, folder: Path, layers: Any = None, optimizer: Any = None) -
 def _model(library: Any, chains: Any) -> Any:
     """A subclassed model, built without a call: functional ones take a second a layer to trace."""
 
-    class Model(library.Model):  # type: ignore[misc]
+    class Model(library.Model):
         def __init__(self) -> None:
             super().__init__()
             self.rnns, self.lengths = [], [len(chain) for chain in chains]

@@ -44,7 +44,8 @@ CASES: list[tuple[str, dict[Any, tuple[tuple[str, ...], dict[str, str]]]]] = [
 @pytest.mark.parametrize(("name", "optimizers"), CASES, ids=[case[0] for case in CASES])
 def test_canned_estimators_both_ways(name: str, optimizers: Any, tmp_path: Path) -> None:
     old = tensorflow_side.load(GOLDEN / name)
-    made, variables = {}, {}
+    made: dict[str, Any] = {}
+    variables: dict[str, tf.Variable] = {}
     for kind, (names, _) in optimizers.items():
         made[kind] = getattr(tf_keras.optimizers.legacy, kind)(RATE)
         variables |= {variable: tf.Variable(tf.zeros(old[variable].shape), name=variable) for variable in names}

@@ -83,7 +83,7 @@ def one_cell(folder: Path, scope: str = "rnn/basic_lstm_cell", inputs: int = 3, 
 @pytest.fixture(scope="module")
 def lstm(tmp_path_factory: pytest.TempPathFactory) -> Side:
     """A single layer of the legacy family, whose SGD has momentum."""
-    layers = {"": (("LSTM", 2, {}),)}
+    layers: dict[str, Any] = {"": (("LSTM", 2, {}),)}
     return recurrent_models.side("legacy", tmp_path_factory.mktemp("lstm"), layers, lambda optimizers: optimizers.SGD(0.5, 0.9))
 
 
