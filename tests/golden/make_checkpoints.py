@@ -1,5 +1,6 @@
 """Makes tests/golden/checkpoints with TensorFlow 1.15.5: python make_checkpoints.py FOLDER."""
 
+import functools
 import glob
 import os
 import shutil
@@ -98,11 +99,14 @@ def optimizers():
 
 
 def canned():
-    """DNN, linear and combined canned Estimators after two steps."""
+    """DNN, linear and combined canned Estimators after two steps, one with a shared embedding."""
     column = tf.feature_column.numeric_column("x", shape=(3,))
     word = tf.feature_column.categorical_column_with_hash_bucket("w", 5)
+    other = tf.feature_column.categorical_column_with_hash_bucket("o", 5)
     embedded = tf.feature_column.embedding_column(word, 2)
+    shared = v1.feature_column.shared_embedding_columns([word, other], 2)
     estimators = {
+        "shared": lambda config: v1.estimator.DNNClassifier([4], shared, config=config),
         "dnn": lambda config: v1.estimator.DNNClassifier([4], [column, embedded], config=config),
         "linear": lambda config: v1.estimator.LinearClassifier([column, word], config=config),
         "combined": lambda config: v1.estimator.DNNLinearCombinedClassifier(
@@ -110,13 +114,17 @@ def canned():
         ),
     }
 
-    def input_fn():
+    def input_fn(shares):
         features = {"x": np.ones((4, 3), np.float32), "w": np.array([["a"], ["b"], ["c"], ["d"]])}
+        if shares:  # more features would be other random numbers for the rest
+            features["o"] = features["w"][::-1]
         return tf.data.Dataset.from_tensors((features, np.array([[0], [1], [1], [0]]))).repeat()
 
     for name, make in estimators.items():
         model_dir = FOLDER + "/making-" + name
-        make(tf.estimator.RunConfig(model_dir=model_dir, tf_random_seed=3)).train(input_fn, steps=2)
+        make(tf.estimator.RunConfig(model_dir=model_dir, tf_random_seed=3)).train(
+            functools.partial(input_fn, name == "shared"), steps=2
+        )
         for path in glob.glob(model_dir + "/model.ckpt-2.[di][an]*"):  # .index and .data-*, not .meta
             shutil.copy(path, FOLDER + "/" + name + os.path.basename(path)[len("model") :])
         shutil.rmtree(model_dir)

@@ -70,10 +70,10 @@ def layers():
 def contrib():
     """The same as slim names them; it has no gamma unless asked for."""
     net = X
-    with slim.arg_scope([slim.fully_connected], normalizer_fn=slim.batch_norm):
-        with slim.arg_scope([slim.batch_norm], is_training=TRAINING[0], decay=0.9):
-            for number in range(3):
-                net = slim.fully_connected(net, 4, activation_fn=None, scope="fc%d" % number)
+    norm = {"is_training": TRAINING[0], "decay": 0.9}
+    with slim.arg_scope([slim.fully_connected], normalizer_fn=slim.batch_norm, normalizer_params=norm):
+        for number in range(3):
+            net = slim.fully_connected(net, 4, activation_fn=None, scope="fc%d" % number)
     return slim.fully_connected(net, 1, activation_fn=None, scope="out")
 
 

@@ -19,9 +19,11 @@ RATE = 0.05
 # Slots by hand: variable -> suffix of TF1's -> slot of tf_keras.optimizers.legacy.
 DNN = ("dnn/hiddenlayer_0/kernel", "dnn/hiddenlayer_0/bias", "dnn/logits/kernel", "dnn/logits/bias")
 EMBEDDING = "dnn/input_from_feature_columns/input_layer/w_embedding/embedding_weights"
+SHARED = EMBEDDING.replace("w_embedding", "o_w_shared_embedding")  # of two columns
 LINEAR = ("linear/linear_model/w/weights", "linear/linear_model/bias_weights")
 CASES: list[tuple[str, dict[Any, tuple[tuple[str, ...], dict[str, str]]]]] = [
     ("dnn.ckpt-2", {"Adagrad": ((*DNN, EMBEDDING), {"t_0/Adagrad": "accumulator"})}),
+    ("shared.ckpt-2", {"Adagrad": ((*DNN, SHARED), {"t_0/Adagrad": "accumulator"})}),
     (
         "linear.ckpt-2",
         {
