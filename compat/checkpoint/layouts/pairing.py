@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from estimator_bridge.compat.checkpoint.errors import NamingError
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.layouts import recognition
 from estimator_bridge.compat.checkpoint.layouts.recognition import Found
@@ -70,6 +71,9 @@ def paired_with(
 
     Returns:
         The pairs, and what is left.
+
+    Raises:
+        NamingError: when the user pairs a cell or a layer twice.
     """
     result = Paired([], dict(wishes.given), [], set())
     layers = list(recognition.layers(model))
@@ -109,6 +113,10 @@ def _take_given(cells: list[Found], layers: list[Found], result: Paired) -> None
         if fitting:
             del result.given[source]
             result.pairs.extend(pair for pair in fitting[:1] if pair not in result.pairs)
+    for side in ([one.cell.scope for one in result.pairs], [one.layer.key for one in result.pairs]):
+        twice = [name for name, times in Counter(side).items() if times > 1]
+        if twice:
+            raise NamingError("The map pairs a recurrent layer twice.", received=", ".join(twice))
 
 
 def _match(cells: Iterable[Found], layers: Iterable[Found], accept_order: bool, result: Paired) -> None:

@@ -253,6 +253,8 @@ def test_which_of_two_is_said(two_layers: Side, tmp_path: Path, how: str) -> Non
     source = cells_of_one_size(tmp_path, *scopes)
     names = [variable.name.partition(":")[0] for variable in two_layers.model.weights]
     given = {f"{scopes[0]}/kernel": names[0]} if how == "map" else {}
+    with pytest.raises(NamingError, match="twice"):
+        convert(source, tmp_path / "n", like=two_layers.prefix, given=dict.fromkeys([f"{s}/kernel" for s in scopes], names[0]))
     report = convert(source, tmp_path / "m", like=two_layers.prefix, given=given, accept_order=how == "order")
     assert report.complete
     two_layers.checkpoint.restore(str(tmp_path / "m")).assert_consumed()
