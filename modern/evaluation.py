@@ -12,6 +12,7 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import model_graph
 from estimator_bridge.modern.carving import Fragment, Tensor, is_source, upstream
 from estimator_bridge.modern.checkpoints import Entry, restore
+from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.transplant import initialise_tables
 from estimator_bridge.modern.variables import VariableStore
@@ -69,7 +70,7 @@ def predict(
     model.check_fed(fragment.inputs)
     call = store.function(fragment)
     names = [placeholder.name for placeholder in model.batch]
-    for batch in model.pipeline.dataset().prefetch(tf.data.AUTOTUNE):
+    for batch in read_ahead(model.pipeline.dataset()):
         known = dict(zip(names, batch, strict=True))
         values = [value.numpy() for value in call([known[tensor.name] for tensor in fragment.inputs])]
         yield tf.nest.pack_sequence_as(predictions, values)
@@ -97,7 +98,7 @@ def _run_over(model: ModelGraph, update: Fragment, store: VariableStore, steps: 
             known = dict(zip(names, batch))  # noqa: B905 -- autograph knows no strict=
             call([known[tensor.name] for tensor in update.inputs])
 
-    run_all(dataset.prefetch(tf.data.AUTOTUNE))
+    run_all(read_ahead(dataset))
 
 
 def _results(metrics: Mapping[str, Any], model: ModelGraph, store: VariableStore) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from estimator_bridge.modern.callbacks.from_hooks import callbacks_for, is_saver
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter
 from estimator_bridge.modern.callbacks.stop import StopAtStep
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
+from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, NEVER, Ran, StepLoop
 from estimator_bridge.modern.model_graph import ModelGraph, v1
 from estimator_bridge.modern.strategies import Distribution
@@ -65,7 +66,7 @@ def train(
     if audited:
         dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
     logging.info("%s", distribution.describe())
-    iterator = iter(dataset.prefetch(tf.data.AUTOTUNE))
+    iterator = iter(read_ahead(dataset))
     loop = StepLoop(transplant, iterator, distribution, [tensor.dtype for tensor in report], audited)
     _run(transplant, loop, chosen, [tensor.name for tensor in report])
 

@@ -18,7 +18,7 @@ from tests.legacy.running import write
 OURS = Path(tracebacks.__file__).resolve().parents[1]
 ENGINE = str(OURS / "compat" / "engine.py")
 TRAINING = str(OURS / "modern" / "training.py")
-IMPORTS = str(OURS / "legacy" / "aliases.py")
+IMPORTS = [str(OURS / "legacy" / "aliases.py"), str(OURS / "legacy" / "rot" / "answers.py")]
 
 
 def function(file: str, source: str, **names: Any) -> Callable[..., Any]:
@@ -76,9 +76,13 @@ def test_our_frames_below_the_users_last_are_shown_but_for_those_that_pass_on(
     assert frames(capsys) == [str(script), TRAINING, "/lib/site-packages/tf.py"]
 
 
-def test_the_import_hook_is_folded_from_a_failing_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("hook", IMPORTS)
+def test_the_import_hooks_are_folded_from_a_failing_import(
+    hook: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Path(hook).is_file()
     script = write(tmp_path / "train.py", "")
-    importing = function(IMPORTS, "def f():\n    raise ImportError('no module')\n")
+    importing = function(hook, "def f():\n    raise ImportError('no module')\n")
 
     assert run_as_python_does(function(str(script), CALL, g=importing)) == 1
     assert frames(capsys) == [str(script)]

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.inputs import InputPipeline, piece_of
+from estimator_bridge.modern.inputs import InputPipeline, piece_of, read_ahead
 from tests.modern.jobs import CLASSES, IDS, ROWS, WORDS, X, Y, check_same, embedded, linear, regression_input, spec, train, v1
 
 InputFn = Callable[..., Any]
@@ -215,3 +215,9 @@ def test_pieces_keep_every_row_in_order() -> None:
 def test_a_batch_with_fewer_rows_than_pieces_fails() -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match="fewer rows than replicas"):
         piece_of((tf.constant(X[:1]),), 0, 2)
+
+
+def test_nothing_is_read_by_a_tuned_iterator_since_ending_one_can_take_a_minute() -> None:
+    tuned = tf.data.Options()
+    tuned.autotune.enabled = True
+    assert read_ahead(tf.data.Dataset.range(3).with_options(tuned)).options().autotune.enabled is False
