@@ -244,6 +244,7 @@ REPLACEMENTS: dict[str, str] = {
     "tpu.TPUDistributionStrategy": "tf.distribute.TPUStrategy",
     "tpu.Topology": "tf.tpu.experimental.Topology",
     "tpu.device_assignment": "tf.tpu.experimental.DeviceAssignment.build",
+    "tpu.export_estimator_savedmodel": "TPUEstimator.export_saved_model",
     "tpu.keras_to_tpu_model": "tf.distribute.TPUStrategy around the model",
     "tpu.profiler": "tf.profiler",
     "training": "tf.train, tf.data or tf_slim",

@@ -15,7 +15,6 @@ from tensorflow.python.tpu import tpu_function
 from tensorflow.python.tpu.ops.tpu_ops import infeed_dequeue, infeed_dequeue_tuple
 from tensorflow.python.tpu.tpu_feed import InfeedQueue
 from tensorflow.python.tpu.training_loop import repeat, while_loop
-from tensorflow_estimator.python.estimator.tpu.tpu_estimator import export_estimator_savedmodel
 
 __all__ = [
     "CrossShardOptimizer",
@@ -29,7 +28,6 @@ __all__ = [
     "bfloat16_scope",
     "core",
     "cross_replica_sum",
-    "export_estimator_savedmodel",
     "infeed_dequeue",
     "infeed_dequeue_tuple",
     "infeed_enqueue",

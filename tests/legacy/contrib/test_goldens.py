@@ -20,6 +20,7 @@ CORE = "names of core"
 
 # Names that are one object with a core symbol in 1.15, and here keep what that symbol changed since.
 KEPT = {
+    ("data", "AUTOTUNE"): "a number, which tf.data has as well now",
     ("cluster_resolver", "SlurmClusterResolver"): "its defaults",
     ("distribute", "ReplicaContext"): "the class of every context, not only of version 1's",
 }

@@ -42,3 +42,23 @@ def others():
         [kubernetes.task_type, kubernetes.task_id, kubernetes.rpc_layer],
         [gce.task_type, gce.task_id, gce.rpc_layer],
     ]
+
+
+def slurm():
+    class Slurm(resolvers.SlurmClusterResolver):
+        def _resolve_hostnames(self):
+            return ["n1"]
+
+    names = {"PROCID": "1", "NTASKS": "2", "STEP_NUM_TASKS": "2", "STEP_NODELIST": "n1", "STEP_TASKS_PER_NODE": "2"}
+    os.environ.update({"SLURM_" + name: value for name, value in names.items()})
+    try:
+        made = Slurm({"ps": 1, "worker": 1}, 9000, 2, 1, 2, auto_set_gpu=False)
+        told = [made.cluster_spec().as_dict(), list(made.get_task_info())]
+        try:
+            Slurm({"ps": 1, "worker": 1}, tasks_per_node=2)  # with one GPU a node and a task unless given
+        except RuntimeError as error:
+            told.append(type(error).__name__)
+        return told
+    finally:
+        for name in names:
+            del os.environ["SLURM_" + name]

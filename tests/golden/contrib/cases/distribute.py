@@ -34,13 +34,13 @@ _BASE = distribute.DistributionStrategy
 
 
 def refused():
-    answers = []
-    for options in ({"num_gpus": 1, "num_gpus_per_worker": 1}, {"devices": ["/cpu:0"], "num_gpus": 1}):
+    def answer(**options):
         try:
             distribute.MirroredStrategy(**options)
         except ValueError as error:
-            answers.append(type(error).__name__)
-    return answers
+            return type(error).__name__
+
+    return [answer(num_gpus=1, num_gpus_per_worker=1), answer(devices=["/cpu:0"], num_gpus=1)]
 
 
 def batches():
@@ -126,3 +126,14 @@ def estimator():
     made = tf.estimator.Estimator(model_fn, config=config)
     made.train(lambda: tf.data.Dataset.from_tensors(([[1.0, 2.0], [3.0, 4.0]], [[1.0], [2.0]])).repeat(), steps=3)
     return [made.get_variable_names(), made.get_variable_value("weight")]
+
+
+def others():
+    with distribute.UpdateContext("/cpu:0"):
+        inside = distribute.in_cross_replica_context()
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["localhost:0"]}, "task": {"type": "worker", "index": 0}})
+    try:
+        server = distribute.run_standard_tensorflow_server(tf.ConfigProto())
+    finally:
+        del os.environ["TF_CONFIG"]
+    return [inside, server.target[:17], server.server_def.job_name]
