@@ -126,10 +126,7 @@ def _keep_all(job: Job) -> Finding | None:
 
 
 def _several_gpus(job: Job) -> Finding | None:
-    visible = job.settings.get("devices.visible_gpus")
-    count = len(visible) if visible is not None else job.facts.gpus
-    limit = job.settings.get("devices.gpu_count")
-    count = count if limit is None else min(limit, count if count is not None else limit)
+    count = _gpus(job)
     if job.strategy is not None or count is None or count < 2:
         return None
     return Finding(Fidelity.MANUAL, f"{count} GPUs are visible and one of them trains: without a strategy the others only give their memory",
@@ -164,7 +161,7 @@ def _ps_without_work(job: Job) -> Finding | None:
 
 
 def _clocks_of_workers(job: Job) -> Finding | None:
-    if job.strategy != "MultiWorkerMirroredStrategy" or job.workers < 2 or "checkpoint.interval_secs" not in job.settings:
+    if job.strategy != "MultiWorkerMirroredStrategy" or job.workers < 2 or not job.settings.get("checkpoint.interval_secs"):
         return None
     return Finding(Fidelity.APPROXIMATE, "all workers have to save at the same step, and each looks at its own clock: with variables that are "
                    "summed when they are read (metrics, moving averages) a worker may wait for ever",
@@ -191,8 +188,20 @@ def _replicas(job: Job) -> int | None:
     devices = job.settings.get("strategy.devices")
     if devices:
         return len(devices)
-    local = len(job.settings["devices.visible_gpus"]) if "devices.visible_gpus" in job.settings else job.facts.gpus
-    return None if local is None else max(local, 1) * (job.workers if job.strategy == "MultiWorkerMirroredStrategy" else 1)
+    local, limits = _gpus(job), job.settings.get("devices.gpu_memory_limits", ())
+    if local is None:
+        return None
+    if job.strategy == "MultiWorkerMirroredStrategy":
+        return max(local, 1) * job.workers
+    cpus = job.settings.get("devices.logical_cpus", 1) if job.strategy == "MirroredStrategy" else 1
+    return local + sum(len(own) - 1 for own in limits[:local] if own) or cpus
+
+
+def _gpus(job: Job) -> int | None:
+    """How many a process sees; None where neither the configuration nor the facts say it."""
+    visible, limit = job.settings.get("devices.visible_gpus"), job.settings.get("devices.gpu_count")
+    count = len(visible) if visible is not None else job.facts.gpus
+    return count if limit is None else min(limit, limit if count is None else count)
 
 
 CHECKS: tuple[Check, ...] = (

@@ -54,7 +54,7 @@ def _session(legacy: LegacyConfig) -> Found:
     for other in (growth, fraction):
         if session.get(virtual) and session.get(other):
             yield _named(virtual, other), "logical GPUs have fixed limits", "Drop one of them."
-    gpus = str(session.get(visible, "")).split(",")
+    gpus = [gpu.strip() for gpu in str(session.get(visible, "")).split(",")]
     if len(set(gpus)) < len(gpus):
         yield _named(visible, visible), f"{session[visible]!r} names a GPU twice", "Name each GPU once."
     if visible in session and session.get("device_count", {}).get("GPU") == 0:

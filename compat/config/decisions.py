@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from estimator_bridge.compat.config.kinds import CROSS_DEVICE_OPS
 from estimator_bridge.compat.config.legacy import LegacyConfig, job_sizes
 from estimator_bridge.compat.rules import Fidelity
 
@@ -146,13 +147,34 @@ def settings_of(strategy: Any) -> dict[str, Any]:
         strategy: a Part: class and arguments by name.
 
     Returns:
-        Settings by name, ``strategy.name`` not among them.
+        Settings by name, ``strategy.name`` not among them; without what ``unknown_arguments`` names.
     """
     settings = {_ARGUMENTS[key]: value for key, value in strategy.arguments.items() if key in _ARGUMENTS and value is not None}
+    if settings.get("strategy.cross_device_ops") not in CROSS_DEVICE_OPS:
+        settings.pop("strategy.cross_device_ops", None)
     devices = settings.get("strategy.devices")
     if devices is not None:
         settings["strategy.devices"] = (devices,) if isinstance(devices, str) else tuple(devices)
     return settings
+
+
+def unknown_arguments(strategy: Any) -> list[str]:
+    """The arguments of a strategy's constructor that no setting says.
+
+    Args:
+        strategy: a Part: class and arguments by name.
+
+    Returns:
+        Their names.
+
+    Example:
+        >>> from estimator_bridge.compat.config.model import Part
+        >>> unknown_arguments(Part("MirroredStrategy", {"num_gpus": 2}))
+        ['num_gpus']
+    """
+    given = {key: value for key, value in strategy.arguments.items() if value is not None}
+    own_ops = given.get("cross_device_ops", CROSS_DEVICE_OPS[0]) not in CROSS_DEVICE_OPS
+    return sorted(key for key in given if key not in _ARGUMENTS or (key == "cross_device_ops" and own_ops))
 
 
 _ARGUMENTS: Mapping[str, str] = {

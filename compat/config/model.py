@@ -230,12 +230,4 @@ SECTIONS: Mapping[str, type[Any]] = {
     "checkpoint": Checkpoint,
     "summaries": Summaries,
 }
-PARTS: Mapping[str, tuple[str, ...]] = {
-    "callbacks": (
-        "StopAtStep", "SaveCheckpoint", "LogValues", "StepsPerSecond", "StopOnNan", "WriteSummaries", "Profile", "EvaluateEvery",
-        "StopWithoutImprovement", "StopAtThreshold",
-    ),
-    "exporters": ("ExportAtEnd", "ExportLatest", "ExportBest"),
-}  # fmt: skip
-"""The kinds of parts that each list holds."""
-LISTS = tuple(PARTS)
+LISTS = ("callbacks", "exporters")

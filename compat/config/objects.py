@@ -14,7 +14,7 @@ from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.proto.reading import read_binary
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.tables import RUN_CONFIG, TPU_CONFIG
-from estimator_bridge.compat.config.tables.run_config import DEFAULTS
+from estimator_bridge.compat.config.tables.run_config import DEFAULTS, normal
 from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS, EVALUATOR_DEFAULTS
 
 CONSTRUCTED = "_estimator_bridge_arguments"
@@ -51,9 +51,9 @@ def from_objects(
         train_distribute=trained,
         eval_distribute=evaluated,
         remote_cluster=_jobs(getattr(distribute, "remote_cluster", None)),
-        train_spec=None if train_spec is None else _values(train_spec, "max_steps"),
+        train_spec=None if train_spec is None else _values(train_spec, "max_steps") | _classes(train_spec, "saving_listeners"),
         eval_spec=None if eval_spec is None else _eval_values(eval_spec),
-        hooks=tuple(_part(hook) for spec in (train_spec, eval_spec) if spec is not None for hook in spec.hooks or ()),
+        hooks=tuple(_part(hook) for hook in getattr(train_spec, "hooks", None) or ()),
         exporters=tuple(_part(one) for one in _several(getattr(eval_spec, "exporters", None))),
     )
 
@@ -86,8 +86,7 @@ def _given(
 ) -> Iterator[tuple[str, Any]]:
     """What differs from the constructor's defaults."""
     parameters = inspect.signature(constructor).parameters
-    for name in names:
-        value = getattr(thing, name, None)
+    for name, value in normal({name: getattr(thing, name, None) for name in names}).items():
         default = parameters[name].default if name in parameters else None
         if value is not None and value != default and value != (defaults or {}).get(name):
             yield name, value
@@ -97,9 +96,11 @@ def _strategy(run_config: Any, distribute: Any, name: str) -> Part | None:
     strategy = getattr(run_config, name, None) or getattr(distribute, name, None)
     if strategy is None:
         return None
+    told = ("strategy.devices", "strategy.communication", "strategy.cross_device_ops", "strategy.parameter_device")
     settings = settings_of_strategy(strategy)
-    told = {"devices": settings.get("strategy.devices"), "communication": settings.get("strategy.communication")}
-    return Part(public_name(type(strategy).__name__), {key: value for key, value in told.items() if value is not None})
+    return Part(
+        public_name(type(strategy).__name__), {name.partition(".")[2]: settings[name] for name in told if name in settings}
+    )
 
 
 def _jobs(cluster: Any) -> Mapping[str, Any] | None:
@@ -113,8 +114,13 @@ def _values(spec: Any, *names: str) -> dict[str, Any]:
     return {name: getattr(spec, name) for name in names if getattr(spec, name) is not None}
 
 
+def _classes(spec: Any, name: str) -> dict[str, Any]:
+    """What only a human can carry over, by its classes."""
+    return {name: [type(one).__name__ for one in getattr(spec, name)]} if getattr(spec, name, None) else {}
+
+
 def _eval_values(spec: Any) -> dict[str, Any]:
-    said = {"steps": 0} | _values(spec, "steps", "name", "start_delay_secs", "throttle_secs")
+    said = {"steps": 0} | _values(spec, "steps", "name", "start_delay_secs", "throttle_secs") | _classes(spec, "hooks")
     return {name: value for name, value in said.items() if {**EVAL_DEFAULTS, **EVALUATOR_DEFAULTS}.get(name) != value}
 
 

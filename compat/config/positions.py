@@ -56,7 +56,7 @@ def read_object(text: str, source: str, expected: str = "a JSON object") -> Docu
         'job.json, line 1, column 11'
     """
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         lines = text.splitlines() or [""]
         raise BridgeError(
@@ -65,11 +65,36 @@ def read_object(text: str, source: str, expected: str = "a JSON object") -> Docu
             received=f"{error.msg}, in: {lines[min(error.lineno, len(lines)) - 1].strip() or 'an empty line'}",
             fix="Mend that line; a comma after the last element and single quotes are not JSON.",
         ) from None
+    except (ValueError, RecursionError) as error:
+        raise BridgeError(
+            f"{source}: this JSON cannot be read.",
+            expected=expected,
+            received=error,
+            fix="Write a smaller number, or nest less.",
+        ) from None
+    _refuse_half_characters(text, value, source)
     if not isinstance(value, dict):
         raise BridgeError(
             f"{source}, line 1, column 1: this is no JSON object.", expected=expected, received=type(value).__name__
         )
     return Document(value, _places(text, source), source)
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _refuse_half_characters(text: str, value: Any, source: str) -> None:
+    """Half of a surrogate pair, which no file can hold."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        at = max(text.find(half), text.lower().find(f"\\u{ord(half):04x}"), 0)
+        line, column = _line_column(text, at)
+        raise BridgeError(
+            f"{source}, line {line}, column {column}: half a character.", expected="a whole one", received=repr(half)
+        ) from None
 
 
 def _places(text: str, source: str) -> dict[Path, tuple[int, int]]:

@@ -72,4 +72,5 @@ class Report:
 def matches(row: Row, pattern: str) -> bool:
     """True where a pattern names a row: in full, or from one of its dots on."""
     parts = row.name.split(".")
-    return any(fnmatch.fnmatchcase(".".join(parts[start:]), pattern) for start in range(len(parts)))
+    names = [".".join(parts[start:]) for start in range(len(parts))]
+    return pattern in names or any(fnmatch.fnmatchcase(name, pattern) for name in names)  # hooks[0] is a name, and a pattern

@@ -8,7 +8,8 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.model import LISTS, PARTS, SECTIONS, ModernConfig, Part
+from estimator_bridge.compat.config.kinds import COMMUNICATION, CROSS_DEVICE_OPS, PARTITIONERS, PARTS, STRATEGIES
+from estimator_bridge.compat.config.model import LISTS, SECTIONS, ModernConfig, Part, Strategy
 from estimator_bridge.compat.config.tables.rewriter_config import OPTIONS
 from estimator_bridge.compat.config.typing_check import conform
 from estimator_bridge.errors import BridgeError
@@ -103,10 +104,8 @@ def from_dict(tree: Mapping[str, Any]) -> ModernConfig:
     """
     _known(tree, (*SECTIONS, *LISTS), "a section of a ModernConfig")
     arguments: dict[str, Any] = {name: _section(name, cls, tree[name]) for name, cls in SECTIONS.items() if name in tree}
-    for name in ("partitioner", "evaluation") if "strategy" in arguments else ():
-        given = getattr(arguments["strategy"], name)
-        if given and not isinstance(given.get("kind"), str):
-            raise BridgeError(f"strategy.{name} names no class.", expected='{"kind": ..., argument: value}', received=given)
+    if "strategy" in arguments:
+        _check_strategy(arguments["strategy"])
     if "graph" in arguments:
         _known(arguments["graph"].options, OPTIONS, "an option that TensorFlow acts on", "graph.options.")
     arguments |= {name: tuple(_part(name, one) for one in _list(name, tree[name])) for name in LISTS if name in tree}
@@ -156,6 +155,22 @@ def _section(name: str, cls: type[Any], values: Any) -> Any:
     return cls(**{field: conform(value, types[field], f"{name}.{field}") for field, value in values.items()})
 
 
+def _check_strategy(own: Strategy) -> None:
+    for name in ("partitioner", "evaluation"):
+        given = getattr(own, name)
+        if given and not isinstance(given.get("kind"), str):
+            raise BridgeError(f"strategy.{name} names no class.", expected='{"kind": ..., argument: value}', received=given)
+    names = ((own.name, STRATEGIES), (own.cross_device_ops, CROSS_DEVICE_OPS), (own.communication, COMMUNICATION),
+             (own.evaluation.get("kind"), STRATEGIES), (own.partitioner.get("kind"), PARTITIONERS))  # fmt: skip
+    for named, known in names:
+        _known([] if named is None else [named], known, "a class or an implementation of tf.distribute", "strategy: ")
+    if own.partitioner:
+        given = {key: value for key, value in own.partitioner.items() if key != "kind"}
+        PARTITIONERS[own.partitioner["kind"]].check(given, f"strategy.partitioner: {own.partitioner['kind']}")
+    if own.evaluation:
+        _section("strategy.evaluation", Strategy, {key: value for key, value in own.evaluation.items() if key != "kind"})
+
+
 def _list(name: str, values: Any) -> Iterable[Any]:
     if not isinstance(values, list | tuple):
         raise BridgeError(f"{name} is no list.", expected='[{"kind": ..., "arguments": {...}}]', received=values)
@@ -164,11 +179,13 @@ def _list(name: str, values: Any) -> Iterable[Any]:
 
 def _part(name: str, one: Any) -> Part:
     if isinstance(one, Part):
-        return one
+        one = {"kind": one.kind, "arguments": one.arguments}
     if not isinstance(one, Mapping) or not {"kind"} <= set(one) <= {"kind", "arguments"}:
         raise BridgeError(f"{name} holds something else.", expected='{"kind": ..., "arguments": {...}}', received=one)
     _known([one["kind"]], PARTS[name], f"a kind of {name}")
-    return Part(one["kind"], conform(one.get("arguments", {}), Mapping[str, Any], f"{name}.arguments"))
+    part = Part(one["kind"], conform(one.get("arguments", {}), Mapping[str, Any], f"{name}.arguments"))
+    PARTS[name][part.kind].check(part.arguments, f"{name}: {part.kind}")
+    return part
 
 
 def _known(given: Iterable[str], known: Iterable[str], what: str, prefix: str = "") -> None:

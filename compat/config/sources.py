@@ -19,6 +19,7 @@ from estimator_bridge.compat.config.positions import Document, read_object
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.proto.reading import is_text, read_binary, read_json, read_text
 from estimator_bridge.compat.config.tables import RUN_CONFIG, TF_CONFIG
+from estimator_bridge.compat.config.tables.run_config import normal
 from estimator_bridge.errors import BridgeError
 
 KINDS = ("config-proto", "tf-config", "run-config", "modern")
@@ -83,7 +84,7 @@ def read_source(source: str, kind: str | None = None, *, resolve_hosts: bool = F
         return _proto(source, text, set_fields(read_text(text, source)))
     if found == "modern" and not text.lstrip().startswith("{"):
         return Source(source, "modern", lambda name: source, modern=_toml(text, source))
-    document = read_object(text, source, "a TF_CONFIG, a RunConfig or a ModernConfig as JSON")
+    document = _as_printed(read_object(text, source, "a TF_CONFIG, a RunConfig or a ModernConfig as JSON"))
     if found == "modern" or (kind is None and _is_modern(document.value)):
         return Source(source, "modern", lambda name: document.where(tuple(name.split("."))), modern=document.value)
     if found == "tf-config" or (kind is None and _is_tf_config(document.value)):
@@ -100,8 +101,13 @@ def with_tf_config(source: Source, environment: Source) -> Source:
 
     Returns:
         Both, merged.
+
+    Raises:
+        BridgeError: where the two do not fit each other.
     """
     merged = tf_config.merge(environment.legacy.tf_config or {}, source.legacy.tf_config or {})
+    together = Document(merged, {}, f"{source.name} and {environment.name}")
+    tf_config.check(together, chief_needed=source.legacy.train_distribute is None and bool(merged.get("cluster", {}).get("ps")))
     return dataclasses.replace(source, legacy=dataclasses.replace(source.legacy, tf_config=merged))
 
 
@@ -137,15 +143,15 @@ def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfi
     train, evaluation = _object(document, "train_spec"), _object(document, "eval_spec")
     return LegacyConfig(
         session_config=_session(document),
-        run_config=_values(document, "", {key: one for key, one in value.items() if key not in OBJECTS}),
+        run_config=_values(document, "", normal({key: one for key, one in value.items() if key not in OBJECTS})),
         tpu_config=_values(document, "tpu_config", _object(document, "tpu_config")),
         tf_config=_nested_tf_config(document, resolve_hosts),
         train_distribute=_one_strategy(document, "train_distribute", distribute),
         eval_distribute=_one_strategy(document, "eval_distribute", distribute),
         remote_cluster=distribute.get("remote_cluster"),
         train_spec=_values(document, "train_spec", _without(train, "hooks")),
-        eval_spec=_values(document, "eval_spec", _eval_steps(_without(evaluation, "hooks", "exporters"))),
-        hooks=_parts(document, train, "hooks") + _parts(document, evaluation, "hooks"),
+        eval_spec=_values(document, "eval_spec", _eval_steps(_without(evaluation, "exporters"))),
+        hooks=_parts(document, train, "hooks"),
         exporters=_parts(document, evaluation, "exporters"),
         partitioner=_part(document, "partitioner", value.get("partitioner")),
         sync_replicas=_values(document, "sync_replicas_optimizer", _object(document, "sync_replicas_optimizer")),
@@ -167,7 +173,22 @@ def _kind(source: str, text: str) -> str:
     return "modern" if source.endswith(".toml") else "config-proto"
 
 
+def _as_printed(document: Document) -> Document:
+    """What ``--format json`` prints holds the configuration beside the report."""
+    for side in ("modern", "legacy"):
+        if set(document.value) == {side, "report"} and isinstance(document.value[side], dict):
+            return _inside(document, side)
+    return document
+
+
+def _inside(document: Document, key: str) -> Document:
+    places = {path[1:]: place for path, place in document.places.items() if path[:1] == (key,)}
+    return Document(document.value[key], places, document.source)
+
+
 def _is_modern(value: Mapping[str, Any]) -> bool:
+    if set(value) == {"cluster"} and isinstance(value["cluster"], dict):
+        return "jobs" in value["cluster"] or "task_type" in value["cluster"]
     return bool(value) and any(key in (*SECTIONS, *LISTS) and key != "cluster" for key in value) and "task" not in value
 
 
@@ -180,7 +201,20 @@ def _tf_config(document: Document, resolve_hosts: bool) -> Source:
     value = document.value
     chief_needed = bool(value.get("cluster", {}).get("ps")) if isinstance(value.get("cluster"), dict) else True
     tf_config.check(document, chief_needed=chief_needed, resolve=resolve_hosts)
+    _refuse_lonely_task(document)
     return Source(document.source, "tf-config", _where(document, "TF_CONFIG"), LegacyConfig(tf_config=value))
+
+
+def _refuse_lonely_task(document: Document) -> None:
+    """As a RunConfig does: without a cluster there is one process, worker 0."""
+    task = document.value.get("task", {})
+    for key, only in (("type", "worker"), ("index", "0")) if not document.value.get("cluster") else ():
+        if str(task.get(key, only)) != only:
+            raise BridgeError(
+                f"{document.where(('task', key))}: task.{key} is wrong: there is no cluster that it could be in.",
+                expected=f"{only}, or a cluster",
+                received=task[key],
+            )
 
 
 def _run_config(document: Document, resolve_hosts: bool) -> Source:
@@ -210,7 +244,7 @@ def _toml(text: str, source: str) -> Mapping[str, Any]:
     tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         found: Mapping[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is the first; a number may have too many digits
         raise BridgeError(f"{source}: this is no TOML.", expected="a ModernConfig as TOML", received=error) from None
     return found
 
@@ -231,9 +265,9 @@ def _nested_tf_config(document: Document, resolve_hosts: bool) -> Mapping[str, A
     value = _object(document, "TF_CONFIG")
     if value is None:
         return None
-    inner = {path[1:]: place for path, place in document.places.items() if path[:1] == ("TF_CONFIG",)}
-    chief_needed = "train_distribute" not in document.value
-    tf_config.check(Document(value, inner, document.source), chief_needed=chief_needed, resolve=resolve_hosts)
+    strategies = (document.value, _object(document, "experimental_distribute") or {})
+    chief_needed = all(one.get("train_distribute") is None for one in strategies)
+    tf_config.check(_inside(document, "TF_CONFIG"), chief_needed=chief_needed, resolve=resolve_hosts)
     return value
 
 

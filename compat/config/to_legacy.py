@@ -126,7 +126,8 @@ def _evaluation(given: Mapping[str, Any], said: Said) -> Part | None:
     if not given:
         return None
     said["strategy.evaluation"] = [("eval_distribute", Fidelity.EXACT, "")]
-    return Part(given["kind"], {key: value for key, value in given.items() if key != "kind"})
+    names = _ARGUMENTS.get(given["kind"], {})
+    return Part(given["kind"], {names.get(f"strategy.{key}", key): value for key, value in given.items() if key != "kind"})
 
 
 def _virtual_cpus(session: Mapping[str, Any], modern: ModernConfig, said: Said) -> dict[str, Any]:

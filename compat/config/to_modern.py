@@ -9,7 +9,8 @@ from typing import Any
 from estimator_bridge.compat.config.checks import CHECKS, Job
 from estimator_bridge.compat.config.cluster.tf_config import keys
 from estimator_bridge.compat.config.contradictions import ContradictionError
-from estimator_bridge.compat.config.decisions import Decision, decide, public_name, settings_of, unread
+from estimator_bridge.compat.config.decisions import Decision, decide, public_name, settings_of, unknown_arguments, unread
+from estimator_bridge.compat.config.kinds import STRATEGIES
 from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
 from estimator_bridge.compat.config.model import LISTS, ModernConfig, Part
 from estimator_bridge.compat.config.report import Report, Row
@@ -93,7 +94,7 @@ def _session(values: Mapping[str, Any] | None, facts: JobFacts) -> Iterator[Step
         rule = session_rule(path)
         if rule is None:
             raise BridgeError(f"session_config.{path} has no row in the tables.", expected="a field of TensorFlow 2.15 to 2.21")
-        if path == _FRACTION and facts.gpu_memory_mb:
+        if path == _FRACTION and facts.gpu_memory_mb and 0 < value < float("inf"):
             yield _fraction(value, facts, values or {}, rule)
         elif path == _GROWTH and facts.gpu_memory_mb and _FRACTION in (values or {}):
             note = "no effect beside a limit, which TensorFlow does not take together with growth: the memory is taken at the start"
@@ -153,12 +154,16 @@ def _convert(rule: Rule, name: str, value: Any, *, default: bool = False) -> Ste
 def _strategy(legacy: LegacyConfig, decision: Decision) -> Iterator[Step]:
     asked = legacy.train_distribute
     settings: dict[str, Any] = {} if decision.strategy is None else {"strategy.name": decision.strategy}
-    note = decision.note
+    note, fidelity = decision.note, decision.fidelity
     if asked is not None and decision.strategy is not None:
         given = settings_of(asked)
         lost = sorted(name.partition(".")[2] for name in given if unread(name, decision.strategy))
         settings |= {name: value for name, value in given.items() if not unread(name, decision.strategy)}
         note += f"; {', '.join(lost)} of the old strategy has no place there" if lost else ""
+        unknown = unknown_arguments(asked)
+        if unknown:
+            fidelity = Fidelity.worst([fidelity, Fidelity.MANUAL])
+            note += f"; {', '.join(unknown)} of the old strategy is not carried over: say what it asked for with the new one's arguments"
     if asked is not None or legacy.sync_replicas is not None or legacy.tf_config or legacy.tpu_config is not None:
         target = f"tf.distribute.{decision.strategy}" if decision.strategy else "the default strategy"
         value = (
@@ -168,14 +173,23 @@ def _strategy(legacy: LegacyConfig, decision: Decision) -> Iterator[Step]:
             if legacy.sync_replicas is not None
             else decision.cluster
         )
-        yield Row(f"strategy.{decision.name}", value, decision.fidelity, target, note), settings
+        yield Row(f"strategy.{decision.name}", value, fidelity, target, note), settings
     if legacy.eval_distribute is not None:
-        name = public_name(legacy.eval_distribute.kind)
-        note = "fit evaluates under the strategy that it trains with; an evaluator's process makes this one"
-        yield (
-            Row("eval_distribute", name, Fidelity.APPROXIMATE, f"tf.distribute.{name}", note),
-            {"strategy.evaluation": {"kind": name} | dict(legacy.eval_distribute.arguments)},
-        )
+        yield _evaluation(legacy.eval_distribute)
+
+
+def _evaluation(asked: Part) -> Step:
+    name, unknown = public_name(asked.kind), unknown_arguments(asked)
+    if name not in STRATEGIES:
+        why = "a class that TensorFlow does not bring: bring its own counterpart"
+        return Row("eval_distribute", name, Fidelity.MANUAL, "", why), {}
+    note = "fit evaluates under the strategy that it trains with; an evaluator's process makes this one"
+    note += f"; {', '.join(unknown)} is not carried over" if unknown else ""
+    settings = {key.partition(".")[2]: value for key, value in settings_of(asked).items()}
+    fidelity = Fidelity.MANUAL if unknown else Fidelity.APPROXIMATE
+    return Row("eval_distribute", name, fidelity, f"tf.distribute.{name}", note), {
+        "strategy.evaluation": {"kind": name} | settings
+    }
 
 
 def _as_read(step: Step, decision: Decision) -> Step:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -30,7 +31,7 @@ def conform(value: Any, annotation: Any, name: str) -> Any:
     """
     try:
         return _conform(value, annotation)
-    except TypeError:
+    except (TypeError, OverflowError):
         raise BridgeError(f"{name} has a value of the wrong type.", expected=_say(annotation), received=repr(value)) from None
 
 
@@ -56,7 +57,7 @@ def _first_fit(value: Any, choices: tuple[Any, ...]) -> Any:
 def _fits(value: Any, annotation: Any) -> bool:
     try:
         _conform(value, annotation)
-    except TypeError:
+    except (TypeError, OverflowError):
         return False
     return True
 
@@ -64,8 +65,8 @@ def _fits(value: Any, annotation: Any) -> bool:
 def _scalar(value: Any, annotation: Any) -> Any:
     if annotation is Any:
         return value
-    if annotation is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    if annotation is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(_check(value, math.isfinite(value)))  # Python code and JSON have no word for others
     return _check(value, isinstance(value, annotation) and isinstance(value, bool) == (annotation is bool))
 
 

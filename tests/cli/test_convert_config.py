@@ -30,10 +30,13 @@ import sys
 import tensorflow as tf
 session = tf.ConfigProto(intra_op_parallelism_threads=2)
 session.gpu_options.allow_growth = True
-config = tf.estimator.RunConfig(model_dir=sys.argv[1], session_config=session, save_checkpoints_steps=7, keep_checkpoint_max=0)
+mirrored = tf.distribute.MirroredStrategy(["CPU:0"], cross_device_ops=tf.distribute.ReductionToOneDevice())
+config = tf.estimator.RunConfig(model_dir=sys.argv[1], session_config=session, save_checkpoints_steps=7, keep_checkpoint_max=None,
+                                save_summary_steps=None, train_distribute=mirrored)
 estimator = tf.estimator.Estimator(lambda features: None, config=config)
-train = tf.estimator.TrainSpec(None or (lambda: None), max_steps=70, hooks=[tf.train.StopAtStepHook(last_step=60)])
-evaluate = tf.estimator.EvalSpec(lambda: None, steps=None, exporters=tf.estimator.LatestExporter("x", lambda: None))
+train = tf.estimator.TrainSpec(None or (lambda: None), max_steps=70, hooks=[tf.train.StopAtStepHook(last_step=60)],
+                               saving_listeners=[tf.train.CheckpointSaverListener()])
+evaluate = tf.estimator.EvalSpec(lambda: None, steps=None, hooks=[tf.train.LoggingTensorHook(["x"], 5)], exporters=tf.estimator.LatestExporter("x", lambda: None))
 print("the script talks")
 tf.estimator.train_and_evaluate(estimator, train, evaluate)
 raise SystemExit("trained")
@@ -99,6 +102,10 @@ def test_toml_goes_back_to_where_it_came_from(run: Run, tmp_path: Path) -> None:
 
 def test_json_of_modern_goes_back_too(run: Run, tmp_path: Path) -> None:
     modern = json.loads(run(write(tmp_path, "run.json", RUN_CONFIG), "--format", "json")[1])["modern"]
+    printed = write(tmp_path, "printed.json", run(write(tmp_path, "run.json", RUN_CONFIG), "--format", "json")[1])
+    code, out, _ = run("--back", printed, "--format", "json")
+    assert (code, json.loads(out)["legacy"]["model_dir"]) == (0, "model")
+    assert run(write(tmp_path, "legacy.json", out), "--format", "json")[0] == 0
     code, out, _ = run("--back", write(tmp_path, "modern.json", modern))
     assert code == 0
     assert "tf.estimator.RunConfig(" in out
@@ -127,6 +134,29 @@ def test_a_run_config_under_the_tf_config_of_its_environment(run: Run, tmp_path:
     assert modern["strategy"]["name"] == "MultiWorkerMirroredStrategy"
 
 
+def test_a_task_that_is_not_in_the_cluster_of_its_environment(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}))
+    source = write(tmp_path, "run.json", {"model_dir": "m", "TF_CONFIG": {"task": {"index": 1}}})
+    code, out, err = run("--tf-config", "env", source)
+    assert (code, out) == (2, "")
+    assert "1 is out of range" in err
+
+
+def test_a_modern_configuration_of_nothing_but_a_cluster_goes_back(run: Run, tmp_path: Path) -> None:
+    tf_config = {"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}
+    modern = json.loads(run(write(tmp_path, "c.json", tf_config), "--format", "json")[1])["modern"]
+    assert set(modern) == {"cluster"}
+    code, out, _ = run("--back", "--format", "json", write(tmp_path, "modern.json", modern))
+    assert (code, json.loads(out)["legacy"]) == (0, {"TF_CONFIG": tf_config})
+
+
+def test_a_name_in_brackets_can_be_allowed(run: Run, tmp_path: Path) -> None:
+    source = write(tmp_path, "run.json", {"train_spec": {"hooks": ["FeedFnHook"]}})
+    assert [run(source)[0], run("--allow", "hooks[0].FeedFnHook", source)[0]] == [1, 0]
+
+
 def test_rows_that_contradict_each_other_are_placed(run: Run, tmp_path: Path) -> None:
     text = '{"model_dir": "a",\n "TF_CONFIG": {"model_dir": "b"}}'
     code, out, err = run(write(tmp_path, "run.json", text))
@@ -150,6 +180,7 @@ BAD: dict[str, tuple[str, str | bytes, str]] = {
         'device_count { key: "GPU" value: 0 }\ngpu_options { visible_device_list: "0" }',
         "line 2",
     ),
+    "a task without its cluster": ("c.json", '{"task": {"type": "chief", "index": 0}}', "task.type is wrong"),
     "empty file": ("s.pbtxt", "", "empty"),
     "unknown key": ("r.json", '{"model_dirr": "m"}', "Did you mean model_dir?"),
     "unknown section": ("m.toml", "[thread]\nintra_op = 1", "thread is not a section"),
@@ -168,14 +199,33 @@ def test_bad_input_is_2_with_its_place_and_nothing_written(run: Run, tmp_path: P
     assert [one.name for one in tmp_path.iterdir()] == [file]
 
 
-@pytest.mark.parametrize("arguments", [["nothing.json"], ["--back", "s.pbtxt"], ["modern.json"], ["s.pbtxt", "--from-script"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nothing.json"],
+        ["--back", "s.pbtxt"],
+        ["modern.json"],
+        ["s.pbtxt", "--from-script"],
+        ["--from-script", "--back", "train.py"],
+        ["--from-script", "--tf-config", "env", "train.py"],
+    ],
+)
 def test_bad_use_is_2(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "s.pbtxt", GROWTH)
     write(tmp_path, "modern.json", {"threads": {"intra_op": 1}})
+    write(tmp_path, "train.py", "open('ran', 'w')")
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert err.startswith("estimator-bridge: ")
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize("fact", ["--gpus=-1", "--gpu-memory-mb=nan", "--batch-size=x"])
+def test_facts_are_numbers(run: Run, tmp_path: Path, fact: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(fact, write(tmp_path, "s.pbtxt", GROWTH))
+    assert ended.value.code == 2
 
 
 def test_it_starts_in_a_fraction_of_a_second_without_tensorflow(tmp_path: Path) -> None:
@@ -246,10 +296,13 @@ def test_from_script_runs_it_up_to_its_estimators_first_call_and_says_so(tmp_pat
     assert "the script talks" not in answer.stdout
     assert found["modern"]["checkpoint"] == {"interval_steps": 7, "max_to_keep": "all", "keep_every_n_hours": 10000.0}
     assert found["modern"]["training"] == {"model_dir": "model", "max_steps": 70}
+    assert found["modern"]["summaries"] == {"update_freq": 0, "speed_freq": 100}
+    assert found["modern"]["strategy"]["cross_device_ops"] == "ReductionToOneDevice"
+    assert {"train_spec.saving_listeners", "eval_spec.hooks"} <= {row["name"] for row in found["report"]}
     assert found["modern"]["devices"] == {"memory_growth": True}
     assert found["modern"]["callbacks"] == [{"kind": "StopAtStep", "arguments": {"last_step": 60}}]
     assert answer.returncode == 1  # serving_input_receiver_fn is code
-    assert "serving_input_receiver_fn" in next(row["why"] for row in found["report"] if row["fidelity"] == "manual")
+    assert "serving_input_receiver_fn" in next(row["why"] for row in found["report"] if row["name"].startswith("exporters"))
 
 
 def test_from_script_refuses_a_script_without_an_estimator(tmp_path: Path, run: Run) -> None:

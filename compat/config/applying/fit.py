@@ -94,8 +94,8 @@ def _told(
     if "save" in made:
         yield from _of_saving(config, made["save"])
     for name, key in (("summaries.update_freq", "events"), ("summaries.speed_freq", "speed")):
+        yield name, made[key].timer.every_steps if key in made else 0
         if key in made:
-            yield name, made[key].timer.every_steps
             yield "training.model_dir", made[key].log_dir
     for name in ("callbacks", "exporters"):
         asked = getattr(config, name)

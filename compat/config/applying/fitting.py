@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.model import ModernConfig, Part
+from estimator_bridge.compat.config.model import Arguments, ModernConfig, Part
 from estimator_bridge.compat.config.settings import checkpoint_folder
 from estimator_bridge.errors import BridgeError
 
@@ -118,7 +118,7 @@ def exporter(part: Part, config: ModernConfig) -> Any:
 
     when = part.kind.removeprefix("Export").removeprefix("At").lower()
     keep = None if when == "end" else part.arguments.get("exports_to_keep", 5)
-    folder = f"{model_folder(config, part.kind)}/export/{part.arguments['name']}"
+    folder = f"{checkpoint_folder(config, model_folder(config, part.kind))}/export/{part.arguments['name']}"
     return callbacks.Export(folder, when, keep, config.training.max_steps)
 
 
@@ -137,8 +137,9 @@ def folder_of(config: ModernConfig, name: str | None) -> str:
 def _evaluate(config: ModernConfig, data: Any, part: Part | None = None) -> Any:
     from estimator_bridge.compat.config import callbacks
 
-    own, given = config.evaluation, dict(part.arguments if part else {})
-    steps, name = given.get("steps", own.steps), given.get("name", own.name)
+    own = config.evaluation
+    given: Arguments = part.arguments if part else {"steps": own.steps, "name": own.name}
+    steps, name = given.get("steps"), given.get("name")  # a hook without them takes all input, and has no name
     return callbacks.Evaluate(
         data,
         None if steps == "all" else steps,

@@ -33,7 +33,7 @@ def settings_of_strategy(strategy: Any) -> dict[str, Any]:
     if name == "CentralStorageStrategy":
         settings["strategy.parameter_device"] = short_device(extended.parameter_devices[0])
     ops = getattr(extended, "_cross_device_ops", None)
-    if name == "MirroredStrategy" and ops is not None:
+    if name == "MirroredStrategy" and type(ops).__name__ not in {"NoneType", "CollectiveAllReduce"}:  # TensorFlow's own choice
         settings["strategy.cross_device_ops"] = type(ops).__name__
     options = getattr(extended, "_communication_options", None)
     if options is not None:

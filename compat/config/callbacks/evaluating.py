@@ -144,11 +144,14 @@ class Export(StepCallback):
             self._export()
 
     def _export(self) -> None:
-        tf.saved_model.save(self.model, f"{self.directory}/{self.step}")
-        if self.exports_to_keep:
-            found = sorted(int(name.strip("/")) for name in tf.io.gfile.listdir(self.directory))
-            for old in found[: -self.exports_to_keep]:
-                tf.io.gfile.rmtree(f"{self.directory}/{old}")
+        """Named by the time, as an Estimator's are: those of earlier runs in the same folder stay the older ones."""
+        tf.io.gfile.makedirs(self.directory)
+        names = (name.strip("/") for name in tf.io.gfile.listdir(self.directory))
+        found = sorted(int(name) for name in names if name.isdecimal())
+        found.append(max(int(time.time()), *(old + 1 for old in found)) if found else int(time.time()))
+        tf.saved_model.save(self.model, f"{self.directory}/{found[-1]}")
+        for old in found[: -self.exports_to_keep] if self.exports_to_keep else ():
+            tf.io.gfile.rmtree(f"{self.directory}/{old}")
 
 
 class Sidecar(StepCallback):

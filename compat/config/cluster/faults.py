@@ -16,7 +16,7 @@ from estimator_bridge.compat.config.tables.tf_config import addresses
 
 Json = dict[str, Any]
 JOBS = ("chief", "worker", "ps", "evaluator", "master")
-_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9_.-]+):(?P<port>\d{1,5})")
+_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9_.-]+):(?P<port>[0-9]{1,5})")
 _LOOPBACK = {"localhost", "[::1]", "::1"}
 
 
@@ -105,7 +105,13 @@ def _shape(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _jobs(cluster: Mapping[str, Any], chief_needed: bool) -> Iterator[Fault]:
-    for job in cluster:
+    for job, tasks in cluster.items():
+        if not tasks and job in {"chief", "master"}:
+            yield Fault(("cluster", job), f"{job} has no address")
+        elif isinstance(tasks, dict) and sorted(map(int, tasks)) != list(range(len(tasks))):
+            yield Fault(
+                ("cluster", job), f"the indices of {job} are {', '.join(sorted(tasks))}, and have to count from 0 without a gap"
+            )
         if job not in JOBS:
             near = difflib.get_close_matches(job, JOBS, 1)
             yield Fault(
@@ -124,7 +130,7 @@ def _addresses(cluster: Mapping[str, Any]) -> Iterator[Fault]:
     seen: dict[tuple[str, str], Path] = {}
     for path, address in tasks_of(cluster):
         match = _ADDRESS.fullmatch(address)
-        if match is None or int(match["port"]) > 65535:
+        if match is None or not 0 < int(match["port"]) <= 65535:
             yield Fault(path, f"{address!r} is no address such as 'host:2222'")
             continue
         host = "localhost" if match["host"] in _LOOPBACK or match["host"].startswith("127.") else match["host"].lower()
@@ -147,6 +153,10 @@ def _task(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault(("task", "type"), f"{kind!r} is no job of this cluster ({', '.join(cluster)})", mend)
     if not str(index).isdecimal():
         yield Fault(("task", "index"), f"the task's index is {index!r}, and has to be a number from 0", _set_task("index", 0))
+    elif kind == "evaluator" and kind not in cluster and int(index) > 0:
+        yield Fault(("task", "index"), f"{index} is out of range: there is one evaluator", _set_task("index", 0))
+    elif kind in cluster and not cluster[kind]:
+        yield Fault(("task", "index"), f"{index} is out of range: {kind} has no task")
     elif kind in cluster and int(index) >= len(cluster[kind]):
         last = len(cluster[kind]) - 1
         yield Fault(("task", "index"), f"{index} is out of range: {kind} has the indices 0 to {last}", _set_task("index", last))

@@ -42,7 +42,11 @@ def legacy_data(legacy: LegacyConfig) -> dict[str, Any]:
     if legacy.remote_cluster:
         data["experimental_distribute"] = {"remote_cluster": legacy.remote_cluster}
     rest = {"tpu_config": legacy.tpu_config, "TF_CONFIG": legacy.tf_config, "train_spec": train, "eval_spec": evaluation}
-    data |= {name: value for name, value in rest.items() if value}
+    data |= {
+        name: value
+        for name, value in rest.items()
+        if value or (value == {} and name == "eval_spec" and legacy.eval_spec is not None)
+    }
     if legacy.sync_replicas is not None:
         data["sync_replicas_optimizer"] = legacy.sync_replicas
     plain: dict[str, Any] = json.loads(json.dumps(data))
@@ -101,7 +105,8 @@ def _session(legacy: LegacyConfig) -> Iterator[str]:
 
 def _run_config(legacy: LegacyConfig) -> Iterator[str]:
     values: Mapping[str, Any] = legacy.run_config or {}
-    lines = [f"{name}={value!r}" for name, value in values.items()]
+    values = {name: None if name == "log_step_count_steps" and value == 0 else value for name, value in values.items()}
+    lines = [f"{name}={value!r}" for name, value in values.items()]  # None: RunConfig takes no 0 there
     lines += ["session_config=session_config"] if legacy.session_config else []
     lines += [f"train_distribute={_strategy(legacy.train_distribute)}"] if legacy.train_distribute else []
     lines += [f"eval_distribute={_strategy(legacy.eval_distribute)}"] if legacy.eval_distribute else []
@@ -123,7 +128,7 @@ def _specs(legacy: LegacyConfig) -> Iterator[str]:
         yield f"partitioner = tf.compat.v1.{legacy.partitioner.kind}({_arguments(legacy.partitioner.arguments)})"
     if legacy.train_spec:
         yield f"train_spec_arguments = dict({_arguments(legacy.train_spec)})  # tf.estimator.TrainSpec(input_fn, ...)"
-    if legacy.eval_spec:
+    if legacy.eval_spec is not None:
         values = {name: None if name == "steps" and value == 0 else value for name, value in legacy.eval_spec.items()}
         yield f"eval_spec_arguments = dict({_arguments(values)})  # tf.estimator.EvalSpec(input_fn, ...)"
     for part in (*legacy.hooks, *legacy.exporters):
@@ -131,10 +136,13 @@ def _specs(legacy: LegacyConfig) -> Iterator[str]:
 
 
 def _strategy(part: Part) -> str:
-    inner = "experimental." if part.kind in {"CentralStorageStrategy", "MultiWorkerMirroredStrategy"} else ""
+    inner = "" if part.kind in {"MirroredStrategy", "OneDeviceStrategy"} else "experimental."
     given = dict(part.arguments)
-    implementation = given.pop("communication", None)
+    implementation, ops, tpu = (given.pop(name, None) for name in ("communication", "cross_device_ops", "tpu"))
     arguments = [_arguments(given)] if given else []
+    arguments += [f"cross_device_ops=tf.distribute.{ops}()"] if ops else []
+    if part.kind == "TPUStrategy":
+        arguments.append(f"tf.distribute.cluster_resolver.TPUClusterResolver({tpu!r})")
     if implementation:
         arguments.append(f"communication=tf.distribute.experimental.CommunicationImplementation.{implementation}")
     return f"tf.compat.v1.distribute.{inner}{part.kind}({', '.join(arguments)})"

@@ -17,7 +17,7 @@ CALLBACKS = tuple(Path(__file__).parents[1] / "callbacks" / name for name in ("b
 _LINES = {
     "threads.intra_op": "tf.config.threading.set_intra_op_parallelism_threads({0!r})",
     "threads.inter_op": "tf.config.threading.set_inter_op_parallelism_threads({0!r})",
-    "devices.visible_gpus": "tf.config.set_visible_devices([gpus[index] for index in {0!r}], 'GPU')",
+    "devices.visible_gpus": "if gpus:  # else there is nothing to choose from\n    tf.config.set_visible_devices([gpus[index] for index in {0!r}], 'GPU')",
     "devices.gpu_count": "tf.config.set_visible_devices(tf.config.get_visible_devices('GPU')[:{0!r}], 'GPU')",
     "devices.memory_growth": "for gpu in tf.config.get_visible_devices('GPU'):\n    tf.config.experimental.set_memory_growth(gpu, {0!r})",
     "devices.gpu_memory_limits": "for gpu, limits in zip(tf.config.get_visible_devices('GPU'), {0!r}):\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from estimator_bridge.compat.config.model import ModernConfig, Part
+from estimator_bridge.compat.config.model import Arguments, ModernConfig, Part
 from estimator_bridge.compat.config.settings import checkpoint_folder
 
 _CLASSES = {"StepsPerSecond": "WriteSummaries", "EvaluateEvery": "Evaluate"}
@@ -105,7 +105,7 @@ def _fit(config: ModernConfig) -> Iterator[str]:
 def _callback_lines(config: ModernConfig) -> Iterator[str]:
     folder = config.training.model_dir
     if _evaluates(config):
-        yield _evaluate_line(config, Part("EvaluateEvery"))
+        yield _evaluate_line(config, {"steps": config.evaluation.steps, "name": config.evaluation.name})
     for part in config.callbacks:
         yield _part_line(part, config)
     for part in config.exporters if folder is not None else ():
@@ -122,7 +122,7 @@ def _callback_lines(config: ModernConfig) -> Iterator[str]:
 def _export_line(part: Part, config: ModernConfig) -> str:
     when = part.kind.removeprefix("Export").removeprefix("At").lower()
     keep = None if when == "end" else part.arguments.get("exports_to_keep", 5)
-    directory = f"{config.training.model_dir}/export/{part.arguments['name']}"
+    directory = f"{checkpoint_folder(config, config.training.model_dir or '.')}/export/{part.arguments['name']}"
     return f"Export({directory!r}, {when!r}, {keep}, {config.training.max_steps})"
 
 
@@ -138,9 +138,8 @@ def _manager(config: ModernConfig, folder: str | None) -> str:
     return f"tf.train.CheckpointManager(checkpoint, {own_folder!r}, max_to_keep={kept}{hours}, checkpoint_name='model.ckpt')"
 
 
-def _evaluate_line(config: ModernConfig, part: Part) -> str:
-    own, given = config.evaluation, dict(part.arguments)
-    steps, name = given.get("steps", own.steps), given.get("name", own.name)
+def _evaluate_line(config: ModernConfig, given: Arguments) -> str:
+    own, steps, name = config.evaluation, given.get("steps"), given.get("name")
     limits = f"start_delay_secs={own.start_delay_secs or 0}, throttle_secs={own.throttle_secs or 0}"
     counts = f"{None if steps == 'all' else steps}, {given.get('every_steps')}"
     return f"Evaluate(validation_data, {counts}, {limits}, log_dir={_event_folder(config, name)!r})"
@@ -149,7 +148,7 @@ def _evaluate_line(config: ModernConfig, part: Part) -> str:
 def _part_line(part: Part, config: ModernConfig) -> str:
     given: dict[str, Any] = dict(part.arguments)
     if part.kind == "EvaluateEvery":
-        return _evaluate_line(config, part)
+        return _evaluate_line(config, given)
     if part.kind == "SaveCheckpoint":
         folder = given.pop("directory")
         return f"SaveCheckpoint({_manager(config, folder)}, {given.get('every_steps')}, {given.get('every_secs')})"

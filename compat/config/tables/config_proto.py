@@ -14,6 +14,8 @@ _NO_SESSION = "there are no sessions any more: one runtime serves the whole proc
 def _device_count(value: Mapping[str, int]) -> Conversion:
     settings = {name: value[kind] for kind, name in _COUNTED.items() if kind in value}
     others = sorted(set(value) - set(_COUNTED))
+    if any(count < 0 for count in value.values()):
+        return Conversion({}, Fidelity.MANUAL, "a negative number of devices is none: drop the entry")
     if value.get("CPU") == 0:
         return Conversion({}, Fidelity.MANUAL, "a process without a CPU device is not possible: drop the entry")
     if others:

@@ -18,7 +18,7 @@ EXPORTERS = RuleTable(
         part_rule("LatestExporter", "ExportLatest", "tf.saved_model.save in on_test_end", _NAMES,
                   {"name": "latest", "exports_to_keep": 3}, where="exporters", note=f"{_CODE} Old exports are removed by us."),
         part_rule("BestExporter", "ExportBest", "tf.saved_model.save in on_test_end", _NAMES, {"name": "best", "exports_to_keep": 3},
-                  where="exporters", note=f"{_CODE} Best is the lowest validation loss; a compare_fn of its own stays code."),
+                  defaults={"name": "best_exporter"}, where="exporters", note=f"{_CODE} Best is the lowest validation loss; a compare_fn of its own stays code."),
         manual("Exporter", "tf.keras.callbacks.Callback", "The base of a script's own exporters: export() becomes on_test_end."),
         manual("serving_input_receiver_fn", "tf.function(input_signature=...)", "Code: placeholders become the signature's TensorSpecs."),
         manual("assets_extra", "tf.io.gfile.copy", "Code: copy the files to assets.extra/ after the save."),

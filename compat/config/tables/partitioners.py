@@ -7,6 +7,7 @@ from typing import Any
 
 from estimator_bridge.compat.config.tables.build import manual, mapped
 from estimator_bridge.compat.rules import Conversion, Fidelity, Rule, RuleTable
+from estimator_bridge.errors import BridgeError
 
 _MODULE = "tf.distribute.experimental.partitioners"
 _SETTING = "strategy.partitioner"
@@ -16,6 +17,11 @@ def _row(
     name: str, kind: str, names: Mapping[str, str], fidelity: Fidelity, *examples: Mapping[str, Any], note: str = ""
 ) -> Rule:
     def convert(arguments: Mapping[str, Any]) -> Conversion:
+        unknown = sorted(set(arguments) - {*names, "axis"})
+        if unknown:
+            raise BridgeError(
+                f"{name} has no argument {unknown[0]}.", expected=", ".join([*names, "axis"]), received=unknown[0]
+            )
         kept = {names[key]: value for key, value in arguments.items() if key in names and value is not None}
         settings = {_SETTING: {"kind": kind} | kept}
         if arguments.get("axis", 0) != 0:

@@ -21,6 +21,7 @@ def part_rule(
     *,
     fidelity: Fidelity = Fidelity.APPROXIMATE,
     constants: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
     covered: tuple[str, ...] = (),
     inverse: bool = True,
     where: str = "callbacks",
@@ -36,6 +37,7 @@ def part_rule(
         example: legacy arguments that show it.
         fidelity: of the row.
         constants: further arguments of the part.
+        defaults: the part's arguments where the legacy object's constructor says them by default.
         covered: legacy arguments of which the note says what becomes.
         inverse: False where another row owns the way back.
         where: ``callbacks`` or ``exporters``.
@@ -50,7 +52,8 @@ def part_rule(
         given = {key: value for key, value in arguments.items() if value is not None}
         lost = sorted(set(given) - set(names) - set(covered))
         kept = {names[key]: value for key, value in given.items() if key in names}
-        settings = {where: (Part(kind, fixed | kept),)}
+        said = {key: value for key, value in (defaults or {}).items() if key != "every_steps" or "every_secs" not in kept}
+        settings = {where: (Part(kind, fixed | said | kept),)}
         if lost:
             return Conversion(
                 settings, Fidelity.MANUAL, f"{', '.join(lost)}: what the object was given stays with whoever made it"

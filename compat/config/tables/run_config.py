@@ -17,6 +17,28 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """What a RunConfig does where it says nothing; ``save_checkpoints_secs`` only without ``save_checkpoints_steps``."""
 
+_NONE_IS_0 = ("save_summary_steps", "keep_checkpoint_max", "log_step_count_steps")
+_SAVES = ("save_checkpoints_steps", "save_checkpoints_secs")
+
+
+def normal(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A RunConfig's values, None said as 0 where both mean the same: not the default, but none at all.
+
+    Args:
+        values: as its constructor takes them.
+
+    Returns:
+        Values by name; None is left where it says nothing.
+
+    Example:
+        >>> normal({"keep_checkpoint_max": None, "save_checkpoints_steps": 5, "save_checkpoints_secs": None})
+        {'keep_checkpoint_max': 0, 'save_checkpoints_steps': 5, 'save_checkpoints_secs': None}
+    """
+    none = {name: 0 for name in _NONE_IS_0 if name in values and values[name] is None}
+    said = [values[name] for name in _SAVES if name in values]
+    return {**values, **none, **({"save_checkpoints_secs": 0} if said and all(one is None for one in said) else {})}
+
+
 _DERIVED = "It is derived from TF_CONFIG, whose cluster and task are carried over"
 _DECIDED = "the table of strategies"
 
@@ -36,10 +58,6 @@ def _protocol(value: str) -> Conversion:
     return Conversion({}, Fidelity.MANUAL, f"{value!r} needs a TensorFlow built with it; released ones speak grpc")
 
 
-def _summary_steps(value: int) -> Conversion:
-    return Conversion({"summaries.update_freq": value} if value else {})
-
-
 RUN_CONFIG = RuleTable(
     "run_config",
     "RunConfig",
@@ -47,19 +65,21 @@ RUN_CONFIG = RuleTable(
         exact("model_dir", "training.model_dir", "the folder of tf.train.CheckpointManager and of events", "model"),
         approximate("tf_random_seed", "training.random_seed", "tf.random.set_seed", 7,
                     note="The numbers differ: a graph seeds an operation by its place in the graph, eager code by its turn."),
-        mapped("save_summary_steps", "tf.summary.write in a callback", Fidelity.APPROXIMATE, _summary_steps,
-               lambda settings: settings.get("summaries.update_freq"), 100,
-               note="The callback writes the loss and the metrics; a model_fn's own tf.summary calls move into the model. 0 writes none."),
+        approximate("save_summary_steps", "summaries.update_freq", "tf.summary.write in a callback", 100,
+                    note="The callback writes the loss and the metrics; a model_fn's own tf.summary calls move into the model. 0 and None "
+                    "write none."),
         exact("save_checkpoints_steps", "checkpoint.interval_steps", "tf.train.CheckpointManager(checkpoint_interval=n)", 50,
               note="As with an Estimator there is one at the start and one at the end too."),
         approximate("save_checkpoints_secs", "checkpoint.interval_secs", "a callback that calls tf.train.CheckpointManager.save", 600,
-                    note="Keras counts steps and epochs, so a callback of ours looks at the clock after each batch."),
+                    note="Keras counts steps and epochs, so a callback of ours looks at the clock after each batch. 0, and None for seconds "
+                    "and steps together, save none."),
         mapped("keep_checkpoint_max", "tf.train.CheckpointManager(max_to_keep=n)", Fidelity.EXACT, _keep, _keep_back, 5, 0,
                note="0 and None keep all here; CheckpointManager refuses 0 and takes None."),
         exact("keep_checkpoint_every_n_hours", "checkpoint.keep_every_n_hours",
               "tf.train.CheckpointManager(keep_checkpoint_every_n_hours=n)", 2.0),
         approximate("log_step_count_steps", "summaries.speed_freq", "tf.summary.write in a callback", 100,
-                    note="Steps a second, measured by a callback of ours; Keras' TensorBoard measures epochs and batches instead."),
+                    note="Steps a second, measured by a callback of ours; Keras' TensorBoard measures epochs and batches instead. None (0 in a file) "
+                    "measures none."),
         manual("session_config", "tf.config", "Field by field: see ConfigProto."),
         manual("train_distribute", _DECIDED, "See the table of strategies."),
         manual("eval_distribute", _DECIDED, "See the table of strategies; SidecarEvaluator evaluates under its own strategy."),

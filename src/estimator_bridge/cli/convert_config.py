@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from estimator_bridge.cli.script_arguments import FILE
 from estimator_bridge.errors import BridgeError
@@ -77,14 +78,30 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_facts(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("facts", "what no config says; each sharpens the report")
-    group.add_argument("--gpus", type=int, metavar="N", help="GPUs of a machine")
-    group.add_argument("--gpu-memory-mb", type=float, metavar="MB", help="memory of a GPU, for per_process_gpu_memory_fraction")
-    group.add_argument("--batch-size", type=int, metavar="N", help="of the dataset that input_fn returns")
-    group.add_argument("--global-step", type=int, metavar="N", help="of the checkpoint in model_dir")
+    group.add_argument("--gpus", type=_count, metavar="N", help="GPUs of a machine")
+    group.add_argument(
+        "--gpu-memory-mb", type=_megabytes, metavar="MB", help="memory of a GPU, for per_process_gpu_memory_fraction"
+    )
+    group.add_argument("--batch-size", type=_count, metavar="N", help="of the dataset that input_fn returns")
+    group.add_argument("--global-step", type=_count, metavar="N", help="of the checkpoint in model_dir")
     group.add_argument("--input-context", choices=("yes", "no"), help="whether input_fn takes an input_context")
     group.add_argument(
         "--auto-shard", choices=("AUTO", "FILE", "DATA", "HINT", "OFF"), help="the AutoShardPolicy of its dataset"
     )
+
+
+def _count(text: str) -> int:
+    """0 or more."""
+    return int(text) if text.isdecimal() else _no_number(text)
+
+
+def _megabytes(text: str) -> float:
+    """More than 0, and finite."""
+    return float(text) if math.isfinite(float(text)) and float(text) > 0 else _no_number(text)
+
+
+def _no_number(text: str) -> NoReturn:
+    raise argparse.ArgumentTypeError(f"invalid number: {text!r}")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -111,6 +128,11 @@ def _read(arguments: argparse.Namespace) -> Source:
     if arguments.from_script:
         from estimator_bridge.cli.record_config import record
 
+        others = {"--back": arguments.back, "--tf-config": arguments.tf_config, "--kind": arguments.kind,
+                  "--resolve-hosts": arguments.resolve_hosts}  # fmt: skip
+        for name in (name for name, given in others.items() if given):
+            fix = "Set TF_CONFIG in its environment." if name == "--tf-config" else f"Drop {name}."
+            raise BridgeError(f"{name} says nothing of a script.", expected="--from-script without it", received=name, fix=fix)
         return record(arguments.source, arguments.args)
     from estimator_bridge.compat.config.sources import read_source, with_tf_config
 

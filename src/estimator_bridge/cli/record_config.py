@@ -140,6 +140,7 @@ def _keep_arguments(cls: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
+    value = value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
     return value if isinstance(value, bool | int | float | str) else getattr(value, "__qualname__", type(value).__name__)
 
 

@@ -258,7 +258,14 @@ except FloatingPointError:
 for name, inner, count in (("FinalExporter", "final", 1), ("LatestExporter", "latest", 3), ("BestExporter", "best", 1)):
     model, config, _ = fit(settings(EXPORTERS, name) | {"evaluation.steps": 1}, validation=check.repeat(), epochs=4)
     found = os.listdir(config.training.model_dir + "/export/" + inner)
+    times = all(int(one) > 1_700_000_000 for one in found)  # named as an Estimator names them, so that its own stay the older
+    seen["exporters." + name + " by time"] = times
     seen["exporters." + name] = len(found) == count if name != "BestExporter" else 1 <= len(found) <= 3
+os.makedirs(folder + "/export/1600000000")  # of an Estimator, in the same folder
+older = callbacks.Export(folder + "/export", "latest", 1)
+older.set_model(shared)
+older._export()
+seen["the oldest export goes first"] = [int(name) > 1_700_000_000 for name in os.listdir(folder + "/export")] == [True]
 # partitioners: the same cuts
 v1 = tf.compat.v1
 from estimator_bridge.compat.config.applying.reading import settings_of_strategy

@@ -11,6 +11,7 @@ import pytest
 from estimator_bridge.compat.config import JobFacts, LegacyConfig, ModernConfig, to_legacy, to_modern
 from estimator_bridge.compat.config.checks import CHECKS
 from estimator_bridge.compat.config.model import Cluster, Part, Strategy
+from estimator_bridge.compat.config.output.python import to_python
 from estimator_bridge.compat.config.settings import checkpoint_folder, flatten, unflatten
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError
@@ -103,6 +104,35 @@ NOT_FOUND: dict[str, tuple[LegacyConfig, JobFacts]] = {
 }
 
 
+REPLICAS: dict[str, tuple[LegacyConfig, JobFacts, int]] = {
+    "fewer GPUs than there are": (
+        LegacyConfig(train_distribute=Part("MirroredStrategy"), session_config={"device_count": {"GPU": 1}}),
+        JobFacts(gpus=4, batch_size=8),
+        8,
+    ),
+    "logical GPUs": (
+        LegacyConfig(
+            train_distribute=Part("MirroredStrategy"),
+            session_config={"gpu_options.experimental.virtual_devices": ({"memory_limit_mb": (1.0, 1.0)},)},
+        ),
+        JobFacts(gpus=1, batch_size=8),
+        16,
+    ),
+    "logical CPUs where there is no GPU": (
+        LegacyConfig(train_distribute=Part("MirroredStrategy"), session_config={"device_count": {"CPU": 3}}),
+        JobFacts(gpus=0, batch_size=8),
+        24,
+    ),
+    "workers with GPUs": (LegacyConfig(train_distribute=MWMS, tf_config=WORKERS), JobFacts(gpus=2, batch_size=8), 32),
+}
+
+
+@pytest.mark.parametrize("name", REPLICAS)
+def test_the_global_batch_is_all_replicas_together(name: str) -> None:
+    legacy, facts, size = REPLICAS[name]
+    assert to_modern(legacy, facts)[0].training.global_batch_size == size
+
+
 def found(legacy: LegacyConfig, facts: JobFacts) -> tuple[dict[str, Any], dict[str, Fidelity]]:
     config, report = to_modern(legacy, facts)
     for row in report.rows:
@@ -180,3 +210,9 @@ def test_only_the_chief_writes_to_model_dir() -> None:
     folders = [checkpoint_folder(unflatten(jobs | {"cluster.task_id": index}), "model") for index in (0, 1)]
     assert folders == ["model", "model/workertemp_worker_1"]
     assert checkpoint_folder(ModernConfig(), "model") == "model"
+    exporting = jobs | {
+        "cluster.task_id": 1,
+        "training.model_dir": "model",
+        "exporters": (Part("ExportLatest", {"name": "x"}),),
+    }
+    assert "Export('model/workertemp_worker_1/export/x'" in to_python(unflatten(exporting))

@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from estimator_bridge.cli.main import main
-from estimator_bridge.compat.config.model import PARTS, SECTIONS
+from estimator_bridge.compat.config.kinds import PARTS, STRATEGIES
+from estimator_bridge.compat.config.model import SECTIONS
 from estimator_bridge.compat.config.proto.fields import message_of
 from estimator_bridge.compat.config.sources import KINDS, OBJECTS
-from estimator_bridge.compat.config.tables import RUN_CONFIG
+from estimator_bridge.compat.config.tables import EARLY_STOPPING, EXPORTERS, HOOKS, PARTITIONERS, RUN_CONFIG
 
 VALID = {
     "session.pbtxt": b"allow_soft_placement: true\ngpu_options { allow_growth: true visible_device_list: '0,1' }\n",
@@ -42,6 +43,8 @@ def convert(folder: Path, name: str, data: bytes, *options: str) -> int:
         assert err.getvalue().startswith("estimator-bridge: ")
         assert "Traceback" not in err.getvalue()
         assert "expected" in err.getvalue() or "to do" in err.getvalue()
+    elif "python" in options:
+        compile(out.getvalue(), "out.py", "exec")
     assert [one.name for one in folder.iterdir()] == [name]
     file.unlink()
     return code
@@ -98,6 +101,22 @@ FIELDS = {name: sorted(cls.__dataclass_fields__) for name, cls in SECTIONS.items
 @given(st.dictionaries(st.sampled_from(sorted({*RUN_CONFIG.names, *OBJECTS})), VALUE, max_size=4))
 def test_run_configs_of_anything(tmp_path: Path, values: dict[str, Any]) -> None:
     convert(tmp_path, "run.json", json.dumps(values).encode(), "--kind", "run-config")
+
+
+OBJECT = st.sampled_from([*HOOKS.names, *EARLY_STOPPING.names, *EXPORTERS.names, *PARTITIONERS.names, *STRATEGIES])
+ARGUMENT = st.sampled_from(
+    ["every_n_iter", "save_secs", "last_step", "name", "metric_name", "threshold", "devices", "num_shards", "axis"]
+)
+MADE = st.builds(lambda name, given: {"class": name, **given}, OBJECT, st.dictionaries(ARGUMENT, VALUE, max_size=3))
+
+
+@QUIET
+@given(MADE, st.sampled_from(["train", "eval", "partitioner", "train_distribute", "eval_distribute"]))
+def test_objects_of_any_arguments(tmp_path: Path, made: dict[str, Any], place: str) -> None:
+    specs = {"train": {"train_spec": {"hooks": [made]}}, "eval": {"eval_spec": {"exporters": [made]}}}
+    convert(
+        tmp_path, "run.json", json.dumps(specs.get(place, {place: made})).encode(), "--kind", "run-config", "--format", "python"
+    )
 
 
 @st.composite

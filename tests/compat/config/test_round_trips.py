@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from estimator_bridge.compat.config import LegacyConfig, ModernConfig, to_legacy, to_modern
 from estimator_bridge.compat.config.contradictions import ContradictionError, refuse_contradictions
 from estimator_bridge.compat.config.model import Part
-from estimator_bridge.compat.config.output.legacy import legacy_data
+from estimator_bridge.compat.config.output.legacy import legacy_data, legacy_python
+from estimator_bridge.compat.config.output.python import to_python
 from estimator_bridge.compat.config.output.toml import to_toml
 from estimator_bridge.compat.config.positions import read_object
 from estimator_bridge.compat.config.settings import flatten, from_dict, to_dict, unflatten
@@ -28,11 +29,11 @@ tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) 
 RUN: dict[str, st.SearchStrategy[Any]] = {
     "model_dir": st.text(min_size=1, max_size=8),
     "tf_random_seed": st.integers(-9, 9),
-    "save_summary_steps": st.integers(1, 500),
-    "save_checkpoints_steps": st.integers(1, 500),
+    "save_summary_steps": st.integers(0, 500),
+    "save_checkpoints_steps": st.integers(0, 500),
     "keep_checkpoint_max": st.integers(0, 9),
     "keep_checkpoint_every_n_hours": st.floats(0.5, 99),
-    "log_step_count_steps": st.integers(1, 500),
+    "log_step_count_steps": st.integers(0, 500),
     "protocol": st.just("grpc"),
 }
 
@@ -81,7 +82,7 @@ SETTINGS: dict[str, st.SearchStrategy[Any]] = {
     "evaluation.steps": st.sampled_from(["all", 3]),
     "checkpoint.max_to_keep": st.sampled_from(["all", 3]),
     "callbacks": st.just(
-        (Part("StopAtStep", {"last_step": 3}), Part("StopAtThreshold", {"monitor": "loss", "threshold": 0.5}))
+        (Part("StopAtStep", {"last_step": 3}), Part("StopAtThreshold", {"monitor": "loss", "mode": "min", "threshold": 0.5}))
     ),
 }
 
@@ -133,6 +134,7 @@ CONTRADICTIONS = {
             "gpu_options.experimental.virtual_devices": ({"memory_limit_mb": (1.0,)},),
         }
     ),
+    "a GPU twice, with a space": LegacyConfig(session_config={"gpu_options.visible_device_list": "0, 0"}),
     "a GPU twice": LegacyConfig(session_config={"gpu_options.visible_device_list": "0,0"}),
     "no GPU and visible ones": LegacyConfig(
         session_config={"gpu_options.visible_device_list": "0", "device_count": {"GPU": 0}}
@@ -171,6 +173,27 @@ def test_two_rows_that_want_different_things_contradict_each_other() -> None:
         ('{"session_config": {"gpu_option": {}}, "model_dir": "m"}', "gpu_option"),
         ('{"session_config": "gpu_option {}", "model_dir": "m"}', "gpu_option"),
         ('{"train_spec": {"max_step": 1}, "model_dir": "m"}', "max_step is no field"),
+        ('{"save_checkpoints_secs": 1e999}', "save_checkpoints_secs has a value of the wrong type"),
+        ('{"save_checkpoints_secs": NaN}', "NaN is no JSON"),
+        ('{"keep_checkpoint_max": ' + "9" * 5000 + "}", "cannot be read"),
+        ("[" * 100000, "cannot be read"),
+        ('{\n "model_dir": "\\udc00"}', "line 2, column 16: half a character"),
+        ('{"train_spec": {"hooks": ["CheckpointSaverHook"]}}', "SaveCheckpoint lacks an argument"),
+        ('{"train_spec": {"hooks": ["SummarySaverHook"]}}', "WriteSummaries lacks an argument"),
+        (
+            '{"train_spec": {"hooks": [{"class": "StopAtStepHook", "last_step": "x"}]}}',
+            "last_step has a value of the wrong type",
+        ),
+        ('{"partitioner": "fixed_size_partitioner"}', "FixedShardsPartitioner lacks an argument"),
+        ('{"partitioner": {"class": "fixed_size_partitioner", "shards": 2}}', "has no argument shards"),
+        ('{"callbacks": [{"kind": "StopAtStep", "arguments": {"x": 1}}]}', "StopAtStep takes no argument x"),
+        ('{"strategy": {"name": "X();import os"}}', "X();import os is not a class"),
+        ('{"strategy": {"cross_device_ops": "X()"}}', "X() is not a class"),
+        ('{"strategy": {"partitioner": {"kind": "X"}}}', "X is not a class"),
+        (
+            '{"strategy": {"evaluation": {"kind": "OneDeviceStrategy", "device": "CPU:0"}}}',
+            "strategy.evaluation.device is not a field",
+        ),
         ('{"threads": {"intra": 1}}', "threads.intra is not a field"),
         ('{"threads": {"intra_op": "x"}}', "threads.intra_op has a value of the wrong type"),
     ],
@@ -187,6 +210,73 @@ def test_bad_json_is_refused_by_name(tmp_path: Path, text: str, said: str) -> No
     with pytest.raises(BridgeError) as caught:
         convert()
     assert said in str(caught.value)
+
+
+NOTHING = (
+    '{"keep_checkpoint_max": null, "save_checkpoints_secs": null, "save_summary_steps": null, "log_step_count_steps": null}'
+)
+
+
+def test_none_is_none_and_not_the_default() -> None:
+    """None switches off; a RunConfig whose checkpoints are all kept must not lose any."""
+    modern, _ = to_modern(legacy_of(read_object(NOTHING, "run.json")))
+    assert modern.checkpoint.max_to_keep == "all"
+    assert not any((modern.checkpoint.interval_secs, modern.summaries.update_freq, modern.summaries.speed_freq))
+    back = to_legacy(modern)[0]
+    assert to_modern(back)[0] == modern
+    assert "log_step_count_steps=None" in legacy_python(back)  # RunConfig takes no 0
+
+
+def test_arguments_that_an_old_object_has_by_default() -> None:
+    legacy = LegacyConfig(
+        hooks=(Part("StepCounterHook"), Part("StepCounterHook", {"every_n_secs": 5}), Part("InMemoryEvaluatorHook"))
+    )
+    assert [dict(part.arguments) for part in to_modern(legacy)[0].callbacks] == [
+        {"every_steps": 100},
+        {"every_secs": 5},
+        {"every_steps": 100},
+    ]
+
+
+def test_what_a_strategy_was_given_is_never_lost_in_silence() -> None:
+    for arguments in ({"num_gpus": 2}, {"cross_device_ops": "mine.Ops"}):
+        for name in ("train_distribute", "eval_distribute"):
+            given: dict[str, Any] = {name: Part("MirroredStrategy", arguments)}
+            (row,) = to_modern(LegacyConfig(**given))[1].needs_human()
+            assert next(iter(arguments)) in row.note
+    assert to_modern(LegacyConfig(eval_distribute=Part("mine.Strategy")))[1].exit_code() == 1
+
+
+def test_evaluations_hooks_do_not_watch_training() -> None:
+    text = '{"eval_spec": {"hooks": [{"class": "SummarySaverHook", "save_steps": 1}]}}'
+    modern, report = to_modern(legacy_of(read_object(text, "run.json")))
+    assert modern.callbacks == ()
+    assert [row.name for row in report.needs_human()] == ["eval_spec.hooks"]
+
+
+def test_the_strategy_of_evaluation_goes_both_ways_and_an_evaluator_makes_it() -> None:
+    asked = Part("OneDeviceStrategy", {"device": ("CPU:0",)})
+    task = {"cluster": {"chief": ["a:1"]}, "task": {"type": "evaluator", "index": 0}}
+    modern, _ = to_modern(LegacyConfig(eval_distribute=asked, tf_config=task))
+    assert "OneDeviceStrategy('CPU:0')" in to_python(modern)
+    assert to_legacy(modern)[0].eval_distribute == asked
+
+
+def test_an_eval_spec_that_says_nothing_is_one_still() -> None:
+    config = LegacyConfig(eval_spec={})
+    assert legacy_of(read_object(json.dumps(legacy_data(config)), "run.json")).eval_spec == {}
+
+
+def test_a_negative_number_of_devices_needs_a_human() -> None:
+    modern, report = to_modern(LegacyConfig(session_config={"device_count": {"GPU": -1}}))
+    assert (modern.devices.gpu_count, report.exit_code()) == (None, 1)
+
+
+def test_python_of_the_legacy_side_makes_objects() -> None:
+    ops = LegacyConfig(train_distribute=Part("MirroredStrategy", {"cross_device_ops": "ReductionToOneDevice"}))
+    assert "MirroredStrategy(cross_device_ops=tf.distribute.ReductionToOneDevice())" in legacy_python(ops)
+    tpu = legacy_python(LegacyConfig(train_distribute=Part("TPUStrategy", {"tpu": "x"})))
+    assert "experimental.TPUStrategy(tf.distribute.cluster_resolver.TPUClusterResolver('x'))" in tpu
 
 
 def test_an_empty_config_is_empty() -> None:

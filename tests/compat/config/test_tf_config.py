@@ -63,6 +63,21 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, dict[str, Any] | None]] = {
     "no port": (config(chief=["a"]), "cluster.chief[0]", "no address", None),
     "addresses as a string": (config(chief="a:1"), "cluster.chief", "string", config(chief=["a:1"])),
     "addresses as a number": (config(chief=1), "cluster.chief", "no list", None),
+    "a chief without an address": (config(chief=[], worker=["a:1"]), "cluster.chief", "no address", None),
+    "a task of an empty job": (config({"type": "worker", "index": 0}, chief=["a:1"], worker=[]), "task.index", "no task", None),
+    "indices with a gap": (
+        config({"type": "worker", "index": 1}, chief=["a:1"], worker={"0": "b:1", "5": "c:1"}),
+        "cluster.worker",
+        "without a gap",
+        None,
+    ),
+    "a second evaluator": (
+        config({"type": "evaluator", "index": 1}, chief=["a:1"]),
+        "task.index",
+        "one evaluator",
+        config({"type": "evaluator", "index": 0}, chief=["a:1"]),
+    ),
+    "port 0": (config(chief=["a:0"]), "cluster.chief[0]", "no address", None),
     "cluster as a list": ({"cluster": ["a:1"]}, "cluster", "object", None),
 }
 
@@ -116,6 +131,10 @@ def test_workers_alone_need_no_chief_under_a_strategy() -> None:
 def test_an_evaluator_may_stand_in_or_out_of_the_cluster() -> None:
     task = {"type": "evaluator", "index": 0}
     assert faults(config(task, chief=["a:1"])) == faults(config(task, chief=["a:1"], evaluator=["b:1"])) == []
+
+
+def test_a_job_without_tasks_is_fine_where_nobody_needs_it() -> None:
+    assert faults(config(chief=["a:1"], ps=[])) == []
 
 
 def test_master_becomes_chief_and_back() -> None:
