@@ -8,7 +8,7 @@ from pathlib import Path
 
 from estimator_bridge.compat.checkpoint import edits, named_graph, tensors, values
 from estimator_bridge.compat.checkpoint.draft import Draft
-from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.errors import NamingError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.layouts.exchange import as_cells, as_layers
 from estimator_bridge.compat.checkpoint.layouts.pairing import Wishes
@@ -20,7 +20,7 @@ from estimator_bridge.compat.checkpoint.report import ConversionReport
 from estimator_bridge.compat.checkpoint.sides import Sides, Wanted, opened_sides
 from estimator_bridge.compat.checkpoint.targets import Kind, check_target
 from estimator_bridge.compat.checkpoint.to_names import ToNames
-from estimator_bridge.compat.checkpoint.to_objects import ToObjects
+from estimator_bridge.compat.checkpoint.to_objects import ToObjects, copied
 
 
 def convert(
@@ -60,7 +60,7 @@ def convert(
         use_averages: give each variable the value of its ExponentialMovingAverage, as for serving.
         swap_averages: the source is what the ``swapping_saver`` of tf.contrib's MovingAverageOptimizer wrote, which calls averages
             as their variables and these as their averages.
-        given: pairs of variables, source -> target, that matching need not find.
+        given: pairs of variables that matching need not find: name in TF1 -> key or name in Keras, whichever is the source.
         accept_order: pair what is left of one shape in order.
         forget_bias: regular expressions of scopes of LSTM cells and their forget_bias, where it is not TF1's default.
         allow_unmatched: write although some variables have no counterpart.
@@ -95,17 +95,20 @@ def convert(
             values.check_shards(checkpoint)
         draft = Draft(sides.source)
         pairing = _Pairing(sides, report, Wishes(given or {}, accept_order, forget_bias), learning_rate, optimizer)
+        if (swap_averages or use_averages) and to != "name-based":
+            pairing.check_values_follow(draft)
         edits.drop(draft, drop)
         if swap_averages:
             edits.swap_averages(draft)
         if use_averages:
             edits.use_averages(draft)
-        if all(map(edits.is_object, draft.entries)):
+        named = not all(map(edits.is_object, draft.entries))
+        if not named:
             draft = pairing.with_names(draft, wanted=to in {"name-based", "bilingual"})
         report.renamed = edits.rename(draft, rename)
         edits.partition(draft, partition)
         if to == "name-based":
-            edits.keep(draft, lambda name: not edits.is_object(name))
+            pairing.keep_names(draft, named)
         else:
             pairing.add_objects(draft)
         if to not in {"name-based", "bilingual"}:
@@ -141,11 +144,32 @@ class _Pairing:
             with as_cells(draft, model, self.sides.old, report, wishes) as (laid_out, old, given):
                 names = ToNames(draft, laid_out, report, old, self.optimizer, self.learning_rate)
                 names.run(given, wishes.accept_order)
-        if self.sides.old:
-            told = {*report.unmatched_targets, *report.ambiguous}
-            missing = sorted(self.sides.old.entries.keys() - draft.entries.keys() - told)
-            report.unmatched_targets += [name for name in missing if not edits.is_object(name)]
+        self.tell_missing(draft, report)
         return self.sides.stored(draft) if self.sides.objects else draft
+
+    def keep_names(self, draft: Draft, named: bool) -> None:
+        """TF1's names alone; those that the source had, and nobody has compared yet, have to be what the old graph asks for."""
+        edits.keep(draft, lambda name: not edits.is_object(name))
+        if named:
+            self.tell_missing(draft, self.report)
+
+    def tell_missing(self, draft: Draft, report: ConversionReport) -> None:
+        """What the old graph will not find."""
+        told = {*report.unmatched_targets, *report.ambiguous}
+        for name, old in sorted(self.sides.old.entries.items()) if self.sides.old else ():
+            new = draft.entries.get(name)
+            same = new is not None and (new.shape, new.dtype) == (old.shape, old.dtype)
+            if not same and name not in told and not edits.is_object(name):
+                report.unmatched_targets.append(name)
+
+    def check_values_follow(self, draft: Draft) -> None:
+        """Averages change what TF1's names mean, and not what the names of an object graph do that is only kept."""
+        if self.sides.objects is None and self._has_other_graph(draft):
+            raise UnsupportedError(
+                "The checkpoint's own object graph would keep the values that it has.",
+                received="moving averages, and no model whose object graph to write",
+                fix="Name the model with --like, or convert --to name-based.",
+            )
 
     def add_objects(self, draft: Draft) -> None:
         """The object graph that was asked for; else the one that is there; else that of the modern path's model."""
@@ -165,7 +189,10 @@ class _Pairing:
         if SAVE_COUNTER not in draft.entries and b"save_counter" in model.graph:
             draft.put(SAVE_COUNTER, tensors.int64(1))
         missing = self.report.unmatched_targets
-        if missing:
+        if missing and self.sides.saved_model:  # its graph stays as it is, and asks for every variable
+            for name in model.index.entries.keys() & missing:
+                draft.put(name, copied(model.index, name, model.index.entries[name]))
+        elif missing:
             graph = trackable.encode(trackable.without(trackable.decode(model.graph), set(missing)))
             draft.put(OBJECT_GRAPH, tensors.of_strings([graph], ()))
         if model.flavour is None and self.report.slots:

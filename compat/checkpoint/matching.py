@@ -9,6 +9,7 @@ from typing import Literal
 
 from estimator_bridge.compat.checkpoint import labels, roles
 from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.labels import Named
 
 __all__ = ["How", "Match", "Matching", "Named", "match"]
@@ -64,7 +65,7 @@ def match(
         The pairs, and what is left.
 
     Raises:
-        NamingError: when ``given`` names what is not there, or shapes that differ.
+        NamingError: when ``given`` names what is not there or there twice, or shapes or dtypes that differ.
 
     Example:
         >>> old = [Named("m/h/kernel", "m/h/kernel", (4, 6), 1), Named("m/h/bias", "m/h/bias", (6,), 1)]
@@ -89,6 +90,27 @@ def match(
     return matcher.result()
 
 
+def place_of(variables: Iterable[Named], name: str, wanted: str) -> Named:
+    """The variable that a user paired by hand.
+
+    Args:
+        variables: of the model.
+        name: of its counterpart, for the message.
+        wanted: key or name.
+
+    Raises:
+        NamingError: when there is none, or several have that name.
+    """
+    found = [variable for variable in variables if wanted in {variable.key, variable.name}]
+    if len(found) != 1:
+        raise NamingError(
+            f"The map names {wanted!r}, which {'is not there' if not found else f'{len(found)} variables are called'}.",
+            received=f"{name} -> {wanted}",
+            fix=f"Use a key: {', '.join(variable.key for variable in found)}" if found else None,
+        )
+    return found[0]
+
+
 class _Matcher:
     def __init__(self, sources: Iterable[Named], targets: Iterable[Named]) -> None:
         self._sources = {variable.key: variable for variable in sources}
@@ -99,15 +121,14 @@ class _Matcher:
     def take_given(self, given: Mapping[str, str]) -> None:
         for key, wanted in given.items():
             source = self._sources.get(key)
-            target = next((target for target in self._targets.values() if wanted in {target.key, target.name}), None)
-            if source is None or target is None:
-                missing = key if source is None else wanted
-                raise NamingError(f"The map names {missing!r}, which is not there.", received=f"{key} -> {wanted}")
-            if source.shape != target.shape:
+            if source is None:
+                raise NamingError(f"The map names {key!r}, which is not there.", received=f"{key} -> {wanted}")
+            target = place_of(self._targets.values(), key, wanted)
+            if labels.kind(source) != labels.kind(target):
                 raise NamingError(
-                    f"The map pairs variables of different shapes: {key!r} and {wanted!r}.",
-                    expected=list(target.shape),
-                    received=list(source.shape),
+                    f"The map pairs variables of different shapes or dtypes: {key!r} and {wanted!r}.",
+                    expected=f"{dtypes.dtype(target.dtype).name} {list(target.shape)}",
+                    received=f"{dtypes.dtype(source.dtype).name} {list(source.shape)}",
                 )
             self._take(source, target, "map")
 

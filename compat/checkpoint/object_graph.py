@@ -64,6 +64,7 @@ class ObjectModel:
         flavour: of the optimizer; None without one.
         iterations: keys of the numbers of updates, one an optimizer.
         others: hyperparameters, metrics, ``save_counter``: what a TF1 checkpoint has no name for.
+        copies: key of what is kept a second time -> key of the variable.
     """
 
     index: Index
@@ -73,6 +74,7 @@ class ObjectModel:
     flavour: Flavour | None
     iterations: tuple[str, ...]
     others: Mapping[str, ObjectVariable]
+    copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def read_graph(index: Index) -> bytes:
@@ -141,7 +143,8 @@ class _Sorter:
     def model(self) -> ObjectModel:
         slots = [slot for number in self._optimizers for slot in self._slots_of(self._nodes[number])]
         others, iterations = self._hyperparameters()
-        taken = {slot.stored.key for slot in slots}.union(others, iterations)
+        copies = {key: first for number in self._order for key, first in self._copies(self._nodes[number])}
+        taken = {slot.stored.key for slot in slots}.union(others, iterations, copies)
         variables: dict[str, ObjectVariable] = {}
         for number in self._order:
             variable = self._variable(number)
@@ -153,8 +156,20 @@ class _Sorter:
                 if variable and (name == _COUNTER or variable.key.startswith(f"{_KERAS_ALONE}/")):
                     others[variable.key] = variables.pop(variable.key, variable)
         return ObjectModel(
-            self._index, self._graph, tuple(variables.values()), tuple(slots), self._flavour(), iterations, others
+            self._index, self._graph, tuple(variables.values()), tuple(slots), self._flavour(), iterations, others, copies
         )
+
+    def _copies(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Keras 3's export saves its variables, and TensorFlow's in them, each under an edge and with bytes of its own."""
+        if not {"variables", "_all_variables"} <= node.children.keys():
+            return
+        firsts: dict[tuple[object, ...], list[str]] = {}
+        for variable in self._listed(node, "variables").values():
+            firsts.setdefault(_contents(variable), []).append(variable.key)
+        for copy in self._listed(node, "_all_variables").values():
+            same = firsts.get(_contents(copy), [])
+            if len(same) == 1 and copy.key not in same:
+                yield copy.key, same[0]
 
     def _flavour(self) -> Flavour | None:
         if not self._optimizers:
@@ -219,6 +234,10 @@ class _Sorter:
                 elif variable:
                     others[variable.key] = variable
         return others, tuple(iterations)
+
+
+def _contents(variable: ObjectVariable) -> tuple[object, ...]:
+    return variable.full_name, variable.entry.dtype, variable.entry.shape, variable.entry.crc32c
 
 
 def _is_optimizer(node: Node) -> bool:

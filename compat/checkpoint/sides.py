@@ -108,6 +108,12 @@ class Sides:
             self._choose_model()
         elif wanted.to != "name-based":
             self._choose_objects()
+        elif likes and not self.old and not keras_model(source):
+            raise UnsupportedError(
+                "What --like names is of no use here.",
+                expected="a checkpoint of the old graph, for its names",
+                received=", ".join(map(str, likes)),
+            )
 
     def checkpoints(self) -> Iterator[Index]:
         """Every checkpoint that is read."""
@@ -137,8 +143,8 @@ class Sides:
         return self._read(model.name, self._models[0] if self._models else None).index
 
     def _choose_old(self) -> Index | None:
-        """A checkpoint with TF1's names, where such names have to be found."""
-        if not all(map(edits.is_object, self.source.entries)):
+        """A checkpoint with TF1's names, where such names have to be found, or have to be there."""
+        if self._wanted.to != "name-based" and not all(map(edits.is_object, self.source.entries)):
             return None
         return next((index for index in self._checkpoints if not all(map(edits.is_object, index.entries))), None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator
 
 from estimator_bridge.compat.checkpoint import naming
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
@@ -104,6 +104,20 @@ def _is(row: SlotRow, slot: naming.Slot) -> bool:
 def _as_named(row: SlotRow, slot: naming.Slot) -> SlotRow:
     """A slot that Keras made has Keras' values already, under whatever name."""
     return row if slot.suffix else dataclasses.replace(row, scale="none")
+
+
+def is_loose(name: str, names: Container[str]) -> bool:
+    """Whether what ``source_slots`` does not know is named as a slot all the same.
+
+    It is one of a variable that is not there, or of an optimizer that a script brought along, and has the shape of a variable, which
+    it must not be taken for.
+
+    Example:
+        >>> is_loose("w/Adam", {"b"}), is_loose("w/MyOptimizer", {"w"}), is_loose("w/kernel", {"b"})
+        (True, True, False)
+    """
+    variable, _, suffix = name.rpartition("/")
+    return suffix in naming.SUFFIXES or variable in names
 
 
 def beta_powers(names: Collection[str]) -> dict[str, str]:

@@ -126,8 +126,10 @@ def add_iterations(draft: Draft, key: str, tables: Iterable[OptimizerTable], war
             f"does not either; a learning-rate schedule has to subtract {ITERATIONS:,}. If yours does correct it, set iterations to "
             f"{STEP}."
         )
-    elif step is not None:
+    elif step is not None and draft.entries[STEP].dtype == tensors.int64(0).dtype:
         draft.alias(STEP, key)
+    elif step is not None:
+        draft.put(key, tensors.int64(step))  # Keras counts in int64, whatever an old graph's own counter is
     else:
         step = step_of_powers(draft.source)
         if step is None:

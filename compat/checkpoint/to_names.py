@@ -9,15 +9,15 @@ from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.hyperparameters import hyperparameters
 from estimator_bridge.compat.checkpoint.index import Index
-from estimator_bridge.compat.checkpoint.matching import Match, Named, match
+from estimator_bridge.compat.checkpoint.matching import Match, Named, match, place_of
 from estimator_bridge.compat.checkpoint.naming import canned_hyperparameter
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, ObjectSlot
 from estimator_bridge.compat.checkpoint.report import ConversionReport, ConvertedSlot
 from estimator_bridge.compat.checkpoint.scaling import scaled
-from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, TABLES, table_of_slots
+from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, TABLES, another_optimizer, table_of_slots
 from estimator_bridge.compat.checkpoint.slots.average import AVERAGE
 from estimator_bridge.compat.checkpoint.slots.table import BETAS, OptimizerTable, SlotRow
-from estimator_bridge.compat.checkpoint.source_slots import STEP, SourceSlot, beta_powers, source_slots, table_named
+from estimator_bridge.compat.checkpoint.source_slots import STEP, SourceSlot, beta_powers, is_loose, source_slots, table_named
 from estimator_bridge.compat.checkpoint.to_objects import copied
 
 
@@ -71,8 +71,11 @@ class ToNames:
     def _names(self, given: Mapping[str, str], accept_order: bool) -> dict[str, str]:
         variables = self._model.variables
         if self._like is None:
-            self._report.matches = tuple(Match(v.key, v.full_name, "name") for v in variables)
-            return {variable.key: given.get(variable.key, variable.full_name) for variable in variables}
+            known = [Named(v.key, v.full_name, v.entry.shape, v.entry.dtype) for v in variables]
+            by_hand = {place_of(known, name, place).key: name for name, place in given.items()}
+            pairs = [Match(v.key, by_hand.get(v.key, v.name), "map" if v.key in by_hand else "name") for v in known]
+            self._report.matches = tuple(pairs)
+            return {pair.source: pair.target for pair in pairs}
         slots = {slot.name for old in self._old_slots.values() for slot in old.values()}
         special = (
             slots
@@ -81,7 +84,9 @@ class ToNames:
             | set(filter(canned_hyperparameter, self._like.entries))
             | {STEP}
         )
-        old = [Named(n, n, e.shape, e.dtype) for n, e in sorted(self._like.entries.items()) if n not in special]
+        entries = self._like.entries
+        special |= {name for name in entries.keys() - special - given.keys() if is_loose(name, entries)}  # told as missing
+        old = [Named(n, n, e.shape, e.dtype) for n, e in sorted(entries.items()) if n not in special]
         new = [Named(v.key, v.full_name, v.entry.shape, v.entry.dtype) for v in variables]
         result = match(old, new, given, accept_order)
         self._report.matches = tuple(Match(pair.target, pair.source, pair.how) for pair in result.matches)
@@ -110,7 +115,7 @@ class ToNames:
             if name and table:
                 tables[key] = table
                 left_out -= {kind for row in table.rows for kind in self._add_slot(key, name, row, slots)}
-            reason = f"{table.name} has no such slot" if table else self._reason(name)
+            reason = f"{table.name} has no such slot" if table else self._reason(name, slots)
             self._report.slots += [ConvertedSlot(slots[kind].stored.key, "", reason) for kind in sorted(left_out)]
         if self._given is None and self._like is None and any(table.name == "Adam" for table in tables.values()):
             self._report.warnings.append(
@@ -128,9 +133,14 @@ class ToNames:
     def _table(self, name: str, slots: Mapping[str, ObjectSlot]) -> OptimizerTable | None:
         """The old graph's optimizer of a variable; None when it keeps no slots, or has no counterpart."""
         if self._like is not None:
-            old = self._old_slots.get(name)
-            return next(iter(old.values())).table if old else None
+            old = next(iter(self._old_slots.get(name, {}).values()), None)
+            return old.table if old and old.table and not another_optimizer(old.table, list(slots)) else None
         if self._given is not None:
+            other = another_optimizer(self._given, list(slots))
+            if other:
+                raise UnsupportedError(
+                    f"The optimizer was {other}, whose slots mean something else.", received=self._given.name
+                )
             return self._given
         known = table_of_slots(list(slots))
         if known is None:
@@ -142,22 +152,27 @@ class ToNames:
             )
         return TABLES[known]
 
-    def _reason(self, name: str | None) -> str:
+    def _reason(self, name: str | None, slots: Mapping[str, ObjectSlot]) -> str:
         old = self._old_slots.get(name or "")
         if not old:
             return "the old graph has no slots for this variable"
-        optimizer = next(iter(old.values())).optimizer
-        return f"{optimizer}: {NO_COUNTERPART.get(optimizer, 'it has no table')}"
+        first = next(iter(old.values()))
+        other = first.table and another_optimizer(first.table, list(slots))
+        kept = f"these are of Keras' {other}" if other else "it has no table"
+        return f"{first.optimizer}: {NO_COUNTERPART.get(first.optimizer, kept)}"
 
     def _add_slot(self, key: str, name: str, row: SlotRow, slots: Mapping[str, ObjectSlot]) -> set[str]:
         """Adds a slot of TF1's; which of Keras' it is."""
         kind = row.legacy if row.legacy in slots else row.keras
         old = self._old_slots.get(name, {}).get(row.suffix)
         target = old.name if old else f"{name}/{row.suffix}"  # canned Estimators put a scope between
+        if kind not in slots and not row.absent_when:
+            self._report.unmatched_targets.append(target)
+            return set()
         if kind not in slots:
             variable = self._draft.entries[key]
             self._draft.put(target, tensors.zeros(variable.dtype, variable.shape))
-            self._report.slots.append(ConvertedSlot("", target, f"zeros: {row.absent_when or 'Keras has none'}"))
+            self._report.slots.append(ConvertedSlot("", target, f"zeros: {row.absent_when}"))
             return set()
         found = slots[kind].stored.key
         if row.scale == "none":

@@ -16,10 +16,10 @@ from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH, canned_hyper
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, ObjectSlot
 from estimator_bridge.compat.checkpoint.report import ConversionReport, ConvertedSlot
 from estimator_bridge.compat.checkpoint.scaling import scaled
-from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART
+from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, another_optimizer
 from estimator_bridge.compat.checkpoint.slots.advice import advice
 from estimator_bridge.compat.checkpoint.slots.average import AVERAGE, DECAY
-from estimator_bridge.compat.checkpoint.source_slots import STEP, SourceSlot, beta_powers, source_slots
+from estimator_bridge.compat.checkpoint.source_slots import STEP, SourceSlot, beta_powers, is_loose, source_slots
 from estimator_bridge.compat.checkpoint.tensors import Tensor
 
 _MOST_COPIED = 1 << 20  # bytes of what a TF1 checkpoint has no name for
@@ -50,8 +50,12 @@ class ToObjects:
         names = set(draft.entries)
         self._slots = source_slots(names, optimizer)
         self._by_variable: dict[str, list[SourceSlot]] = {}
-        for slot in self._slots:
-            self._by_variable.setdefault(slot.variable, []).append(slot)
+        for known in self._slots:
+            self._by_variable.setdefault(known.variable, []).append(known)
+        self._kept: dict[str, list[str]] = {}  # the model's variable -> what its optimizer keeps for it
+        for slot in model.slots:
+            if slot.slot != AVERAGE.keras:
+                self._kept.setdefault(slot.variable, []).append(slot.slot)
         self._powers = beta_powers(names)
         self._canned = {name: kept for name in sorted(names) if (kept := canned_hyperparameter(name))}
 
@@ -69,6 +73,9 @@ class ToObjects:
         for pair in matching.matches:
             self._draft.alias(pair.source, pair.target)
         names = {pair.target: pair.source for pair in matching.matches}
+        for copy, first in self._model.copies.items():
+            if first in names:
+                self._draft.alias(first, copy)
         used = {slot.name: slot for target in self._model.slots if (slot := self._slot(target, names))}
         self._report.matches = matching.matches
         self._report.ambiguous = matching.ambiguous
@@ -82,18 +89,18 @@ class ToObjects:
 
     def _match(self, given: Mapping[str, str], accept_order: bool) -> Matching:
         special = {slot.name for slot in self._slots} | self._powers.keys() | self._canned.keys() | {STEP, OBJECT_GRAPH}
-        sources = [
-            Named(name, name, stored.shape, stored.dtype)
-            for name, stored in sorted(self._draft.entries.items())
-            if name not in special and ".ATTRIBUTES/" not in name
-        ]
+        entries = self._draft.entries
+        names = [name for name in sorted(entries) if name not in special and ".ATTRIBUTES/" not in name]
+        loose = [name for name in names if name not in given and is_loose(name, entries)]
+        self._report.unmatched_sources += loose
+        sources = [Named(name, name, entries[name].shape, entries[name].dtype) for name in names if name not in loose]
         targets = [Named(v.key, v.full_name, v.entry.shape, v.entry.dtype) for v in self._model.variables]
         return match(sources, targets, given, accept_order)
 
     def _slot(self, target: ObjectSlot, names: Mapping[str, str]) -> SourceSlot | None:
         """Gives one slot of the model its value; None when the source has none."""
         variable = names.get(target.variable)
-        found = [slot for slot in self._by_variable.get(variable or "", ()) if _is(slot, target.slot)]
+        found = [slot for slot in self._by_variable.get(variable or "", ()) if self._is(slot, target)]
         key = target.stored.key
         if len(found) != 1:
             self._fresh(target, variable)
@@ -120,6 +127,12 @@ class ToObjects:
             self._report.slots.append(ConvertedSlot("", key, "zeros: the source has no slots for this variable"))
         else:
             self._report.unmatched_targets.append(key)
+
+    def _is(self, slot: SourceSlot, wanted: ObjectSlot) -> bool:
+        """Whether a slot goes there: lists of Keras' optimizers are called alike and mean different things."""
+        if slot.row is None or wanted.slot not in {slot.row.legacy, slot.row.keras}:
+            return False
+        return slot.table is None or another_optimizer(slot.table, self._kept.get(wanted.variable, ())) is None
 
     def _needed_learning_rate(self, name: str) -> float:
         rate = self._given_rate if self._given_rate is not None else self._known.get("learning_rate")
@@ -191,7 +204,3 @@ def copied(index: Index, name: str, entry: Entry) -> Tensor:
     """A tensor of another checkpoint."""
     masked = entry.crc32c if dtypes.dtype(entry.dtype).size is None else None
     return Tensor(entry.dtype, entry.shape, entry.size, lambda: values.chunks(index, entry, name), masked)
-
-
-def _is(slot: SourceSlot, wanted: str) -> bool:
-    return slot.row is not None and wanted in {slot.row.legacy, slot.row.keras}

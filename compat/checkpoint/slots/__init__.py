@@ -18,7 +18,7 @@ from estimator_bridge.compat.checkpoint.slots import (
 )
 from estimator_bridge.compat.checkpoint.slots.table import NO_COUNTERPART, OptimizerTable
 
-__all__ = ["NO_COUNTERPART", "TABLES", "OptimizerTable", "table_of_slots"]
+__all__ = ["NO_COUNTERPART", "TABLES", "OptimizerTable", "another_optimizer", "table_of_slots"]
 
 TABLES: Mapping[str, OptimizerTable] = {
     table.name: table
@@ -63,3 +63,28 @@ def table_of_slots(slots: Sequence[str]) -> str | None:
     if set(slots) == {"momentums", "velocities"}:
         return "Adam" if slots[0] == "momentums" else "RMSProp"
     return _BY_SLOTS.get(frozenset(slots))
+
+
+def another_optimizer(table: OptimizerTable, slots: Sequence[str]) -> str | None:
+    """The Keras class that keeps some slots, where it is not the counterpart of a TF1 optimizer.
+
+    Names of slots alone would pair Adam's ``velocities`` with RMSprop's, and Adam's ``momentums`` with SGD's.
+
+    Args:
+        table: of the TF1 optimizer.
+        slots: as for ``table_of_slots``.
+
+    Returns:
+        None where it is the counterpart, or there is no telling.
+
+    Example:
+        >>> another_optimizer(TABLES["RMSProp"], ["momentums", "velocities"])
+        'Adam'
+        >>> another_optimizer(TABLES["AdamW"], ["momentums", "velocities"]) is None
+        True
+    """
+    known = table_of_slots(slots)
+    if known is None or TABLES[known].keras_class == table.keras_class:
+        return None
+    named = [([row.legacy for row in one.rows], [row.keras for row in one.rows]) for one in (table, TABLES[known])]
+    return None if any(one == other for one, other in zip(*named, strict=True)) else TABLES[known].keras_class

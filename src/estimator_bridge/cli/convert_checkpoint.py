@@ -78,7 +78,7 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--swap-averages", action="store_true", help="a swapping_saver wrote averages as variables: put both back"
     )
-    group.add_argument("--map", action="append", default=[], metavar="SOURCE=TARGET", help="pair two variables by hand")
+    group.add_argument("--map", action="append", default=[], metavar="TF1=KERAS", help="pair two variables by hand")
     group.add_argument("--accept-order", action="store_true", help="pair variables of one shape in order of creation")
     group.add_argument(
         "--forget-bias", action="append", default=[], metavar="REGEX=X", help="of LSTM cells in such scopes (default: TF1's)"

@@ -204,6 +204,20 @@ def test_a_saved_model_of_keras_3_is_for_serving(old: Trained, like: Any, tmp_pa
     assert any("without an optimizer" in warning for warning in report.warnings)
 
 
+@pytest.mark.tf221
+def test_what_keras_3_exported_gets_other_values(old: Trained, tmp_path: Path) -> None:
+    """It keeps each variable twice: what is served and what is listed must not part."""
+    nets.network("keras3").export(str(tmp_path / "untrained"), verbose=False)
+    assert convert(old.prefix, tmp_path / "exported", to="saved-model", like=tmp_path / "untrained").written
+    loaded = tf.saved_model.load(str(tmp_path / "exported"))
+    check_prediction(loaded.serve(X), old)
+    assert sorted(v.numpy().sum() for v in loaded.variables) == sorted(v.numpy().sum() for v in loaded._all_variables)
+    back = convert(tmp_path / "exported", tmp_path / "back", to="name-based", like=old.prefix, allow_unmatched=True)
+    for pair in back.matches:
+        np.testing.assert_array_equal(nets.read(tmp_path / "back")[pair.target], old.values[pair.target])
+    assert len(back.matches) == 4
+
+
 @pytest.mark.parametrize("whole", [True, False], ids=["model", "weights"])
 def test_the_older_hdf5_format_as_a_source(whole: bool, old: Trained, like: Any, tmp_path: Path) -> None:
     convert(old.prefix, tmp_path / "m", like=like("legacy", "function"))

@@ -9,6 +9,8 @@ import pytest
 
 from estimator_bridge.compat.checkpoint import CheckpointError, ConversionReport, convert, keras_process, read_index
 from estimator_bridge.compat.checkpoint.draft import Draft
+from estimator_bridge.compat.checkpoint.inspection.difference import differences
+from estimator_bridge.compat.checkpoint.naming import ATTRIBUTE
 from estimator_bridge.compat.checkpoint.outputs import write
 from estimator_bridge.compat.checkpoint.publish import Options
 from estimator_bridge.compat.checkpoint.sides import Wanted, opened_sides
@@ -47,6 +49,17 @@ def test_a_saved_model_keeps_its_graph_and_gets_other_variables(old: Path, saved
     assert {name for name in made if re.match("variables/variables[.]", name)} == made.keys() - names
     assert read_index(tmp_path / "new" / "exported").entries.keys() == read_index(saved_model).entries.keys()
     assert {name: data for name, data in contents(tmp_path).items() if not name.startswith("new")} == before
+
+
+def test_a_saved_model_keeps_its_own_values_where_there_are_no_others(old: Path, saved_model: Path, tmp_path: Path) -> None:
+    """Its graph asks for every variable: one without a value would be empty when it is served."""
+    target = tmp_path / "exported"
+    report = convert(old, target, to="saved-model", like=saved_model, drop=["bias"], allow_unmatched=True)
+    assert f"model/bias{ATTRIBUTE}" in report.unmatched_targets
+    assert read_index(target).entries.keys() == read_index(saved_model).entries.keys()
+    kept = {row.name: row for row in differences(read_index(target), read_index(saved_model))}
+    assert kept[f"model/bias{ATTRIBUTE}"].within(0.0)
+    assert not kept[f"model/kernel{ATTRIBUTE}"].within(0.0)
 
 
 def write_saved_model(old: Path, saved_model: Path, target: Path, disk: Disk) -> None:
