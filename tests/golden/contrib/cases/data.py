@@ -129,13 +129,13 @@ def sample_from_datasets():
 
 def parallel_interleave():
     return [
-        _elements(_range(4).apply(data.parallel_interleave(lambda n: _range(n), 2))),
-        _elements(_range(4).apply(data.parallel_interleave(lambda n: _range(n), 3, 2, False, 4, 2))),
+        _elements(_range(4).apply(data.parallel_interleave(_range, 2))),
+        _elements(_range(4).apply(data.parallel_interleave(_range, 3, 2, False, 4, 2))),
     ]
 
 
 def sloppy_interleave():
-    elements = _elements(_range(4).apply(data.sloppy_interleave(lambda n: _range(n), 2)))
+    elements = _elements(_range(4).apply(data.sloppy_interleave(_range, 2)))
     return sorted(elements["elements"])
 
 

@@ -45,7 +45,7 @@ def _run(build, steps=3, **options):
                 session.run(tf.global_variables_initializer())
                 summary.initialize(session=session)
                 for _ in range(steps):
-                    session.run([advanced] + list(all_ops))
+                    session.run([advanced, *list(all_ops)])
                 session.run(flushed)
                 session.run(writer.close())
     kinds = sorted({operation.type for operation in graph.get_operations() if "Summary" in operation.type})
