@@ -18,7 +18,7 @@ from estimator_bridge.compat.config.model import LISTS, SECTIONS, Part
 from estimator_bridge.compat.config.positions import Document, read_object
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.proto.reading import is_text, read_binary, read_json, read_text
-from estimator_bridge.compat.config.tables import RUN_CONFIG, TF_CONFIG
+from estimator_bridge.compat.config.tables import DISTRIBUTE_CONFIG, RUN_CONFIG, TF_CONFIG
 from estimator_bridge.compat.config.tables.run_config import normal
 from estimator_bridge.errors import BridgeError
 
@@ -140,6 +140,13 @@ def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfi
                 fix=f"Did you mean {near[0]}?" if near else None,
             )
     distribute = _object(document, "experimental_distribute") or {}
+    for key in distribute:
+        if key not in DISTRIBUTE_CONFIG:
+            where = document.where(("experimental_distribute", key))
+            raise BridgeError(
+                f"{where}: {key} is no field of a DistributeConfig.", expected=", ".join(DISTRIBUTE_CONFIG.names), received=key
+            )
+    _check_task(document)
     train, evaluation = _object(document, "train_spec"), _object(document, "eval_spec")
     return LegacyConfig(
         session_config=_session(document),
@@ -269,6 +276,22 @@ def _nested_tf_config(document: Document, resolve_hosts: bool) -> Mapping[str, A
     chief_needed = all(one.get("train_distribute") is None for one in strategies)
     tf_config.check(_inside(document, "TF_CONFIG"), chief_needed=chief_needed, resolve=resolve_hosts)
     return value
+
+
+def _check_task(document: Document) -> None:
+    """RunConfig's own cluster_spec, task_type and task_id fit each other as a TF_CONFIG's have to."""
+    names = {"cluster_spec": ("cluster",), "task_type": ("task", "type"), "task_id": ("task", "index")}
+    values = {name: document.value.get(name) for name in names}
+    if not values["cluster_spec"] or values["task_type"] is None:
+        return
+    task = {"type": values["task_type"], "index": values["task_id"]}
+    places = {
+        (*inner, *path[1:]): place
+        for path, place in document.places.items()
+        for name, inner in names.items()
+        if path[0:1] == (name,)
+    }
+    tf_config.check(Document({"cluster": values["cluster_spec"], "task": task}, places, document.source), chief_needed=False)
 
 
 def _object(document: Document, key: str) -> Mapping[str, Any] | None:

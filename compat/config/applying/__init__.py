@@ -119,5 +119,5 @@ def _told(config: ModernConfig, strategy: Any, server: Any, options: Any, asked:
 def _strategy(config: ModernConfig) -> Any:
     try:
         return make_strategy(config)
-    except (RuntimeError, ValueError, TypeError, AttributeError, OSError) as error:
+    except (RuntimeError, ValueError, TypeError, AttributeError, OSError, AssertionError) as error:
         raise BridgeError(f"tf.distribute.{config.strategy.name} cannot be made.", received=error) from error

@@ -44,7 +44,7 @@ def check(settings: Mapping[str, Any], in_force: Mapping[str, Any]) -> None:
         BridgeError: naming the first setting that differs.
     """
     for name, value in in_force.items():
-        wanted = in_order(name, settings[name])
+        wanted = as_held(name, settings[name])
         if value != wanted:
             raise BridgeError(
                 f"TensorFlow took {name} and ignored it.",
@@ -54,8 +54,12 @@ def check(settings: Mapping[str, Any], in_force: Mapping[str, Any]) -> None:
             )
 
 
-def in_order(name: str, value: Any) -> Any:
-    """TensorFlow numbers visible GPUs as the machine does, in whatever order they were named."""
+def as_held(name: str, value: Any) -> Any:
+    """TensorFlow numbers visible GPUs as the machine does, in whatever order they were named; and at most those that there are."""
+    if name == "devices.gpu_count":
+        import tensorflow as tf
+
+        return min(value, len(tf.config.list_physical_devices("GPU")))
     return tuple(sorted(value)) if name == "devices.visible_gpus" else value
 
 
@@ -89,7 +93,7 @@ def _set(setting: RuntimeSetting, name: str, key: tuple[str, ...], value: Any) -
     try:
         setting.set(value, *key)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        if setting.read(*key) == in_order(name, value):
+        if setting.read(*key) == as_held(name, value):
             return
         raise BridgeError(
             f"TensorFlow does not take {name}.",

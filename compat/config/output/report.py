@@ -82,7 +82,7 @@ def report_data(report: Report, allow: Sequence[str] = ()) -> list[dict[str, Any
 
 def value_text(row: Row) -> str:
     """A row's value for readers."""
-    said = row.value if isinstance(row.value, str) else json.dumps(row.value, default=str)
+    said = row.value if isinstance(row.value, str) and row.value.isprintable() else json.dumps(row.value, default=str)
     return f"{said} (default)" if row.default else said
 
 

@@ -57,6 +57,10 @@ def read_text(text: str, source: str = "the text") -> Proto:
     """
     try:
         return text_format.Parse(text, config_proto(), descriptor_pool=pool())
+    except RecursionError:
+        raise BridgeError(
+            f"{source}: messages stand too deep in each other.", expected="a tf.compat.v1.ConfigProto as text"
+        ) from None
     except text_format.ParseError as error:
         line, column = error.GetLine(), error.GetColumn()
         where = f"{source}, line {line}, column {column}" if line is not None else source

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_DEEPEST = 100
 _FIXED = {_FIXED64: 8, _FIXED32: 4}
 
 
-def first_fault(data: bytes, descriptor: Any, start: int = 0) -> tuple[int, str] | None:
+def first_fault(data: bytes, descriptor: Any, start: int = 0, depth: int = 0) -> tuple[int, str] | None:
     """The first byte that a message of this type cannot hold.
 
     Args:
         data: the message.
         descriptor: of its type.
         start: offset of ``data`` in the file.
+        depth: messages around it; protobuf itself reads no more than 100.
 
     Returns:
         Offset in the file and what is wrong there; None where nothing is.
@@ -36,7 +38,9 @@ def first_fault(data: bytes, descriptor: Any, start: int = 0) -> tuple[int, str]
         if field is None:
             return begun, f"field number {tag >> 3}, which {descriptor.full_name} does not have"
         if field.message_type is not None and content is not None:
-            fault = first_fault(content, field.message_type, start + at - len(content))
+            if depth == _DEEPEST:
+                return begun, f"a message inside {depth} others"
+            fault = first_fault(content, field.message_type, start + at - len(content), depth + 1)
             if fault:
                 return fault
     return None

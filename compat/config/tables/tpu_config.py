@@ -45,7 +45,7 @@ def shape_of(cores: int) -> list[int]:
 
 
 def _loop(value: Any) -> Conversion:
-    if isinstance(value, str) and not value.isdigit():
+    if isinstance(value, str) and not value.isdecimal():
         return Conversion({}, Fidelity.MANUAL, f"{value!r} is a time; steps_per_execution counts steps")
     return Conversion({"training.steps_per_execution": int(value)})
 

@@ -92,6 +92,7 @@ GPU_GROUPS: dict[str, dict[str, Any]] = {
     "growth of the visible": {"devices.visible_gpus": (1,), "devices.memory_growth": True},
     "limits": {"devices.gpu_memory_limits": ((512.0, 512.0), (1024.0,)), "devices.gpu_allocator": "cuda_malloc_async"},
     "none": {"devices.gpu_count": 0},
+    "at most five, of two": {"devices.gpu_count": 5},
 }
 
 
@@ -109,7 +110,7 @@ def test_gpu_rows_are_in_force_where_there_are_gpus(run: Run, name: str) -> None
     assert {path: told[path] for path in wanted if path != "device_count"} == json.loads(
         json.dumps({path: value for path, value in wanted.items() if path != "device_count"})
     )
-    assert told["device_count"]["GPU"] == {"growth of the visible": 1, "limits": 3, "none": 0}[name]
+    assert told["device_count"]["GPU"] == {"growth of the visible": 1, "limits": 3, "none": 0, "at most five, of two": 2}[name]
 
 
 def test_a_gpu_that_is_not_there_is_refused(run: Run) -> None:

@@ -12,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator_bridge.compat.config import LegacyConfig, to_legacy, to_modern
+from estimator_bridge.compat.config.output.report import value_text
 from estimator_bridge.compat.config.proto.descriptors import config_proto, pool
 from estimator_bridge.compat.config.proto.fields import message_of, paths, set_fields
 from estimator_bridge.compat.config.proto.reading import is_text, read_binary, read_json, read_text
+from estimator_bridge.compat.config.proto.wire import first_fault
+from estimator_bridge.compat.config.report import Row
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.compat.config.tables import SESSION, session_rule
 from estimator_bridge.compat.rules import Fidelity
@@ -159,3 +162,29 @@ def test_exact_session_fields_round_trip(values: dict[str, Any]) -> None:
 
 def test_every_path_of_the_schema_has_a_row() -> None:
     assert [path for path in paths(config_proto().DESCRIPTOR) if session_rule(path) is None] == []
+
+
+def nested(number: int) -> bytes:
+    """Custom optimizers' parameters: functions of attributes of functions, and so on."""
+    config = config_proto()
+    value = config.graph_options.rewrite_options.custom_optimizers.add().parameter_map["a"]
+    for _ in range(number):
+        value = value.func.attr["a"]
+    value.i = 1
+    return bytes(config.SerializeToString())
+
+
+def test_messages_that_stand_too_deep_in_each_other() -> None:
+    assert first_fault(nested(5), config_proto().DESCRIPTOR) is None
+    with pytest.raises(BridgeError, match="a message inside 100 others"):
+        read_binary(nested(60))
+    opened = (
+        "graph_options { rewrite_options { custom_optimizers { parameter_map { key: 'a' value "
+        + "{ func { attr { key: 'a' value " * 3000
+    )
+    with pytest.raises(BridgeError):
+        read_text(opened)
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    assert value_text(Row("model_dir", "\x1b[2J", Fidelity.EXACT)) == '"\\u001b[2J"'
