@@ -10,6 +10,7 @@ from estimator_bridge.compat.checkpoint import edits, named_graph, tensors, valu
 from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.errors import NamingError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import trackable
+from estimator_bridge.compat.checkpoint.hyperparameters import check_learning_rate
 from estimator_bridge.compat.checkpoint.layouts.exchange import as_cells, as_layers
 from estimator_bridge.compat.checkpoint.layouts.pairing import Wishes
 from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH, SAVE_COUNTER
@@ -87,6 +88,7 @@ def convert(
         (1, True)
     """
     check_target(Path(target), to)
+    check_learning_rate(learning_rate)
     report = ConversionReport(str(source), str(target), to, allowed=allow_unmatched)
     likes = [like] if isinstance(like, (str, Path)) else list(like or ())
     wanted = Wanted(to, optimizer_family, optimizer, learning_rate)

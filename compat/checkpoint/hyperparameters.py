@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from estimator_bridge.compat.checkpoint import values
-from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import wire
 from estimator_bridge.compat.checkpoint.index import Index
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel
@@ -35,6 +36,22 @@ def hyperparameters(model: ObjectModel) -> dict[str, float]:
             kept.setdefault(name, set()).add(struct.unpack("<f", b"".join(values.chunks(model.index, variable.entry, key)))[0])
     told = {name: next(iter(found)) for name, found in kept.items() if len(found) == 1}
     return {name: value for name, value in _configured(model.index).items() if name not in kept} | told
+
+
+def check_learning_rate(given: float | None) -> None:
+    """Checks what a user gave: slots are multiplied and divided by it.
+
+    Raises:
+        UnsupportedError: for what is no learning rate.
+
+    Example:
+        >>> check_learning_rate(float("nan"))
+        Traceback (most recent call last):
+        estimator_bridge.compat.checkpoint.errors.UnsupportedError: This is no learning rate.
+        ...
+    """
+    if given is not None and not 0 < given < math.inf:
+        raise UnsupportedError("This is no learning rate.", expected="a number above 0", received=given)
 
 
 def of_config(config: Mapping[str, Any]) -> dict[str, float]:

@@ -168,6 +168,8 @@ def test_rename(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["--forget-bias", "lstm=one"], "needs a number"),
         (["--forget-bias", "lstm=1"], "No LSTM cell"),
         (["--swap-averages"], "no moving averages"),
+        (["--learning-rate", "nan"], "no learning rate"),
+        (["--learning-rate", "-0.1"], "no learning rate"),
         (["--like", "missing"], "There is no checkpoint"),
     ],
 )

@@ -44,6 +44,7 @@ RESUMED: dict[str, ModelFn] = {
     "Ftrl": minimizing(lambda: v1.train.FtrlOptimizer(0.1)),
     "batch norm": MODELS["batch norm around minimize"],
     "two Adams": MODELS["adversarial"],
+    "Adam, float64": MODELS["float64"],  # TF1 keeps beta powers in float32 whatever the variables are
 }
 
 

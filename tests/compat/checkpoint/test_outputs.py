@@ -27,8 +27,11 @@ def old(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def saved_model(tmp_path: Path) -> Path:
+    return make_saved_model(tmp_path / "saved_model")
+
+
+def make_saved_model(folder: Path) -> Path:
     """What a SavedModel's folder has, as far as it is read: files of the graph, and variables."""
-    folder = tmp_path / "saved_model"
     write_keras_side(folder / "variables" / "variables")
     (folder / "assets").mkdir()
     for name in ("saved_model.pb", "fingerprint.pb", "assets/words.txt"):
