@@ -183,6 +183,9 @@ _ARGUMENTS: Mapping[str, str] = {
     "compute_devices": "strategy.devices",
     "parameter_device": "strategy.parameter_device",
     "cross_device_ops": "strategy.cross_device_ops",
+    "num_packs": "strategy.num_packs",
+    "bytes_per_pack": "strategy.bytes_per_pack",
+    "timeout_seconds": "strategy.timeout_seconds",
     "communication": "strategy.communication",
     "communication_options": "strategy.communication",
     "tpu": "strategy.tpu",
@@ -191,8 +194,8 @@ _ARGUMENTS: Mapping[str, str] = {
 _TPU = frozenset({"TPUStrategy"})
 READ_BY: Mapping[str, frozenset[str]] = {
     "strategy.devices": frozenset({"MirroredStrategy", "CentralStorageStrategy", "OneDeviceStrategy"}),
-    "strategy.cross_device_ops": frozenset({"MirroredStrategy"}),
-    "strategy.communication": frozenset({_MWMS}),
+    **dict.fromkeys(("strategy.cross_device_ops", "strategy.num_packs"), frozenset({"MirroredStrategy"})),
+    **dict.fromkeys(("strategy.communication", "strategy.bytes_per_pack", "strategy.timeout_seconds"), frozenset({_MWMS})),
     "strategy.parameter_device": frozenset({"CentralStorageStrategy"}),
     "strategy.partitioner": frozenset({_PSS}),
     "strategy.tpu": _TPU,

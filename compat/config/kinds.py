@@ -12,6 +12,7 @@ from estimator_bridge.errors import BridgeError
 STRATEGIES = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "ParameterServerStrategy", "CentralStorageStrategy",
               "OneDeviceStrategy", "TPUStrategy")  # fmt: skip
 CROSS_DEVICE_OPS = ("ReductionToOneDevice", "NcclAllReduce", "HierarchicalCopyAllReduce")
+PACKING = CROSS_DEVICE_OPS[1:]
 COMMUNICATION = ("AUTO", "RING", "NCCL")
 TIMES = ("every_steps", "every_secs")
 

@@ -92,7 +92,10 @@ class Strategy:
         name: its class; None is the default strategy, one device.
         devices: of its replicas, where they are named.
         cross_device_ops: class of MirroredStrategy's reduction.
+        num_packs: of NcclAllReduce and HierarchicalCopyAllReduce: parts that the gradients are reduced in.
         communication: implementation of collectives between workers: AUTO, RING or NCCL.
+        bytes_per_pack: size of what one collective takes, in bytes; a hint.
+        timeout_seconds: after which a collective between workers fails.
         parameter_device: where CentralStorageStrategy keeps variables.
         partitioner: class and arguments of ParameterServerStrategy's variable partitioner.
         evaluation: class and arguments of the strategy that an evaluator's process uses.
@@ -106,7 +109,10 @@ class Strategy:
     name: str | None = None
     devices: tuple[str, ...] | None = None
     cross_device_ops: str | None = None
+    num_packs: int | None = None
     communication: str | None = None
+    bytes_per_pack: int | None = None
+    timeout_seconds: float | None = None
     parameter_device: str | None = None
     partitioner: Arguments = dataclasses.field(default_factory=dict)
     evaluation: Arguments = dataclasses.field(default_factory=dict)

@@ -96,7 +96,8 @@ def _strategy(run_config: Any, distribute: Any, name: str) -> Part | None:
     strategy = getattr(run_config, name, None) or getattr(distribute, name, None)
     if strategy is None:
         return None
-    told = ("strategy.devices", "strategy.communication", "strategy.cross_device_ops", "strategy.parameter_device")
+    told = ("strategy.devices", "strategy.communication", "strategy.bytes_per_pack", "strategy.timeout_seconds",
+            "strategy.cross_device_ops", "strategy.num_packs", "strategy.parameter_device")  # fmt: skip
     settings = settings_of_strategy(strategy)
     return Part(
         public_name(type(strategy).__name__), {name.partition(".")[2]: settings[name] for name in told if name in settings}

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.kinds import COMMUNICATION, CROSS_DEVICE_OPS, PARTITIONERS, PARTS, STRATEGIES
+from estimator_bridge.compat.config.kinds import COMMUNICATION, CROSS_DEVICE_OPS, PACKING, PARTITIONERS, PARTS, STRATEGIES
 from estimator_bridge.compat.config.model import LISTS, SECTIONS, ModernConfig, Part, Strategy
 from estimator_bridge.compat.config.tables.rewriter_config import OPTIONS
 from estimator_bridge.compat.config.typing_check import conform
@@ -164,6 +164,12 @@ def _check_strategy(own: Strategy) -> None:
              (own.evaluation.get("kind"), STRATEGIES), (own.partitioner.get("kind"), PARTITIONERS))  # fmt: skip
     for named, known in names:
         _known([] if named is None else [named], known, "a class or an implementation of tf.distribute", "strategy: ")
+    if own.num_packs is not None and own.cross_device_ops not in PACKING:
+        raise BridgeError(
+            "strategy.num_packs: nothing here packs gradients.",
+            expected="strategy.cross_device_ops: " + " or ".join(PACKING),
+            received=own.cross_device_ops,
+        )
     if own.partitioner:
         given = {key: value for key, value in own.partitioner.items() if key != "kind"}
         PARTITIONERS[own.partitioner["kind"]].check(given, f"strategy.partitioner: {own.partitioner['kind']}")

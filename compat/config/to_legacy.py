@@ -29,7 +29,11 @@ from estimator_bridge.compat.rules import Fidelity, RuleTable
 
 _DERIVED = frozenset({"cluster_spec", "task_type", "task_id", "master"})  # a RunConfig takes these from TF_CONFIG
 _ARGUMENTS: Mapping[str, Mapping[str, str]] = {
-    "MirroredStrategy": {"strategy.devices": "devices", "strategy.cross_device_ops": "cross_device_ops"},
+    "MirroredStrategy": {
+        "strategy.devices": "devices",
+        "strategy.cross_device_ops": "cross_device_ops",
+        "strategy.num_packs": "num_packs",
+    },
     "MultiWorkerMirroredStrategy": {"strategy.communication": "communication"},
     "CentralStorageStrategy": {"strategy.devices": "compute_devices", "strategy.parameter_device": "parameter_device"},
     "OneDeviceStrategy": {"strategy.devices": "device"},

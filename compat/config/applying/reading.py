@@ -35,14 +35,17 @@ def settings_of_strategy(strategy: Any) -> dict[str, Any]:
     ops = getattr(extended, "_cross_device_ops", None)
     if name == "MirroredStrategy" and type(ops).__name__ not in {"NoneType", "CollectiveAllReduce"}:  # TensorFlow's own choice
         settings["strategy.cross_device_ops"] = type(ops).__name__
+        settings["strategy.num_packs"] = getattr(ops, "_num_packs", None)
     options = getattr(extended, "_communication_options", None)
     if options is not None:
         settings["strategy.communication"] = options.implementation.value
+        settings["strategy.bytes_per_pack"] = options.bytes_per_pack or None
+        settings["strategy.timeout_seconds"] = options.timeout_seconds
     cut = getattr(extended, "_variable_partitioner", None)
     if name == "ParameterServerStrategy" and cut is not None:
         settings["strategy.partitioner"] = _partitioner_settings(cut)
     resolver = getattr(strategy, "_cluster_resolver", None) or getattr(strategy, "cluster_resolver", None)
-    return settings | settings_of_resolver(resolver)
+    return {key: value for key, value in settings.items() if value is not None} | settings_of_resolver(resolver)
 
 
 def settings_of_resolver(resolver: Any) -> dict[str, Any]:

@@ -85,16 +85,21 @@ def partitioner(arguments: Mapping[str, Any]) -> Any:
 def _mirrored(config: ModernConfig) -> Any:
     import tensorflow as tf
 
-    ops = config.strategy.cross_device_ops
-    devices = list(config.strategy.devices or ()) or None
-    return tf.distribute.MirroredStrategy(devices, cross_device_ops=getattr(tf.distribute, ops)() if ops else None)
+    own = config.strategy
+    packs = {} if own.num_packs is None else {"num_packs": own.num_packs}
+    ops = getattr(tf.distribute, own.cross_device_ops)(**packs) if own.cross_device_ops else None
+    return tf.distribute.MirroredStrategy(list(own.devices or ()) or None, cross_device_ops=ops)
 
 
 def _multi_worker(config: ModernConfig) -> Any:
     import tensorflow as tf
 
-    implementation = getattr(tf.distribute.experimental.CommunicationImplementation, config.strategy.communication or "AUTO")
-    options = tf.distribute.experimental.CommunicationOptions(implementation=implementation)
+    own = config.strategy
+    options = tf.distribute.experimental.CommunicationOptions(
+        bytes_per_pack=own.bytes_per_pack or 0,
+        timeout_seconds=own.timeout_seconds,
+        implementation=getattr(tf.distribute.experimental.CommunicationImplementation, own.communication or "AUTO"),
+    )
     return tf.distribute.MultiWorkerMirroredStrategy(resolver(config.cluster) if config.cluster.jobs else None, options)
 
 

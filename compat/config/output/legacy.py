@@ -138,9 +138,11 @@ def _specs(legacy: LegacyConfig) -> Iterator[str]:
 def _strategy(part: Part) -> str:
     inner = "" if part.kind in {"MirroredStrategy", "OneDeviceStrategy"} else "experimental."
     given = dict(part.arguments)
-    implementation, ops, tpu = (given.pop(name, None) for name in ("communication", "cross_device_ops", "tpu"))
+    implementation, ops, packs, tpu = (
+        given.pop(name, None) for name in ("communication", "cross_device_ops", "num_packs", "tpu")
+    )
     arguments = [_arguments(given)] if given else []
-    arguments += [f"cross_device_ops=tf.distribute.{ops}()"] if ops else []
+    arguments += [f"cross_device_ops=tf.distribute.{ops}({_arguments({'num_packs': packs} if packs else {})})"] if ops else []
     if part.kind == "TPUStrategy":
         arguments.append(f"tf.distribute.cluster_resolver.TPUClusterResolver({tpu!r})")
     if implementation:

@@ -78,15 +78,19 @@ def _server() -> Iterator[str]:
 def _mirrored(config: ModernConfig) -> Iterator[str]:
     own = config.strategy
     arguments = [repr(list(own.devices))] if own.devices else []
-    arguments += [f"cross_device_ops=tf.distribute.{own.cross_device_ops}()"] if own.cross_device_ops else []
+    packs = "" if own.num_packs is None else f"num_packs={own.num_packs!r}"
+    arguments += [f"cross_device_ops=tf.distribute.{own.cross_device_ops}({packs})"] if own.cross_device_ops else []
     yield f"strategy = tf.distribute.MirroredStrategy({', '.join(arguments)})"
 
 
 def _multi_worker(config: ModernConfig) -> Iterator[str]:
-    own = f"tf.distribute.experimental.CommunicationImplementation.{config.strategy.communication or 'AUTO'}"
+    own = config.strategy
+    options = f"implementation=tf.distribute.experimental.CommunicationImplementation.{own.communication or 'AUTO'}"
+    options += f", bytes_per_pack={own.bytes_per_pack!r}" if own.bytes_per_pack is not None else ""
+    options += f", timeout_seconds={own.timeout_seconds!r}" if own.timeout_seconds is not None else ""
     yield "strategy = tf.distribute.MultiWorkerMirroredStrategy("
     yield f"    {'cluster_resolver' if config.cluster.jobs else 'None'},"
-    yield f"    tf.distribute.experimental.CommunicationOptions(implementation={own}),"
+    yield f"    tf.distribute.experimental.CommunicationOptions({options}),"
     yield ")"
 
 

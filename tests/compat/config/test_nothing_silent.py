@@ -39,7 +39,10 @@ VALUES: dict[str, Any] = {
     "strategy.name": "MirroredStrategy",
     "strategy.devices": ("CPU:0",),
     "strategy.cross_device_ops": "ReductionToOneDevice",
+    "strategy.num_packs": 2,
     "strategy.communication": "RING",
+    "strategy.bytes_per_pack": 1024,
+    "strategy.timeout_seconds": 30.0,
     "strategy.parameter_device": "CPU:0",
     "strategy.partitioner": {"kind": "FixedShardsPartitioner", "num_shards": 2},
     "strategy.evaluation": {"kind": "OneDeviceStrategy", "devices": ["CPU:0"]},
@@ -67,6 +70,7 @@ VALUES: dict[str, Any] = {
     "summaries.speed_freq": 10,
 }
 NEEDS: dict[str, dict[str, Any]] = {
+    "strategy.num_packs": {"strategy.name": "MirroredStrategy", "strategy.cross_device_ops": "NcclAllReduce"},
     "checkpoint.max_to_keep": {"checkpoint.interval_steps": 10, "training.model_dir": "m"},
     "checkpoint.keep_every_n_hours": {"checkpoint.interval_steps": 10, "training.model_dir": "m"},
     "checkpoint.interval_steps": {"training.model_dir": "m"},
@@ -151,6 +155,7 @@ def test_apply_and_fit_account_for_every_setting(run: Run, tmp_path: Any) -> Non
         *(f"devices.{name}" for name in ("visible_gpus", "gpu_count", "memory_growth", "gpu_memory_limits", "filters")),
         *(name for name in VALUES if name.startswith("cluster.")),
         *(f"strategy.{name}" for name in ("devices", "cross_device_ops", "communication", "parameter_device", "partitioner")),
+        *(f"strategy.{name}" for name in ("bytes_per_pack", "timeout_seconds")),
         *(f"strategy.{name}" for name in ("evaluation", "tpu", "tpu_job_name", "cores_per_replica")),
         "evaluation.sidecar",
         "training.per_replica_batch_size",
@@ -247,3 +252,37 @@ print(json.dumps([drawn(7), drawn(7), drawn(8)]))
 def test_a_seed_is_seen_in_the_numbers(run: Run) -> None:
     first, again, other = run(SEED)
     assert first == again != other
+
+
+OPTIONS = """
+import json, sys
+import tensorflow as tf
+from estimator_bridge import legacy
+legacy.install()
+from estimator_bridge.compat.config import apply, to_legacy, to_modern
+from estimator_bridge.compat.config.objects import from_objects, from_strategy
+from estimator_bridge.compat.config.output.python import to_python
+from estimator_bridge.compat.config.settings import flatten, unflatten
+config = unflatten(json.loads(sys.argv[1]))
+made = apply(config).strategy
+printed = {}
+exec(to_python(config), printed)
+found = [from_strategy(made), from_strategy(printed["strategy"]), to_modern(from_objects(tf.estimator.RunConfig(train_distribute=made)))[0]]
+print(json.dumps([{name: value for name, value in flatten(one).items() if name in flatten(config)} for one in found]))
+"""
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"strategy.name": "MirroredStrategy", "strategy.cross_device_ops": "NcclAllReduce", "strategy.num_packs": 3},
+        {
+            "strategy.name": "MultiWorkerMirroredStrategy",
+            "strategy.communication": "RING",
+            "strategy.bytes_per_pack": 4096,
+            "strategy.timeout_seconds": 45.0,
+        },
+    ],
+)
+def test_options_of_a_strategy_come_back_from_what_was_made_of_them(run: Run, settings: dict[str, Any]) -> None:
+    assert run(OPTIONS, json.dumps(settings)) == [settings] * 3
