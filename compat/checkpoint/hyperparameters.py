@@ -10,10 +10,11 @@ from typing import Any
 
 from estimator_bridge.compat.checkpoint import values
 from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
-from estimator_bridge.compat.checkpoint.format import wire
+from estimator_bridge.compat.checkpoint.format import dtypes, wire
 from estimator_bridge.compat.checkpoint.index import Index
 from estimator_bridge.compat.checkpoint.object_graph import ObjectModel
 
+PACKED = {"float32": "<f", "float64": "<d"}  # the latter where keras.config.set_floatx has been called
 _METADATA = "keras_metadata.pb"  # SavedMetadata: nodes = 1; SavedObject: metadata = 5, a JSON object
 _NODES, _JSON = wire.tag(1, wire.BYTES), wire.tag(5, wire.BYTES)
 
@@ -32,8 +33,10 @@ def hyperparameters(model: ObjectModel) -> dict[str, float]:
     kept: dict[str, set[float]] = {}
     for key, variable in model.others.items():
         name = variable.full_name.rpartition("/")[2]
-        if variable.entry.size == 4 and variable.entry.shape == ():
-            kept.setdefault(name, set()).add(struct.unpack("<f", b"".join(values.chunks(model.index, variable.entry, key)))[0])
+        packed = PACKED.get(dtypes.dtype(variable.entry.dtype).name)
+        if packed and variable.entry.shape == ():
+            data = b"".join(values.chunks(model.index, variable.entry, key))
+            kept.setdefault(name, set()).add(struct.unpack(packed, data)[0])
     told = {name: next(iter(found)) for name, found in kept.items() if len(found) == 1}
     return {name: value for name, value in _configured(model.index).items() if name not in kept} | told
 

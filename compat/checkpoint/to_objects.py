@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Collection, Iterable, Mapping
 
 from estimator_bridge.compat.checkpoint import sparse_gradients, steps, tensors, values
@@ -9,7 +10,7 @@ from estimator_bridge.compat.checkpoint.draft import Draft
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
-from estimator_bridge.compat.checkpoint.hyperparameters import hyperparameters
+from estimator_bridge.compat.checkpoint.hyperparameters import PACKED, hyperparameters
 from estimator_bridge.compat.checkpoint.index import Index
 from estimator_bridge.compat.checkpoint.matching import Matching, Named, match
 from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH, canned_hyperparameter
@@ -197,7 +198,8 @@ class ToObjects:
         if self._given_rate is not None:
             for name, variable in self._model.others.items():
                 if variable.full_name.rpartition("/")[2] == "learning_rate":
-                    self._draft.put(name, tensors.float32(self._given_rate))
+                    kind = dtypes.dtype(variable.entry.dtype).name
+                    self._draft.put(name, tensors.of_bytes(struct.pack(PACKED[kind], self._given_rate), kind))
 
 
 def copied(index: Index, name: str, entry: Entry) -> Tensor:

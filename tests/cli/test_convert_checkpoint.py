@@ -28,7 +28,7 @@ OLD: dict[str, Any] = {
 NAMES = ("dense/kernel", "dense/bias")
 
 
-def write_keras_side(prefix: Path, learning_rate: float = 0.5) -> Path:
+def write_keras_side(prefix: Path, learning_rate: Any = 0.5) -> Path:
     """What tf.train.Checkpoint writes of a Dense layer and an SGD of tf_keras.optimizers.legacy, by hand."""
     tensors_by_key: dict[str, Any] = {"save_counter" + ATTRIBUTE: 1}
     nodes = [Node({"model": 1, "optimizer": 2, "save_counter": 3}), Node({"kernel": 4, "bias": 5}), Node()]

@@ -12,8 +12,10 @@ import tf_keras
 
 from estimator_bridge.compat.checkpoint import convert, read_index
 from estimator_bridge.compat.checkpoint.hyperparameters import hyperparameters
+from estimator_bridge.compat.checkpoint.naming import ATTRIBUTE
 from estimator_bridge.compat.checkpoint.object_graph import read_object_model
 from estimator_bridge.compat.checkpoint.writing import write_tensors
+from tests.cli.test_convert_checkpoint import write_keras_side
 from tests.compat.checkpoint import tensorflow_side
 
 OLD = {"dense/kernel": [[0.0]], "dense/kernel/Adam": [[0.0]], "dense/kernel/Adam_1": [[0.0]], "global_step": 0}
@@ -65,3 +67,19 @@ def test_damaged_metadata_are_as_none(trained: Any, tmp_path: Path, data: bytes)
     trained.save(tmp_path / "saved", save_format="tf")
     (tmp_path / "saved" / "keras_metadata.pb").write_bytes(data)
     assert "beta_1" not in hyperparameters(read_object_model(read_index(tmp_path / "saved")))
+
+
+@pytest.mark.parametrize(("given", "rate"), [(None, 0.3), (0.7, 0.7)])
+def test_a_learning_rate_in_float64(given: float | None, rate: float, tmp_path: Path) -> None:
+    """As Keras keeps it after ``set_floatx("float64")``."""
+    kernel = np.full((3, 2), 10.0, np.float32)
+    old = {"dense/kernel": kernel, "dense/kernel/Momentum": kernel, "dense/bias": [1.0, 1.0], "dense/bias/Momentum": [1.0, 1.0]}
+    like = write_keras_side(tmp_path / "keras" / "m", np.array(0.3))
+    assert convert(
+        write_tensors(tmp_path / "old" / "m", {**old, "global_step": 1}), tmp_path / "m", like=like, learning_rate=given
+    ).written
+    read = tf.train.load_checkpoint(str(tmp_path / "m")).get_tensor
+    assert read(f"optimizer/learning_rate{ATTRIBUTE}") == rate
+    np.testing.assert_array_equal(
+        read(f"model/kernel/.OPTIMIZER_SLOT/optimizer/momentum{ATTRIBUTE}"), kernel * np.float32(-rate)
+    )
