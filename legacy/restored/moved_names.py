@@ -9,6 +9,7 @@ Who needs it: tf-slim, last released in 2020 and the kept half of tf.contrib, an
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 # The first module: each name and the module where it is now, below tensorflow.python.
 _MOVED = {
@@ -41,6 +42,6 @@ def restore() -> None:
         for name, home in names.items():
             if not hasattr(old, name):
                 setattr(old, name, getattr(importlib.import_module(f"tensorflow.python.{home}"), name))
-    variable_scope = importlib.import_module("tensorflow.python.ops.variable_scope")
+    variable_scope: Any = importlib.import_module("tensorflow.python.ops.variable_scope")
     if not hasattr(variable_scope, "variable"):  # a function of TensorFlow 1 that became the class
         variable_scope.variable = importlib.import_module("tensorflow.python.ops.variable_v1").VariableV1

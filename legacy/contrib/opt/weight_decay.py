@@ -19,6 +19,7 @@ class DecoupledWeightDecayExtension:
         weight_decay: a number, a tensor, or a function of no arguments that gives one.
     """
 
+    _use_locking: bool
     _weight_decay_tensor: tf.Tensor
     _decay_var_list: Collection[Any] | None = None
 

@@ -201,7 +201,7 @@ def _assign(results: dict[str, Any], match: re.Match[str], kind: type, values: s
         received = match["value"] if listed is None else listed
         message = f"Could not parse hparam '{name}' of type '{kind.__name__}' with value '{received}' in {values}"
         raise ValueError(message) from None
-    elements = results if index is None else results.setdefault(name, {})
+    elements: Any = results if index is None else results.setdefault(name, {})
     key = name if index is None else int(index)
     if not isinstance(elements, dict) or key in elements:
         target = f"{name}[{index}]" if index is not None and isinstance(elements, dict) else name

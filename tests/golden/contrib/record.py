@@ -19,31 +19,7 @@ import zlib
 import numpy as np
 import tensorflow as tf
 
-PACKAGES = (
-    "cluster_resolver",
-    "crf",
-    "cudnn_rnn",
-    "data",
-    "distribute",
-    "estimator",
-    "feature_column",
-    "framework",
-    "image",
-    "layers",
-    "learn",
-    "lookup",
-    "losses",
-    "metrics",
-    "opt",
-    "predictor",
-    "rnn",
-    "seq2seq",
-    "slim",
-    "summary",
-    "tpu",
-    "training",
-    "util",
-)
+CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
 CORE = (
     "",
     "data",
@@ -71,6 +47,8 @@ CORE = (
     "train",
 )
 INPUTS = "inputs of the case"
+CONFIG = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+CONFIG.graph_options.rewrite_options.disable_meta_optimizer = True  # quicker for graphs that run once
 PRIVATE = (INPUTS, "cond_context", "while_context")
 
 
@@ -124,7 +102,7 @@ def _public(package):
 def _outcome(case):
     try:
         return _record(case)
-    except Exception as error:  # noqa: BLE001 -- a case that fails here is told from one that fails in TensorFlow 1.15 by its record
+    except Exception as error:  # a case that fails here is told from one that fails in TensorFlow 1.15 by its record
         if os.environ.get("RAISE"):
             raise
         return {"raised": "%s: %s" % (type(error).__name__, str(error)[:300])}
@@ -140,23 +118,19 @@ def _record(case):
         record = {"variables": [_described(variable) for variable in variables], "collections": _collections(graph)}
         gradients = {} if before else _gradients(leaves)
         summaries = tf.get_collection(tf.GraphKeys.SUMMARIES)
-        with tf.Session(config=tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)) as session:
+        with tf.Session(config=CONFIG) as session:
             session.run([tf.global_variables_initializer(), tf.local_variables_initializer(), tf.tables_initializer()])
             tf.train.start_queue_runners(session, tf.train.Coordinator())
-            record["initial"] = {v.name: _constant(session.run(v)) for v in variables}
-            trainable = set(variable.name for variable in tf.trainable_variables())
-            for variable in variables:
-                if variable.name not in trainable and record["initial"][variable.name] != "random":
-                    continue
-                value = seeded(variable.op.name, variable.shape.as_list())
-                variable.load(value.astype(variable.dtype.base_dtype.as_numpy_dtype), session)
+            random = [variable for variable in variables if _is_random(variable)]
+            values = session.run(_by_name(variable for variable in variables if variable not in random))
+            record["initial"] = dict(_by_name(random, "random"), **{name: _as_one(value) for name, value in values.items()})
+            _seed(tf.trainable_variables() + random, session)
             for key in sorted(before) * 3:
                 session.run(before[key])
-            record["values"] = {key: _evaluated(value, session) for key, value in leaves.items()}
-            record["gradients"] = {key: _evaluated(value, session) for key, value in gradients.items()}
-            record["summaries"] = dict(_tags(session.run(summary)) for summary in summaries)
+            record["values"], record["gradients"] = _evaluated(leaves, session), _evaluated(gradients, session)
+            record["summaries"] = dict(_tags(summary) for summary in session.run(summaries))
             if before:
-                record["after"] = {v.name: _plain(session.run(v)) for v in variables}
+                record["after"] = _plain(session.run(_by_name(variables)))
             record["checkpoint"] = _checkpoint(session)
         return {key: value for key, value in record.items() if value}
 
@@ -177,7 +151,11 @@ def _described(variable):
 
 
 def _collections(graph):
-    keys = [key for key in graph.get_all_collection_keys() if isinstance(key, str) and not key.startswith("__") and key not in PRIVATE]
+    keys = [
+        key
+        for key in graph.get_all_collection_keys()
+        if isinstance(key, str) and not key.startswith("__") and key not in PRIVATE
+    ]
     collections = {key: [getattr(item, "name", type(item).__name__) for item in graph.get_collection(key)] for key in keys}
     return {key: names for key, names in collections.items() if names}
 
@@ -187,27 +165,52 @@ def _gradients(leaves):
     wanted = tf.trainable_variables() + tf.get_collection(INPUTS)
     if not tensors or not wanted:
         return {}
-    loss = tf.add_n([tf.reduce_sum(tf.cast(tensor, tf.float32) * (0.5 + 0.25 * tf.cast(tensor, tf.float32))) for tensor in tensors])
+    loss = tf.add_n(
+        [tf.reduce_sum(tf.cast(tensor, tf.float32) * (0.5 + 0.25 * tf.cast(tensor, tf.float32))) for tensor in tensors]
+    )
     gradients = [gradient if gradient is None else tf.convert_to_tensor(gradient) for gradient in tf.gradients(loss, wanted)]
-    return dict(zip([thing.name for thing in wanted], gradients))
+    return {thing.name: gradient for thing, gradient in zip(wanted, gradients)}  # noqa: B905 -- Python 3.7
 
 
-def _evaluated(value, session):
-    if isinstance(value, tf.Operation):
-        session.run(value)
-        return "operation"
-    if isinstance(value, (tf.Tensor, tf.Variable, tf.SparseTensor, tf.IndexedSlices)):
-        return _plain(session.run(value))
-    return _plain(value)
+def _by_name(variables, value=None):
+    return {variable.name: value or variable for variable in variables}
 
 
-def _constant(value):
-    """An initial value that does not hang on random streams: zeros for one; else its shape alone."""
+def _evaluated(leaves, session):
+    """Values of all at once, since each run of a graph costs what the graph costs."""
+    received = session.run({key: leaf for key, leaf in leaves.items() if _is_of_graph(leaf)})
+    return {
+        key: "operation" if isinstance(leaf, tf.Operation) else _plain(received.get(key, leaf)) for key, leaf in leaves.items()
+    }
+
+
+def _is_of_graph(leaf):
+    return isinstance(leaf, (tf.Operation, tf.Tensor, tf.Variable, tf.SparseTensor, tf.IndexedSlices))
+
+
+def _seed(variables, session):
+    """Values that hang on the variables' names, whatever random streams gave."""
+    given = {variable.initializer.inputs[1]: variable for variable in variables}
+    feed = {tensor: seeded(variable.op.name, variable.shape.as_list()) for tensor, variable in given.items()}
+    session.run([variable.initializer for variable in variables], feed)
+
+
+def _as_one(value):
+    """One number where all are equal."""
     value = np.asarray(value)
-    if not value.size:
-        return "empty"
-    is_constant = (value == value.flat[0]).all() if value.size > 1 else float(value.flat[0]).is_integer()
-    return _plain(value.flat[0]) if is_constant else "random"
+    return _plain(value.flat[0] if value.size and (value == value.flat[0]).all() else value)
+
+
+def _is_random(variable):
+    seen, waiting = set(), [variable.initial_value.op]
+    while waiting:
+        operation = waiting.pop()
+        if operation.name not in seen:
+            seen.add(operation.name)
+            waiting.extend(tensor.op for tensor in operation.inputs)
+            if "Random" in operation.type or "TruncatedNormal" in operation.type:
+                return True
+    return False
 
 
 def _plain(value):
@@ -228,7 +231,11 @@ def _plain(value):
 
 def _numbers(array):
     if array.dtype.kind == "f":
-        return np.vectorize(lambda number: float("%.7g" % number), otypes=[object])(array).tolist() if array.size else array.tolist()
+        return (
+            np.vectorize(lambda number: float("%.7g" % number), otypes=[object])(array).tolist()
+            if array.size
+            else array.tolist()
+        )
     return [_plain(item) for item in array] if array.ndim else _plain(array.item())
 
 
@@ -258,4 +265,4 @@ def _as_text(recorded):
 if __name__ == "__main__":
     tf.logging.set_verbosity(tf.logging.ERROR)
     sys.modules["record"] = sys.modules["__main__"]  # the cases take their inputs from here
-    main(sys.argv[1], sys.argv[2:] or PACKAGES)
+    main(sys.argv[1], sys.argv[2:] or sorted(name[:-3] for name in os.listdir(CASES) if name.endswith(".py")))

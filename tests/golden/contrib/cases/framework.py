@@ -26,7 +26,7 @@ def arg_scope():
             nested = [scaled(2.0), scaled(2.0, scale=1.0)]
     with framework.arg_scope(scope):
         again = scaled(2.0)
-        current = sorted(list(framework.current_arg_scope().values())[0].items())
+        current = sorted(next(iter(framework.current_arg_scope().values())).items())
     return {
         "inside": inside,
         "nested": nested,
@@ -105,7 +105,9 @@ def assigned_from_checkpoint():
         biases = tf.get_variable("biases", [2], trainable=False, initializer=tf.zeros_initializer())
         missing = tf.get_variable("missing", [1], trainable=False, initializer=tf.zeros_initializer())
     op, feed = framework.assign_from_checkpoint(path, {"old/weights": weights})
-    function = framework.assign_from_checkpoint_fn(path, {"old/biases": biases, "old/missing": missing}, ignore_missing_vars=True)
+    function = framework.assign_from_checkpoint_fn(
+        path, {"old/biases": biases, "old/missing": missing}, ignore_missing_vars=True
+    )
     wrong = _raised(lambda: framework.assign_from_checkpoint(path, {"old/biases": weights}))
     absent = _raised(lambda: framework.assign_from_checkpoint(path, {"old/missing": missing}))
     ignored = framework.assign_from_checkpoint(path, {"old/missing": missing}, ignore_missing_vars=True)[1]
@@ -162,7 +164,9 @@ def remapped_from_checkpoint():
         )([4, 2]),
     }
     bias = _bias_checkpoint()
-    made["bias"] = framework.load_linear_multiclass_bias_initializer(bias, "biases", 3, old, new, num_class_oov_buckets=1)([4, 1])
+    made["bias"] = framework.load_linear_multiclass_bias_initializer(bias, "biases", 3, old, new, num_class_oov_buckets=1)(
+        [4, 1]
+    )
     info = _partition_info([3, 1], [1, 0])
     slot = framework.load_variable_slot_initializer(
         bias, "biases", info, 3, 1, old_row_vocab_file=old, new_row_vocab_file=new, initializer=tf.zeros_initializer()
@@ -256,7 +260,11 @@ def smart():
     return {
         "cond": [framework.smart_cond(choice, two["yes"], two["no"]) for choice in (True, False, tf.constant(False), pred)],
         "case": framework.smart_case([(False, two["yes"]), (True, two["no"])], default=two["yes"]),
-        "value": [framework.smart_constant_value(True), framework.smart_constant_value(tf.constant(False)), framework.smart_constant_value(pred)],
+        "value": [
+            framework.smart_constant_value(True),
+            framework.smart_constant_value(tf.constant(False)),
+            framework.smart_constant_value(pred),
+        ],
     }
 
 
@@ -314,7 +322,7 @@ def nested():
         "mapped": [plus["a"].y, plus["b"]],
         "up to": [str(part) for part in nest.flatten_up_to(shallow, structure)],
         "paths up to": [str(path) for path, _ in nest.flatten_with_tuple_paths_up_to(shallow, structure)],
-        "mapped up to": str(nest.map_structure_up_to({"b": 0, "a": 0}, lambda part: len(part), structure)),
+        "mapped up to": str(nest.map_structure_up_to({"b": 0, "a": 0}, len, structure)),
         "paths": list(nest.yield_flat_paths(structure)),
         "joined": nest.flatten_with_joined_string_paths(structure),
         "tuples": nest.flatten_with_tuple_paths(structure),

@@ -22,7 +22,9 @@ def transform():
 
 def transform_dtypes():
     move = [1, 0, -1, 0, 1, 0, 0, 0]
-    return [image.transform(tf.constant(COUNTED, dtype), move) for dtype in (tf.uint8, tf.int32, tf.int64, tf.float64, tf.float16)]
+    return [
+        image.transform(tf.constant(COUNTED, dtype), move) for dtype in (tf.uint8, tf.int32, tf.int64, tf.float64, tf.float16)
+    ]
 
 
 def rotate():
@@ -73,7 +75,7 @@ def refusals():
         "rank of translations": lambda: image.translate(batch, 1.0),
         "matrices": lambda: image.matrices_to_flat_transforms(tf.zeros([3])),
         "flat": lambda: image.flat_transforms_to_matrices(tf.zeros([1, 1, 8])),
-        "nothing": lambda: image.compose_transforms(),
+        "nothing": image.compose_transforms,
     }
     return {name: _raised(call) for name, call in calls.items()}
 

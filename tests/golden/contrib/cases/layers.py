@@ -29,7 +29,13 @@ def fully_connected():
 
 def linear_relu_and_kin():
     net = floats(2, 3)
-    return [layers.linear(net, 2), layers.relu(net, 2), layers.relu6(net, 2, scope="six"), layers.elu(net, 2), layers.relu(net, 2)]
+    return [
+        layers.linear(net, 2),
+        layers.relu(net, 2),
+        layers.relu6(net, 2, scope="six"),
+        layers.elu(net, 2),
+        layers.relu(net, 2),
+    ]
 
 
 def legacy_fully_connected():
@@ -80,7 +86,6 @@ def separable_convolutions():
             2,
             1,
             rate=2,
-            normalizer_fn=layers.batch_norm,
             weights_regularizer=layers.l2_regularizer(0.1),
             pointwise_initializer=layers.xavier_initializer(),
             activation_fn=None,
@@ -122,16 +127,9 @@ def flatten_dropout_and_one_hot():
 
 
 def batch_norm_in_training():
-    return {
-        "run": tf.group(
-            *[
-                [layers.batch_norm(floats(4, 3), scale=True, decay=0.9)]
-                + [layers.batch_norm(floats(2, 2, 2, 3), is_training=True, zero_debias_moving_mean=True, scope="debiased")]
-                and tf.get_collection(tf.GraphKeys.UPDATE_OPS)
-            ]
-        ),
-        "losses": len(tf.losses.get_losses()),
-    }
+    layers.batch_norm(floats(4, 3), scale=True, decay=0.9)
+    layers.batch_norm(floats(2, 2, 2, 3), is_training=True, zero_debias_moving_mean=True, scope="debiased")
+    return {"run": tf.get_collection(tf.GraphKeys.UPDATE_OPS)}
 
 
 def batch_norm():
@@ -161,14 +159,19 @@ def batch_norm():
 def batch_norm_of_placeholder_mode():
     net = floats(4, 3)
     training = tf.placeholder_with_default(False, [])
-    return [layers.batch_norm(net, is_training=training), layers.batch_norm(floats(2, 2, 2, 3), is_training=training, fused=True)]
+    return [
+        layers.batch_norm(net, is_training=training),
+        layers.batch_norm(floats(2, 2, 2, 3), is_training=training, fused=True),
+    ]
 
 
 def other_normalizations():
     image = floats(2, 2, 2, 4)
     return [
         layers.layer_norm(floats(2, 3)),
-        layers.layer_norm(image, center=False, begin_norm_axis=2, begin_params_axis=-1, activation_fn=tf.tanh, scope="some_axes"),
+        layers.layer_norm(
+            image, center=False, begin_norm_axis=2, begin_params_axis=-1, activation_fn=tf.tanh, scope="some_axes"
+        ),
         layers.instance_norm(image),
         layers.instance_norm(image, scale=False, data_format="NCHW", epsilon=0.1, scope="channels_first"),
         layers.group_norm(image, groups=2),
@@ -304,7 +307,9 @@ def embed_sequence():
         first,
         layers.embed_sequence(ids, 4, 2, scope="words", reuse=True),
         layers.embed_sequence(ids, scope="words", reuse=True, unique=True),
-        layers.embed_sequence(ids, 4, 3, unique=True, initializer=tf.ones_initializer(), regularizer=layers.l2_regularizer(0.1)),
+        layers.embed_sequence(
+            ids, 4, 3, unique=True, initializer=tf.ones_initializer(), regularizer=layers.l2_regularizer(0.1)
+        ),
         layers.embed_sequence(tf.cast(ids, tf.int64), 5, 1, trainable=False),
         _raised(lambda: layers.embed_sequence(ids)),
     ]
@@ -351,7 +356,9 @@ def safe_embedding_lookup_sparse():
 def summaries():
     scalar, vector = tf.constant(2.5, name="scalar"), tf.constant([1.0, 2.0], name="vector")
     made = [layers.summarize_tensor(scalar), layers.summarize_tensor(vector, tag="tagged")]
-    made += layers.summarize_tensors([scalar, vector], lambda tensor: tf.summary.scalar("mean/" + tensor.op.name, tf.reduce_mean(tensor)))
+    made += layers.summarize_tensors(
+        [scalar, vector], lambda tensor: tf.summary.scalar("mean/" + tensor.op.name, tf.reduce_mean(tensor))
+    )
     layers.fully_connected(floats(2, 3), 2, outputs_collections="activations")
     tf.add_to_collection("activations", tf.nn.relu(vector, name="Relu"))
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, tf.nn.relu(vector, name="activation"))
@@ -369,12 +376,19 @@ def summaries_of_variables():
 
 
 def spatial_softmax():
-    return [layers.spatial_softmax(floats(1, 3, 3, 2)), layers.spatial_softmax(floats(1, 2, 2, 2), 2.0, trainable=False, name="fixed")]
+    return [
+        layers.spatial_softmax(floats(1, 3, 3, 2)),
+        layers.spatial_softmax(floats(1, 2, 2, 2), 2.0, trainable=False, name="fixed"),
+    ]
 
 
 def sequences_of_images():
     sequence = layers.images_to_sequence(floats(4, 2, 3, 2))
-    return [sequence, layers.sequence_to_images(sequence, 2), layers.dense_to_sparse(tf.constant([[1, 0], [2, 3]]), eos_token=0)]
+    return [
+        sequence,
+        layers.sequence_to_images(sequence, 2),
+        layers.dense_to_sparse(tf.constant([[1, 0], [2, 3]]), eos_token=0),
+    ]
 
 
 def scale_gradient():
@@ -404,10 +418,10 @@ def recompute_grad():
 
 
 def arguments_by_scope():
-    with arg_scope([layers.fully_connected], weights_regularizer=layers.l2_regularizer(0.1), activation_fn=tf.tanh):
-        with arg_scope([layers.batch_norm], is_training=False, scale=True):
-            first = layers.fully_connected(floats(2, 3), 2, normalizer_fn=layers.batch_norm)
-            return [first, layers.fully_connected(first, 2, activation_fn=None)]
+    of_layer = {"weights_regularizer": layers.l2_regularizer(0.1), "activation_fn": tf.tanh}
+    with arg_scope([layers.fully_connected], **of_layer), arg_scope([layers.batch_norm], is_training=False, scale=True):
+        first = layers.fully_connected(floats(2, 3), 2, normalizer_fn=layers.batch_norm)
+        return [first, layers.fully_connected(first, 2, activation_fn=None)]
 
 
 def partitioned_weights():
@@ -416,7 +430,10 @@ def partitioned_weights():
 
 
 def in_float64_and_float16():
-    return [layers.fully_connected(floats(2, 3, dtype=tf.float64), 2), layers.batch_norm(floats(4, 2, 2, 3, dtype=tf.float16), fused=True)]
+    return [
+        layers.fully_connected(floats(2, 3, dtype=tf.float64), 2),
+        layers.batch_norm(floats(4, 2, 2, 3, dtype=tf.float16), fused=True),
+    ]
 
 
 def resource_variables():

@@ -62,7 +62,9 @@ def any_with_weight_decay():
         [
             lambda: adagrad(weight_decay=0.1, learning_rate=0.1),
             lambda: Ftrl(0.1, learning_rate=0.1, l1_regularization_strength=0.01),
-            lambda: opt.extend_with_decoupled_weight_decay(tf.train.GradientDescentOptimizer)(tf.constant(0.1), learning_rate=0.1),
+            lambda: opt.extend_with_decoupled_weight_decay(tf.train.GradientDescentOptimizer)(
+                tf.constant(0.1), learning_rate=0.1
+            ),
         ]
     )
 
@@ -84,7 +86,11 @@ def weight_decay_of_some_in_minimize():
 def add_sign():
     loss, variables = _losses("sparse")
     step = tf.train.get_or_create_global_step()
-    decays = [sign_decay.get_linear_decay_fn(5), sign_decay.get_cosine_decay_fn(4, 2, 1.5), sign_decay.get_restart_decay_fn(3, 2, 1)]
+    decays = [
+        sign_decay.get_linear_decay_fn(5),
+        sign_decay.get_cosine_decay_fn(4, 2, 1.5),
+        sign_decay.get_restart_decay_fn(3, 2, 1),
+    ]
     ops = [opt.AddSignOptimizer().minimize(loss, step, variables)]
     for number, decay in enumerate(decays):
         dense = tf.get_variable("dense_%d" % number, [3], use_resource=number == 1)
@@ -194,7 +200,11 @@ def multitask():
     absent = tf.constant([0.0, 0.0]) * variables[1]
     pairs = optimizer.compute_gradients(tf.reduce_sum(variables[0] ** 2) + tf.reduce_sum(absent), variables)
     clipped, norm = opt.clip_gradients_by_global_norm(pairs, 0.1)
-    return {"run": optimizer.apply_gradients(clipped, step), "norm": norm, "type": _raised(lambda: opt.MultitaskOptimizerWrapper(1))}
+    return {
+        "run": optimizer.apply_gradients(clipped, step),
+        "norm": norm,
+        "type": _raised(lambda: opt.MultitaskOptimizerWrapper(1)),
+    }
 
 
 def clip_by_global_norm():

@@ -84,7 +84,7 @@ def block_gru_in_dynamic_rnn():
 
 def block_gru_refuses():
     return [
-        _raised(lambda: rnn.GRUBlockCell()),
+        _raised(rnn.GRUBlockCell),
         _raised(lambda: rnn.GRUBlockCell(2, 2)),
         _raised(lambda: rnn.GRUBlockCell(2)(floats(2, 3), floats(2, 3))),
     ]
@@ -160,7 +160,11 @@ def core_cells():
         ]
     )
     zero = cell.zero_state(2, tf.float32)
-    kinds = [isinstance(zero[0], rnn.LSTMStateTuple), issubclass(rnn.GRUCell, rnn.LayerRNNCell), issubclass(rnn.LayerRNNCell, rnn.RNNCell)]
+    kinds = [
+        isinstance(zero[0], rnn.LSTMStateTuple),
+        issubclass(rnn.GRUCell, rnn.LayerRNNCell),
+        issubclass(rnn.LayerRNNCell, rnn.RNNCell),
+    ]
     return [cell(x, zero), kinds]
 
 

@@ -9,19 +9,31 @@ from record import floats
 
 slim = tf.contrib.slim
 
+OF_LAYERS = """
+    GDN OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES RevBlock apply_regularization avg_pool2d avg_pool3d batch_norm
+    bias_add bow_encoder conv1d conv2d conv2d_in_plane conv2d_transpose conv3d conv3d_transpose convolution
+    convolution1d convolution2d convolution2d_in_plane convolution2d_transpose convolution3d convolution3d_transpose
+    dense_to_sparse dropout elu embed_sequence embedding_lookup_unique flatten fully_connected gdn group_norm
+    images_to_sequence instance_norm l1_l2_regularizer l1_regularizer l2_regularizer layer_norm
+    legacy_fully_connected legacy_linear legacy_relu linear max_pool2d max_pool3d maxout one_hot_encoding
+    optimize_loss recompute_grad relu relu6 repeat rev_block safe_embedding_lookup_sparse scale_gradient
+    separable_conv2d separable_convolution2d sequence_to_images softmax spatial_softmax stack sum_regularizer
+    summarize_activation summarize_activations summarize_collection summarize_tensor summarize_tensors unit_norm
+    variance_scaling_initializer xavier_initializer xavier_initializer_conv2d
+"""
+OF_FRAMEWORK = """
+    VariableDeviceChooser add_arg_scope add_model_variable arg_scope arg_scoped_arguments assert_global_step
+    assert_or_get_global_step assign_from_checkpoint assign_from_checkpoint_fn assign_from_values
+    assign_from_values_fn create_global_step current_arg_scope filter_variables get_global_step get_local_variables
+    get_model_variables get_or_create_global_step get_trainable_variables get_unique_variable get_variable_full_name
+    get_variables get_variables_by_name get_variables_by_suffix get_variables_to_restore global_variable
+    has_arg_scope local_variable model_variable variable
+"""
+
 
 def same_as_layers_and_framework():
-    framework = tf.contrib.framework
-    found = {}
-    for home in (tf.contrib.layers, framework):
-        for name in dir(home):
-            if not name.startswith("_") and hasattr(slim, name):
-                found[name] = getattr(slim, name) is getattr(home, name)
-    names = (
-        "fully_connected conv2d batch_norm l2_regularizer xavier_initializer optimize_loss flatten dropout one_hot_encoding "
-        "arg_scope get_variables assign_from_checkpoint_fn get_or_create_global_step model_variable embed_sequence"
-    )
-    return {name: found[name] for name in names.split()}
+    homes = ((tf.contrib.layers, OF_LAYERS), (tf.contrib.framework, OF_FRAMEWORK))
+    return {name: getattr(slim, name) is getattr(home, name) for home, names in homes for name in names.split()}
 
 
 def modules():
@@ -59,6 +71,11 @@ def summaries():
     return [[summary.name for summary in group] for group in made]
 
 
+def adaptive_clipping():
+    clip = slim.adaptive_clipping_fn(std_factor=1.0, decay=0.5, static_max_norm=0.7, report_summary=True, name="clipping")
+    return clip([(floats(2), tf.get_variable("weights", [2]))])
+
+
 def bucketize():
     return slim.bucketize(tf.constant([-1.0, 0.5, 3.0]), [0.0, 1.0])
 
@@ -67,7 +84,10 @@ def train_op_and_clipping():
     weights = tf.get_variable("weights", [2])
     slim.losses.add_loss(tf.reduce_sum(weights**2))
     train_op = slim.learning.create_train_op(
-        slim.losses.get_total_loss(), tf.train.GradientDescentOptimizer(0.25), clip_gradient_norm=0.5, gradient_multipliers={weights: 2.0}
+        slim.losses.get_total_loss(),
+        tf.train.GradientDescentOptimizer(0.25),
+        clip_gradient_norm=0.5,
+        gradient_multipliers={weights: 2.0},
     )
     return {"run": train_op, "step": slim.get_or_create_global_step()}
 

@@ -45,7 +45,20 @@ def hparams_parse():
         "nothing=3",
         "many=[]",
     ]
-    bad = ["i=1.5", "i=x", "b=maybe", "unknown=1", "many=3", "i=[1]", "i=1,i=2", "many[0]=3", "i=1;f=2", "=1", "f=[1,x]", "i=3 ,f=1"]
+    bad = [
+        "i=1.5",
+        "i=x",
+        "b=maybe",
+        "unknown=1",
+        "many=3",
+        "i=[1]",
+        "i=1,i=2",
+        "many[0]=3",
+        "i=1;f=2",
+        "=1",
+        "f=[1,x]",
+        "i=3 ,f=1",
+    ]
     return {"good": {t: _outcome(lambda t=t: _hparams().parse(t).values()) for t in texts + bad}}
 
 
@@ -80,7 +93,17 @@ def hparams_change():
 
 
 def parse_values():
-    texts = ["i=1,f=2,s=x,b=true", "i[0]=1,i[2]=5", "i=[1, 2],s=[a b]", "a.b=3", "f=-.5e3", "s=a b", "z=1,i=2", "i[1]=1,i[1]=2", "b=True"]
+    texts = [
+        "i=1,f=2,s=x,b=true",
+        "i[0]=1,i[2]=5",
+        "i=[1, 2],s=[a b]",
+        "a.b=3",
+        "f=-.5e3",
+        "s=a b",
+        "z=1,i=2",
+        "i[1]=1,i[1]=2",
+        "b=True",
+    ]
     bad = ["i[0]=1,i=2", "i=1,i[0]=2", "i[0]=[1]", "i=[1,2],i=[3]", "s=a[b", "i=", "b=2", "b=x", ""]
     strict = {text: _outcome(lambda text=text: training.parse_values(text, TYPES)) for text in texts + bad}
     return {"strict": strict, "lenient": training.parse_values("z=1,i=2", TYPES, ignore_unknown=True)}
@@ -155,7 +178,14 @@ def train_and_evaluate():
             max_number_of_evaluations=1,
         )
     written = [value.tag for event in _events(folder + "/eval") for value in event.summary.value]
-    return {"last": last, "paths": len(paths), "once": once, "repeated": repeated, "summaries": written, "eval_step": steps.name}
+    return {
+        "last": last,
+        "paths": len(paths),
+        "once": once,
+        "repeated": repeated,
+        "summaries": written,
+        "eval_step": steps.name,
+    }
 
 
 def _events(folder):
