@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError
@@ -88,6 +88,23 @@ def check_partitioned(name: str, entry: Entry, pieces: Mapping[Extents, Sliced])
     covered = sum(math.prod(piece.shape) for piece in pieces.values())
     if covered != math.prod(entry.shape):
         raise _contradiction(name, f"slices of {covered} elements in all, for shape {list(entry.shape)}")
+    _check_disjoint(
+        name, [[(at, at + size) for (at, _), size in zip(cut, piece.shape, strict=True)] for cut, piece in pieces.items()]
+    )
+
+
+def _check_disjoint(name: str, slices: Sequence[Sequence[tuple[int, int]]]) -> None:
+    """Slices of as many elements as the whole leave a gap only where some overlap."""
+    cut = max(range(len(slices[0])), key=lambda axis: len({piece[axis] for piece in slices}), default=None)
+    if cut is None:
+        return
+    ordered = sorted(slices, key=lambda piece: piece[cut])  # only those that begin before another one ends are compared with it
+    for number, one in enumerate(ordered):
+        for other in map(ordered.__getitem__, range(number + 1, len(ordered))):
+            if other[cut][0] >= one[cut][1]:
+                break
+            if all(start < end and begin < stop for (start, stop), (begin, end) in zip(one, other, strict=True)):
+                raise _contradiction(name, f"slices {one} and {other}, which overlap")
 
 
 def inside(shape: Shape, extents: Extents) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import filecmp
 import os
 from pathlib import Path
 
@@ -109,8 +110,7 @@ class _Publication:
             return False
         pairs = [(index, index_path(self._prefix)), *zip(shards, self._targets(), strict=True)]
         with contextlib.suppress(FileNotFoundError):
-            same_sizes = all(new.stat().st_size == old.stat().st_size for new, old in pairs)
-            if same_sizes and index.read_bytes() == index_path(self._prefix).read_bytes():
+            if all(new.samefile(old) or filecmp.cmp(new, old, shallow=False) for new, old in pairs):
                 return True
         if not self._options.overwrite:
             raise taken(self._prefix)

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,10 +17,12 @@ from estimator_bridge.compat.checkpoint.index import Index, read_index
 from estimator_bridge.compat.checkpoint.keras_process import KerasProcess
 from estimator_bridge.compat.checkpoint.like import KerasModel, is_saved_model, keras_model
 from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH
-from estimator_bridge.compat.checkpoint.object_graph import ObjectModel, read_object_model, read_saved_model
+from estimator_bridge.compat.checkpoint.object_graph import Flavour, ObjectModel, read_object_model, read_saved_model
 from estimator_bridge.compat.checkpoint.opening import opened
 from estimator_bridge.compat.checkpoint.publish import Options, publish
 from estimator_bridge.compat.checkpoint.targets import KERAS_FORMATS, Kind
+
+_FAMILIES: Mapping[Flavour | None, str] = {"legacy": "legacy", "tf_keras": "new"}
 
 
 class Wanted(NamedTuple):
@@ -98,6 +100,7 @@ class Sides:
         self._models = [model for like in likes if (model := keras_model(like))]
         self._saved_models = [Path(like) for like in likes if is_saved_model(like)]
         self._checkpoints = [stack.enter_context(opened(like)) for like in likes if not keras_model(like)]
+        self._loads = False
         self.keras = stack.enter_context(KerasProcess())
         self.source = self._open_source(source)
         self.old = self._choose_old()
@@ -108,12 +111,7 @@ class Sides:
             self._choose_model()
         elif wanted.to != "name-based":
             self._choose_objects()
-        elif likes and not self.old and not keras_model(source):
-            raise UnsupportedError(
-                "What --like names is of no use here.",
-                expected="a checkpoint of the old graph, for its names",
-                received=", ".join(map(str, likes)),
-            )
+        self._check_all_used(bool(keras_model(source)))
 
     def checkpoints(self) -> Iterator[Index]:
         """Every checkpoint that is read."""
@@ -163,6 +161,29 @@ class Sides:
                 fix="Leave --like out for the object graph of the modern path's model.",
             )
 
+    def _check_all_used(self, reads_file: bool) -> None:
+        """Nothing that a user gave is passed over: a file of weights takes one model, the target one, the old graph a checkpoint."""
+        own = self.objects.index if self.objects else None
+        used = {id(self.old), id(own)}
+        as_models = self._saved_models if self._wanted.to in KERAS_FORMATS else []
+        checkpoints = [index for index in self._checkpoints if index.prefix.parent.parent not in as_models]
+        useless = [str(index.prefix) for index in checkpoints if id(index) not in used]
+        useless += [model.name for model in self._models[reads_file + bool(own) :]]
+        if useless:
+            raise UnsupportedError(
+                "What --like names is of no use here.",
+                expected="one model for the target, one checkpoint of the old graph for its names",
+                received=", ".join(useless),
+            )
+        family = _FAMILIES.get(self.objects.flavour if self.objects else None)
+        if self._wanted.family not in {None, family} and not self._loads:
+            raise UnsupportedError(
+                "Nothing is there to make an optimizer of that family of.",
+                expected="a Keras model",
+                received=self._wanted.family,
+                fix="Name one with --like: a .keras file, a config in JSON or module:function.",
+            )
+
     def _choose_model(self) -> None:
         """Of a SavedModel the graph's files stay as they are, and no Keras is needed."""
         if not self._models and not self._saved_models:
@@ -181,6 +202,7 @@ class Sides:
 
     def _load(self, model: KerasModel) -> LoadedModel:
         self._tell(model)
+        self._loads = True
         wanted = self._wanted
         hint = optimizer_hint.of(self.source, wanted.optimizer)
         return self._answered(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import struct
 import tracemalloc
 from collections.abc import Iterable
@@ -116,6 +117,18 @@ def test_impossible_slices(tmp_path: Path, extents: tuple[tuple[int, int], ...])
     with pytest.raises((CorruptError, ValueError)) as raised:
         read_index(write_index(tmp_path, records))
     assert raised.type is CorruptError
+
+
+def test_slices_that_overlap_and_leave_a_gap(tmp_path: Path) -> None:
+    """They have as many elements as the whole."""
+    lines, squares = [((0, 2),), ((1, 2),)], [((0, 2), (0, 2)), ((0, 2), (1, 2)), ((2, 1), (1, 1))]
+    for shape, cuts in (((4,), lines), ((3, 3), squares)):
+        records = [HEADER, (b"w", Entry(1, shape, slices=tuple(cuts)).encode())]
+        for cut in cuts:
+            size = tuple(length for _, length in cut)
+            records.append((ordered_code.encode(b"w", cut), Entry(1, size, 0, 0, 4 * math.prod(size)).encode()))
+        with pytest.raises(CorruptError, match="contradicts itself"):
+            read_index(write_index(tmp_path, sorted(records)))
 
 
 def forged(tmp_path: Path, blocks: list[bytes], handles: list[tuple[int, int]]) -> Path:

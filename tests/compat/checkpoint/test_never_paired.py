@@ -168,3 +168,14 @@ def test_pairs_by_hand_mean_the_same_with_and_without_the_old_graph(tmp_path: Pa
         assert report.written
         with pytest.raises(CheckpointError, match="not there"):
             convert(new, tmp_path / "m", to="name-based", like=like, given={"a/w": "dense/kernels"}, learning_rate=1)
+
+
+def test_nothing_that_is_given_is_passed_over(tmp_path: Path) -> None:
+    old = write_old_side(tmp_path / "old" / "m", ("Adam", "Adam_1"))
+    new, other = (write_newer_side(tmp_path / name / "m", ADAM) for name in ("new", "other"))
+    for likes in ([new, other], [new, old]):
+        with pytest.raises(CheckpointError, match="of no use"):
+            convert(old, tmp_path / "m", like=likes)
+    with pytest.raises(CheckpointError, match="optimizer of that family"):
+        convert(old, tmp_path / "m", like=new, optimizer_family="legacy")
+    assert convert(new, tmp_path / "m", like=[other, old]).written

@@ -174,6 +174,18 @@ def test_the_same_conversion_twice_changes_nothing(source: Path, tmp_path: Path)
     assert digest(tmp_path / "target") == before
 
 
+def test_a_target_that_was_damaged_is_not_the_same(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "m"
+    convert(source, target, options=Options(copy=True))
+    shard = read_index(target).shard(0)
+    good = shard.read_bytes()
+    shard.write_bytes(bytes([good[0] ^ 1]) + good[1:])
+    with pytest.raises(TargetError, match="something else"):
+        convert(source, target, options=Options(copy=True))
+    assert not convert(source, target, options=Options(copy=True, overwrite=True)).unchanged
+    assert read_index(target).shard(0).read_bytes() == good
+
+
 def test_the_source_s_own_folder_keeps_naming_the_source(source: Path) -> None:
     (source.parent / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-7"\n')
     before = digest(source.parent)
