@@ -112,7 +112,7 @@ def convert(
         if to == "name-based":
             pairing.keep_names(draft, named)
         else:
-            pairing.add_objects(draft)
+            pairing.add_objects(draft, named)
         if to not in {"name-based", "bilingual"}:
             edits.keep(draft, edits.is_object)
         if forget_bias and not report.layouts:
@@ -144,7 +144,7 @@ class _Pairing:
         else:
             wishes = self.wishes if wanted else self.wishes._replace(given={})
             with as_cells(draft, model, self.sides.old, report, wishes) as (laid_out, old, given):
-                names = ToNames(draft, laid_out, report, old, self.optimizer, self.learning_rate)
+                names = ToNames(draft, laid_out, report, old, self.optimizer, self.learning_rate, passing=not wanted)
                 names.run(given, wishes.accept_order)
         self.tell_missing(draft, report)
         return self.sides.stored(draft) if self.sides.objects else draft
@@ -173,7 +173,7 @@ class _Pairing:
                 fix="Name the model with --like, or convert --to name-based.",
             )
 
-    def add_objects(self, draft: Draft) -> None:
+    def add_objects(self, draft: Draft, named: bool) -> None:
         """The object graph that was asked for; else the one that is there; else that of the modern path's model."""
         model = self.sides.objects
         if model is None and self.wishes.given:
@@ -187,7 +187,8 @@ class _Pairing:
             named_graph.add_objects(draft)
             return
         with as_layers(draft, model, self.report, self.wishes) as (left, given):
-            ToObjects(draft, left, self.report, self.learning_rate, self.optimizer).run(given, self.wishes.accept_order)
+            objects = ToObjects(draft, left, self.report, self.learning_rate, self.optimizer, of_keras=not named)
+            objects.run(given, self.wishes.accept_order)
         if SAVE_COUNTER not in draft.entries and b"save_counter" in model.graph:
             draft.put(SAVE_COUNTER, tensors.int64(1))
         missing = self.report.unmatched_targets

@@ -31,6 +31,7 @@ class ToNames:
         like: a checkpoint of the old graph; without one the names that the variables had are taken.
         optimizer: its slot table's name, where slots alone do not tell.
         learning_rate: by default that of the checkpoint.
+        passing: TF1's names are only on the way to another model of Keras'; nothing is assumed for their sake.
     """
 
     def __init__(
@@ -41,7 +42,9 @@ class ToNames:
         like: Index | None = None,
         optimizer: str | None = None,
         learning_rate: float | None = None,
+        passing: bool = False,
     ) -> None:
+        self._passing = passing
         self._draft, self._model, self._report, self._like = draft, model, report, like
         self._old_slots: dict[str, dict[str, SourceSlot]] = {}
         self._old_averages: dict[str, str] = {}
@@ -117,7 +120,12 @@ class ToNames:
                 left_out -= {kind for row in table.rows for kind in self._add_slot(key, name, row, slots)}
             reason = f"{table.name} has no such slot" if table else self._reason(name, slots)
             self._report.slots += [ConvertedSlot(slots[kind].stored.key, "", reason) for kind in sorted(left_out)]
-        if self._given is None and self._like is None and any(table.name == "Adam" for table in tables.values()):
+        if (
+            self._given is None
+            and self._like is None
+            and not self._passing
+            and any(table.name == "Adam" for table in tables.values())
+        ):
             self._report.warnings.append(
                 "The slots are taken for Adam's; AdamW, Lamb and Nadam have the same: see --optimizer."
             )
@@ -211,6 +219,8 @@ class ToNames:
         for name, kind in powers.items():
             beta = BETAS[kind]
             value = self._known.get(beta, old.get(beta))
+            if value is None and self._passing:
+                continue
             if value is None:
                 value = steps.DEFAULTS[beta]
                 self._report.warnings.append(f"{name}: neither checkpoint tells {beta}; {value} is assumed.")

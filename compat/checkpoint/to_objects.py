@@ -35,6 +35,7 @@ class ToObjects:
         report: told of everything.
         learning_rate: Keras' momentum contains it; by default that of the model's optimizer.
         optimizer: whose the slots are where several optimizers call theirs the same.
+        of_keras: an optimizer of Keras' had them, and no default of TF1's was ever in force.
     """
 
     def __init__(
@@ -44,8 +45,9 @@ class ToObjects:
         report: ConversionReport,
         learning_rate: float | None = None,
         optimizer: str | None = None,
+        of_keras: bool = False,
     ) -> None:
-        self._draft, self._model, self._report = draft, model, report
+        self._draft, self._model, self._report, self._of_keras = draft, model, report, of_keras
         self._known = hyperparameters(model)
         self._given_rate = learning_rate
         names = set(draft.entries)
@@ -167,7 +169,7 @@ class ToObjects:
         if used:
             self._report.warnings += steps.differing_betas(self._draft.source, self._known)
         tf1 = [slot.table for slot in used if slot.table and slot.name.startswith(f"{slot.variable}/")]  # not TF2's canned ones
-        self._report.warnings += advice(tf1, self._known)
+        self._report.warnings += advice(() if self._of_keras else tf1, self._known)
         keys = {pair.source: pair.target for pair in self._report.matches}
         self._report.warnings += sparse_gradients.of_source(self._draft, used, keys, self._model)
         absent: dict[str, set[str]] = {}

@@ -179,3 +179,11 @@ def test_nothing_that_is_given_is_passed_over(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="optimizer of that family"):
         convert(old, tmp_path / "m", like=new, optimizer_family="legacy")
     assert convert(new, tmp_path / "m", like=[other, old]).written
+
+
+def test_between_two_models_of_keras_no_default_of_tf1_is_advised(tmp_path: Path) -> None:
+    """Neither had epsilon=1e-8, and the betas are not known."""
+    new, other = (write_newer_side(tmp_path / name / "m", ADAM) for name in ("new", "other"))
+    report = convert(new, tmp_path / "m", to="object-based", like=other)
+    assert report.written
+    assert not [warning for warning in report.warnings if "TF1" in warning or "beta" in warning], report.warnings
