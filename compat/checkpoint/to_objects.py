@@ -94,8 +94,8 @@ class ToObjects:
         special = {slot.name for slot in self._slots} | self._powers.keys() | self._canned.keys() | {STEP, OBJECT_GRAPH}
         entries = self._draft.entries
         names = [name for name in sorted(entries) if name not in special and ".ATTRIBUTES/" not in name]
-        loose = [name for name in names if name not in given and is_loose(name, entries)]
-        self._report.unmatched_sources += loose
+        loose = {name for name in names if name not in given and is_loose(name, entries)}
+        self._report.unmatched_sources += sorted(loose)
         sources = [Named(name, name, entries[name].shape, entries[name].dtype) for name in names if name not in loose]
         targets = [Named(v.key, v.full_name, v.entry.shape, v.entry.dtype) for v in self._model.variables]
         return match(sources, targets, given, accept_order)
