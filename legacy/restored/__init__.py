@@ -26,6 +26,7 @@ def restore() -> None:
         export_names,
         import_aliases,
         keras_aliases,
+        layer_methods,
         layer_modules,
         moved_names,
         tpu_embedding,
@@ -36,6 +37,7 @@ def restore() -> None:
     # First the aliases: importing tensorflow_estimator uses them. Last the names, which import it.
     for part in (
         keras_aliases,
+        layer_methods,
         layer_modules,
         moved_names,
         export_names,
@@ -65,9 +67,10 @@ def complete_native(keras: str) -> None:
         >>> from estimator_bridge.legacy import restored
         >>> restored.complete_native("tf_keras")
     """
-    from estimator_bridge.legacy.restored import import_aliases, keras_aliases, layer_modules, moved_names
+    from estimator_bridge.legacy.restored import import_aliases, keras_aliases, layer_methods, layer_modules, moved_names
 
     keras_aliases.restore(keras)
+    layer_methods.restore(keras)
     layer_modules.restore(keras)
     moved_names.restore()
     import_aliases.restore()

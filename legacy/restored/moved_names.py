@@ -21,6 +21,7 @@ _MOVED = {
         "cond": "ops.cond",
         "while_loop": "ops.while_loop",
     },
+    "pywrap_tensorflow": {"NewCheckpointReader": "training.py_checkpoint_reader"},
 }
 
 

@@ -56,6 +56,11 @@ IMPORTS = [
     ("import tensorflow.python.framework.ops", "tensorflow.python.framework.ops.Graph and tensorflow is TF"),
     ("import tensorflow.python.framework.ops as ops", "ops.Graph"),
     ("from tensorflow import python", "python is sys.modules['tensorflow.python']"),
+    (
+        "from tensorflow.python import pywrap_tensorflow",
+        "pywrap_tensorflow.NewCheckpointReader is TF.train.NewCheckpointReader",
+    ),
+    ("from tensorflow.keras.layers import Dense", "Dense(2).apply(TF.ones([1, 3])).shape == (1, 2)"),
     ("from tensorflow.python.training import session_run_hook", "session_run_hook.SessionRunHook"),
     ("from tensorflow.python.estimator import run_config", "run_config.RunConfig"),
     ("from tensorflow.python.estimator.canned import head", "head"),
