@@ -74,7 +74,7 @@ def print_reports(reports: Sequence[FileReport], version: str, console: Any) -> 
             if finding.verdict is not Verdict.RUNS:
                 where = f"{report.path}:{finding.line}:{finding.column}"
                 text = f"{where}: {finding.verdict.value}: {finding.symbol}: {finding.message}"
-                console.print(text, markup=False, highlight=False, soft_wrap=True)
+                console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
     console.print(_table(reports))
     lines = sum(report.lines for report in reports)
     console.print(f"{len(reports):,} files, {lines:,} lines, judged for TensorFlow {version}.", highlight=False)

@@ -72,6 +72,12 @@ def test_lines_and_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "5 files, 9 lines, judged for TensorFlow 2." in lines[-1]
 
 
+def test_line_100_is_a_number_and_no_emoji(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project / "long.py", "\n" * 98 + "import tensorflow as tf\ntf.train.Nothing\n")
+    main.main(["check", "long.py"])
+    assert capsys.readouterr().out.startswith("long.py:100:1: human: ")
+
+
 @pytest.mark.usefixtures("project")
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["check", "--format", "json", "trainer/mended.py"]) == 0
