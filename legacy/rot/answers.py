@@ -23,6 +23,7 @@ from estimator_bridge.compat.source.rot import Removed
 from estimator_bridge.compat.source.rot.numpy import REMOVED
 from estimator_bridge.compat.source.rot.python import ATTRIBUTES, MODULES
 from estimator_bridge.legacy.notes import note
+from estimator_bridge.legacy.rot.scalars import scalars_as_numbers
 from estimator_bridge.legacy.tracebacks import is_users
 
 
@@ -30,7 +31,7 @@ from estimator_bridge.legacy.tracebacks import is_users
 def dropped_names_answered() -> Iterator[None]:
     """While active, the user's code finds the names that NumPy and Python dropped; the first use of each is noted."""
     said: set[str] = set()
-    with contextlib.ExitStack() as stack:
+    with scalars_as_numbers(), contextlib.ExitStack() as stack:
         for module, names in _by_module().items():
             stack.enter_context(_answering(importlib.import_module(module), names, said))
         for patch in _imports(said):

@@ -88,6 +88,20 @@ def test_numpys_names(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         assert "script.py:8: numpy.product is gone; answered with prod" in said
 
 
+def test_scalars_print_as_numbers_and_read_back_in(run: Run) -> None:
+    names = run(
+        """
+        import ast, numpy as np
+        results = {"loss": np.float32(0.5), "global_step": np.int64(100), "best": np.bool_(True)}
+        text = str(results)
+        again = ast.literal_eval(text)
+        """
+    )
+    assert names["text"] == "{'loss': 0.5, 'global_step': 100, 'best': True}"
+    assert names["again"] == {"loss": 0.5, "global_step": 100, "best": True}
+    assert repr(np.float32(0.5)) == ("np.float32(0.5)" if np.__version__ >= "2" else "0.5")
+
+
 def test_pythons_names(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     names = run(
         """
