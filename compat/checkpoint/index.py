@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-from collections.abc import Iterator
+import heapq
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -101,11 +102,14 @@ def encode_index(index: Index) -> Iterator[bytes]:
         The file's bytes.
     """
     with _no_garbage_collection():
-        records = [(_key(name), entry) for name, entry in index.entries.items()]
-        for name, pieces in index.pieces.items():
-            records += [(ordered_code.encode(_key(name), extents), entry) for extents, entry in pieces.items()]
-        records.sort(key=lambda record: record[0])
-        yield from table.encode(_encoded(index.header, records))
+        slices = sorted(
+            (ordered_code.encode(_key(name), extents), name, extents)
+            for name, pieces in index.pieces.items()
+            for extents in pieces
+        )
+        cut = ((key, index.pieces[name][extents]) for key, name, extents in slices)
+        whole = ((_key(name), index.entries[name]) for name in _sorted(index.entries))
+        yield from table.encode(_encoded(index.header, heapq.merge(cut, whole, key=lambda record: record[0])))
 
 
 def index_path(prefix: Path) -> Path:
@@ -118,7 +122,12 @@ def shard_path(prefix: Path, number: int, num_shards: int) -> Path:
     return prefix.with_name(f"{prefix.name}.data-{number:05d}-of-{num_shards:05d}")
 
 
-def _encoded(header: Header, records: list[tuple[bytes, Entry]]) -> Iterator[tuple[bytes, bytes]]:
+def _sorted(names: Iterable[str]) -> list[str]:
+    """By their bytes; ASCII is in that order as it is, and a key for each of many names would take as much memory again."""
+    return sorted(names) if all(map(str.isascii, names)) else sorted(names, key=_key)
+
+
+def _encoded(header: Header, records: Iterable[tuple[bytes, Entry]]) -> Iterator[tuple[bytes, bytes]]:
     yield b"", header.encode()
     for key, entry in records:
         yield key, entry.encode()

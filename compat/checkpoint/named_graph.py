@@ -14,6 +14,7 @@ Hyperparameters are no part of it: TF1 does not save them, a script gives them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from estimator_bridge.compat.checkpoint import consistency, tensors
@@ -69,18 +70,22 @@ def add_objects(draft: Draft) -> None:
     Args:
         draft: of a name-based checkpoint; changed.
     """
-    by_name, optimizer = Node(), Node()
-    nodes = [Node({"model": 1, "optimizer": 3, _SAVE_COUNTER: 4}), Node({VARIABLES: 2, "optimizer": 3}), by_name, optimizer]
-    nodes.append(trackable.variable(_SAVE_COUNTER, SAVE_COUNTER))
-    added: dict[str, Stored] = {SAVE_COUNTER: tensors.int64(1)}
-    for edge, stored in _edges(draft):
-        key = f"model/{VARIABLES}/{_escaped(edge)}{ATTRIBUTE}"
-        by_name.children[edge] = optimizer.children[edge] = len(nodes)
-        nodes.append(trackable.variable(edge, key))
-        added[key] = stored
-    for key, stored in added.items():
-        draft.put(key, stored)
-    draft.put(OBJECT_GRAPH, tensors.of_strings([trackable.encode(nodes)], ()))
+    edges = list(_edges(draft))
+    numbers = {edge: number for number, (edge, _) in enumerate(edges, 5)}
+    fixed = [
+        Node({"model": 1, "optimizer": 3, _SAVE_COUNTER: 4}),
+        Node({VARIABLES: 2, "optimizer": 3}),
+        Node(numbers),
+        Node(numbers),
+        trackable.variable(_SAVE_COUNTER, SAVE_COUNTER),
+    ]
+    variables = (trackable.variable(edge, _key(edge)) for edge in numbers)  # one at a time: there can be hundreds of thousands
+    graph = trackable.encode(itertools.chain(fixed, variables))
+    del numbers, fixed
+    draft.put(SAVE_COUNTER, tensors.int64(1))
+    for edge, stored in edges:
+        draft.put(_key(edge), stored)
+    draft.put(OBJECT_GRAPH, tensors.of_strings([graph], ()))
 
 
 def add_names(draft: Draft, nodes: Sequence[Node]) -> None:
@@ -108,6 +113,10 @@ def add_names(draft: Draft, nodes: Sequence[Node]) -> None:
         whole = Entry(next(iter(slices.values())).dtype, shape, slices=tuple(sorted(slices)))
         consistency.check_partitioned(name, whole, slices)
         draft.put(name, whole, slices)
+
+
+def _key(edge: str) -> str:
+    return f"model/{VARIABLES}/{_escaped(edge)}{ATTRIBUTE}"
 
 
 def _edges(draft: Draft) -> Iterator[tuple[str, Stored]]:

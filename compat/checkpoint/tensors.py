@@ -55,8 +55,8 @@ def of_strings(values: Sequence[bytes], shape: Shape | None = None) -> Tensor:
         >>> of_strings([b"a", b"b"]).shape
         (2,)
     """
-    data, masked = strings.encode(values)
-    return Tensor(dtypes.STRING, (len(values),) if shape is None else shape, len(data), lambda: [data], masked)
+    parts, masked = strings.encode(values)
+    return Tensor(dtypes.STRING, (len(values),) if shape is None else shape, sum(map(len, parts)), lambda: parts, masked)
 
 
 def int64(value: int) -> Tensor:

@@ -14,18 +14,18 @@ from estimator_bridge.compat.checkpoint.errors import CorruptError
 from estimator_bridge.compat.checkpoint.format import crc32c, varint
 
 
-def encode(values: Sequence[bytes]) -> tuple[bytes, int]:
+def encode(values: Sequence[bytes]) -> tuple[list[bytes], int]:
     """The bytes of a string tensor.
 
     Args:
         values: its elements in row-major order.
 
     Returns:
-        The bytes and the masked checksum for its entry.
+        The bytes, in parts, and the masked checksum for its entry.
 
     Example:
-        >>> data, masked = encode([b"a", b"bc"])
-        >>> decode(data, 2, masked)
+        >>> parts, masked = encode([b"a", b"bc"])
+        >>> decode(b"".join(parts), 2, masked)
         [b'a', b'bc']
     """
     fixed = b"".join(_fixed(len(value)) for value in values)
@@ -33,7 +33,7 @@ def encode(values: Sequence[bytes]) -> tuple[bytes, int]:
     crc = crc32c.value(fixed)
     stored = struct.pack("<I", crc32c.mask(crc))
     body = b"".join(values)
-    return lengths + stored + body, crc32c.mask(crc32c.value(body, crc32c.value(stored, crc)))
+    return [lengths + stored, body], crc32c.mask(crc32c.value(body, crc32c.value(stored, crc)))
 
 
 def decode(data: bytes, count: int, masked: int) -> list[bytes]:

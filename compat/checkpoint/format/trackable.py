@@ -12,7 +12,7 @@ Node 0 is the root. What else a node says (registered savers, whether it has val
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError
@@ -81,9 +81,12 @@ def decode(data: bytes) -> list[Node]:
     return nodes
 
 
-def encode(nodes: list[Node]) -> bytes:
-    """TrackableObjectGraph of some nodes."""
-    return b"".join(wire.text(1, _encode_node(node)) for node in nodes)
+def encode(nodes: Iterable[Node]) -> bytes:
+    """TrackableObjectGraph of some nodes, of which one at a time is needed."""
+    data = bytearray()
+    for node in nodes:
+        data += wire.text(1, _encode_node(node))
+    return bytes(data)
 
 
 def variable(full_name: str, key: str) -> Node:
@@ -136,12 +139,14 @@ def _renumbered(node: Node, order: dict[int, int]) -> Node:
 
 
 def _encode_node(node: Node) -> bytes:
-    parts = [wire.text(1, wire.integer(1, number) + wire.text(2, name.encode())) for name, number in node.children.items()]
-    for name, full_name, key in node.attributes:
-        parts.append(wire.text(2, wire.text(1, name) + wire.text(2, full_name.encode()) + wire.text(3, key.encode())))
+    data = bytearray()
+    for name, number in node.children.items():
+        data += wire.text(1, wire.integer(1, number) + wire.text(2, name.encode()))
+    for kind, full_name, key in node.attributes:
+        data += wire.text(2, wire.text(1, kind) + wire.text(2, full_name.encode()) + wire.text(3, key.encode()))
     for variable, slot, number in node.slots:
-        parts.append(wire.text(3, wire.integer(1, variable) + wire.text(2, slot.encode()) + wire.integer(3, number)))
-    return b"".join(parts)
+        data += wire.text(3, wire.integer(1, variable) + wire.text(2, slot.encode()) + wire.integer(3, number))
+    return bytes(data)
 
 
 def _node(data: bytes) -> Node:
