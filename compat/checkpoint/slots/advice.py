@@ -7,6 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable
 
 
+# Keras classes that keep slots of the same names: an object graph does not tell them apart.
+ALIKE: Mapping[str, str] = {"Adam": "AdamW, Nadam or Lamb", "SGD": "Lion"}
+
+
 def advice(tables: Iterable[OptimizerTable], known: Mapping[str, float]) -> Iterator[str]:
     """What to look at, once for each optimizer.
 
@@ -23,6 +27,8 @@ def advice(tables: Iterable[OptimizerTable], known: Mapping[str, float]) -> Iter
         ["Give Keras' Adadelta epsilon=1e-08, TF1's default, unless yours was another: its own default is 1e-07."]
         >>> list(advice([TABLES["Adadelta"]], {"epsilon": 1e-8}))
         []
+        >>> next(advice([TABLES["Momentum"]], {}))[:57]
+        "Momentum: the target's slots are those of Keras' SGD, but"
     """
     for table in {table.name: table for table in tables}.values():
         if table.epsilon and known.get("epsilon") != table.epsilon[0]:
@@ -30,6 +36,11 @@ def advice(tables: Iterable[OptimizerTable], known: Mapping[str, float]) -> Iter
             yield (
                 f"Give Keras' {table.keras_class} epsilon={wanted:g}, TF1's default, unless yours was another: "
                 f"its own default is {default:g}."
+            )
+        if table.keras_class in ALIKE:
+            yield (
+                f"{table.name}: the target's slots are those of Keras' {table.keras_class}, but {ALIKE[table.keras_class]} would "
+                "have slots of the same names, and no checkpoint tells which it is: only the first goes on as TF1 did."
             )
         if table.note:
             yield f"{table.name}: {table.note}."
