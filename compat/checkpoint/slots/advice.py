@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable
 
-
 # Keras classes that keep slots of the same names: an object graph does not tell them apart.
 ALIKE: Mapping[str, str] = {"Adam": "AdamW, Nadam or Lamb", "SGD": "Lion"}
 
