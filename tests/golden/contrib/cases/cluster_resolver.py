@@ -32,7 +32,7 @@ def from_tf_config():
 
 
 def others():
-    tpu = resolvers.TPUClusterResolver("grpc://10.0.0.1:8470", coordinator_name="here", coordinator_address="10.0.0.2:1")
+    tpu = resolvers.TPUClusterResolver("grpc://192.0.2.1:8470", coordinator_name="here", coordinator_address="192.0.2.2:1")
     kubernetes = resolvers.KubernetesClusterResolver({"worker": ["job-name=w"]}, 1, override_client=object())
     gce = resolvers.GCEClusterResolver("project", "zone", "group", 1, credentials=None, service=object())
     return [
