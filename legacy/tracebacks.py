@@ -16,7 +16,9 @@ from estimator_bridge.errors import BridgeError
 _OURS = Path(__file__).resolve().parent.parent  # in an editable install this is the repository, else the package
 _FOLDERS = tuple(_OURS / name for name in ("legacy", "modern", "compat", "parity", "cli", "src"))
 _RUNNER = _OURS / "legacy" / "script.py"
-_PLUMBING = frozenset(_OURS / name for name in ("legacy/aliases.py", "legacy/rot/answers.py", "compat/engine.py"))  # pass calls on
+_PLUMBING = frozenset(
+    _OURS / name for name in ("legacy/aliases.py", "legacy/rot/answers.py", "compat/engine.py")
+)  # pass calls on
 _LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 _STARTERS = frozenset({importlib.__file__, importlib.util.__file__})  # between the runner and a package's first line
 

@@ -33,7 +33,9 @@ print(json.dumps([said.getvalue(), sorted(sys.modules)]))
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"], ["compare", "--help"], ["check", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["run", "--help"], ["compare", "--help"], ["check", "--help"]]
+)
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     command = [sys.executable, "-c", ASK.format(arguments=arguments)]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
