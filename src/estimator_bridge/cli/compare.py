@@ -99,7 +99,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _print(result: Any, arguments: argparse.Namespace) -> None:
     from rich.console import Console
 
-    console = Console()
+    console = Console(emoji=False)  # a line number between colons is no emoji
     if arguments.format == "json":
         console.file.write((arguments.out / "report.json").read_text(encoding="utf-8"))
         return

@@ -150,7 +150,7 @@ def _print(report: Any, dry_run: bool) -> None:
 
     from estimator_bridge.compat.checkpoint.report_terminal import print_report
 
-    print_report(report, Console(), dry_run)
+    print_report(report, Console(emoji=False), dry_run)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -219,5 +219,5 @@ def _print(text: str, report: Report, arguments: argparse.Namespace) -> None:
     from estimator_bridge.compat.config.output.report import report_table
 
     if arguments.format != "json":
-        Console(stderr=arguments.format != "text").print(report_table(report, arguments.allow))
+        Console(stderr=arguments.format != "text", emoji=False).print(report_table(report, arguments.allow))
     sys.stdout.write(("\n" if arguments.format == "text" else "") + text)

@@ -112,7 +112,7 @@ def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
 def _console() -> Any:
     from rich.console import Console
 
-    return Console()
+    return Console(emoji=False)
 
 
 def _write_json(value: Any) -> None:
