@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from estimator_bridge.compat.config.kinds import CROSS_DEVICE_OPS
 from estimator_bridge.compat.config.legacy import LegacyConfig, job_sizes
+from estimator_bridge.compat.config.model import Strategy
+from estimator_bridge.compat.config.typing_check import conform
 from estimator_bridge.compat.rules import Fidelity
 
 ClusterShape = Literal["one task", "parameter servers", "workers"]
@@ -148,14 +151,17 @@ def settings_of(strategy: Any) -> dict[str, Any]:
 
     Returns:
         Settings by name, ``strategy.name`` not among them; without what ``unknown_arguments`` names.
+
+    Raises:
+        BridgeError: for an argument of the wrong type.
     """
     settings = {_ARGUMENTS[key]: value for key, value in strategy.arguments.items() if key in _ARGUMENTS and value is not None}
     if settings.get("strategy.cross_device_ops") not in CROSS_DEVICE_OPS:
         settings.pop("strategy.cross_device_ops", None)
-    devices = settings.get("strategy.devices")
-    if devices is not None:
-        settings["strategy.devices"] = (devices,) if isinstance(devices, str) else tuple(devices)
-    return settings
+    if isinstance(settings.get("strategy.devices"), str):
+        settings["strategy.devices"] = (settings["strategy.devices"],)
+    types = typing.get_type_hints(Strategy)
+    return {name: conform(value, types[name.partition(".")[2]], f"{strategy.kind}: {name}") for name, value in settings.items()}
 
 
 def unknown_arguments(strategy: Any) -> list[str]:

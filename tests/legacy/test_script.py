@@ -256,6 +256,7 @@ def test_an_interrupt_shows_where_the_script_was(tmp_path: Path) -> None:
         process = start([*way, "train.py"], tmp_path)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
+        time.sleep(1.0)  # until it sleeps, too: it printed before
         process.send_signal(signal.SIGINT)
         code, _, err = end(process)
         assert code in (-signal.SIGINT, 130)  # a shell says 130 for both
