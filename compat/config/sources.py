@@ -72,11 +72,13 @@ def read_source(source: str, kind: str | None = None, *, resolve_hosts: bool = F
         BridgeError: with the position, for what is none of these.
     """
     if source == "env":
+        _refuse_other(source, kind, "tf-config")
         return _tf_config(tf_config.from_environment(), resolve_hosts)
     data = _bytes(source)
     if not data.strip():
         raise BridgeError(f"{source}, line 1, column 1: the file is empty.", expected=", ".join(KINDS))
     if not is_text(data):
+        _refuse_other(source, kind, "config-proto")
         return _proto(source, "", set_fields(read_binary(data, source)))
     text = data.decode()
     found = kind or _kind(source, text)
@@ -172,6 +174,11 @@ def _bytes(source: str) -> bytes:
         raise BridgeError(
             f"{source} cannot be read.", expected="a file, or env for TF_CONFIG", received=error.strerror, fix="Check the path."
         ) from None
+
+
+def _refuse_other(source: str, asked: str | None, only: str) -> None:
+    if asked not in {None, only}:
+        raise BridgeError(f"{source} can only be a {only}.", expected=f"--kind {only}, or none", received=f"--kind {asked}")
 
 
 def _kind(source: str, text: str) -> str:

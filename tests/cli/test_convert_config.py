@@ -206,6 +206,9 @@ def test_bad_input_is_2_with_its_place_and_nothing_written(run: Run, tmp_path: P
         ["--back", "s.pbtxt"],
         ["modern.json"],
         ["s.pbtxt", "--from-script"],
+        ["--back", "--gpus", "2", "modern.json"],
+        ["--kind", "modern", "env"],
+        ["--kind", "modern", "s.pb"],
         ["--from-script", "--back", "train.py"],
         ["--from-script", "--tf-config", "env", "train.py"],
     ],
@@ -214,6 +217,7 @@ def test_bad_use_is_2(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "s.pbtxt", GROWTH)
     write(tmp_path, "modern.json", {"threads": {"intra_op": 1}})
+    (tmp_path / "s.pb").write_bytes(b"\x10\x02")  # intra_op_parallelism_threads: 2
     write(tmp_path, "train.py", "open('ran', 'w')")
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")

@@ -108,10 +108,13 @@ def execute(arguments: argparse.Namespace) -> int:
     """Converts, prints the result and the report."""
     if arguments.args and not arguments.from_script:
         _options_behind(arguments)
+    facts = _facts(arguments)
+    if arguments.back and facts != type(facts)():
+        raise BridgeError("--back takes no facts: they sharpen the report of the other direction.", fix="Drop them.")
     source = _read(arguments)
     if arguments.back:
         return _to_legacy(source, arguments)
-    return _to_modern(source, arguments)
+    return _to_modern(source, facts, arguments)
 
 
 def _options_behind(arguments: argparse.Namespace) -> None:
@@ -151,7 +154,7 @@ def _facts(arguments: argparse.Namespace) -> JobFacts:
     )
 
 
-def _to_modern(source: Source, arguments: argparse.Namespace) -> int:
+def _to_modern(source: Source, facts: JobFacts, arguments: argparse.Namespace) -> int:
     from estimator_bridge.compat.config.contradictions import ContradictionError, refuse_contradictions
     from estimator_bridge.compat.config.to_modern import to_modern
 
@@ -159,7 +162,7 @@ def _to_modern(source: Source, arguments: argparse.Namespace) -> int:
         raise BridgeError(f"{source.name} is a modern configuration already.", expected="a legacy one", fix="Add --back.")
     try:
         refuse_contradictions(source.legacy)
-        config, report = to_modern(source.legacy, _facts(arguments))
+        config, report = to_modern(source.legacy, facts)
     except ContradictionError as error:
         places = ", ".join(source.where(name) for name in error.names)
         raise BridgeError(f"{places}: {error}") from None

@@ -49,7 +49,10 @@ def record(script: str, args: Sequence[str]) -> Source:
 
     if not Path(script).is_file():
         raise BridgeError("There is no such script.", expected="the path of a Python file", received=script)
-    sys.stderr.write(f"estimator-bridge: running {script}, up to its Estimator's first call, to see its RunConfig.\n")
+    sys.stderr.write(
+        f"estimator-bridge: running {script}, up to its Estimator's first call, to see its RunConfig. "
+        "Hooks and steps that it gives to Estimator.train itself are not seen.\n"
+    )
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run_config.json"
         command = [sys.executable, "-m", "estimator_bridge.cli.record_config", str(out), script, *args]
