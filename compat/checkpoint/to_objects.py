@@ -195,7 +195,7 @@ class ToObjects:
         for name, entry in index.entries.items():
             if name in self._draft.entries or name in self._report.unmatched_targets or name in self._report.ambiguous:
                 continue
-            if not entry.slices and entry.size <= _MOST_COPIED:
+            if not entry.slices and (entry.size <= _MOST_COPIED or name in self._model.others):
                 self._draft.put(name, copied(index, name, entry))
         if self._given_rate is not None:
             for name, variable in self._model.others.items():

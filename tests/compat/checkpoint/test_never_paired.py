@@ -187,3 +187,18 @@ def test_between_two_models_of_keras_no_default_of_tf1_is_advised(tmp_path: Path
     report = convert(new, tmp_path / "m", to="object-based", like=other)
     assert report.written
     assert not [warning for warning in report.warnings if "TF1" in warning or "beta" in warning], report.warnings
+
+
+def test_a_metric_of_any_size_comes_along_since_the_graph_announces_it(tmp_path: Path) -> None:
+    key = f"keras_api/metrics/0/confusion{ATTRIBUTE}"
+    nodes = [Node({"model": 1, "keras_api": 2}), Node({"kernel": 3}), Node({"metrics": 4})]
+    nodes += [trackable.variable("dense/kernel", f"model/kernel{ATTRIBUTE}"), Node({"0": 5}), Node({"confusion": 6})]
+    nodes.append(trackable.variable("confusion", key))
+    kept = np.arange(2**19, dtype=np.float32)  # 2 MiB
+    graph = tensors.of_strings([trackable.encode(nodes)], ())
+    values: dict[str, Any] = {f"model/kernel{ATTRIBUTE}": np.zeros((2, 2), np.float32), key: kept, OBJECT_GRAPH: graph}
+    report = convert(
+        write_old_side(tmp_path / "old" / "m"), tmp_path / "m", like=write_tensors(tmp_path / "like" / "m", values)
+    )
+    assert report.written
+    assert b"".join(stream(read_index(tmp_path / "m"), key)) == kept.tobytes()
