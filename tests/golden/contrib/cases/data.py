@@ -130,7 +130,10 @@ def sample_from_datasets():
 def parallel_interleave():
     return [
         _elements(_range(4).apply(data.parallel_interleave(_range, 2))),
-        _elements(_range(4).apply(data.parallel_interleave(_range, 3, 2, False, 4, 2))),
+        # of one length: where an input ends early, who comes next hangs on threads, under either TensorFlow
+        _elements(
+            _range(4).apply(data.parallel_interleave(lambda n: tf.data.Dataset.range(n * 10, n * 10 + 3), 3, 2, False, 4, 2))
+        ),
     ]
 
 
