@@ -13,6 +13,7 @@ from estimator_bridge.compat.checkpoint.errors import TargetError
 from estimator_bridge.compat.checkpoint.storage import Disk
 
 Sharing = Literal["link", "clone", "copy"]
+_BEGIN_SYNC = 8 * 1024 * 1024
 _UNLINKABLE = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES}
 
 
@@ -59,8 +60,13 @@ class Staging:
         """
         path = self.folder / name
         with self._disk.create(path) as file:
+            written = begun = 0
             for data in chunks:
                 self._disk.write(file, data)
+                written += len(data)
+                if written - begun >= _BEGIN_SYNC:
+                    self._disk.begin_sync(file, begun, written)
+                    begun = written
             self._disk.sync(file)
         return path
 
@@ -92,6 +98,7 @@ class Staging:
                 expected = os.fstat(reader.fileno()).st_size
                 copied = 0
                 while count := self._disk.copy_some(reader, writer):
+                    self._disk.begin_sync(writer, copied, copied + count)
                     copied += count
                 if copied != expected:
                     raise TargetError("A data file changed its size while it was copied.", received=str(source))
