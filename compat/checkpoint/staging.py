@@ -14,6 +14,7 @@ from estimator_bridge.compat.checkpoint.storage import Disk
 
 Sharing = Literal["link", "clone", "copy"]
 _BEGIN_SYNC = 8 * 1024 * 1024
+_KEPT = 64 * 1024 * 1024  # of a copy, in memory; more would push out what others read, and fresh memory is slow to come by
 _UNLINKABLE = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES}
 
 
@@ -98,7 +99,7 @@ class Staging:
                 expected = os.fstat(reader.fileno()).st_size
                 copied = 0
                 while count := self._disk.copy_some(reader, writer):
-                    self._disk.begin_sync(writer, copied, copied + count)
+                    self._disk.begin_sync(writer, max(0, copied - _KEPT), copied + count)
                     copied += count
                 if copied != expected:
                     raise TargetError("A data file changed its size while it was copied.", received=str(source))
