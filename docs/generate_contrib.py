@@ -20,9 +20,20 @@ layers`, `import tensorflow.contrib.slim as slim`, and by source file, `from ten
 regularizers`. What is offered is checked against TensorFlow 1.15.5: values, gradients, variables' names and shapes, checkpoints'
 names, errors.
 
-All else is refused where it is asked for, with the symbol, the file and line, and what to use instead. The error is the
-AttributeError or ImportError that Python would raise, so that a script which looks before it leaps, with `hasattr` or
-`except ImportError`, goes its other way.
+All else is refused where it is used, with the symbol, the file and line, and what to use instead:
+
+- a package or a source file that TensorFlow 1.15.5 had in `tf.contrib` can be imported, as it could then, so that a script runs
+  whose branch that needs it is not taken: `import tensorflow.contrib.tensorrt as trt`. It refuses at its first use,
+  `trt.create_inference_graph`;
+- a class, a function or a constant, `from tensorflow.contrib.layers import real_valued_column`, is refused at the import. Nothing
+  could honestly stand in for it: it could be subclassed, compared, passed on and stored, and fail late or never. So is a package
+  that TensorFlow 1.15.5 did not have;
+- a script that looks before it leaps goes its other way. An import or `tf.contrib.eager` in a `try` whose `except` catches the
+  error (`ImportError`, `ModuleNotFoundError`, `AttributeError`, `Exception`) is refused at once, packages too, and
+  `hasattr(tf.contrib, "eager")` is False. The `try` is looked for around the statement itself, in its function.
+
+The errors are the AttributeError and the ModuleNotFoundError that Python would raise. [`estimator-bridge check`](checking.md) tells
+all of it without a run.
 
 `estimator_bridge.legacy.install()` alone, without the runner, leaves `tensorflow` as TensorFlow 2 has it, without a `contrib`; there
 the packages are imported as `from estimator_bridge.legacy.contrib import layers`.

@@ -30,6 +30,15 @@ def offers(symbol: str) -> bool:
     return depth == len(path) or path[depth] in offered(path[0], depth > 1)
 
 
+def imports(symbol: str) -> bool:
+    """Whether a symbol is a module that can be imported, were it one that refuses whatever is read from it.
+
+    Args:
+        symbol: ``tf.contrib.eager``.
+    """
+    return is_module(*symbol.split(".")[2:])
+
+
 @functools.cache
 def offered(package: str, by_file: bool = False) -> frozenset[str]:
     """The names that a package offers.

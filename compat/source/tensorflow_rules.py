@@ -23,6 +23,9 @@ class Contrib(Protocol):
     def offers(self, symbol: str) -> bool:
         """Whether it has ``tf.contrib.layers.l2_regularizer``."""
 
+    def imports(self, symbol: str) -> bool:
+        """Whether it is a module that can be imported, were it one that refuses whatever is read from it."""
+
     def replacement(self, symbol: str) -> str:
         """A sentence: what to use instead of one that it has not."""
 
@@ -79,6 +82,9 @@ def _of_contrib(where: tuple[int, int, str], symbol: str, place: Place, contrib:
         return Finding(*where, Kind.CONTRIB, Verdict.MENDED, "the runner has it")
     if place.guarded:
         return Finding(*where, Kind.CONTRIB, Verdict.RUNS, "not there, and the file itself looks first")
+    if contrib.imports(symbol):
+        note = f"can be imported, and refuses whatever is used of it. {contrib.replacement(symbol)}"
+        return Finding(*where, Kind.CONTRIB, Verdict.MENDED, note)
     return Finding(*where, Kind.CONTRIB, Verdict.HUMAN, f"Gone with tf.contrib. {contrib.replacement(symbol)}")
 
 

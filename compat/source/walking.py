@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+from estimator_bridge.compat.source.forgiving import forgives
 from estimator_bridge.compat.source.scopes import Binding, Found, Place, Scope, StarImport
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -152,7 +153,7 @@ class _Reader:
         return [*((one, place) for one in head), *((one, inside) for one in node.body), *((one, place) for one in node.orelse)]
 
     def try_(self, node: ast.Try, place: Place) -> list[tuple[ast.AST, Place]]:
-        guarded = place.guarded or any(_forgives(handler) for handler in node.handlers)
+        guarded = place.guarded or any(forgives(handler, _FORGIVEN) for handler in node.handlers)
         inside = dataclasses.replace(place, guarded=guarded)
         parts = [*node.body, *node.handlers]
         return [*((one, inside) for one in parts), *((one, place) for one in [*node.orelse, *node.finalbody])]
@@ -183,11 +184,6 @@ def _annotations(node: ast.FunctionDef) -> list[ast.expr]:
     arguments = node.args
     several = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return [one for one in [*(argument.annotation for argument in several), node.returns] if one is not None]
-
-
-def _forgives(handler: ast.ExceptHandler) -> bool:
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _FORGIVEN) for kind in kinds)
 
 
 def _asks_version(test: ast.expr) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from estimator_bridge.legacy.contrib import PACKAGES
 from estimator_bridge.legacy.contrib.files import is_module
-from estimator_bridge.legacy.contrib.refusal import ContribImportError, asked_attribute
+from estimator_bridge.legacy.contrib.refusal import ContribImportError, asked_attribute, looks_first
 
 
 class Namespace(types.ModuleType):
@@ -31,21 +31,28 @@ class Namespace(types.ModuleType):
             return dir(self)
         if name.startswith("__"):  # Python looks for these in any module
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        if not self._path and name in PACKAGES:
-            found: Any = Namespace(name)
-        elif self._path and name in (offered := self._offered()):
-            found = offered[name]
-        elif is_module(*self._path, name):
-            found = Namespace(*self._path, name)
-        else:
-            raise asked_attribute(".".join(["tf.contrib", *self._path]), name, sys._getframe(1))
-        self.__dict__[name] = found
+        frame = sys._getframe(1)
+        found = self._find(name)
+        if found is None or (_refuses(found) and looks_first(frame, name)):
+            raise asked_attribute(".".join(["tf.contrib", *self._path]), name, frame)
+        if not _refuses(found):  # of which one statement may get a module and another one the error
+            self.__dict__[name] = found
         return found
 
     def __dir__(self) -> list[str]:
         return sorted(self._offered() if self._path else PACKAGES)
 
+    def _find(self, name: str) -> Any:
+        """What there is by this name, be it a module that refuses; None for nothing."""
+        if name in self.__dict__:
+            return self.__dict__[name]
+        if name in (offered := self._offered()):
+            return offered[name]
+        return Namespace(*self._path, name) if is_module(*self._path, name) else None
+
     def _offered(self) -> dict[str, Any]:
+        if not self._path or _refuses(self):
+            return {}
         module = importlib.import_module(f"estimator_bridge.legacy.contrib.{self._path[0]}")
         by_file_only = getattr(module, "IN_FILES", {}) if len(self._path) > 1 else {}
         return {name: getattr(module, name) for name in module.__all__} | by_file_only
@@ -63,12 +70,22 @@ def imported(contrib: Namespace, path: Sequence[str], names: Sequence[str], fram
     Raises:
         ContribImportError: something of it is not offered.
     """
-    found: Any = contrib
+    module: Any = contrib
     for part in path:
-        found = getattr(found, part, None)
-        if not isinstance(found, types.ModuleType):
+        module = _part(module, part)
+        if not isinstance(module, types.ModuleType):
             raise ContribImportError(".".join(["tf.contrib", *path, *names[:1]]), frame)
-    for name in names:
-        if name != "*" and not hasattr(found, name):
-            raise ContribImportError(".".join(["tf.contrib", *path, name]), frame)
-    return found
+    for name in names or [""]:
+        found = _part(module, name) if name not in ("", "*") else module
+        if found is None or (_refuses(found) and (name == "*" or looks_first(frame))):
+            raise ContribImportError(".".join(["tf.contrib", *path, *([name] if name else [])]), frame)
+    return module
+
+
+def _part(module: Any, name: str) -> Any:
+    return module._find(name) if isinstance(module, Namespace) else getattr(module, name, None)
+
+
+def _refuses(found: Any) -> bool:
+    """Whether it is a module of which nothing is offered."""
+    return isinstance(found, Namespace) and bool(found._path) and found._path[0] not in PACKAGES

@@ -1,17 +1,30 @@
-"""What ``tf.contrib`` no longer offers: whoever asks for it hears which symbol, which file and line, and what to use instead.
+"""What ``tf.contrib`` no longer offers: whoever uses it hears which symbol, which file and line, and what to use instead.
 
-The errors are the AttributeError and ImportError that Python itself would raise, so that a script which looks before it leaps
-(``hasattr(tf.contrib, "eager")``, ``except ImportError: import tensorflow_probability``) goes its other way.
+A package or source file of TensorFlow 1.15's contrib is a module still, so that a script which imports it for a branch that is not
+taken runs. It refuses at its first use, which a module has in one way only: a name is read from it. A name itself (a class, a
+function) is refused where it is imported: whatever stood in for it could be subclassed, compared, passed on and stored, and fail late
+or never.
+
+The errors are the AttributeError and ImportError that Python itself would raise, and a script that looks before it leaps
+(``hasattr(tf.contrib, "eager")``, ``try: from tensorflow.contrib import eager`` with an ``except ImportError``) hears at once that
+even the module is not there, and goes its other way.
 """
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import dis
 import itertools
 import types
+from collections.abc import Iterator
+from pathlib import Path
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.legacy.contrib.files import is_module
 from estimator_bridge.legacy.contrib.replacements import replacement
+
+_READS = ("LOAD_ATTR", "LOAD_METHOD")
 
 
 class ContribError(NotSupportedError):
@@ -23,8 +36,10 @@ class ContribError(NotSupportedError):
     """
 
     def __init__(self, symbol: str, frame: types.FrameType) -> None:
+        package = symbol.split(".")[2]
+        gone = f"TensorFlow 2 removed {symbol} with all of tf.contrib, and it is not restored."
         super().__init__(
-            f"TensorFlow 2 removed {symbol} with all of tf.contrib, and it is not restored.",
+            gone if is_module(package) else f"There is no tf.contrib.{package}: TensorFlow 1.15 had none.",
             expected="the names of tf.contrib that docs/contrib.md lists as offered",
             received=f"{symbol} at {frame.f_code.co_filename}:{frame.f_lineno}",
             fix=replacement(symbol),
@@ -35,8 +50,8 @@ class ContribAttributeError(ContribError, AttributeError):
     """Asked for as an attribute."""
 
 
-class ContribImportError(ContribError, ImportError):
-    """Asked for by an import."""
+class ContribImportError(ContribError, ModuleNotFoundError):
+    """Asked for by an import; of TensorFlow 2, which has no contrib, it would be this error."""
 
 
 def asked_attribute(module: str, name: str, frame: types.FrameType) -> ContribAttributeError:
@@ -47,10 +62,39 @@ def asked_attribute(module: str, name: str, frame: types.FrameType) -> ContribAt
         name: the attribute.
         frame: who reads it.
     """
-    return ContribAttributeError(".".join([module, name, *_attributes_read_next(name, frame)]), frame)
+    return ContribAttributeError(".".join([module, *(_reads(frame, name) or [name])]), frame)
 
 
-def _attributes_read_next(name: str, frame: types.FrameType) -> list[str]:
-    following = itertools.dropwhile(lambda step: step.offset < frame.f_lasti, dis.get_instructions(frame.f_code))
-    reads = list(itertools.takewhile(lambda step: step.opname in ("LOAD_ATTR", "LOAD_METHOD"), following))
-    return [step.argval for step in reads[1:]] if reads and reads[0].argval == name else []
+def looks_first(frame: types.FrameType, name: str | None = None) -> bool:
+    """Whether the script is only asking for a module: it catches the error right there, or it looks for the name by ``hasattr``.
+
+    Args:
+        frame: who asks.
+        name: of the attribute, unless it is an import.
+    """
+    if name is None:
+        return _is_forgiven(frame, ContribImportError)
+    if next(_steps(frame)).opname == "IMPORT_FROM":  # of a statement that has been asked about as an import
+        return False
+    return not _reads(frame, name) or _is_forgiven(frame, ContribAttributeError)
+
+
+def _is_forgiven(frame: types.FrameType, error: type[ContribError]) -> bool:
+    from estimator_bridge.compat.source.forgiving import is_forgiven
+    from estimator_bridge.compat.source.reading import read_source
+
+    file = frame.f_code.co_filename
+    with contextlib.suppress(OSError, SyntaxError):  # code without a file imports as TensorFlow 1.15 did
+        tree: ast.Module = read_source(Path(file).read_bytes(), file).tree
+        return is_forgiven(tree, frame.f_lineno, {kind.__name__ for kind in error.__mro__})
+    return False
+
+
+def _reads(frame: types.FrameType, name: str) -> list[str]:
+    """The names that the frame is about to read, each of the one before it; none unless the first is the given one."""
+    reads = [step.argval for step in itertools.takewhile(lambda step: step.opname in _READS, _steps(frame))]
+    return reads if reads[:1] == [name] else []
+
+
+def _steps(frame: types.FrameType) -> Iterator[dis.Instruction]:
+    return itertools.dropwhile(lambda step: step.offset < frame.f_lasti, dis.get_instructions(frame.f_code))

@@ -100,14 +100,16 @@ IMPORTS = [
 PROBES = {
     "hasattr(TF.contrib, 'eager')": "False",
     "getattr(TF.contrib.util, 'load_op_library', None)": "None",
-    "attempt('import tensorflow.contrib.eager as tfe')": "'ImportError'",
-    "attempt('from tensorflow.contrib import eager')": "'ImportError'",
-    "attempt('from tensorflow.contrib import util, eager')": "'ImportError'",
+    "attempt('import tensorflow.contrib.eager as tfe')": "None",
+    "attempt('from tensorflow.contrib import util, eager')": "None",
+    "attempt('from tensorflow.contrib import util, nowhere')": "'ImportError'",
     "attempt('from tensorflow.contrib.eager import Network')": "'ImportError'",
     "attempt('from tensorflow.contrib.util import load_op_library')": "'ImportError'",
     "attempt('from tensorflow.contrib.util.nowhere import make_ndarray')": "'ImportError'",
-    "attempt('import importlib; importlib.import_module(\"tensorflow.contrib.eager\")')": "'ImportError'",
-    "attempt('import tensorflow; tensorflow.contrib.eager')": "'AttributeError'",
+    "attempt('import importlib; importlib.import_module(\"tensorflow.contrib.nowhere\")')": "'ImportError'",
+    "attempt('import tensorflow; tensorflow.contrib.nowhere')": "'AttributeError'",
+    "helper.EAGER": "None",
+    "helper.TRT.__name__": "'tensorflow.contrib.tensorrt'",
     "attempt('import tensorflow; tensorflow.contrib.util.__nowhere__')": "'AttributeError'",
     "attempt('import tensorflow; tensorflow.nowhere')": "'AttributeError'",
     "attempt('import tensorflow.nowhere')": "'ImportError'",
@@ -149,12 +151,23 @@ for expression in %(probes)r:
 print(json.dumps(answers))
 """
 
+# Packages of contrib that are not offered: one that the file can do without, and one for a branch that is not taken.
+UNOFFERED = """
+try:
+    from tensorflow.contrib import eager as EAGER
+except ImportError:
+    EAGER = None
+import tensorflow.contrib.tensorrt as TRT
+"""
+
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     names = "import tensorflow as tf\n"
-    write(folder / "helper.py", f"{names}\ndef inside():\n    import tensorflow.compat.v1 as late\n    return late\n")
+    write(
+        folder / "helper.py", f"{names}\ndef inside():\n    import tensorflow.compat.v1 as late\n    return late\n{UNOFFERED}"
+    )
     write(folder / "package" / "__init__.py", "")
     write(folder / "package" / "sub" / "__init__.py", "")
     write(
@@ -204,18 +217,18 @@ def test_the_modern_path_gives_the_same_names(project: Path, answers: dict[str, 
 CONTRIB = {
     "tf.contrib.eager.Network('x')": "tf.contrib.eager.Network",
     "(tf.contrib\n     .util\n     .load_op_library)": "tf.contrib.util.load_op_library",
-    "tf.contrib.eager": "tf.contrib.eager",
+    "tf.contrib.nowhere": "tf.contrib.nowhere",
     "tf.compat.v1.contrib.eager.metrics": "tf.contrib.eager.metrics",
     "getattr(tf.contrib, 'eager').metrics": "tf.contrib.eager",
-    "__import__('tensorflow').contrib.eager": "tf.contrib.eager",
-    "exec('import tensorflow.contrib.eager')": "tf.contrib.eager",
-    "exec('import tensorflow.contrib.eager as tfe')": "tf.contrib.eager",
-    "exec('from tensorflow.contrib import eager')": "tf.contrib.eager",
+    "__import__('tensorflow').contrib.nowhere": "tf.contrib.nowhere",
+    "exec('import tensorflow.contrib.nowhere')": "tf.contrib.nowhere",
+    "exec('import tensorflow.contrib.nowhere as tfe')": "tf.contrib.nowhere",
+    "exec('from tensorflow.contrib import nowhere')": "tf.contrib.nowhere",
     "exec('from tensorflow.contrib.util import make_ndarray, load_op_library')": "tf.contrib.util.load_op_library",
-    "exec('from tensorflow.contrib.eager.python import tfe, network')": "tf.contrib.eager.python.tfe",
+    "exec('from tensorflow.contrib.eager.python import tfe, nowhere')": "tf.contrib.eager.python.nowhere",
     "exec('from tensorflow.contrib.util.loader import load_op_library')": "tf.contrib.util.loader.load_op_library",
-    "exec('import tensorflow.compat.v1.contrib.eager')": "tf.contrib.eager",
-    "__import__('importlib').import_module('tensorflow.contrib.eager')": "tf.contrib.eager",
+    "exec('import tensorflow.compat.v1.contrib.nowhere')": "tf.contrib.nowhere",
+    "__import__('importlib').import_module('tensorflow.contrib.nowhere')": "tf.contrib.nowhere",
 }
 
 

@@ -10,10 +10,13 @@ from estimator_bridge.compat.source.verdicts import Finding, Kind
 
 
 class _Contrib:
-    """Offers tf.contrib.layers and nothing else."""
+    """Offers tf.contrib.layers, and of tf.contrib.eager an empty module."""
 
     def offers(self, symbol: str) -> bool:
         return symbol.startswith("tf.contrib.layers")
+
+    def imports(self, symbol: str) -> bool:
+        return symbol == "tf.contrib.eager"
 
     def replacement(self, symbol: str) -> str:
         return f"Use something else than {symbol}."

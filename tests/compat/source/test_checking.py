@@ -19,7 +19,7 @@ from tests.compat.source.reading import findings, judge, told
 SCRIPT = """
     import numpy as np
     import tensorflow as tf
-    from tensorflow.contrib import layers, eager
+    from tensorflow.contrib import layers, eager, nowhere
     from tensorflow.examples.tutorials.mnist import input_data
     x = tf.placeholder(tf.float32, [None, 3])
     y = tf.contrib.layers.fully_connected(x, 3)
@@ -43,8 +43,9 @@ SCRIPT = """
 def test_a_script() -> None:
     assert told(SCRIPT) == [
         (2, "tensorflow", "runs"),
-        (3, "tf.contrib.eager", "human"),
+        (3, "tf.contrib.eager", "mended"),
         (3, "tf.contrib.layers", "mended"),
+        (3, "tf.contrib.nowhere", "human"),
         (4, "tf.examples.tutorials.mnist.input_data", "mended"),
         (5, "tf.placeholder", "runs"),
         (5, "tf.float32", "runs"),
@@ -66,10 +67,30 @@ def test_a_script() -> None:
 def test_what_to_do_is_said() -> None:
     messages = {one.symbol: one.message for one in findings(SCRIPT)}
     assert "Use something else than tf.contrib.eager." in messages["tf.contrib.eager"]
+    assert "Use something else than tf.contrib.nowhere." in messages["tf.contrib.nowhere"]
     assert "tf.compat.v2.summary.create_file_writer" in messages["tf.summary.create_file_writer"]
     assert "answered with float" in messages["np.float"]
     assert "pyasyncore" in messages["asyncore"]
     assert "Write bool" in messages["np.bool"]
+
+
+def test_a_package_that_refuses() -> None:
+    """Its import runs, what is read from it does not, and what the file catches goes its own way."""
+    source = """
+        import tensorflow.contrib.eager as tfe
+        tfe.Network
+        from tensorflow.contrib.eager import Network
+        try:
+            from tensorflow.contrib import eager
+        except ImportError:
+            eager = None
+        """
+    assert told(source, Kind.CONTRIB) == [
+        (1, "tf.contrib.eager", "mended"),
+        (2, "tf.contrib.eager.Network", "human"),
+        (3, "tf.contrib.eager.Network", "human"),
+        (5, "tf.contrib.eager", "runs"),
+    ]
 
 
 def test_packages_named_after_tensorflow_are_others() -> None:

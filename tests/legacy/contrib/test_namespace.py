@@ -109,6 +109,7 @@ FOLDERS = [
     "training",
     "util",
 ]
+EARLIER = {"coder", "gan", "lite", "nccl"}  # in TensorFlow 1's first years
 
 
 def test_each_module_of_the_folder_is_a_package() -> None:
@@ -116,7 +117,7 @@ def test_each_module_of_the_folder_is_a_package() -> None:
 
 
 def test_every_package_of_tensorflow_1_has_a_replacement() -> None:
-    assert {symbol.partition(".")[0] for symbol in REPLACEMENTS} == set(FOLDERS)
+    assert {symbol.partition(".")[0] for symbol in REPLACEMENTS} == {*FOLDERS, *EARLIER}
     assert set(FOLDERS) <= REPLACEMENTS.keys()
     assert set(contrib.PACKAGES) <= set(FOLDERS)
 
@@ -178,7 +179,13 @@ def test_source_files() -> None:
     assert is_module("learn", "python", "learn", "estimators", "run_config")
     assert is_module("learn", "python")
     assert not is_module("learn", "estimators")
-    assert not is_module("learn")
+    assert not is_module("nowhere")
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_every_package_of_tensorflow_1_is_a_module(package: str) -> None:
+    assert is_module(package)
+    assert not any(is_module(earlier) for earlier in EARLIER)
 
 
 def test_names_that_only_files_offer(tf1: object) -> None:

@@ -1,0 +1,49 @@
+"""Where code looks before it leaps: a ``try`` with an ``except`` for a name that is not there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def forgives(handler: ast.ExceptHandler, errors: Collection[str]) -> bool:
+    """Whether a handler catches one of some exceptions.
+
+    Args:
+        handler: of a ``try``.
+        errors: names of exceptions, with those of their bases.
+    """
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in errors) for kind in kinds)
+
+
+def is_forgiven(tree: ast.AST, line: int, errors: Collection[str]) -> bool:
+    r"""Whether what goes wrong in a line is caught where it stands; what its function's callers catch is not looked at.
+
+    Args:
+        tree: a module.
+        line: from 1.
+        errors: names of the exception and of its bases.
+
+    Example:
+        >>> tree = ast.parse("try:\n    import numpy\nexcept ImportError:\n    import array")
+        >>> is_forgiven(tree, 2, {"ImportError"}), is_forgiven(tree, 4, {"ImportError"})
+        (True, False)
+    """
+    forgiven = False
+    around: list[ast.AST] = [tree]
+    while around:
+        node = around[0]
+        if isinstance(node, _FUNCTIONS):
+            forgiven = False
+        elif isinstance(node, ast.Try) and any(_is_at(child, line) for child in node.body):
+            forgiven = forgiven or any(forgives(handler, errors) for handler in node.handlers)
+        around = [child for child in ast.iter_child_nodes(node) if _is_at(child, line)]
+    return forgiven
+
+
+def _is_at(node: ast.AST, line: int) -> bool:
+    first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+    return first is not None and last is not None and first <= line <= last
