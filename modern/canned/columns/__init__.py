@@ -1,0 +1,7 @@
+"""Feature columns as Keras layers: what input_layer, linear_model and sequence_input_layer compute, in a Keras model."""
+
+from estimator_bridge.modern.canned.columns.inputs import Inputs
+from estimator_bridge.modern.canned.columns.layers import dense, linear, sequence
+from estimator_bridge.modern.canned.columns.weights import Weight
+
+__all__ = ["Inputs", "Weight", "dense", "linear", "sequence"]

@@ -1,0 +1,131 @@
+"""Categorical columns: features as ids."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
+from estimator_bridge.modern.canned.columns.missing import at_least_2d
+
+
+class Ids(NamedTuple):
+    """The ids of a batch.
+
+    Attributes:
+        ids: sparse int64, ``[batch, n]``; of a sequence ``[batch, time, n]``.
+        size: how many ids there are.
+        weights: sparse float32 of the same shape and places; None for 1 everywhere.
+        complete: each id is in [0, size); otherwise -1 stands for what is out of the vocabulary.
+        lengths: of the sequences, int64 ``[batch]``; None for what is no sequence.
+    """
+
+    ids: Tensor
+    size: int
+    weights: Tensor | None = None
+    complete: bool = True
+    lengths: Tensor | None = None
+
+
+def hashed(column: Column, inputs: Inputs) -> Ids:
+    """``categorical_column_with_hash_bucket``: Keras' Hashing without a salt is the same function of the same text."""
+    layer = tf_keras.layers.Hashing(column.hash_bucket_size, name=inputs.name(column.key, "hash"))
+    return Ids(layer(inputs.present(column.key)), column.hash_bucket_size)
+
+
+def identity(column: Column, inputs: Inputs) -> Ids:
+    """``categorical_column_with_identity``."""
+    size = column.number_buckets if hasattr(column, "number_buckets") else column.num_buckets
+    layer = InRange(size, column.default_value, name=inputs.name(column.key, "identity"))
+    return Ids(layer(inputs.present(column.key)), size)
+
+
+def weighted(column: Column, inputs: Inputs) -> Ids:
+    """``weighted_categorical_column``: a weight for each value, from another feature."""
+    weights = inputs.present(column.weight_feature_key, missing=0.0)
+    if not column.dtype.is_floating:
+        weights = tf.cast(weights, tf.float32)
+    return ids_of(column.categorical_column, inputs)._replace(weights=weights)
+
+
+def ids_of(column: Column, inputs: Inputs) -> Ids:
+    """The ids of any categorical column, made once for each ``inputs``."""
+    from estimator_bridge.modern.canned.columns.table import CATEGORICAL, builder
+
+    return inputs.once(column, lambda: builder(CATEGORICAL, column)(column, inputs))
+
+
+@tf_keras.utils.register_keras_serializable("estimator_bridge")
+class InRange(tf_keras.layers.Layer):
+    """Ids as they are: those out of [0, size) become the default, or are refused where there is none.
+
+    TensorFlow 1.15 refuses them too; from TensorFlow 2 on, feature columns count them as nothing or read past the weights.
+
+    Args:
+        size: how many ids there are.
+        default: the id of all others; None to refuse them.
+
+    Example:
+        >>> ids = tf.sparse.from_dense([[1, 7]])
+        >>> InRange(3, default=2)(ids).values.numpy().tolist()
+        [1, 2]
+    """
+
+    def __init__(self, size: int, default: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.size = size
+        self.default = default
+
+    def call(self, ids: Tensor) -> Tensor:
+        """Sparse ids -> sparse int64 ids.
+
+        Raises:
+            tf.errors.InvalidArgumentError: an id out of range and no default.
+        """
+        values = tf.cast(ids.values, tf.int64)
+        inside = (values >= 0) & (values < self.size)
+        if self.default is None:
+            message = f"{self.name}: an id is not in [0, {self.size}), and the column has no default_value."
+            with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(inside), [message, values])]):
+                return ids.with_values(tf.identity(values))
+        return ids.with_values(tf.where(inside, values, tf.constant(self.default, tf.int64)))
+
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        return {**super().get_config(), "size": self.size, "default": self.default}
+
+
+def crossed(column: Column, inputs: Inputs) -> Ids:
+    """``crossed_column``: of features as they are, of columns' ids, of other crosses."""
+    parts = [inputs[key] if isinstance(key, str) else ids_of(key, inputs).ids for key in _leaves(column)]
+    layer = HashedCross(column.hash_bucket_size, column.hash_key, name=inputs.name(column.name, "cross"))
+    return Ids(layer(parts), column.hash_bucket_size)
+
+
+def _leaves(column: Column) -> list[Column | str]:
+    return [leaf for key in column.keys for leaf in (_leaves(key) if hasattr(key, "keys") else [key])]
+
+
+@tf_keras.utils.register_keras_serializable("estimator_bridge")
+class HashedCross(tf_keras.layers.Layer):
+    """Every combination of several features' values, hashed: as Keras' HashedCrossing, and of any number of values.
+
+    Args:
+        num_bins: how many ids there are.
+        hash_key: what the features' fingerprints are combined with; None for TensorFlow's own.
+    """
+
+    def __init__(self, num_bins: int, hash_key: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.num_bins = num_bins
+        self.hash_key = hash_key
+
+    def call(self, features: list[Tensor]) -> Tensor:
+        """Dense or sparse features ``[batch, n_i]``, strings or integers -> sparse ids ``[batch, product of the n_i]``."""
+        return tf.sparse.cross_hashed([at_least_2d(feature) for feature in features], self.num_bins, self.hash_key)
+
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        return {**super().get_config(), "num_bins": self.num_bins, "hash_key": self.hash_key}

@@ -1,0 +1,110 @@
+"""Sequences: values and ids with a time axis, and how long each is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.modern.canned.columns.categorical import Ids, ids_of
+from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
+from estimator_bridge.modern.canned.columns.normalizer import Normalizer
+from estimator_bridge.modern.canned.columns.representation import Representation
+
+
+def numbers(column: Column, inputs: Inputs, scope: str) -> Representation:
+    """``sequence_numeric_column``: padded with its default_value."""
+    values = inputs[column.key]
+    if column.normalizer_fn is not None:
+        values = Normalizer.of(column, values, inputs.name(column.key, "normalizer"))(values)
+    width = tf.TensorShape(column.shape).num_elements()
+    padded = PadSequences(width, column.default_value, name=inputs.name(column.key, "padded"))(values)
+    return Representation(padded, (), SequenceLengths(width, name=inputs.name(column.key, "lengths"))(values))
+
+
+def ids(column: Column, inputs: Inputs) -> Ids:
+    """``sequence_categorical_column_with_*``: the column beneath, with a time axis."""
+    beneath = ids_of(column.categorical_column, inputs)
+    steps = SplitSteps(name=inputs.name(column.name, "steps"))(beneath.ids)
+    return beneath._replace(ids=steps, lengths=SequenceLengths(name=inputs.name(column.name, "lengths"))(steps))
+
+
+@tf_keras.utils.register_keras_serializable("estimator_bridge")
+class PadSequences(tf_keras.layers.Layer):
+    """Sparse sequences made dense.
+
+    Args:
+        width: how many values make one step.
+        padding: what stands behind the end of the shorter ones.
+
+    Example:
+        >>> PadSequences(1, -1.0)(tf.sparse.from_dense([[1.0, 2.0], [3.0, 0.0]])).numpy().tolist()
+        [[[1.0], [2.0]], [[3.0], [-1.0]]]
+    """
+
+    def __init__(self, width: int = 1, padding: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.width = width
+        self.padding = padding
+
+    def call(self, values: Tensor) -> Tensor:
+        """Sparse ``[batch, time * width]`` or ``[batch, time, width]`` -> dense ``[batch, time, width]``."""
+        padded = tf.sparse.to_dense(values, tf.cast(self.padding, values.dtype))
+        return tf.reshape(padded, [values.dense_shape[0], -1, self.width])
+
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        return {**super().get_config(), "width": self.width, "padding": self.padding}
+
+
+@tf_keras.utils.register_keras_serializable("estimator_bridge")
+class SplitSteps(tf_keras.layers.Layer):
+    """Sparse ids ``[batch, time, ...]`` with one last axis for all ids of a step."""
+
+    def call(self, values: Tensor) -> Tensor:
+        """Sparse ``[batch, time]`` or more -> sparse ``[batch, time, n]``."""
+        shape = values.dense_shape
+        return tf.sparse.reshape(values, [shape[0], shape[1], tf.reduce_prod(shape[2:])])
+
+
+@tf_keras.utils.register_keras_serializable("estimator_bridge")
+class SequenceLengths(tf_keras.layers.Layer):
+    """How many steps each sequence has, up to its last value.
+
+    Args:
+        width: how many values make one step, where steps have no axis of their own.
+
+    Example:
+        >>> SequenceLengths()(tf.SparseTensor([[0, 2], [2, 0]], [5, 5], [3, 3])).numpy().tolist()
+        [3, 0, 1]
+    """
+
+    def __init__(self, width: int = 1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.width = width
+
+    def call(self, values: Tensor) -> Tensor:
+        """Sparse ``[batch, time, ...]`` -> int64 ``[batch]``."""
+        width = self.width if values.shape.rank == 2 else 1
+        ends = tf.math.unsorted_segment_max(values.indices[:, 1] + 1, values.indices[:, 0], values.dense_shape[0])
+        return (tf.maximum(ends, 0) + width - 1) // width
+
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        return {**super().get_config(), "width": self.width}
+
+
+@tf_keras.utils.register_keras_serializable("estimator_bridge")
+class SameLengths(tf_keras.layers.Layer):
+    """The lengths that several features agree on."""
+
+    def call(self, lengths: list[Tensor]) -> Tensor:
+        """Several ``[batch]`` -> one.
+
+        Raises:
+            tf.errors.InvalidArgumentError: where they differ.
+        """
+        message = "The sequences of one example differ in length."
+        with tf.control_dependencies([tf.debugging.assert_equal(lengths[0], other, message) for other in lengths[1:]]):
+            return tf.identity(lengths[0])

@@ -1,0 +1,103 @@
+"""Vocabularies: lists and files of terms, with what is not in them behind the last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.canned.columns.categorical import Ids
+from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
+
+ROWS_AT_ONCE = 4096  # of a vocabulary file
+
+
+def from_list(column: Column, inputs: Inputs) -> Ids:
+    """``categorical_column_with_vocabulary_list``."""
+    return _ids(column, [_plain(term) for term in column.vocabulary_list], inputs)
+
+
+def from_file(column: Column, inputs: Inputs) -> Ids:
+    """``categorical_column_with_vocabulary_file``: the terms become part of the model, which needs the file no more.
+
+    Raises:
+        BridgeError: a file that cannot be read, has fewer terms than ``vocabulary_size``, or is not UTF-8.
+    """
+    terms = [term.decode() if column.dtype == tf.string else int(term) for term in _lines(column)]
+    return _ids(column, terms, inputs)
+
+
+def _ids(column: Column, terms: list[Any], inputs: Inputs) -> Ids:
+    values = inputs.present(column.key)
+    layer = _lookup(terms, inputs.name(column.key, "lookup"))
+    looked_up, buckets = layer(values), None
+    if column.num_oov_buckets:
+        buckets = tf_keras.layers.Hashing(column.num_oov_buckets, name=inputs.name(column.key, "oov"))(values)
+    layer = OutOfVocabularyLast(len(terms), column.default_value, name=inputs.name(column.key, "ids"))
+    complete = bool(column.num_oov_buckets) or column.default_value >= 0
+    return Ids(layer(looked_up, buckets=buckets), len(terms) + column.num_oov_buckets, complete=complete)
+
+
+def _lookup(terms: list[Any], name: str) -> Any:
+    """Keras' lookup, in which 0 is out of the vocabulary; its own token must be no term, or the term would be taken for it."""
+    if isinstance(terms[0], int):
+        return tf_keras.layers.IntegerLookup(vocabulary=terms, oov_token=min(terms) - 1, name=name)
+    unknown = "[UNK]"
+    while unknown in terms:
+        unknown = f"[{unknown}]"
+    return tf_keras.layers.StringLookup(vocabulary=terms, oov_token=unknown, name=name)
+
+
+def _lines(column: Column) -> list[bytes]:
+    path = column.vocabulary_file
+    in_records = getattr(column, "file_format", None) == "tfrecord_gzip"
+    lines = tf.data.TFRecordDataset(path, "GZIP") if in_records else tf.data.TextLineDataset(path)
+    try:
+        batches = lines.take(column.vocabulary_size).batch(ROWS_AT_ONCE).as_numpy_iterator()
+        found = [line for batch in batches for line in batch]
+    except tf.errors.OpError as error:
+        raise BridgeError(f"The vocabulary file of {column.key!r} cannot be read.", received=error.message) from error
+    if len(found) < column.vocabulary_size:
+        raise BridgeError(
+            f"The vocabulary file of {column.key!r} is shorter than its column says.",
+            expected=f"{column.vocabulary_size} terms",
+            received=f"{len(found)} in {path}",
+        )
+    return found
+
+
+def _plain(term: Any) -> Any:
+    term = term.item() if hasattr(term, "item") else term
+    return term.decode() if isinstance(term, bytes) else term
+
+
+@tf_keras.utils.register_keras_serializable("estimator_bridge")
+class OutOfVocabularyLast(tf_keras.layers.Layer):
+    """The ids of a Keras lookup layer, whose 0 is out of the vocabulary, as feature columns count them.
+
+    Args:
+        size: of the vocabulary.
+        default: the id of what is not in it, where it is not hashed.
+
+    Example:
+        >>> lookup = tf.sparse.from_dense([[2, 3]])
+        >>> OutOfVocabularyLast(2)(lookup).values.numpy().tolist()
+        [1, 2]
+    """
+
+    def __init__(self, size: int, default: int = -1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.size = size
+        self.default = default
+
+    def call(self, looked_up: Tensor, buckets: Tensor | None = None) -> Tensor:
+        """Sparse ids, 0 out of the vocabulary, and perhaps the hash bucket of each value -> sparse ids in TensorFlow 1's order."""
+        ids = looked_up.values
+        unknown = tf.constant(self.default, ids.dtype) if buckets is None else self.size + buckets.values
+        return looked_up.with_values(tf.where(ids == 0, unknown, ids - 1))
+
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        return {**super().get_config(), "size": self.size, "default": self.default}
