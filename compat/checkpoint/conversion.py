@@ -109,6 +109,12 @@ def convert(
             draft = pairing.with_names(draft, wanted=to in {"name-based", "bilingual"})
         report.renamed = edits.rename(draft, rename)
         edits.partition(draft, partition)
+        if named and sides.objects is None and learning_rate is not None:
+            raise UnsupportedError(
+                "No slot is converted that a learning rate could scale.",
+                received=f"{learning_rate:g}, and no model",
+                fix="Name the model with --like, or leave --learning-rate out.",
+            )
         if to == "name-based":
             pairing.keep_names(draft, named)
         else:

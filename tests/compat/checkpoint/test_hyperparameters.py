@@ -11,6 +11,7 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.compat.checkpoint import convert, read_index
+from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.hyperparameters import hyperparameters
 from estimator_bridge.compat.checkpoint.naming import ATTRIBUTE
 from estimator_bridge.compat.checkpoint.object_graph import read_object_model
@@ -83,3 +84,10 @@ def test_a_learning_rate_in_float64(given: float | None, rate: float, tmp_path: 
     np.testing.assert_array_equal(
         read(f"model/kernel/.OPTIMIZER_SLOT/optimizer/momentum{ATTRIBUTE}"), kernel * np.float32(-rate)
     )
+
+
+def test_a_learning_rate_that_nothing_is_scaled_by_is_refused(tmp_path: Path) -> None:
+    old = write_tensors(tmp_path / "old" / "m", {"w": [1.0], "w/Momentum": [0.5], "global_step": 1})
+    with pytest.raises(UnsupportedError, match="No slot is converted"):
+        convert(old, tmp_path / "new" / "m", learning_rate=0.1)
+    assert not (tmp_path / "new").exists()
