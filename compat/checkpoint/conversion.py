@@ -109,12 +109,7 @@ def convert(
             draft = pairing.with_names(draft, wanted=to in {"name-based", "bilingual"})
         report.renamed = edits.rename(draft, rename)
         edits.partition(draft, partition)
-        if named and sides.objects is None and learning_rate is not None:
-            raise UnsupportedError(
-                "No slot is converted that a learning rate could scale.",
-                received=f"{learning_rate:g}, and no model",
-                fix="Name the model with --like, or leave --learning-rate out.",
-            )
+        pairing.check_learning_rate_used(named)
         if to == "name-based":
             pairing.keep_names(draft, named)
         else:
@@ -177,6 +172,15 @@ class _Pairing:
                 "The checkpoint's own object graph would keep the values that it has.",
                 received="moving averages, and no model whose object graph to write",
                 fix="Name the model with --like, or convert --to name-based.",
+            )
+
+    def check_learning_rate_used(self, named: bool) -> None:
+        """Slots that keep their names keep their values."""
+        if named and self.sides.objects is None and self.learning_rate is not None:
+            raise UnsupportedError(
+                "No slot is converted that a learning rate could scale.",
+                received=f"{self.learning_rate:g}, and no model",
+                fix="Name the model with --like, or leave --learning-rate out.",
             )
 
     def add_objects(self, draft: Draft, named: bool) -> None:
