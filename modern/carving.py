@@ -16,6 +16,8 @@ from tensorflow.python.ops import handle_data_util
 
 Operation = Any  # tf.Operation: TensorFlow ships no types
 Tensor = Any
+BATCH = "estimator_bridge/batch"  # no name that a variable of a script might have
+"""The operations between an input pipeline and its model."""
 
 
 def producers(op: Operation) -> Iterable[Operation]:
@@ -57,8 +59,8 @@ def upstream(
 
 
 def is_source(op: Operation) -> bool:
-    """True for what a fragment is given from outside: variables' handles and placeholders."""
-    return op.type in ("VarHandleOp", "Placeholder")
+    """True for what a fragment is given from outside: variables' handles, placeholders and the batch."""
+    return op.type in ("VarHandleOp", "Placeholder") or op.name.startswith(BATCH)
 
 
 def is_copied(op: Operation) -> bool:

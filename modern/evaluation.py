@@ -11,13 +11,10 @@ import tensorflow as tf
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import model_graph
 from estimator_bridge.modern.carving import Fragment, Tensor, is_source, upstream
-from estimator_bridge.modern.checkpoints import Entry, restore
 from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.transplant import initialise_tables
 from estimator_bridge.modern.variables import VariableStore
-
-logging = v1.logging
 
 
 def evaluate(
@@ -41,7 +38,7 @@ def evaluate(
         metrics = dict(model.spec.eval_metric_ops)
         _refuse_reserved(metrics)
         metrics["loss"] = v1.metrics.mean(model.spec.loss)
-    store = _store(model, checkpoint_path)
+    store = _store(model)
     updates = [operation(update) for _, update in metrics.values()]
     update = Fragment.cut(upstream(updates, is_source), [])
     model.check_fed(update.inputs)
@@ -65,7 +62,7 @@ def predict(
     _refuse_hooks([*hooks, *model.spec.prediction_hooks])
     predictions = estimator._extract_keys(model.spec.predictions, predict_keys)
     outputs = tf.nest.flatten(predictions)
-    store = _store(model, checkpoint_path)
+    store = _store(model)
     fragment = Fragment.cut(upstream([tensor.op for tensor in outputs], is_source), outputs)
     model.check_fed(fragment.inputs)
     call = store.function(fragment)
@@ -76,12 +73,8 @@ def predict(
         yield tf.nest.pack_sequence_as(predictions, values)
 
 
-def _store(model: ModelGraph, checkpoint_path: str | None) -> VariableStore:
-    store = VariableStore(model.variables(), model.initial_values(restored=checkpoint_path is not None))
-    if checkpoint_path is not None:
-        saved = model.collection(v1.GraphKeys.GLOBAL_VARIABLES)
-        logging.info("Restoring parameters from %s", checkpoint_path)
-        restore([Entry.of(template, store[template]) for template in saved], checkpoint_path)
+def _store(model: ModelGraph) -> VariableStore:
+    store = VariableStore(model.variables(), model.initial_values())
     initialise_tables(model)
     return store
 

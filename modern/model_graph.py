@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.capture import Update, recorded_updates
-from estimator_bridge.modern.carving import Tensor
+from estimator_bridge.modern.carving import BATCH, Tensor
 from estimator_bridge.modern.inputs import InputPipeline, recorded_iterators
+from estimator_bridge.modern.savers import SavedTensor, missing_from, saved_tensors
 from estimator_bridge.modern.shapes import script_shapes
 
 v1 = tf.compat.v1
@@ -26,10 +26,13 @@ class ModelGraph:
     Attributes:
         graph: holds everything below.
         pipeline: what input_fn returned.
-        batch: the placeholders that stand for ``pipeline.leaves``; per replica, where a batch is split.
+        batch: the placeholders that stand for ``pipeline.leaves``; per replica, where a batch is split. Where it is not, each of them
+            is the pipeline's tensor unless it is fed, so that the graph is complete for whoever reads it from a checkpoint's side.
         spec: the EstimatorSpec.
         updates: calls of optimizers that have a Keras counterpart.
         global_step: its variable.
+        checkpoint_path: where the variables' values come from; without one, their initialisers run.
+        checkpoint_dir: in training the model_dir, whose list of checkpoints goes on.
     """
 
     graph: Any
@@ -38,6 +41,8 @@ class ModelGraph:
     spec: Any
     updates: tuple[Update, ...]
     global_step: Any
+    checkpoint_path: str | None
+    checkpoint_dir: str | None
 
     def collection(self, key: str) -> list[Any]:
         """A copy of one of the graph's collections."""
@@ -59,31 +64,37 @@ class ModelGraph:
                     fix="Use tf.compat.v1.placeholder_with_default or a variable, or --path legacy.",
                 )
 
-    def initial_values(self, restored: bool = False) -> dict[str, Any]:
-        """Runs the graph's initialisers, warm start and Scaffold included.
+    @property
+    def saver(self) -> Any:
+        """The Saver of the model's checkpoints, once ``initial_values`` has finished the graph."""
+        return self.spec.scaffold.saver
 
-        Args:
-            restored: run those of local variables only, since a checkpoint holds the global ones, which get blank values here.
+    def saved(self) -> list[SavedTensor]:
+        """What a checkpoint of the model holds, once the graph is finished."""
+        return saved_tensors(self.graph, self.saver)
+
+    def initial_values(self) -> dict[str, Any]:
+        """Finishes the graph and starts a session as Estimator does: checkpoint or initialisers, warm start and Scaffold included.
 
         Returns:
             The value of every variable by its operation's name.
+
+        Raises:
+            BridgeError: for a checkpoint that lacks some of the model's variables.
+            RuntimeError: where the Scaffold's ready_op says so.
         """
-        saved = self.collection(v1.GraphKeys.GLOBAL_VARIABLES) if restored else []
-        blank = {variable.op.name: _blank(variable) for variable in saved}
-        variables = [variable for variable in self.variables() if variable.op.name not in blank]
+        variables = self.variables()
+        on_cpu = v1.ConfigProto(device_count={"GPU": 0}, allow_soft_placement=True)
+        path = None if self.checkpoint_dir else self.checkpoint_path
+        creator = v1.train.ChiefSessionCreator(self.spec.scaffold, "", on_cpu, self.checkpoint_dir, path)
         with self.graph.as_default():
-            scaffold = self.spec.scaffold or v1.train.Scaffold()
-            init_op = scaffold.init_op or v1.global_variables_initializer()
-            local_init_op = scaffold.local_init_op or tf.group(v1.local_variables_initializer(), v1.tables_initializer())
-            on_cpu = v1.ConfigProto(device_count={"GPU": 0}, allow_soft_placement=True)
-            with v1.Session(config=on_cpu) as session:
-                if not restored:
-                    session.run(init_op, feed_dict=scaffold.init_feed_dict)
-                    if scaffold.init_fn:
-                        scaffold.init_fn(session)
-                session.run(local_init_op)
+            try:
+                session = creator.create_session()
+            except tf.errors.NotFoundError as error:
+                raise (missing_from(self.checkpoint_path, self.saved()) or error) from None
+            with session:
                 values = session.run(variables)
-        return blank | {variable.op.name: value for variable, value in zip(variables, values, strict=True)}
+        return {variable.op.name: value for variable, value in zip(variables, values, strict=True)}
 
 
 def operation(op_or_tensor: Any) -> Any:
@@ -117,18 +128,40 @@ def build(
     """
     graph = tf.Graph()
     with graph.as_default(), script_shapes():
-        v1.set_random_seed(estimator.config.tf_random_seed)
-        estimator._create_and_assert_global_step(graph)
-        pipeline = _call_input_fn(estimator, input_fn, mode)
-        pipeline.check()
+        pipeline = _input_pipeline(estimator, input_fn, mode)
         batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
         with recorded_updates(1 if split else replicas) as updates:
             spec = estimator._call_model_fn(features, labels, mode, estimator.config)
         estimator._maybe_warm_start(checkpoint_path)
-        model = ModelGraph(graph, pipeline, tuple(batch), spec, tuple(updates), v1.train.get_global_step(graph))
+        if mode == TRAIN:
+            _add_saver(spec.scaffold, estimator.config)
+        model = ModelGraph(
+            graph,
+            pipeline,
+            tuple(batch),
+            spec,
+            tuple(updates),
+            v1.train.get_global_step(graph),
+            checkpoint_path,
+            estimator.model_dir if mode == TRAIN else None,
+        )
     _refuse(model)
     return model
+
+
+def input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:
+    """What an input_fn returns, in a graph of its own, with the random numbers that it would draw in ``build``."""
+    with tf.Graph().as_default(), script_shapes():
+        return _input_pipeline(estimator, input_fn, mode)
+
+
+def _input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:
+    v1.set_random_seed(estimator.config.tf_random_seed)
+    estimator._create_and_assert_global_step(v1.get_default_graph())
+    pipeline = _call_input_fn(estimator, input_fn, mode)
+    pipeline.check()
+    return pipeline
 
 
 def _call_input_fn(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:
@@ -151,23 +184,32 @@ def _call_input_fn(estimator: Any, input_fn: Callable[..., Any], mode: str) -> I
     )
 
 
+def _add_saver(scaffold: Any, config: Any) -> None:
+    """Estimator's own Saver for training, unless the script brings one."""
+    if not (scaffold.saver or v1.get_collection(v1.GraphKeys.SAVERS)):
+        saver = v1.train.Saver(
+            sharded=True,
+            max_to_keep=config.keep_checkpoint_max,
+            keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours,
+            defer_build=True,
+            save_relative_paths=True,
+        )
+        v1.add_to_collection(v1.GraphKeys.SAVERS, saver)
+
+
 def _placeholder(leaf: Tensor, pieces: int) -> Tensor:
+    if pieces == 1:
+        return v1.placeholder_with_default(leaf, leaf.shape, name=BATCH)
     shape = leaf.shape.as_list() if leaf.shape.rank is not None else None
-    if pieces > 1:
-        if not shape:
-            raise NotSupportedError(
-                f"The input tensor {leaf.name!r} cannot be split over {pieces} replicas.",
-                expected="dense tensors with the batch as their first axis",
-                received=f"shape {leaf.shape}",
-                fix="Run on one replica, or set RunConfig(train_distribute=...), under which each replica takes whole batches.",
-            )
-        shape[0] = shape[0] // pieces if shape[0] is not None and shape[0] % pieces == 0 else None
-    return v1.placeholder(leaf.dtype, shape, name="estimator_bridge/batch")  # no name that a variable of the script might have
-
-
-def _blank(variable: Any) -> Any:
-    dtype, shape = variable.dtype.base_dtype, [size or 0 for size in variable.shape.as_list()]
-    return np.full(shape, b"", object) if dtype == tf.string else np.zeros(shape, dtype.as_numpy_dtype)
+    if not shape:
+        raise NotSupportedError(
+            f"The input tensor {leaf.name!r} cannot be split over {pieces} replicas.",
+            expected="dense tensors with the batch as their first axis",
+            received=f"shape {leaf.shape}",
+            fix="Run on one replica, or set RunConfig(train_distribute=...), under which each replica takes whole batches.",
+        )
+    shape[0] = shape[0] // pieces if shape[0] is not None and shape[0] % pieces == 0 else None
+    return v1.placeholder(leaf.dtype, shape, name=BATCH)
 
 
 def _refuse(model: ModelGraph) -> None:
@@ -176,12 +218,6 @@ def _refuse(model: ModelGraph) -> None:
             f"The model keeps state in {saveable.name!r}, which is no variable, and the modern path would not save it.",
             expected="variables, and tables that do not change",
             fix="Use --path legacy for this script.",
-        )
-    if (model.spec.scaffold and model.spec.scaffold.saver) or model.collection(v1.GraphKeys.SAVERS):
-        raise NotSupportedError(
-            "The model_fn brings its own Saver, and the modern path cannot save through it yet.",
-            expected="an EstimatorSpec without Scaffold(saver=...)",
-            fix="Drop the Saver, or use --path legacy.",
         )
     for variable in model.variables():
         if not hasattr(variable, "handle"):

@@ -9,10 +9,10 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.compat.digest import batch_digest
-from estimator_bridge.modern import checkpoints, model_graph
+from estimator_bridge.modern import model_graph
 from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
-from estimator_bridge.modern.callbacks.checkpoint import CheckpointSaver
-from estimator_bridge.modern.callbacks.from_hooks import callbacks_for, is_saver
+from estimator_bridge.modern.callbacks.checkpoint import with_saver
+from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter
 from estimator_bridge.modern.callbacks.stop import StopAtStep
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
@@ -56,12 +56,7 @@ def train(
     chosen = [StopAtStep(steps, max_steps), *own, *callbacks]
     report = list({tensor.name: tensor for callback in chosen for tensor in callback.report}.values())
     with distribution.strategy.scope():
-        transplant = Transplant(model, report, distribution.split, restored=bool(latest))
-    if latest:
-        logging.info("Restoring parameters from %s", latest)
-        checkpoints.restore(checkpoints.entries(transplant), latest)
-    else:
-        checkpoints.initialise(checkpoints.entries(transplant), transplant.initial_values)
+        transplant = Transplant(model, report, distribution.split)
     dataset = model.pipeline.dataset()
     if audited:
         dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
@@ -123,8 +118,8 @@ def _advanced(transplant: Transplant, step: int) -> int:
 
 
 def _callbacks(model: ModelGraph, config: Any, hooks: Sequence[Any], listeners: Sequence[Any], summary: Any) -> list[Callback]:
-    asked = [*hooks, *model.spec.training_hooks, *model.spec.training_chief_hooks]
-    chosen: list[Callback] = [NanGuard(), *callbacks_for(asked, model, config, listeners)]
+    asked = with_saver([*hooks, *model.spec.training_hooks, *model.spec.training_chief_hooks], model, config, listeners)
+    chosen: list[Callback] = [NanGuard(), *callbacks_for(asked, model, config)]
     if config.log_step_count_steps:
         chosen += [
             LossLogger(config.log_step_count_steps),
@@ -132,14 +127,6 @@ def _callbacks(model: ModelGraph, config: Any, hooks: Sequence[Any], listeners: 
         ]
     if config.save_summary_steps and summary is not None:
         chosen.append(SummarySaver(summary, Timer(steps=config.save_summary_steps), config.model_dir))
-    if (config.save_checkpoints_steps or config.save_checkpoints_secs) and not any(map(is_saver, asked)):
-        timer = Timer(steps=config.save_checkpoints_steps, seconds=config.save_checkpoints_secs)
-        chosen.append(CheckpointSaver(config, timer, listeners))
-    if listeners and not any(isinstance(callback, CheckpointSaver) for callback in chosen):
-        raise ValueError(
-            "There should be a CheckpointSaverHook to use saving_listeners: set RunConfig.save_checkpoints_steps or "
-            "RunConfig.save_checkpoints_secs."
-        )
     return chosen
 
 
@@ -148,8 +135,10 @@ def _add_summaries(model: ModelGraph) -> Any:
     with model.graph.as_default():
         if not any(summary.op.name == "loss" for summary in v1.get_collection(v1.GraphKeys.SUMMARIES)):
             v1.summary.scalar("loss", model.spec.loss)
-        scaffold = model.spec.scaffold
-        return scaffold.summary_op if scaffold and scaffold.summary_op is not None else v1.summary.merge_all()
+        v1.add_to_collection(v1.GraphKeys.LOSSES, model.spec.loss)
+        if model.spec.scaffold.summary_op is not None:
+            return model.spec.scaffold.summary_op
+        return v1.train.Scaffold.get_or_default("summary_op", v1.GraphKeys.SUMMARY_OP, v1.summary.merge_all)
 
 
 def _digest_column(batch: Sequence[Any]) -> Any:

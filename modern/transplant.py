@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -10,10 +10,10 @@ import tensorflow as tf
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import optimizers
 from estimator_bridge.modern.capture import Update, rebuild, sums_loss
-from estimator_bridge.modern.carving import Fragment, Tensor, upstream
+from estimator_bridge.modern.carving import Fragment, Operation, Tensor, upstream
 from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.splitting import check_split
-from estimator_bridge.modern.stages import plan
+from estimator_bridge.modern.stages import Plan, plan
 from estimator_bridge.modern.variables import VariableStore, assigned
 
 
@@ -24,23 +24,21 @@ class Transplant:
         model: the training graph.
         report: tensors of the graph that ``report`` computes besides a step's loss.
         split: each replica has a piece of one batch (else a batch of its own).
-        restored: the variables will come from a checkpoint, so no initialiser runs.
 
     Attributes:
         store: the variables, but for the slots that the Keras optimizers keep.
         updates: the script's optimizer calls and the Keras optimizer that stands for each.
-        initial_values: operation name -> value, of every variable of the graph, slots included.
+        variables: every variable of the graph, slots included, by its operation's name.
+        reported: the tensors that ``report`` gives.
 
     Raises:
         NotSupportedError: for what cannot run on the strategy in scope, named.
     """
 
-    def __init__(self, model: ModelGraph, report: Sequence[Tensor] = (), split: bool = False, restored: bool = False) -> None:
+    def __init__(self, model: ModelGraph, report: Sequence[Tensor] = (), split: bool = False) -> None:
         self.model = model
         self._split = split
-        self._plan = plan(operation(model.spec.train_op), model.spec.loss, model.updates, report)
-        for fragment in [*(stage.fragment for stage in self._plan.stages), self._plan.report]:
-            model.check_fed(fragment.inputs)
+        self._plan = self._planned(report)
         model.check_fed([tensor for update in self._plan.updates for tensor in update.changing().values()])
         kept_by_keras = {v.op.name for update in self._plan.updates for v in update.slots()}
         templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
@@ -48,13 +46,39 @@ class Transplant:
         _check_replicas(templates, written)
         if split and tf.distribute.get_strategy().num_replicas_in_sync > 1:
             check_split(model, self._plan.updates)
-        self.initial_values = model.initial_values(restored)
-        self.store = VariableStore(templates, self.initial_values, written)
+        values = model.initial_values()
+        self.store = VariableStore(templates, values, written)
         self.global_step = self.store[model.global_step]
         self.updates = self._with_optimizers()
-        self._stages = [(stage, self.store.function(stage.fragment)) for stage in self._plan.stages]
-        self._report = self.store.function(self._plan.report)
+        slots = {template.op.name: variable for update in self.updates for template, variable in _slots(self.store, *update)}
+        for name, variable in slots.items():
+            variable.assign(values[name])
+        self.variables = {template.op.name: self.store[template] for template in templates} | slots
+        self._import()
         initialise_tables(model)
+
+    @property
+    def operations(self) -> frozenset[Operation]:
+        """What a step runs, but for the optimizers' own operations."""
+        return self._plan.operations
+
+    def watch(self, report: Sequence[Tensor]) -> None:
+        """Replaces the tensors that ``report`` computes; whoever calls a step from a function must trace that anew."""
+        self._plan = self._planned(report)
+        self._import()
+
+    def _planned(self, report: Sequence[Tensor]) -> Plan:
+        made = plan(operation(self.model.spec.train_op), self.model.spec.loss, self.model.updates, report)
+        for fragment in [*(stage.fragment for stage in made.stages), made.report]:
+            self.model.check_fed(fragment.inputs)
+        self.reported = tuple(report)
+        return made
+
+    def _import(self) -> None:
+        variables = VariableStore(self.model.variables(), {}, shared=self.variables)
+        self._stages = [(stage, variables.function(stage.fragment)) for stage in self._plan.stages]
+        self._early = variables.function(self._plan.early)
+        self._report = variables.function(self._plan.report)
 
     def step(self, batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Runs one step on one replica.
@@ -85,8 +109,17 @@ class Transplant:
             optimizer._create_all_weights([self.store[variable] for update in own for _, variable in update.pairs])
         return [(update, built[id(update.optimizer)]) for update in self._plan.updates]
 
+    @property
+    def early(self) -> tuple[Tensor, ...]:
+        """The graph's tensors that ``read_early`` gives."""
+        return self._plan.early.outputs
+
+    def read_early(self) -> list[Tensor]:
+        """What of the report depends on variables alone: call it before the step that is reported."""
+        return self._early([])
+
     def report(self, known: dict[str, Tensor]) -> list[Tensor]:
-        """The tensors named at construction, for the step that gave ``known``."""
+        """``reported``, for the step that gave ``known``, which holds ``early`` by name, too."""
         return self._report([known[tensor.name] for tensor in self._plan.report.inputs])
 
     def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
@@ -139,6 +172,18 @@ def _check_replicas(variables: Sequence[Any], written: frozenset[str]) -> None:
             expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
             fix="Run on one replica, where it is executed as it is, or use --path legacy.",
         )
+
+
+def _slots(store: VariableStore, update: Update, optimizer: Any) -> Iterator[tuple[Any, Any]]:
+    """The variables of the graph that an optimizer made for itself, and what the Keras optimizer keeps in their place."""
+    rule = optimizers.RULES[type(update.optimizer).__name__]
+    for _, variable in update.pairs:
+        for old, new in rule.slots.items():
+            template = update.optimizer.get_slot(variable, old)
+            if template is not None:
+                yield template, optimizer.get_slot(store[variable], new)
+    for name, template in update.powers().items():
+        yield template, optimizer.powers[name]
 
 
 def _scaled(value: Any, weight: Tensor | None) -> Any:

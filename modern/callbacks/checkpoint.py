@@ -1,72 +1,88 @@
-"""Saves checkpoints at the start, at the RunConfig's cadence and at the end, as TF1's CheckpointSaverHook does."""
+"""Saves checkpoints at the start, at the RunConfig's cadence and at the end, by TF1's own CheckpointSaverHook."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
-from estimator_bridge.modern.checkpoints import CheckpointFolder, entries
+from estimator_bridge.modern.callbacks.base import Callback, Progress
+from estimator_bridge.modern.checkpoints import SavingSession
+from estimator_bridge.modern.model_graph import ModelGraph
 from estimator_bridge.modern.transplant import Transplant
 
-logging = tf.compat.v1.logging
+v1 = tf.compat.v1
 
 
-class NoSession:
-    """Stands where a CheckpointSaverListener expects its session: there is none, and using it says so."""
+def with_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: Sequence[Any]) -> list[Any]:
+    """The hooks, and Estimator's own CheckpointSaverHook where they bring none.
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise NotSupportedError(
-            f"A CheckpointSaverListener uses session.{name}, and the modern path has no session.",
-            expected="a listener that works with the global step and the saved files",
-            fix="Rewrite the listener over tf.train.load_checkpoint, or use --path legacy.",
-        )
+    Args:
+        hooks: session hooks of a training.
+        model: what is trained.
+        config: a RunConfig: model_dir, save_checkpoints_secs, save_checkpoints_steps.
+        listeners: ``tf.train.CheckpointSaverListener`` objects, for the first CheckpointSaverHook.
+
+    Raises:
+        ValueError: for listeners without a CheckpointSaverHook, as Estimator does.
+    """
+    savers = [hook for hook in hooks if isinstance(hook, v1.train.CheckpointSaverHook)]
+    own = [] if savers or not (config.save_checkpoints_secs or config.save_checkpoints_steps) else [_own(model, config)]
+    for listener in listeners:
+        if not savers + own:
+            raise ValueError(
+                "There should be a CheckpointSaverHook to use saving_listeners: set RunConfig.save_checkpoints_steps or "
+                "RunConfig.save_checkpoints_secs."
+            )
+        first = (savers + own)[0]._listeners
+        first += [] if listener in first else [listener]
+    return [*hooks, *own]
+
+
+def _own(model: ModelGraph, config: Any) -> Any:
+    return v1.train.CheckpointSaverHook(
+        config.model_dir,
+        config.save_checkpoints_secs,
+        config.save_checkpoints_steps,
+        scaffold=model.spec.scaffold,
+        save_graph_def=config.checkpoint_save_graph_def,
+    )
 
 
 class CheckpointSaver(Callback):
-    """Saves, and tells the saving listeners.
+    """Runs a CheckpointSaverHook at the steps that it waits for: checkpoints, ``.meta`` files, graph.pbtxt, events, listeners.
 
     Args:
-        config: the RunConfig: model_dir and how many to keep.
-        timer: when.
-        listeners: ``tf.train.CheckpointSaverListener`` objects.
+        hook: a ``tf.train.CheckpointSaverHook``.
+        model: the graph, before it is finished.
     """
 
-    def __init__(self, config: Any, timer: Timer, listeners: Sequence[Any]) -> None:
-        self._config = config
-        self._timer = timer
-        self._listeners = listeners
-        self._session = NoSession()
+    def __init__(self, hook: Any, model: ModelGraph) -> None:
+        self._hook = hook
+        self._graph = model.graph
+        with self._graph.as_default():
+            hook.begin()
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Saves the state that training starts from."""
-        self._folder = CheckpointFolder(entries(transplant), self._config)
-        for listener in self._listeners:
-            listener.begin()
-        self._save(step)
+        with self._graph.as_default():
+            self._session = SavingSession(transplant, self._hook._get_saver(), self._hook._global_step_tensor)
+            self._hook.after_create_session(self._session, None)
 
     def next_stop(self, step: int) -> int | None:
         """The next save."""
-        return self._timer.next_stop()
+        timer = self._hook._timer
+        return None if timer._every_steps is None else timer.last_triggered_step() + timer._every_steps
 
     def after(self, progress: Progress) -> bool:
         """Saves if it is time; True where a listener asks to stop."""
-        return self._timer.due(progress.step) and self._save(progress.step)
+        run = v1.train.SessionRunContext(None, self._session)
+        with self._graph.as_default():
+            self._hook.after_run(run, v1.train.SessionRunValues(progress.step - 1, None, None))
+        return bool(run.stop_requested)
 
     def end(self, step: int) -> None:
         """Saves the last step, unless it is saved already."""
-        if step != self._timer.last:
-            self._save(step)
-        for listener in self._listeners:
-            listener.end(self._session, step)
-
-    def _save(self, step: int) -> bool:
-        self._timer.restart(step)
-        for listener in self._listeners:
-            listener.before_save(self._session, step)
-        logging.info("Saving checkpoint for step %d: %s", step, self._folder.save(step))
-        stopping = [listener.after_save(self._session, step) for listener in self._listeners]  # every listener is told
-        return any(stopping)
+        with self._graph.as_default():
+            self._hook.end(self._session)

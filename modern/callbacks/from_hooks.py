@@ -16,14 +16,13 @@ from estimator_bridge.modern.callbacks.summaries import SummarySaver
 from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
 
 
-def callbacks_for(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: Sequence[Any]) -> list[Callback]:
+def callbacks_for(hooks: Sequence[Any], model: ModelGraph, config: Any) -> list[Callback]:
     """Maps session hooks.
 
     Args:
         hooks: ``tf.train.SessionRunHook`` objects, from train() and from the EstimatorSpec.
         model: the graph that their tensors belong to.
         config: the RunConfig.
-        listeners: for a CheckpointSaverHook among them.
 
     Returns:
         A callback for each.
@@ -31,19 +30,14 @@ def callbacks_for(hooks: Sequence[Any], model: ModelGraph, config: Any, listener
     Raises:
         NotSupportedError: for a hook without a counterpart, by its class name.
     """
-    return [_callback(hook, model, config, listeners) for hook in hooks]
+    return [_callback(hook, model, config) for hook in hooks]
 
 
-def is_saver(hook: Any) -> bool:
-    """True for a hook that saves checkpoints."""
-    return type(hook) is v1.train.CheckpointSaverHook
-
-
-def _callback(hook: Any, model: ModelGraph, config: Any, listeners: Sequence[Any]) -> Callback:
+def _callback(hook: Any, model: ModelGraph, config: Any) -> Callback:
     make = _MAPPING.get(type(hook).__name__)
     if make is None or type(hook) is not getattr(v1.train, type(hook).__name__, None):
         raise _refused(hook, "it may run anything in the session")
-    return make(hook, model, config, listeners)
+    return make(hook, model, config)
 
 
 def _refused(hook: Any, why: str) -> NotSupportedError:
@@ -55,17 +49,15 @@ def _refused(hook: Any, why: str) -> NotSupportedError:
     )
 
 
-def _stop(hook: Any, model: ModelGraph, config: Any, listeners: Sequence[Any]) -> Callback:
+def _stop(hook: Any, model: ModelGraph, config: Any) -> Callback:
     return StopAtStep(hook._num_steps, hook._last_step)
 
 
-def _save(hook: Any, model: ModelGraph, config: Any, listeners: Sequence[Any]) -> Callback:
-    if hook._saver is not None or hook._checkpoint_dir.rstrip("/") != config.model_dir.rstrip("/"):
-        raise _refused(hook, "it has a Saver or a folder of its own")
-    return CheckpointSaver(config, _timer(hook), [*hook._listeners, *(one for one in listeners if one not in hook._listeners)])
+def _save(hook: Any, model: ModelGraph, config: Any) -> Callback:
+    return CheckpointSaver(hook, model)
 
 
-def _log(hook: Any, model: ModelGraph, config: Any, listeners: Sequence[Any]) -> Callback:
+def _log(hook: Any, model: ModelGraph, config: Any) -> Callback:
     if hook._log_at_end:
         raise _refused(hook, "it logs after the last step, when no batch is there")
     tensors: Mapping[str, Any] = hook._tensors
@@ -73,17 +65,17 @@ def _log(hook: Any, model: ModelGraph, config: Any, listeners: Sequence[Any]) ->
     return TensorLogger({tag: _tensor(element) for tag, element in elements.items()}, _timer(hook), hook._formatter)
 
 
-def _count(hook: Any, model: ModelGraph, config: Any, listeners: Sequence[Any]) -> Callback:
+def _count(hook: Any, model: ModelGraph, config: Any) -> Callback:
     return StepCounter(_timer(hook), hook._output_dir)
 
 
-def _nan(hook: Any, model: ModelGraph, config: Any, listeners: Sequence[Any]) -> Callback:
+def _nan(hook: Any, model: ModelGraph, config: Any) -> Callback:
     if hook._loss_tensor is not model.spec.loss:
         raise _refused(hook, "it watches another tensor than the loss")
     return NanGuard(hook._fail_on_nan_loss)
 
 
-def _summarise(hook: Any, model: ModelGraph, config: Any, listeners: Sequence[Any]) -> Callback:
+def _summarise(hook: Any, model: ModelGraph, config: Any) -> Callback:
     summary = hook._summary_op if hook._summary_op is not None else hook._scaffold.summary_op
     if hook._output_dir is None or not tf.is_tensor(summary):
         raise _refused(hook, "it has a writer of its own or several summaries")

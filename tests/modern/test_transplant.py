@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern import model_graph
-from estimator_bridge.modern.checkpoints import entries, initialise
+from estimator_bridge.modern.checkpoints import entries
 from estimator_bridge.modern.keras_model import TransplantedModel
 from estimator_bridge.modern.transplant import Transplant
 from tests.modern.jobs import (
@@ -420,7 +420,6 @@ def test_fit_of_the_keras_model_trains_as_the_engine_does(tmp_path: Path) -> Non
     model = model_graph.build(estimator(minimizing(adam), tmp_path), regression_input, model_graph.TRAIN, None)
     transplant = Transplant(model)
     items = entries(transplant)
-    initialise(items, transplant.initial_values)
     keras_model = TransplantedModel(transplant)
     history = keras_model.fit(model.pipeline.dataset(), steps_per_epoch=10, epochs=2, verbose=0)
     assert len(history.history["loss"]) == 2
