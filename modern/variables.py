@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
@@ -25,14 +26,28 @@ class VariableStore:
         values: operation name -> initial value, of the variable's shape.
         updated: operation names of variables that the graph itself assigns to. Under several replicas each replica keeps its
             own copy of these, and their mean is what is saved, as TF1 does with moving averages.
+        shared: operation name -> a variable that is there already, taken as it is.
     """
 
-    def __init__(self, templates: Iterable[Any], values: Mapping[str, Any], updated: frozenset[str] = frozenset()) -> None:
-        self._by_name = {v.op.name: _variable(v, values[v.op.name], v.op.name in updated) for v in templates}
+    def __init__(
+        self,
+        templates: Iterable[Any],
+        values: Mapping[str, Any],
+        updated: frozenset[str] = frozenset(),
+        shared: Mapping[str, Variable] = MappingProxyType({}),
+    ) -> None:
+        new = {v.op.name: v for v in templates}
+        self._by_name = {
+            name: shared[name] if name in shared else _variable(v, values[name], name in updated) for name, v in new.items()
+        }
 
     def __getitem__(self, template: Any) -> Variable:
         """The variable that stands for one of the graph's."""
         return self._by_name[template.op.name]
+
+    def named(self, name: str) -> Variable:
+        """The variable of an operation name."""
+        return self._by_name[name]
 
     def __contains__(self, template: Any) -> bool:
         return template.op.name in self._by_name
