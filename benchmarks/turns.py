@@ -1,0 +1,107 @@
+"""Contestants that take turns, so that a busy machine slows all of them, and what can be said of their figures."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+Rates = dict[tuple[str, str], list[float]]
+
+
+class Contestant(NamedTuple):
+    """A process that answers requests, and what its request begins with; contestants of the same command share it."""
+
+    command: tuple[str, ...]
+    way: str = ""
+
+
+class Worker:
+    """A process that trains what it is asked to on stdin, and says on stdout how fast that was.
+
+    Args:
+        command: what to start.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 -- closed with the worker
+        environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, env=environment
+        )
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._process.communicate()
+        self._log.close()
+
+    def ask(self, request: str) -> float:
+        """Steps per second."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(request + "\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if found := re.match(r"steps per second: (.+)", line):
+                return float(found[1])
+        self._log.seek(0)
+        sys.exit(f"{request}: {self._log.read()[-3000:]}")
+
+
+def take_turns(contestants: Mapping[str, Contestant], models: Sequence[str], runs: int) -> Rates:
+    """Steps per second of each (model, contestant), one a run.
+
+    In each run every contestant has a process of its own, which trains the models one after the other; for each model all contestants
+    take their turns before the next model begins. The order is turned round from run to run.
+    """
+    rates: Rates = {(model, name): [] for model in models for name in contestants}
+    for run in range(runs):
+        with contextlib.ExitStack() as stack:
+            commands = {contestant.command for contestant in contestants.values()}
+            workers = {command: stack.enter_context(Worker(command)) for command in commands}
+            for model in models:
+                for name in contestants if run % 2 == 0 else reversed(contestants):
+                    command, way = contestants[name]
+                    rates[model, name].append(workers[command].ask(f"{way} {model}".strip()))
+                    print(f"run {run + 1} {model} {name}: {rates[model, name][-1]:.0f} steps/s", file=sys.stderr)
+    return rates
+
+
+class Ratio(NamedTuple):
+    """The median of the ratios within each turn, and the interval that holds the true median with 95 % probability."""
+
+    median: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
+    """Of the figures of two contestants, turn by turn."""
+    turns = [one / other for one, other in zip(ours, theirs, strict=True)]
+    return Ratio(statistics.median(turns), *interval(turns))
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Of the median, with at least 95 % probability where there are six values or more, else the whole range.
+
+    Of order statistics, which assumes nothing about the distribution.
+    """
+    ordered = sorted(values)
+    n = len(ordered)
+    outside = 0
+    while 2 * sum(math.comb(n, k) for k in range(outside + 1)) / 2**n <= 0.05:
+        outside += 1
+    outside = max(outside - 1, 0)
+    return ordered[outside], ordered[n - 1 - outside]

@@ -1,0 +1,111 @@
+"""A bar on stderr with step, loss, steps per second and remaining time; nothing at all where stderr is no terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from estimator_bridge.modern.callbacks.base import Callback, Progress
+from estimator_bridge.modern.callbacks.stop import StopAtStep
+from estimator_bridge.modern.transplant import Transplant
+
+_SECONDS = 0.5
+"""Between two redraws: one takes about two milliseconds."""
+
+
+class ProgressBar(Callback):
+    """Shows the steps that have run; asks for no stop of its own.
+
+    Args:
+        bar: where to.
+        stop: knows the last step, once it has begun.
+    """
+
+    def __init__(self, bar: Bar, stop: StopAtStep) -> None:
+        self._bar = bar
+        self._stop = stop
+
+    def begin(self, transplant: Transplant, step: int) -> None:
+        """The clock starts with the first step, which is traced."""
+        self._task = self._bar.add_task("train", start=False, total=self._stop.next_stop(step), completed=step, loss="")
+        self._next: float | None = None
+
+    def after(self, progress: Progress) -> bool:
+        """Redraws if it is time."""
+        if self._next is None:
+            self._bar.start_task(self._task)
+        elif time.monotonic() < self._next:
+            return False
+        self._bar.update(self._task, completed=progress.step, loss=f"loss {progress.losses[-1]:.4g}", refresh=True)
+        self._next = time.monotonic() + _SECONDS
+        return False
+
+
+class _Speed(ProgressColumn):
+    """Steps per second."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:,.4g} steps/s", justify="right")
+
+
+@contextlib.contextmanager
+def shown_progress(stop: StopAtStep) -> Iterator[list[Callback]]:
+    """While active, a bar is on the terminal, and what Python writes to stderr goes above it.
+
+    Args:
+        stop: the callback that ends the training; it begins before the bar does.
+
+    Yields:
+        The callback that moves the bar; no callback where stderr is not a terminal that can draw one.
+    """
+    console = Console(stderr=True, soft_wrap=True)
+    if not sys.stderr.isatty() or not console.is_terminal or console.is_dumb_terminal:
+        yield []
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[loss]}"),
+        _Speed(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    bar = Bar(*columns, console=console, transient=True, auto_refresh=False, redirect_stdout=sys.stdout.isatty())
+    handlers = _handlers(sys.stderr)
+    with bar, _writing_to(handlers, sys.stderr):  # the bar has put a stderr of its own in place
+        yield [ProgressBar(bar, stop)]
+
+
+def _handlers(stream: Any) -> list[Any]:
+    """Every handler of a logger that writes to ``stream``; absl's keeps its own inside."""
+    loggers = [logging.root, *(one for one in logging.root.manager.loggerDict.values() if isinstance(one, logging.Logger))]
+    found = [getattr(handler, "python_handler", handler) for logger in loggers for handler in logger.handlers]
+    return [handler for handler in found if getattr(handler, "stream", None) is stream]
+
+
+@contextlib.contextmanager
+def _writing_to(handlers: list[Any], stream: Any) -> Iterator[None]:
+    before = [handler.setStream(stream) for handler in handlers]
+    try:
+        yield
+    finally:
+        for handler, old in zip(handlers, before, strict=True):
+            handler.setStream(old)
