@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +34,6 @@ class StepLoop:
         transplant: what to train.
         iterator: of the dataset.
         distribution: the strategy that the transplant was built under, and the share of each replica.
-        report_dtypes: of the transplant's report tensors.
         audited: the batch's last tensor is its digest, a vector of one value.
     """
 
@@ -44,7 +42,6 @@ class StepLoop:
         transplant: Transplant,
         iterator: Any,
         distribution: Distribution,
-        report_dtypes: Sequence[tf.DType],
         audited: bool,
     ) -> None:
         self._transplant = transplant
@@ -55,7 +52,9 @@ class StepLoop:
         self._losses = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1]), trainable=False)
         self._digests = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1], tf.int64), trainable=False)
         self._done = tf.Variable(0, trainable=False, dtype=tf.int64)
-        self._report = [tf.Variable(_empty(t), shape=tf.TensorShape(None), trainable=False) for t in report_dtypes]
+        self._report = [
+            tf.Variable(_empty(tensor.dtype), shape=tf.TensorShape(None), trainable=False) for tensor in transplant.reported
+        ]
         self._run = tf.function(self._steps)
 
     def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
@@ -109,6 +108,7 @@ class StepLoop:
         tensors = batch[:-1] if self._audited else batch
         digest = batch[-1][0] if self._audited else tf.constant(0, tf.int64)
         before = tf.cast(self._transplant.global_step.read_value(), tf.int64)
+        early = self._early(tf.logical_or(full, before + 1 >= until)) if self._report else {}
         with tf.control_dependencies(tf.nest.flatten(batches)):  # anew in the thread of each replica
             loss, known = self._transplant.step(tensors)
         after = tf.cast(self._transplant.global_step.read_value(), tf.int64)
@@ -116,11 +116,22 @@ class StepLoop:
         reporting = tf.logical_and(last, after >= report_from)
         empty = [_empty(variable.dtype) for variable in self._report]
         report = (
-            tf.cond(reporting, lambda: self._transplant.report(known), lambda: [tf.constant(value) for value in empty])
+            tf.cond(reporting, lambda: self._transplant.report(known | early), lambda: [tf.constant(value) for value in empty])
             if empty
             else []
         )
         return loss, digest, last, reporting, report if isinstance(report, list) else [report]
+
+    def _early(self, needed: Tensor) -> dict[str, Tensor]:
+        """What a report reads before the step, where the step may be reported."""
+        templates = self._transplant.early
+        if not templates:
+            return {}
+        values = tf.cond(needed, self._transplant.read_early, lambda: [tf.constant(_empty(one.dtype)) for one in templates])
+        tensors = tf.nest.flatten(values)  # one value comes without its list
+        for template, tensor in zip(templates, tensors, strict=True):
+            tensor.set_shape(template.shape)
+        return {template.name: tensor for template, tensor in zip(templates, tensors, strict=True)}
 
     def _first_of(self, result: Any) -> Any:
         if isinstance(result, list):

@@ -27,10 +27,19 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A whole training step: ``stages`` in order; ``report`` computes what is only looked at now and then (summaries)."""
+    """A whole training step: ``stages`` in order, and what is only looked at now and then (summaries).
+
+    Attributes:
+        stages: in order.
+        early: what of the report depends on variables alone; a TF1 session reads them before it updates them.
+        report: the rest of it, after the last stage.
+        operations: those of the stages.
+    """
 
     stages: tuple[Stage, ...]
+    early: Fragment
     report: Fragment
+    operations: frozenset[Operation]
 
     @property
     def updates(self) -> tuple[Update, ...]:
@@ -60,6 +69,7 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
 
     closure = upstream([train_op, loss.op], is_source, parents)
     reporting = upstream([tensor.op for tensor in report], lambda op: is_source(op) or op in closure)
+    early = _independent(reporting, closure)
     level = _levels({op: [parent for parent in parents(op) if parent in closure] for op in closure}, set(by_op))
     used = [update for update in updates if update.op in closure]
     wanted = [loss, *(tensor for update in used for tensor in needs(update))]
@@ -72,7 +82,25 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
         )
         for at, ops in zip(levels, members, strict=True)
     )
-    return Plan(stages, Fragment.cut(reporting, report))
+    return Plan(
+        stages,
+        Fragment.cut(early, _outputs(early, report, reporting)),
+        Fragment.cut(reporting - early, report),
+        frozenset(closure),
+    )
+
+
+def _independent(ops: set[Operation], step: set[Operation]) -> set[Operation]:
+    """Those of ``ops`` that wait neither for an operation of the step nor for its batch."""
+    dependent: set[Operation] = set()
+    for op in sorted(ops, key=lambda op: op._id):
+        if any(one in step or one in dependent or _is_batch(one) for one in producers(op)):
+            dependent.add(op)
+    return ops - dependent
+
+
+def _is_batch(op: Operation) -> bool:
+    return is_source(op) and op.type != "VarHandleOp"
 
 
 def needs(update: Update) -> list[Tensor]:

@@ -14,8 +14,10 @@ from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
 from estimator_bridge.modern.callbacks.checkpoint import with_saver
 from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter
+from estimator_bridge.modern.callbacks.session_hook import HookedRun
 from estimator_bridge.modern.callbacks.stop import StopAtStep
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
+from estimator_bridge.modern.carving import Tensor
 from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, NEVER, Ran, StepLoop
 from estimator_bridge.modern.model_graph import ModelGraph, v1
@@ -51,39 +53,48 @@ def train(
     """
     latest = tf.train.latest_checkpoint(estimator.model_dir)
     model = model_graph.build(estimator, input_fn, model_graph.TRAIN, latest, distribution.replicas, distribution.split)
-    summary = _add_summaries(model)
-    own = _callbacks(model, estimator.config, hooks, saving_listeners, summary)
-    chosen = [StopAtStep(steps, max_steps), *own, *callbacks]
-    report = list({tensor.name: tensor for callback in chosen for tensor in callback.report}.values())
+    chosen = [*_callbacks(model, estimator.config, hooks, saving_listeners, StopAtStep(steps, max_steps)), *callbacks]
     with distribution.strategy.scope():
-        transplant = Transplant(model, report, distribution.split)
+        transplant = Transplant(model, _report(chosen), distribution.split)
     dataset = model.pipeline.dataset()
     if audited:
         dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
     logging.info("%s", distribution.describe())
     iterator = iter(read_ahead(dataset))
-    loop = StepLoop(transplant, iterator, distribution, [tensor.dtype for tensor in report], audited)
-    _run(transplant, loop, chosen, [tensor.name for tensor in report])
+    _run(transplant, lambda: StepLoop(transplant, iterator, distribution, audited), chosen)
 
 
-def _run(transplant: Transplant, loop: StepLoop, callbacks: Sequence[Callback], report_names: Sequence[str]) -> None:
+def _run(transplant: Transplant, make_loop: Callable[[], StepLoop], callbacks: Sequence[Callback]) -> None:
     step = int(transplant.global_step.numpy())
+    every_step = any(callback.every_step for callback in callbacks)
+    loop = None
     for callback in callbacks:
         callback.begin(transplant, step)
     loss: Any = None
-    pace = Pace()
+    pace = Pace(1 if every_step else MAX_STEPS_PER_CALL)
     while True:
+        for callback in callbacks:
+            callback.before()
+        if len(_report(callbacks)) > len(transplant.reported):
+            transplant.watch(_report(callbacks))
+            loop = None
+        loop = loop or make_loop()
         stops = [callback.next_stop(step) for callback in callbacks]
-        until = min((stop for stop in stops if stop is not None and stop > step), default=NEVER)
+        until = min((stop for stop in stops if stop is not None and stop > step and not every_step), default=NEVER)
         reporting = [stop or step for callback, stop in zip(callbacks, stops, strict=True) if callback.report]
         ran = pace.run(loop, until, min(reporting, default=NEVER))
         if not len(ran.losses):
             break
         loss = ran.losses[-1]
-        step = _advanced(transplant, step)
-        report = dict(zip(report_names, ran.report, strict=True)) if ran.report is not None else {}
+        before, step = step, _advanced(transplant, step)
+        names = [tensor.name for tensor in transplant.reported]
+        report = dict(zip(names, ran.report, strict=True)) if ran.report is not None else {}
         progress = Progress(step, ran.losses, ran.digests, report)
-        stopping = [callback.after(progress) for callback in callbacks]  # every callback sees every progress
+        stopping = [  # every callback sees every progress
+            callback.after(progress)
+            for callback, stop in zip(callbacks, stops, strict=True)
+            if not (every_step and _jumped(before, stop, step))
+        ]
         if any(stopping) or ran.ended:
             break
     if loss is None:
@@ -93,19 +104,28 @@ def _run(transplant: Transplant, loop: StepLoop, callbacks: Sequence[Callback], 
     logging.info("Loss for final step: %s.", loss)
 
 
+def _report(callbacks: Sequence[Callback]) -> list[Tensor]:
+    return list({tensor.name: tensor for callback in callbacks for tensor in callback.report}.values())
+
+
+def _jumped(before: int, stop: int | None, after: int) -> bool:
+    """True where a train_op that counts several steps at once passed a stop at which TF1's hooks do not act yet."""
+    return stop is not None and before + 1 < stop <= after
+
+
 class Pace:
     """How many steps to run in one call: so many that Python does not matter, so few that clocks and Ctrl-C are heard."""
 
-    def __init__(self, seconds: float = 2.0) -> None:
+    def __init__(self, most: int = MAX_STEPS_PER_CALL, seconds: float = 2.0) -> None:
         self._seconds = seconds
-        self._steps = MAX_STEPS_PER_CALL
+        self._most = self._steps = most
 
     def run(self, loop: StepLoop, until: int, report_from: int) -> Ran:
         """``loop.run`` with a number of steps that the last call suggests."""
         start = time.monotonic()
         ran = loop.run(self._steps, until, report_from)
         per_step = (time.monotonic() - start) / max(1, len(ran.losses))
-        self._steps = max(1, min(MAX_STEPS_PER_CALL, int(self._seconds / per_step)))
+        self._steps = max(1, min(self._most, int(self._seconds / per_step)))
         return ran
 
 
@@ -117,25 +137,35 @@ def _advanced(transplant: Transplant, step: int) -> int:
     return now
 
 
-def _callbacks(model: ModelGraph, config: Any, hooks: Sequence[Any], listeners: Sequence[Any], summary: Any) -> list[Callback]:
-    asked = with_saver([*hooks, *model.spec.training_hooks, *model.spec.training_chief_hooks], model, config, listeners)
-    chosen: list[Callback] = [NanGuard(), *callbacks_for(asked, model, config)]
-    if config.log_step_count_steps:
-        chosen += [
-            LossLogger(config.log_step_count_steps),
-            StepCounter(Timer(steps=config.log_step_count_steps), config.model_dir),
-        ]
-    if config.save_summary_steps and summary is not None:
-        chosen.append(SummarySaver(summary, Timer(steps=config.save_summary_steps), config.model_dir))
-    return chosen
+def _callbacks(
+    model: ModelGraph, config: Any, hooks: Sequence[Any], listeners: Sequence[Any], stop: StopAtStep
+) -> list[Callback]:
+    """In TF1's order, except that a loss that is not a number ends the training before anything else sees it."""
+    spec, every = model.spec, config.log_step_count_steps
+    _add_loss_summary(model)
+    run = HookedRun(model.graph, [spec.train_op, spec.loss])
+    asked = [*hooks, *spec.training_hooks, *spec.training_chief_hooks]
+    saver = with_saver(asked, model, config, listeners)[len(asked) :]
+    chief = callbacks_for([*saver, *spec.training_chief_hooks], model, run)
+    speed = [StepCounter(Timer(steps=every), config.model_dir)] if every else []
+    losses = [LossLogger(every)] if every else []
+    others = [*callbacks_for(hooks, model, run), stop, *losses, *callbacks_for(spec.training_hooks, model, run)]
+    summary = _merged_summaries(model)  # those that hooks have added, too
+    written = config.save_summary_steps and summary is not None
+    summaries = [SummarySaver(summary, Timer(steps=config.save_summary_steps), config.model_dir)] if written else []
+    return [NanGuard(), *chief, *speed, *summaries, *others]
 
 
-def _add_summaries(model: ModelGraph) -> Any:
-    """Estimator adds a summary of the loss where there is none, and merges all."""
+def _add_loss_summary(model: ModelGraph) -> None:
+    """Estimator adds a summary of the loss where there is none."""
     with model.graph.as_default():
         if not any(summary.op.name == "loss" for summary in v1.get_collection(v1.GraphKeys.SUMMARIES)):
             v1.summary.scalar("loss", model.spec.loss)
         v1.add_to_collection(v1.GraphKeys.LOSSES, model.spec.loss)
+
+
+def _merged_summaries(model: ModelGraph) -> Any:
+    with model.graph.as_default():
         if model.spec.scaffold.summary_op is not None:
             return model.spec.scaffold.summary_op
         return v1.train.Scaffold.get_or_default("summary_op", v1.GraphKeys.SUMMARY_OP, v1.summary.merge_all)

@@ -33,10 +33,12 @@ class Callback:
     """Does nothing, at no step; subclasses say otherwise.
 
     Attributes:
-        report: graph tensors whose values it needs at each step where it stops.
+        report: graph tensors whose values it needs at each step where it stops; may grow in ``before``.
+        every_step: steps must run one by one.
     """
 
     report: Sequence[Any] = ()
+    every_step = False
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Called once, before the first step; ``step`` is the global step so far."""
@@ -44,6 +46,9 @@ class Callback:
     def next_stop(self, step: int) -> int | None:
         """The first global step after ``step`` at whose end ``after`` must be called; None where any will do."""
         return None
+
+    def before(self) -> None:
+        """Called whenever steps are about to run."""
 
     def after(self, progress: Progress) -> bool:
         """Called whenever steps have run, at each of its stops at the latest.

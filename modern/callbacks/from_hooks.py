@@ -1,4 +1,4 @@
-"""Which callback stands for which session hook: one function a hook, refused by name where there is none."""
+"""Which callback stands for which session hook: TF1's own are mapped by a table, a script's own run as they are."""
 
 from __future__ import annotations
 
@@ -8,93 +8,101 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.callbacks.adapter import SessionHook
 from estimator_bridge.modern.callbacks.base import Callback, Timer
 from estimator_bridge.modern.callbacks.checkpoint import CheckpointSaver
 from estimator_bridge.modern.callbacks.logs import NanGuard, StepCounter, TensorLogger
-from estimator_bridge.modern.callbacks.stop import StopAtStep
+from estimator_bridge.modern.callbacks.session_hook import HookedRun
+from estimator_bridge.modern.callbacks.stop import StopAtStep, StopOnPredicate, WaitForStep
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
 from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
 
 
-def callbacks_for(hooks: Sequence[Any], model: ModelGraph, config: Any) -> list[Callback]:
-    """Maps session hooks.
+def callbacks_for(hooks: Sequence[Any], model: ModelGraph, run: HookedRun) -> list[Callback]:
+    """Maps session hooks, and begins each of them: make them in the order of the hooks, before the graph is finished.
 
     Args:
         hooks: ``tf.train.SessionRunHook`` objects, from train() and from the EstimatorSpec.
         model: the graph that their tensors belong to.
-        config: the RunConfig.
+        run: what those share that run as they are.
 
     Returns:
         A callback for each.
 
     Raises:
-        NotSupportedError: for a hook without a counterpart, by its class name.
+        NotSupportedError: for a hook that cannot run without a session, by its class name.
+        TypeError: for what is no hook, as Estimator does.
     """
-    return [_callback(hook, model, config) for hook in hooks]
+    check_hooks(hooks)
+    return [_callback(hook, model, run) for hook in hooks]
 
 
-def _callback(hook: Any, model: ModelGraph, config: Any) -> Callback:
-    make = _MAPPING.get(type(hook).__name__)
-    if make is None or type(hook) is not getattr(v1.train, type(hook).__name__, None):
-        raise _refused(hook, "it may run anything in the session")
-    return make(hook, model, config)
+def check_hooks(hooks: Sequence[Any]) -> None:
+    """Raises TypeError for what is no hook, and NotSupportedError for a hook that can only work with a session."""
+    for hook in hooks:
+        if not isinstance(hook, v1.train.SessionRunHook):
+            raise TypeError(f"All hooks must be `SessionRunHook` instances, given: {hook}")
+        for name in {cls.__name__ for cls in type(hook).__mro__ if cls.__module__.startswith("tensorflow")} & _REFUSED.keys():
+            why, instead = _REFUSED[name]
+            raise NotSupportedError(
+                f"The session hook {type(hook).__module__}.{type(hook).__qualname__} cannot run on the modern path: {why}.",
+                expected="hooks that read",
+                received=name,
+                fix=f"{instead}; or use --path legacy.",
+            )
 
 
-def _refused(hook: Any, why: str) -> NotSupportedError:
-    return NotSupportedError(
-        f"The session hook {type(hook).__module__}.{type(hook).__qualname__} cannot run on the modern path: {why}.",
-        expected="one of " + ", ".join(sorted(_MAPPING)),
-        received=type(hook).__name__,
-        fix="Drop the hook, or use --path legacy.",
-    )
+def _callback(hook: Any, model: ModelGraph, run: HookedRun) -> Callback:
+    make = _MAPPING.get(type(hook).__name__) if type(hook).__module__.startswith("tensorflow") else None
+    return (make and make(hook, model)) or SessionHook(hook, run)
 
 
-def _stop(hook: Any, model: ModelGraph, config: Any) -> Callback:
+def _stop(hook: Any, model: ModelGraph) -> Callback:
     return StopAtStep(hook._num_steps, hook._last_step)
 
 
-def _save(hook: Any, model: ModelGraph, config: Any) -> Callback:
-    return CheckpointSaver(hook, model)
+def _log(hook: Any, model: ModelGraph) -> Callback:
+    elements = {tag: model.graph.as_graph_element(hook._tensors[tag]) for tag in hook._tag_order}
+    tensors = {tag: element if tf.is_tensor(element) else operation(element).outputs[0] for tag, element in elements.items()}
+    timer = _timer(hook) if isinstance(hook._timer, v1.train.SecondOrStepTimer) else None
+    return TensorLogger(tensors, timer, hook._formatter, hook._log_at_end)
 
 
-def _log(hook: Any, model: ModelGraph, config: Any) -> Callback:
-    if hook._log_at_end:
-        raise _refused(hook, "it logs after the last step, when no batch is there")
-    tensors: Mapping[str, Any] = hook._tensors
-    elements = {tag: model.graph.as_graph_element(tensors[tag]) for tag in hook._tag_order}
-    return TensorLogger({tag: _tensor(element) for tag, element in elements.items()}, _timer(hook), hook._formatter)
+def _count(hook: Any, model: ModelGraph) -> Callback | None:
+    return None if hook._summary_writer is not None else StepCounter(_timer(hook), hook._output_dir)
 
 
-def _count(hook: Any, model: ModelGraph, config: Any) -> Callback:
-    return StepCounter(_timer(hook), hook._output_dir)
+def _nan(hook: Any, model: ModelGraph) -> Callback | None:
+    return NanGuard(hook._fail_on_nan_loss) if hook._loss_tensor is model.spec.loss else None
 
 
-def _nan(hook: Any, model: ModelGraph, config: Any) -> Callback:
-    if hook._loss_tensor is not model.spec.loss:
-        raise _refused(hook, "it watches another tensor than the loss")
-    return NanGuard(hook._fail_on_nan_loss)
-
-
-def _summarise(hook: Any, model: ModelGraph, config: Any) -> Callback:
+def _summarise(hook: Any, model: ModelGraph) -> Callback | None:
     summary = hook._summary_op if hook._summary_op is not None else hook._scaffold.summary_op
-    if hook._output_dir is None or not tf.is_tensor(summary):
-        raise _refused(hook, "it has a writer of its own or several summaries")
-    return SummarySaver(summary, _timer(hook), hook._output_dir)
+    simple = hook._summary_writer is None and hook._output_dir is not None and tf.is_tensor(summary)
+    return SummarySaver(summary, _timer(hook), hook._output_dir) if simple else None
 
 
 def _timer(hook: Any) -> Timer:
     return Timer(steps=hook._timer._every_steps, seconds=hook._timer._every_secs)
 
 
-def _tensor(element: Any) -> Any:
-    return operation(element).outputs[0] if not tf.is_tensor(element) else element
-
-
-_MAPPING: Mapping[str, Callable[..., Callback]] = {
-    "StopAtStepHook": _stop,
-    "CheckpointSaverHook": _save,
+_MAPPING: Mapping[str, Callable[[Any, ModelGraph], Callback | None]] = {
+    "CheckpointSaverHook": CheckpointSaver,
+    "GlobalStepWaiterHook": lambda hook, model: WaitForStep(hook._wait_until_step),
     "LoggingTensorHook": _log,
-    "StepCounterHook": _count,
     "NanTensorHook": _nan,
+    "StepCounterHook": _count,
+    "StopAtStepHook": _stop,
     "SummarySaverHook": _summarise,
+    "_StopOnPredicateHook": StopOnPredicate,
+}
+"""TensorFlow's hooks with a callback that lets steps run in bulk; None where it would not do the same."""
+
+_REFUSED: Mapping[str, tuple[str, str]] = {
+    "FeedFnHook": ("it feeds placeholders", "Give the values by the input_fn"),
+    "ProfilerHook": ("it records a session's RunMetadata", "Use tf.profiler.experimental.start and stop around the training"),
+    "_MultiWorkerEarlyStoppingHook": (
+        "it adds up the votes of several workers by a feed_dict",
+        "Stop in a hook of your own by run_context.request_stop(), or by max_steps",
+    ),
 }

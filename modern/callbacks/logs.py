@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
+from estimator_bridge.modern.callbacks.session import ReadOnlySession
 from estimator_bridge.modern.callbacks.summaries import writer_for
 from estimator_bridge.modern.transplant import Transplant
 
@@ -16,44 +17,61 @@ logging = tf.compat.v1.logging
 
 
 class TensorLogger(Callback):
-    """Logs tensors at the first step and at the timer's cadence from there.
+    """Logs tensors at the first step and at the timer's cadence from there, and once more at the end.
 
     Args:
         tensors: tag -> graph tensor.
-        timer: when.
+        timer: when; None for the end alone.
         formatter: values by tag -> the line; None for ``tag = value, ...``.
+        at_end: log the values after the last step, too.
     """
 
-    def __init__(self, tensors: Mapping[str, Any], timer: Timer, formatter: Callable[..., str] | None = None) -> None:
+    def __init__(
+        self, tensors: Mapping[str, Any], timer: Timer | None, formatter: Callable[..., str] | None = None, at_end: bool = False
+    ) -> None:
         self._tensors = dict(tensors)
         self._timer = timer
         self._formatter = formatter
-        self.report = tuple(self._tensors.values())
+        self._at_end = at_end
+        self.report = tuple(self._tensors.values()) if timer else ()
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """Makes the first step the first to log."""
+        """Makes the first step the first to log.
+
+        Raises:
+            NotSupportedError: where a tensor to log at the end would need another batch.
+        """
         self._first = True
+        self._session = ReadOnlySession(transplant.model.graph, transplant.variables, transplant.operations)
+        if self._at_end:
+            with self._session.asked_by("A LoggingTensorHook with at_end=True"):
+                self._session.checked(self._tensors)
 
     def next_stop(self, step: int) -> int | None:
         """The first step, then the timer's."""
+        if self._timer is None:
+            return None
         return step + 1 if self._first else self._timer.next_stop()
 
     def after(self, progress: Progress) -> bool:
         """Logs if it is time and the values are there."""
-        there = all(tensor.name in progress.report for tensor in self._tensors.values())
-        if there and (self._first or self._timer.due(progress.step)):
-            first, self._first = self._first, False
-            _, seconds = self._timer.restart(progress.step)
-            values = {tag: progress.report[tensor.name] for tag, tensor in self._tensors.items()}
-            self._log(values, None if first else seconds)
+        there = all(tensor.name in progress.report for tensor in self.report)
+        if self._timer and there and (self._first or self._timer.due(progress.step)):
+            self._log({tag: progress.report[tensor.name] for tag, tensor in self._tensors.items()}, progress.step)
         return False
 
-    def _log(self, values: dict[str, Any], seconds: float | None) -> None:
-        if self._formatter:
-            logging.info("%s", self._formatter(values))
-        else:
+    def end(self, step: int) -> None:
+        """Logs the values that the variables have come to."""
+        if self._at_end:
+            self._log(self._session.run(self._tensors), step)
+
+    def _log(self, values: dict[str, Any], step: int) -> None:
+        first, self._first = self._first, False
+        seconds = self._timer.restart(step)[1] if self._timer else None
+        elapsed = "" if first or seconds is None else f" ({seconds:.3f} sec)"
+        with np.printoptions(suppress=True):
             line = ", ".join(f"{tag} = {value}" for tag, value in values.items())
-            logging.info("%s", line if seconds is None else f"{line} ({seconds:.3f} sec)")
+            logging.info("%s", self._formatter(values) if self._formatter else line + elapsed)
 
 
 class LossLogger(Callback):

@@ -1,0 +1,56 @@
+"""A script's own session hook as a callback of the training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.modern.callbacks.base import Callback, Progress
+from estimator_bridge.modern.callbacks.session import ReadOnlySession
+from estimator_bridge.modern.callbacks.session_hook import HookCalls, HookedRun
+from estimator_bridge.modern.transplant import Transplant
+
+logging = tf.compat.v1.logging
+
+
+class SessionHook(Callback):
+    """Runs one hook, at every step unless it does nothing there.
+
+    Args:
+        hook: a ``tf.train.SessionRunHook``.
+        run: what it shares with the training's other hooks.
+    """
+
+    def __init__(self, hook: Any, run: HookedRun) -> None:
+        self._run = run
+        self._calls = HookCalls(hook, run)
+        self.every_step = self._calls.every_step
+        self.report = self._calls.wanted
+
+    def begin(self, transplant: Transplant, step: int) -> None:
+        """Gives the hook its session."""
+        if self._run.session is None:
+            self._run.session = ReadOnlySession(self._run.graph, transplant.variables, transplant.operations)
+        if self.every_step:
+            logging.info("The session hook %s sees every step, so they run one by one, which is slower.", self._calls.name)
+        self._calls.create()
+
+    def before(self) -> None:
+        """Asks the hook what it wants to see of the next step."""
+        if self._calls is self._run.hooks[0]:
+            self._run.start_step()
+        if self.every_step:
+            self._calls.before()
+
+    def after(self, progress: Progress) -> bool:
+        """Shows it; True where the hook asks to stop."""
+        if self.every_step:
+            self._calls.after(progress.report)
+        return self._run.stopping
+
+    def end(self, step: int) -> None:
+        """Tells the hook."""
+        self._calls.end()
+        if self._calls is self._run.hooks[-1]:
+            self._run.close()

@@ -1,0 +1,208 @@
+"""What stands where TF1's hooks and listeners expect a session: it reads variables, and refuses everything else by name."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tensorflow.python.client.session import SessionInterface, _FetchHandler
+from tensorflow.python.eager import context
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.carving import Fragment, Operation, Tensor, is_source, upstream
+from estimator_bridge.modern.effects import Effect, Effects
+from estimator_bridge.modern.model_graph import operation
+from estimator_bridge.modern.shapes import script_shapes, tf2_shapes
+
+_USUAL = "reading what depends on variables alone"
+
+
+class Request:
+    """A structure of fetches as ``Session.run`` takes it: tensors, operations, variables, names.
+
+    Attributes:
+        tensors: to be evaluated, each once.
+        operations: to be run.
+    """
+
+    def __init__(self, graph: Any, fetches: Any) -> None:
+        self._handler = _FetchHandler(graph, fetches, {})
+        self.tensors: list[Tensor] = self._handler.fetches()
+        self.operations: list[Operation] = self._handler.targets()
+
+    @property
+    def elements(self) -> list[Any]:
+        """Tensors and operations."""
+        return [*self.tensors, *self.operations]
+
+    def results(self, values: Mapping[str, Any]) -> Any:
+        """The structure filled with values, which are given by the tensors' names; None for an operation."""
+        return self._handler.build_results(None, [values[tensor.name] for tensor in self.tensors])
+
+
+class ReadOnlySession(SessionInterface):
+    """Evaluates what depends on variables alone, at the values that they have now.
+
+    Args:
+        graph: whose tensors are asked for.
+        variables: operation name -> the variable that holds its value.
+        steps: the operations that every step runs.
+    """
+
+    def __init__(self, graph: Any, variables: Mapping[str, Any], steps: frozenset[Operation]) -> None:
+        self._graph = graph
+        self._variables = variables
+        self._steps = steps
+        self._effects = Effects(graph)
+        self._functions: dict[tuple[str, ...], Callable[[], list[Tensor]]] = {}
+        self._known: dict[str, bool] = {}
+        self._asker = "A script"
+
+    @property
+    def graph(self) -> Any:
+        """The graph of the model_fn."""
+        return self._graph
+
+    @property
+    def sess_str(self) -> str:
+        """TensorFlow's name for this process."""
+        return ""
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """``Session.run`` of what reads variables.
+
+        Raises:
+            NotSupportedError: for a feed_dict, options and metadata, and for fetches that write or need a batch.
+        """
+        request = self.checked(fetches, feed_dict, options, run_metadata)
+        return request.results(self.read(request.tensors, request.operations))
+
+    def checked(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Request:
+        """The request that ``run`` would execute now; raises what it would raise."""
+        self.check_plain(feed_dict, options, run_metadata)
+        request = Request(self._graph, fetches)
+        for element in request.elements:
+            self._check_alone(element)
+        return request
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise self.refused(f"uses session.{name}", "Use session.run")
+
+    @contextlib.contextmanager
+    def asked_by(self, asker: str) -> Iterator[None]:
+        """While active, refusals name this caller."""
+        before, self._asker = self._asker, asker
+        try:
+            with calling(self._graph):
+                yield
+        finally:
+            self._asker = before
+
+    def check_plain(self, feed_dict: Any, options: Any, run_metadata: Any = None) -> None:
+        """Raises NotSupportedError for what only a session can be given."""
+        if feed_dict:
+            fed = ", ".join(sorted(getattr(key, "name", str(key)) for key in feed_dict))
+            raise self.refused(f"feeds {fed} by a feed_dict", "Compute the value in the model_fn, or keep it in a variable")
+        if options is not None or run_metadata is not None:
+            raise self.refused(
+                "asks for RunOptions or RunMetadata", "Use tf.profiler.experimental.start and stop around the training"
+            )
+
+    @property
+    def steps_draw(self) -> bool:
+        """True where a step draws random numbers, whose state its kernels keep."""
+        return any(self._effects.of(op) is Effect.DRAW for op in self._steps)
+
+    def needs_step(self, element: Any) -> bool:
+        """True for a tensor or operation that has its value within a step, False for what can be read before it.
+
+        Raises:
+            NotSupportedError: for what writes, unless the step does so anyway.
+        """
+        if element.name not in self._known:
+            self._known[element.name] = self._judge(element)
+        return self._known[element.name]
+
+    def _judge(self, element: Any) -> bool:
+        behind = _behind(element)
+        beside = behind - self._steps
+        self._refuse_writing(element, beside)
+        effects = {op for op in behind if self._effects.of(op) > Effect.NONE}
+        if element is operation(element) and effects & beside:
+            raise self.refused(
+                f"runs {element.name!r}, which is not part of a step ({min(op.name for op in effects & beside)!r})",
+                "Let the train_op depend on it",
+            )
+        return bool(effects or _batches(behind))
+
+    def _check_alone(self, element: Any) -> None:
+        behind = _behind(element)
+        self._refuse_writing(element, behind)
+        batches = _batches(behind) or {op.name for op in behind & self._steps if self._effects.of(op) > Effect.NONE}
+        if batches:
+            raise self.refused(
+                f"evaluates {element.name!r}, which is computed with a batch ({min(batches)!r}), outside of a step",
+                "Return it from before_run: tf.estimator.SessionRunArgs(fetches)",
+            )
+
+    def _refuse_writing(self, element: Any, ops: Iterable[Operation]) -> None:
+        writing = sorted(op.name for op in ops if self._effects.of(op) is Effect.CHANGE)
+        if writing:
+            raise self.refused(
+                f"runs {element.name!r}, which may write ({writing[0]!r}, {self._graph.get_operation_by_name(writing[0]).type})",
+                "Let the train_op write it (tf.group, tf.control_dependencies), or the Scaffold's init_fn before the first step",
+            )
+
+    def read(self, tensors: Sequence[Tensor], operations: Sequence[Operation] = ()) -> dict[str, Any]:
+        """The values, by name, of tensors that need no step; runs ``operations`` along."""
+        key = tuple(element.name for element in (*tensors, *operations))
+        if key and key not in self._functions:
+            self._functions[key] = self._function(tensors, operations)
+        with context.eager_mode(), tf2_shapes():
+            values = [value.numpy() for value in self._functions[key]()] if key else []
+        return {tensor.name: value for tensor, value in zip(tensors, values, strict=True)}
+
+    def _function(self, tensors: Sequence[Tensor], operations: Sequence[Operation]) -> Callable[[], list[Tensor]]:
+        ops = upstream([*(tensor.op for tensor in tensors), *operations], is_source)
+        fragment = Fragment.cut(ops, tensors)
+        for handle in fragment.handles:
+            if handle.op.name not in self._variables:
+                raise self.refused(
+                    f"reads the variable {handle.op.name!r}, which the optimizer keeps in another form", "Leave it out"
+                )
+        handles = [_on_first_replica(self._variables[handle.op.name]).handle for handle in fragment.handles]
+        with context.eager_mode(), tf2_shapes():
+            call = fragment.function(handles)
+        return lambda: call(handles, [])
+
+    def refused(self, what: str, instead: str) -> NotSupportedError:
+        """The error for the present caller."""
+        return NotSupportedError(
+            f"{self._asker} {what}, which the modern path cannot do: it has no session.",
+            expected=_USUAL,
+            fix=f"{instead}; or use --path legacy.",
+        )
+
+
+@contextlib.contextmanager
+def calling(graph: Any) -> Iterator[None]:
+    """While active, a script's own code finds what it finds on TF1: its graph as the default one, and its shapes."""
+    with graph.as_default(), script_shapes():
+        yield
+
+
+def _behind(element: Any) -> set[Operation]:
+    return upstream([operation(element)], is_source) | {operation(element)}
+
+
+def _batches(ops: Iterable[Operation]) -> set[str]:
+    """The names of what comes from outside and is no variable: a batch."""
+    sources = [one for op in ops for one in (op, *(tensor.op for tensor in op.inputs)) if is_source(one)]
+    return {op.name for op in sources if op.type != "VarHandleOp"}
+
+
+def _on_first_replica(variable: Any) -> Any:
+    return variable.values[0] if hasattr(variable, "values") else variable

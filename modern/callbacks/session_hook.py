@@ -1,0 +1,151 @@
+"""Runs a script's own session hooks: called when and as a MonitoredSession calls them, as long as they only read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.callbacks.session import ReadOnlySession, Request, calling
+from estimator_bridge.modern.carving import Tensor
+
+v1 = tf.compat.v1
+
+
+class HookedRun:
+    """What the hooks of one run share, as in TF1: the graph, one session, one coordinator, and one context for each step.
+
+    Args:
+        graph: of the model_fn.
+        fetches: what each step is asked for, as ``SessionRunContext.original_args`` says.
+
+    Attributes:
+        hooks: in their order.
+        session: reads the variables; None before there are any.
+        context: of the present step.
+    """
+
+    def __init__(self, graph: Any, fetches: Any) -> None:
+        self.graph = graph
+        self.hooks: list[HookCalls] = []
+        self.session: Any = None
+        self.coordinator = v1.train.Coordinator()
+        self.context: Any = None
+        self._arguments = v1.train.SessionRunArgs(fetches)
+
+    def start_step(self) -> None:
+        """A context of its own for the next step."""
+        self.context = v1.train.SessionRunContext(self._arguments, self.session)
+
+    @property
+    def stopping(self) -> bool:
+        """True once a hook asked for it, by the step's context or the coordinator."""
+        return bool(self.context.stop_requested or self.coordinator.should_stop())
+
+    def close(self) -> None:
+        """Ends the threads that hooks have registered with the coordinator."""
+        self.coordinator.request_stop()
+        self.coordinator.join(ignore_live_threads=True)
+
+
+class HookCalls:
+    """The calls of one hook; it is begun at once, so make them in the order of the hooks and before the graph is finished.
+
+    Args:
+        hook: a ``tf.train.SessionRunHook``.
+        run: what it shares with the others.
+
+    Attributes:
+        name: of its class.
+        every_step: it has something to do at each step.
+        wanted: the tensors that steps compute for it; grows.
+    """
+
+    def __init__(self, hook: Any, run: HookedRun) -> None:
+        self._hook = hook
+        self._run = run
+        self._request: Request | None = None
+        self._values: dict[str, Any] = {}
+        self._has_run = False
+        self.name = f"{type(hook).__module__}.{type(hook).__qualname__}"
+        self.every_step = any(
+            getattr(type(hook), name) is not getattr(v1.train.SessionRunHook, name) for name in ("before_run", "after_run")
+        )
+        self.wanted: list[Tensor] = []
+        run.hooks.append(self)
+        with calling(run.graph):
+            hook.begin()
+
+    def create(self) -> None:
+        """``after_create_session``."""
+        with self._calling():
+            if isinstance(self._hook, v1.train.FinalOpsHook):  # not only once the training is over
+                self._run.session.checked(self._hook._final_ops or [], self._hook._final_ops_feed_dict)
+            self._hook.after_create_session(self._run.session, self._run.coordinator)
+            self.wanted += self._held()
+
+    def before(self) -> None:
+        """``before_run``: reads what depends on variables alone, as a session does, before they are updated; wants the rest."""
+        with self._calling() as session:
+            arguments = self._hook.before_run(self._run.context)
+            if arguments is not None:
+                session.check_plain(arguments.feed_dict, arguments.options)
+            asked = arguments is not None and arguments.fetches is not None
+            self._request = Request(self._run.graph, arguments.fetches) if asked else None
+            if self._request:
+                later = {element.name for element in self._request.elements if session.needs_step(element)}
+                self._values = session.read([tensor for tensor in self._request.tensors if tensor.name not in later])
+                self._want([tensor for tensor in self._request.tensors if tensor.name in later], session)
+
+    def after(self, report: Mapping[str, Any]) -> None:
+        """``after_run``, with what ``before`` read and what the step computed, by the tensors' names."""
+        self._has_run = True
+        results = self._request.results({**report, **self._values}) if self._request else None
+        with self._calling():
+            values = v1.train.SessionRunValues(results, v1.RunOptions(), v1.RunMetadata())
+            self._hook.after_run(self._run.context, values)
+
+    def end(self) -> None:
+        """``end``."""
+        with self._calling() as session:
+            self._hook.end(session)
+
+    def _want(self, tensors: list[Tensor], session: ReadOnlySession) -> None:
+        known = {tensor.name for tensor in self.wanted}
+        new = [tensor for tensor in tensors if tensor.name not in known]
+        if new and self._has_run and session.steps_draw:
+            raise session.refused(
+                f"asks for {new[0].name!r} after steps without it, which would start the model's random numbers anew",
+                "Keep the tensor in an attribute of the hook from begin() on",
+            )
+        self.wanted += new
+
+    def _held(self) -> list[Tensor]:
+        """The tensors in the hook's attributes that a step can compute: it may ask for them at some later step."""
+        tensors = {one.name: one for one in _tensors(vars(self._hook)) if one.graph is self._run.graph}
+        return [tensor for tensor in tensors.values() if _is_possible(tensor, self._run.session)]
+
+    @contextlib.contextmanager
+    def _calling(self) -> Iterator[ReadOnlySession]:
+        with self._run.session.asked_by(f"The session hook {self.name}"):
+            yield self._run.session
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, tf.Tensor) and not hasattr(value, "numpy"):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _tensors(list(value.values()))
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _tensors(one)
+
+
+def _is_possible(tensor: Tensor, session: ReadOnlySession) -> bool:
+    try:
+        return session.needs_step(tensor)
+    except NotSupportedError:  # to keep a tensor is not to run it
+        return False
