@@ -82,7 +82,10 @@ class InputPipeline:
         walked = self.datasets.get(get_next.inputs[0].op.name)
         if walked is None:
             return self._from_session()
-        return _eager_dataset(walked).map(self._leaves_of(walked.element_spec, get_next, ops))
+        if not ops and [leaf.value_index for leaf in self.leaves] == list(range(len(get_next.outputs))):
+            return _eager_dataset(walked, tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in self.leaves))
+        dataset = _eager_dataset(walked, dataset_ops.get_structure(walked))
+        return dataset.map(self._leaves_of(walked.element_spec, get_next, ops))
 
     def _leaves_of(self, spec: Any, get_next: Operation, ops: set[Operation]) -> Callable[..., tuple[Tensor, ...]]:
         fragment = Fragment.cut(ops, self.leaves)
@@ -132,7 +135,7 @@ def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
         dataset: what to read; numbers of parallel calls that are AUTOTUNE take TensorFlow's initial value.
 
     Returns:
-        The dataset two batches ahead.
+        The dataset two batches ahead, or as many as the script's own prefetch at its end.
 
     Example:
         >>> import tensorflow as tf
@@ -141,7 +144,7 @@ def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """
     options = tf.data.Options()
     options.autotune.enabled = False
-    return dataset.prefetch(2).with_options(options)
+    return (dataset if isinstance(dataset, _ReadAhead) else dataset.prefetch(2)).with_options(options)
 
 
 def piece_of(batch: Sequence[Tensor], index: int, pieces: int) -> tuple[Tensor, ...]:
@@ -170,12 +173,17 @@ def piece_of(batch: Sequence[Tensor], index: int, pieces: int) -> tuple[Tensor, 
     return tuple(tf.ensure_shape(tensor[start:end], [rows, *tensor.shape[1:]]) for tensor in batch)
 
 
-def _eager_dataset(dataset: Any) -> tf.data.Dataset:
+class _ReadAhead(dataset_ops._VariantDataset):
+    """A dataset whose last operation is a prefetch of the script."""
+
+
+def _eager_dataset(dataset: Any, element_spec: Any) -> tf.data.Dataset:
     variant = dataset._variant_tensor
     ops = upstream([variant.op], lambda op: False)
     with tf.device("/cpu:0"):
         (value,) = Fragment.cut(ops, [variant]).function([])([], [])
-    return tf.data.experimental.from_variant(value, dataset_ops.get_structure(dataset))
+    cls = _ReadAhead if variant.op.type.startswith("Prefetch") else dataset_ops._VariantDataset
+    return cls(value, element_spec)
 
 
 def _refuse_outside(ops: set[Operation]) -> None:
