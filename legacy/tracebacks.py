@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.legacy.advice import tell_what_is_gone
 
 _OURS = Path(__file__).resolve().parent.parent  # in an editable install this is the repository, else the package
 _FOLDERS = tuple(_OURS / name for name in ("legacy", "modern", "compat", "parity", "cli", "src"))
@@ -49,6 +50,8 @@ def run_as_python_does(run: Callable[[], None]) -> int:
         return INTERRUPTED
     except BaseException as error:  # noqa: BLE001 -- whatever ends a script ends it with a traceback
         _show(error)
+        for file, line in _users_lines(error.__traceback__)[-1:]:
+            tell_what_is_gone(error, file, line)
         return 1
     return 0
 
@@ -104,8 +107,11 @@ def _linked(entries: list[types.TracebackType]) -> types.TracebackType | None:
 
 def _asked_by(frames: types.TracebackType | None) -> str | None:
     """The innermost line of user code on the way to a refusal."""
-    lines = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(frames) if is_users(frame.filename)]
-    return lines[-1] if lines else None
+    return next((f"{file}:{line}" for file, line in reversed(_users_lines(frames))), None)
+
+
+def _users_lines(frames: types.TracebackType | None) -> list[tuple[str, int]]:
+    return [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(frames) if is_users(frame.filename)]
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from estimator_bridge.compat.source.reading import Source
 from estimator_bridge.compat.source.scopes import Place
+from estimator_bridge.compat.source.successors import successor
 from estimator_bridge.compat.source.surface import Surface, as_written, canonical
 from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
 
@@ -101,4 +102,4 @@ def _missing(symbol: str, surface: Surface) -> str:
     two = gone.replace("tensorflow.", "tensorflow.compat.v2.", 1)
     if surface.has(two):
         return f"A name of TensorFlow 2: write {as_written(two)}, or run with --v2-behavior."
-    return f"{as_written(gone)} is not in TensorFlow {surface.version}."
+    return f"{as_written(gone)} is not in TensorFlow {surface.version}. {successor(symbol)}".rstrip()

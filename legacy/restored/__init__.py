@@ -25,10 +25,12 @@ def restore() -> None:
         estimator_training,
         export_names,
         import_aliases,
+        input_checkpoints,
         keras_aliases,
         layer_methods,
         layer_modules,
         moved_names,
+        public_names,
         tpu_embedding,
         tpu_embedding_gradient,
         tpu_session_support,
@@ -40,8 +42,10 @@ def restore() -> None:
         layer_methods,
         layer_modules,
         moved_names,
+        public_names,
         export_names,
         estimator_training,
+        input_checkpoints,
         tpu_embedding,
         tpu_embedding_gradient,
         tpu_session_support,
@@ -67,10 +71,18 @@ def complete_native(keras: str) -> None:
         >>> from estimator_bridge.legacy import restored
         >>> restored.complete_native("tf_keras")
     """
-    from estimator_bridge.legacy.restored import import_aliases, keras_aliases, layer_methods, layer_modules, moved_names
+    from estimator_bridge.legacy.restored import (
+        import_aliases,
+        keras_aliases,
+        layer_methods,
+        layer_modules,
+        moved_names,
+        public_names,
+    )
 
     keras_aliases.restore(keras)
     layer_methods.restore(keras)
     layer_modules.restore(keras)
     moved_names.restore()
+    public_names.restore()
     import_aliases.restore()

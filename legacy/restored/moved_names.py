@@ -1,4 +1,4 @@
-"""Names of ``tensorflow.python`` that moved from one module to another.
+"""Names of ``tensorflow.python`` that moved from one module to another, or changed.
 
 What was removed: the first home of the names below, by TensorFlow 2.13 to 2.15 (2023), which split the large modules. The names
 themselves are all still there.
@@ -9,7 +9,6 @@ Who needs it: tf-slim, last released in 2020 and the kept half of tf.contrib, an
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
 # The first module: each name and the module where it is now, below tensorflow.python.
 _MOVED = {
@@ -22,6 +21,12 @@ _MOVED = {
         "while_loop": "ops.while_loop",
     },
     "pywrap_tensorflow": {"NewCheckpointReader": "training.py_checkpoint_reader"},
+}
+
+# And those that have another name now.
+_RENAMED = {
+    ("ops.variable_scope", "variable"): ("ops.variable_v1", "VariableV1"),  # a function of TensorFlow 1 that became the class
+    ("util.nest", "is_sequence"): ("util.nest", "is_nested"),
 }
 
 
@@ -38,11 +43,8 @@ def restore() -> None:
         >>> ops.Tensor is tf.Tensor
         True
     """
-    for module, names in _MOVED.items():
-        old = importlib.import_module(f"tensorflow.python.{module}")
-        for name, home in names.items():
-            if not hasattr(old, name):
-                setattr(old, name, getattr(importlib.import_module(f"tensorflow.python.{home}"), name))
-    variable_scope: Any = importlib.import_module("tensorflow.python.ops.variable_scope")
-    if not hasattr(variable_scope, "variable"):  # a function of TensorFlow 1 that became the class
-        variable_scope.variable = importlib.import_module("tensorflow.python.ops.variable_v1").VariableV1
+    moved = {(old, name): (new, name) for old, names in _MOVED.items() for name, new in names.items()}
+    for (old, old_name), (new, new_name) in (moved | _RENAMED).items():
+        module = importlib.import_module(f"tensorflow.python.{old}")
+        if not hasattr(module, old_name):
+            setattr(module, old_name, getattr(importlib.import_module(f"tensorflow.python.{new}"), new_name))

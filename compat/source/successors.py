@@ -1,0 +1,51 @@
+"""What to use instead of public names of TensorFlow 1.15.5 that ``tf`` has not, under the runner either; of ``tf.contrib`` elsewhere."""
+
+from __future__ import annotations
+
+_TREES = "TensorFlow Decision Forests (tensorflow_decision_forests)"
+_STATISTICS = "tf.profiler.Profiler"
+
+# A name below tensorflow: what to use, for it and for all below it.
+SUCCESSORS: dict[str, str] = {
+    "data.experimental.MapVectorizationOptions": "tf.data.Options without it, which changes no result",
+    "data.experimental.StatsAggregator": _STATISTICS,
+    "data.experimental.StatsOptions": _STATISTICS,
+    "data.experimental.bytes_produced_stats": _STATISTICS,
+    "data.experimental.latency_stats": _STATISTICS,
+    "estimator.BoostedTreesClassifier": _TREES,
+    "estimator.BoostedTreesEstimator": _TREES,
+    "estimator.BoostedTreesRegressor": _TREES,
+    "keras.experimental.LinearCosineDecay": "tf.train.linear_cosine_decay",
+    "keras.experimental.NoisyLinearCosineDecay": "tf.train.noisy_linear_cosine_decay",
+    "keras.experimental.PeepholeLSTMCell": "tf.nn.rnn_cell.LSTMCell with use_peepholes=True",
+    "keras.experimental.export_saved_model": "tf.keras.models.save_model with save_format='tf'",
+    "keras.experimental.load_from_saved_model": "tf.keras.models.load_model",
+    "keras.mixed_precision.experimental": "tf.compat.v2.keras.mixed_precision",
+    "keras.utils.HDF5Matrix": "a dataset of h5py, which fit takes as it is",
+    "keras.utils.multi_gpu_model": "tf.distribute.MirroredStrategy",
+    "keras.wrappers": "SciKeras (scikeras.wrappers)",
+    "python.estimator.canned.boosted_trees": _TREES,
+    "python.keras.utils.multi_gpu_model": "tf.distribute.MirroredStrategy",
+    "python.keras.wrappers": "SciKeras (scikeras.wrappers)",
+}
+
+
+def successor(name: str) -> str:
+    """A sentence: what to use instead.
+
+    Args:
+        name: ``tensorflow.keras.utils.multi_gpu_model``.
+
+    Returns:
+        Nothing, where none is known.
+
+    Example:
+        >>> successor("tensorflow.keras.wrappers.scikit_learn.KerasClassifier")
+        'Use SciKeras (scikeras.wrappers).'
+        >>> successor("tensorflow.nowhere")
+        ''
+    """
+    parts = name.split(".")[1:]
+    prefixes = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    found = next((SUCCESSORS[prefix] for prefix in prefixes if prefix in SUCCESSORS), None)
+    return f"Use {found}." if found else ""
