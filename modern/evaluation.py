@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.training import evaluation as tf_evaluation
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import model_graph
 from estimator_bridge.modern.carving import Fragment, Tensor, is_source, upstream
+from estimator_bridge.modern.hooked_batches import begun, hooked_batches
 from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.transplant import initialise_tables
@@ -30,19 +33,22 @@ def evaluate(
         Metric name -> value, with ``loss`` (the mean over batches) and ``global_step``.
 
     Raises:
-        NotSupportedError: for session hooks.
+        NotSupportedError: for session hooks that do more than reading.
     """
     model = model_graph.build(estimator, input_fn, model_graph.EVAL, checkpoint_path)
-    _refuse_hooks([*hooks, *model.spec.evaluation_hooks])
     with model.graph.as_default():
         metrics = dict(model.spec.eval_metric_ops)
         _refuse_reserved(metrics)
         metrics["loss"] = v1.metrics.mean(model.spec.loss)
-    store = _store(model)
     updates = [operation(update) for _, update in metrics.values()]
-    update = Fragment.cut(upstream(updates, is_source), [])
-    model.check_fed(update.inputs)
-    _run_over(model, update, store, steps)
+    if hooks or model.spec.evaluation_hooks:
+        in_order = [*hooks, *estimator._convert_eval_steps_to_hooks(steps), *model.spec.evaluation_hooks]
+        store = _run_hooked(model, in_order, updates)
+    else:
+        store = _store(model)
+        update = Fragment.cut(upstream(updates, is_source), [])
+        model.check_fed(update.inputs)
+        _run_over(model, update, store, steps)
     return _results(metrics, model, store)
 
 
@@ -56,26 +62,34 @@ def predict(
         input_fn, predict_keys, hooks, checkpoint_path: as ``Estimator.predict`` takes them.
 
     Raises:
-        NotSupportedError: for session hooks.
+        NotSupportedError: for session hooks that do more than reading.
     """
     model = model_graph.build(estimator, input_fn, model_graph.PREDICT, checkpoint_path)
-    _refuse_hooks([*hooks, *model.spec.prediction_hooks])
     predictions = estimator._extract_keys(model.spec.predictions, predict_keys)
     outputs = tf.nest.flatten(predictions)
-    store = _store(model)
-    fragment = Fragment.cut(upstream([tensor.op for tensor in outputs], is_source), outputs)
-    model.check_fed(fragment.inputs)
-    call = store.function(fragment)
-    names = [placeholder.name for placeholder in model.batch]
-    for batch in read_ahead(model.pipeline.dataset()):
-        known = dict(zip(names, batch, strict=True))
-        values = [value.numpy() for value in call([known[tensor.name] for tensor in fragment.inputs])]
-        yield tf.nest.pack_sequence_as(predictions, values)
+    run = begun([*hooks, *(model.spec.prediction_hooks or ())], model, predictions)
+    for values in hooked_batches(model, _store(model), run, outputs):
+        yield tf.nest.pack_sequence_as(predictions, [values[tensor.name] for tensor in outputs])
 
 
 def _store(model: ModelGraph) -> VariableStore:
     store = VariableStore(model.variables(), model.initial_values())
     initialise_tables(model)
+    return store
+
+
+def _run_hooked(model: ModelGraph, hooks: Sequence[Any], updates: Sequence[Any]) -> VariableStore:
+    """Evaluates under hooks, with TF1's counter of batches, which some of them read."""
+    with model.graph.as_default():
+        counted = v1.assign_add(tf_evaluation._get_or_create_eval_step(), 1, use_locking=True)
+        elements = [tf.group(*updates), counted]
+        done = tf_evaluation._get_latest_eval_step_value(elements)
+    for hook in hooks:
+        if hasattr(hook, "_set_evals_completed_tensor"):
+            hook._set_evals_completed_tensor(done)
+    run = begun(hooks, model, elements)
+    store = _store(model)
+    collections.deque(hooked_batches(model, store, run, [operation(element) for element in elements]), maxlen=0)
     return store
 
 
@@ -106,15 +120,6 @@ def _results(metrics: Mapping[str, Any], model: ModelGraph, store: VariableStore
     results = {name: value.numpy() for name, value in zip(metrics, store.function(fragment)([]), strict=True)}
     results["global_step"] = store[model.global_step].numpy()
     return {name: value[()] if isinstance(value, np.ndarray) and not value.shape else value for name, value in results.items()}
-
-
-def _refuse_hooks(hooks: Sequence[Any]) -> None:
-    if hooks:
-        raise NotSupportedError(
-            f"The session hook {type(hooks[0]).__qualname__} cannot run in evaluation or prediction on the modern path yet.",
-            expected="no hooks",
-            fix="Drop the hook, or use --path legacy.",
-        )
 
 
 def _refuse_reserved(metrics: Mapping[str, Any]) -> None:

@@ -72,7 +72,7 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
     early = _independent(reporting, closure)
     level = _levels({op: [parent for parent in parents(op) if parent in closure] for op in closure}, set(by_op))
     used = [update for update in updates if update.op in closure]
-    wanted = [loss, *(tensor for update in used for tensor in needs(update))]
+    wanted = [loss, *report, *(tensor for update in used for tensor in needs(update))]
     levels = range(max(level.values()) + 1)
     members = [{op for op in closure if level[op] == at and op not in by_op} for at in levels]
     stages = tuple(

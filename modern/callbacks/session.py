@@ -128,7 +128,7 @@ class ReadOnlySession(SessionInterface):
 
     def _judge(self, element: Any) -> bool:
         behind = _behind(element)
-        beside = behind - self._steps
+        beside = upstream([operation(element)], lambda op: is_source(op) or op in self._steps)
         self._refuse_writing(element, beside)
         effects = {op for op in behind if self._effects.of(op) > Effect.NONE}
         if element is operation(element) and effects & beside:

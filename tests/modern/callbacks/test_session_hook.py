@@ -1,0 +1,92 @@
+"""Session hooks of a script see on the modern path what they see on the legacy path: calls, order, values, steps, stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.errors import NotSupportedError
+from tests.modern.jobs import PATHS, linear, spec, train, v1
+
+Seen = list[Any]
+Hook = tf.compat.v1.train.SessionRunHook
+pytestmark = pytest.mark.timeout(150)
+
+
+def model(dropout: float = 0.2, hooks: Callable[..., Any] = lambda: ()) -> Callable[..., Any]:
+    """A model_fn with a random part, a schedule, slots, a moving average and a tensor that hooks find by its name."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        hidden = v1.layers.dropout(features["x"], dropout, seed=1, training=True) if dropout else features["x"]
+        error = tf.subtract(linear(hidden), labels, name="error")
+        loss = tf.reduce_mean(tf.square(error))
+        step = v1.train.get_global_step()
+        rate = v1.train.exponential_decay(0.05, step, 3, 0.9)
+        with tf.control_dependencies([v1.train.AdamOptimizer(rate).minimize(loss, step)]):
+            train_op = v1.train.ExponentialMovingAverage(0.9).apply(v1.trainable_variables())
+        return spec(mode, loss, train_op, training_hooks=hooks())
+
+    return model_fn
+
+
+class Recorder(Hook):
+    """Writes down every call, and what it can read at that moment."""
+
+    def __init__(self, name: str, seen: Seen, stop_at: int | None = None) -> None:
+        self._name, self._seen, self._stop_at = name, seen, stop_at
+
+    def begin(self) -> None:
+        self._step = v1.train.get_global_step()
+        self._doubled = 2 * self._step
+        self._seen.append([self._name, "begin", v1.get_default_graph() is self._step.graph])
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        values = session.run({"kernel": v1.trainable_variables(), "steps": (self._step, self._doubled)})
+        self._seen.append([self._name, "created", values, coord.should_stop()])
+
+    def before_run(self, run_context: Any) -> Any:
+        train_op, loss = run_context.original_args.fetches
+        error = run_context.session.graph.get_tensor_by_name("error:0")
+        self._seen.append([self._name, "before", run_context.session.run(self._doubled), run_context.stop_requested])
+        return v1.train.SessionRunArgs([self._step, train_op, {"loss": loss, "both": [error, v1.trainable_variables()]}])
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        now = self._doubled.eval(session=run_context.session) // 2
+        everything = run_context.session.run({v.op.name: v for v in v1.global_variables()})
+        self._seen.append([self._name, "after", run_values.results, now, run_context.stop_requested, everything])
+        if now == self._stop_at:
+            run_context.request_stop()
+
+    def end(self, session: Any) -> None:
+        self._seen.append([self._name, "end", session.run([self._step, v1.trainable_variables()])])
+
+
+def assert_same(modern: Any, legacy: Any) -> None:
+    """The same structure; numbers of the same type and close."""
+    tf.nest.assert_same_structure(modern, legacy)
+    for one, other in zip(tf.nest.flatten(modern), tf.nest.flatten(legacy), strict=True):
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+        if isinstance(other, (str, bool, type(None))):
+            assert one == other
+        else:
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_hooks_see_what_they_see_on_the_legacy_path(tmp_path: Path) -> None:
+    records = []
+    for path in PATHS:
+        seen: Seen = []
+        own = [Recorder("of train()", seen), Recorder("second", seen, stop_at=5)]
+        made = model(hooks=lambda seen=seen: [Recorder("of the spec", seen)])
+        values = train(path, made, tmp_path / path, hooks=own, steps=9)
+        assert values["global_step"] == 5
+        records.append(seen)
+    assert [record[:2] for record in records[1]] == [record[:2] for record in records[0]]
+    assert_same(records[1], records[0])
+    assert len(records[1]) == 3 * (1 + 1 + 2 * 5 + 1)
+    assert records[1][8][1:3] == ["before", 0]
