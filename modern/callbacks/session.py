@@ -86,6 +86,10 @@ class ReadOnlySession(SessionInterface):
             self._check_alone(element)
         return request
 
+    def partial_run_setup(self, fetches: Any, feeds: Any = None) -> Any:
+        """Not available."""
+        raise self.refused("uses session.partial_run_setup", "Use session.run")
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -158,22 +162,28 @@ class ReadOnlySession(SessionInterface):
 
     def read(self, tensors: Sequence[Tensor], operations: Sequence[Operation] = ()) -> dict[str, Any]:
         """The values, by name, of tensors that need no step; runs ``operations`` along."""
-        key = tuple(element.name for element in (*tensors, *operations))
+        handles = [tensor for tensor in tensors if tensor.op.type == "VarHandleOp"]  # "weight:0", a variable's value to TF1
+        computed = [tensor for tensor in tensors if tensor.op.type != "VarHandleOp"]
+        key = tuple(element.name for element in (*computed, *operations))
         if key and key not in self._functions:
-            self._functions[key] = self._function(tensors, operations)
+            self._functions[key] = self._function(computed, operations)
         with context.eager_mode(), tf2_shapes():
-            values = [value.numpy() for value in self._functions[key]()] if key else []
-        return {tensor.name: value for tensor, value in zip(tensors, values, strict=True)}
+            read = {handle.name: self._variable(handle).read_value().numpy() for handle in handles}
+            values = self._functions[key]() if key else []
+            return read | {tensor.name: value.numpy() for tensor, value in zip(computed, values, strict=True)}
+
+    def _variable(self, handle: Tensor) -> Any:
+        if handle.op.name not in self._variables:
+            raise self.refused(
+                f"reads the variable {handle.op.name!r}, which the modern path keeps in another form", "Leave it out"
+            )
+        variable = self._variables[handle.op.name]
+        return variable.values[0] if hasattr(variable, "values") else variable  # of the first replica
 
     def _function(self, tensors: Sequence[Tensor], operations: Sequence[Operation]) -> Callable[[], list[Tensor]]:
         ops = upstream([*(tensor.op for tensor in tensors), *operations], is_source)
         fragment = Fragment.cut(ops, tensors)
-        for handle in fragment.handles:
-            if handle.op.name not in self._variables:
-                raise self.refused(
-                    f"reads the variable {handle.op.name!r}, which the optimizer keeps in another form", "Leave it out"
-                )
-        handles = [_on_first_replica(self._variables[handle.op.name]).handle for handle in fragment.handles]
+        handles = [self._variable(handle).handle for handle in fragment.handles]
         with context.eager_mode(), tf2_shapes():
             call = fragment.function(handles)
         return lambda: call(handles, [])
@@ -202,7 +212,3 @@ def _batches(ops: Iterable[Operation]) -> set[str]:
     """The names of what comes from outside and is no variable: a batch."""
     sources = [one for op in ops for one in (op, *(tensor.op for tensor in op.inputs)) if is_source(one)]
     return {op.name for op in sources if op.type != "VarHandleOp"}
-
-
-def _on_first_replica(variable: Any) -> Any:
-    return variable.values[0] if hasattr(variable, "values") else variable

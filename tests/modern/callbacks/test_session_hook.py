@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from tests.modern.jobs import PATHS, linear, spec, train, v1
+from estimator_bridge.modern.loop import StepLoop
+from tests.modern.jobs import PATHS, linear, saved, spec, train, v1
 
 Seen = list[Any]
 Hook = tf.compat.v1.train.SessionRunHook
@@ -90,3 +91,80 @@ def test_hooks_see_what_they_see_on_the_legacy_path(tmp_path: Path) -> None:
     assert_same(records[1], records[0])
     assert len(records[1]) == 3 * (1 + 1 + 2 * 5 + 1)
     assert records[1][8][1:3] == ["before", 0]
+
+
+class Reading(Hook):
+    """Asks at some steps for a tensor, which it may keep as an attribute, and writes down its mean."""
+
+    def __init__(self, seen: Seen, asks: Callable[[int], bool], keeps: bool = False) -> None:
+        self._seen, self._asks, self._keeps, self._count = seen, asks, keeps, 0
+
+    def begin(self) -> None:
+        self._tensors = {"kept": [v1.get_default_graph().get_tensor_by_name("error:0")]} if self._keeps else {}
+
+    def before_run(self, run_context: Any) -> Any:
+        self._count += 1
+        return v1.train.SessionRunArgs("error:0") if self._asks(self._count) else None
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self._seen.append(None if run_values.results is None else run_values.results.mean())
+
+
+@pytest.mark.parametrize(("dropout", "keeps"), [(0.0, False), (0.2, True)])
+def test_a_hook_may_ask_at_some_steps_only(dropout: float, keeps: bool, tmp_path: Path) -> None:
+    records: list[Seen] = [[], []]
+    for path, seen in zip(PATHS, records, strict=True):
+        train(path, model(dropout), tmp_path / path, hooks=[Reading(seen, lambda step: step % 3 == 0, keeps)], steps=6)
+    assert [value is None for value in records[1]] == [True, True, False] * 2
+    assert_same(records[1], records[0])
+
+
+def test_what_would_start_random_numbers_anew_is_refused(tmp_path: Path) -> None:
+    hook = Reading([], lambda step: step == 3)
+    with pytest.raises(NotSupportedError, match=r"Reading asks for 'error:0'.*random numbers anew"):
+        train("modern", model(), tmp_path, hooks=[hook], steps=6)
+
+
+class Writing(Hook):
+    """Halves a weight at one moment: what the modern path must neither do nor leave out."""
+
+    def __init__(self, at: int | None) -> None:
+        self._at = at
+
+    def begin(self) -> None:
+        kernel = v1.trainable_variables()[0]
+        self._halve = v1.assign(kernel, kernel / 2.0)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        if self._at is None:
+            session.run(self._halve)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        if run_context.session.run("global_step:0") == self._at:
+            run_context.session.run(self._halve)
+
+
+@pytest.mark.parametrize(("at", "saved_step"), [(None, 0), (4, 3)])
+def test_a_write_is_refused_at_its_moment_and_not_done(at: int | None, saved_step: int, tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match=r"Writing runs .*may write .'AssignVariableOp") as caught:
+        train("modern", model(), tmp_path / "written", hooks=[Writing(at)], steps=6, config={"save_checkpoints_steps": 3})
+    assert "tf.group" in str(caught.value)
+    assert saved(tmp_path / "written")["global_step"] == saved_step
+    assert len(list((tmp_path / "written").glob("model.ckpt-*.index"))) == saved_step // 3 + 1
+
+
+def test_a_hook_that_does_nothing_at_steps_lets_them_run_in_bulk(tmp_path: Path, monkeypatch: Any) -> None:
+    calls = []
+    run = StepLoop.run
+    monkeypatch.setattr(StepLoop, "run", lambda self, steps, *limits: calls.append(steps) or run(self, steps, *limits))
+    final = v1.train.FinalOpsHook({"step": "global_step:0", "kernel": "dense/kernel:0"})
+    values = train("modern", model(), tmp_path, hooks=[final], steps=30)
+    assert len(calls) < 5
+    assert final.final_ops_values["step"] == 30
+    np.testing.assert_array_equal(final.final_ops_values["kernel"], values["dense/kernel"])
+
+
+def test_final_ops_that_need_a_batch_are_refused_before_the_first_step(tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match="FinalOpsHook evaluates 'error:0', which is computed with a batch"):
+        train("modern", model(), tmp_path, hooks=[v1.train.FinalOpsHook("error:0")], steps=3)
+    assert saved(tmp_path)["global_step"] == 0
