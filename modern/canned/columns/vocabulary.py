@@ -23,9 +23,17 @@ def from_file(column: Column, inputs: Inputs) -> Ids:
     """``categorical_column_with_vocabulary_file``: the terms become part of the model, which needs the file no more.
 
     Raises:
-        BridgeError: a file that cannot be read, has fewer terms than ``vocabulary_size``, or is not UTF-8.
+        BridgeError: a file that cannot be read, has fewer terms than ``vocabulary_size``, or lines that are not UTF-8, not integers.
     """
-    terms = [term.decode() if column.dtype == tf.string else int(term) for term in _lines(column)]
+    read = bytes.decode if column.dtype == tf.string else int
+    try:
+        terms = [read(line) for line in _lines(column)]
+    except ValueError as error:
+        raise BridgeError(
+            f"The vocabulary file of {column.key!r} has a line that is no term.",
+            expected="UTF-8" if read is not int else "an integer on each line",
+            received=str(error),
+        ) from error
     return _ids(column, terms, inputs)
 
 

@@ -91,6 +91,11 @@ def times_three(values: Any, by: float = 3.0) -> Any:
     return tf.where(values > 1.0, values * by, tf.math.log1p(tf.abs(values)))
 
 
+def combined(combiner: str) -> list[Any]:
+    limited = fc.embedding_column(words("other", num_oov_buckets=2), 2, combiner, max_norm=0.5, trainable=False)
+    return [fc.embedding_column(words(), 3, combiner), limited]
+
+
 # What input_layer takes: name -> columns.
 DENSE_CASES: Mapping[str, Callable[[Path], list[Any]]] = {
     "numeric": lambda _: [fc.numeric_column("x"), fc.numeric_column("pair", (2,)), fc.numeric_column("image", (3, 2))],
@@ -147,13 +152,9 @@ DENSE_CASES: Mapping[str, Callable[[Path], list[Any]]] = {
         fc.embedding_column(fc.weighted_categorical_column(words("other2", num_oov_buckets=1), "weight2"), 2, "mean"),
         fc.embedding_column(fc.weighted_categorical_column(words("other2"), "counts2", tf.int64), 2, "sqrtn"),
     ],
-    **{
-        f"embedding, {combiner}": lambda _, combiner=combiner: [
-            fc.embedding_column(words(), 3, combiner),
-            fc.embedding_column(words("other", num_oov_buckets=2), 2, combiner, max_norm=0.5, trainable=False),
-        ]
-        for combiner in ("mean", "sqrtn", "sum")
-    },
+    "embedding, mean": lambda _: combined("mean"),
+    "embedding, sqrtn": lambda _: combined("sqrtn"),
+    "embedding, sum": lambda _: combined("sum"),
     "plain lookup": lambda _: [fc.embedding_column(words("full"), 2, use_safe_embedding_lookup=False)],
     "shared embeddings of TensorFlow 1": lambda _: [
         *fc1.shared_embedding_columns([words(), words("other")], 2, "sum", max_norm=1.0),
