@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from estimator_bridge.compat.engine import interposed
 from estimator_bridge.errors import NotSupportedError
+from tests.modern.callbacks.test_session_hook import assert_same
 from tests.modern.jobs import CLASSES, PATHS, WORDS, X, engine, estimator, linear, train, v1
 from tests.modern.test_training import events
 
@@ -105,12 +106,96 @@ def test_impossible_steps_raise(trained: Path) -> None:
             engine(path).evaluate(estimator(model_fn, trained), rows, steps=0)
 
 
-def test_hooks_are_refused_by_name(trained: Path) -> None:
-    hook = v1.train.StopAtStepHook(last_step=2)
-    with pytest.raises(NotSupportedError, match="StopAtStepHook"):
-        engine("modern").evaluate(estimator(model_fn, trained), rows, hooks=[hook])
-    with pytest.raises(NotSupportedError, match="StopAtStepHook"):
-        next(engine("modern").predict(estimator(model_fn, trained), rows, hooks=[hook]))
+class Recorder(tf.compat.v1.train.SessionRunHook):
+    """Writes down every call and what it can read: a variable or metric between batches, a tensor of a batch, its updates.
+
+    What TF1 reads of a metric while a batch updates it is not defined.
+    """
+
+    def __init__(self, name: str, value: str, inside: str, stop_at: int | None = None) -> None:
+        self.seen: list[Any] = []
+        self._name, self._value, self._inside, self._stop_at = name, value, inside, stop_at
+
+    def begin(self) -> None:
+        self._step = v1.train.get_global_step()
+        self._count = 0
+        self.seen.append([self._name, "begin", v1.get_default_graph() is self._step.graph])
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        self.seen.append([self._name, "created", session.run([self._step, self._value])])
+
+    def before_run(self, run_context: Any) -> Any:
+        self.seen.append([self._name, "before", run_context.session.run(self._step)])
+        return v1.train.SessionRunArgs([self._step, self._inside, run_context.original_args.fetches])
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self._count += 1
+        read = run_context.session.run(self._value)
+        self.seen.append([self._name, "after", run_values.results, read, run_context.stop_requested])
+        if self._count == self._stop_at:
+            run_context.request_stop()
+
+    def end(self, session: Any) -> None:
+        self.seen.append([self._name, "end", session.run(self._value)])
+
+
+def hooked(stop_at: int | None) -> tuple[Recorder, Recorder, Any]:
+    """Two recorders and a model_fn that brings the second one."""
+    first = Recorder("argument", "mean/value:0", "Sigmoid:0", stop_at)
+    second = Recorder("spec", "mean/value:0", "Sigmoid:0")
+
+    def made(features: Any, labels: Any, mode: str) -> Any:
+        plain = model_fn(features, labels, mode)
+        return plain._replace(evaluation_hooks=[second])
+
+    return first, second, made
+
+
+@pytest.mark.parametrize(("steps", "stop_at"), [(3, None), (None, 2)])
+def test_hooks_see_an_evaluation_as_on_the_legacy_path(steps: int | None, stop_at: int | None, trained: Path) -> None:
+    outcome = []
+    for path in PATHS:
+        first, second, made = hooked(stop_at)
+        results = engine(path).evaluate(estimator(made, trained), rows, steps=steps, hooks=[first], name="hooked")
+        outcome.append((results, [first.seen, second.seen]))
+    assert_same(outcome[1], outcome[0])
+    assert [record[1] for record in outcome[1][1][0]].count("after") == (stop_at or steps)
+
+
+def test_hooks_see_predictions_as_on_the_legacy_path(trained: Path) -> None:
+    outcome = []
+    for path in PATHS:
+        hook = Recorder("argument", "batch_normalization/gamma/Read/ReadVariableOp:0", "Sigmoid:0")
+        predictions = list(engine(path).predict(estimator(model_fn, trained), rows, hooks=[hook], yield_single_examples=False))
+        outcome.append((predictions, hook.seen))
+    assert_same(outcome[1], outcome[0])
+    assert [record[1] for record in outcome[1][1]][-3:] == ["after", "before", "end"]  # the input ended within the last step
+
+
+def test_hooks_of_tensorflow_run_in_an_evaluation(trained: Path) -> None:
+    outcome = []
+    for path in PATHS:
+        final = v1.train.FinalOpsHook({"step": "global_step/Initializer/zeros:0", "value": "accuracy/value:0"})
+        counting = v1.train.StopAtStepHook(last_step=2)  # the step is 15 already
+        results = engine(path).evaluate(estimator(model_fn, trained), rows, hooks=[final, counting], name="more")
+        outcome.append((results, final.final_ops_values))
+    assert_same(outcome[1], outcome[0])
+
+
+def test_writing_is_refused_in_an_evaluation(trained: Path) -> None:
+    class Resetting(tf.compat.v1.train.SessionRunHook):
+        def begin(self) -> None:
+            self._initializer = v1.local_variables_initializer()
+
+        def after_create_session(self, session: Any, coord: Any) -> None:
+            session.run(self._initializer)
+
+    for run in (
+        lambda: engine("modern").evaluate(estimator(model_fn, trained), rows, hooks=[Resetting()]),
+        lambda: next(engine("modern").predict(estimator(model_fn, trained), rows, hooks=[v1.train.FeedFnHook(dict)])),
+    ):
+        with pytest.raises(NotSupportedError, match=r"Resetting runs.*may write|FeedFnHook"):
+            run()
 
 
 def test_a_metric_called_loss_is_refused_as_estimator_does(tmp_path: Path) -> None:
