@@ -1,0 +1,142 @@
+"""TensorFlow's own hooks do on the modern path what they do on the legacy path, and let steps run in bulk where they can."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.loop import StepLoop
+from tests.modern.callbacks.test_session_hook import assert_same, model
+from tests.modern.jobs import PATHS, engine, estimator, linear, regression_input, saved, spec, train, v1
+from tests.modern.test_training import events
+
+pytestmark = pytest.mark.timeout(150)
+
+
+@pytest.fixture
+def calls(monkeypatch: Any) -> list[int]:
+    """How many steps each call of the loop was asked for."""
+    made: list[int] = []
+    run = StepLoop.run
+
+    def recording(self: Any, steps: int, *limits: int) -> Any:
+        made.append(steps)
+        return run(self, steps, *limits)
+
+    monkeypatch.setattr(StepLoop, "run", recording)
+    return made
+
+
+@pytest.fixture
+def log(caplog: Any) -> Iterator[Any]:
+    """What TensorFlow logs."""
+    logging.getLogger("tensorflow").propagate = True
+    v1.logging.set_verbosity(v1.logging.INFO)
+    yield caplog
+    v1.logging.set_verbosity(v1.logging.WARN)
+    logging.getLogger("tensorflow").propagate = False
+
+
+def test_early_stopping_asks_at_the_same_steps_and_leaves_the_same_flag(tmp_path: Path, calls: list[int]) -> None:
+    outcome = []
+    for path in PATHS:
+        made, asked = estimator(model(), tmp_path / path), []
+
+        def stops(asked: list[int] = asked) -> bool:
+            asked.append(len(asked))
+            return len(asked) == 4
+
+        hook = tf.estimator.experimental.make_early_stopping_hook(made, stops, run_every_secs=None, run_every_steps=5)
+        engine(path).train(made, regression_input, hooks=[hook], steps=40)
+        values = saved(tmp_path / path)
+        outcome.append([len(asked), values["global_step"], values["signal_early_stopping/STOP"]])
+    assert_same(outcome[1], outcome[0])
+    assert outcome[1] == [4, 16, True]
+    assert len(calls) < 10
+
+
+def test_stop_if_no_decrease_reads_the_events_of_evaluations(tmp_path: Path) -> None:
+    steps = []
+    for path in PATHS:
+        made = estimator(model(), tmp_path / path)
+        with v1.Graph().as_default(), v1.summary.FileWriter(made.eval_dir()) as writer:
+            for step, loss in enumerate([3.0, 2.0, 2.5, 2.5]):
+                summary = v1.Summary(value=[v1.Summary.Value(tag="loss", simple_value=loss)])
+                writer.add_summary(summary, step)
+        hook = tf.estimator.experimental.stop_if_no_decrease_hook(made, "loss", 2, run_every_secs=None, run_every_steps=4)
+        engine(path).train(made, regression_input, hooks=[hook], steps=9)
+        steps.append(saved(tmp_path / path)["global_step"])
+    assert steps == [1, 1]
+
+
+def test_tensors_are_logged_alike_also_at_the_end(tmp_path: Path, log: Any) -> None:
+    lines = []
+    for path in PATHS:
+        log.clear()
+        inside = v1.train.LoggingTensorHook({"step": "global_step/Read/ReadVariableOp:0", "error": "error:0"}, every_n_iter=4)
+        last = v1.train.LoggingTensorHook(["dense/kernel/Read/ReadVariableOp:0"], at_end=True)
+        both = v1.train.LoggingTensorHook(["dense/bias/Read/ReadVariableOp:0"], every_n_iter=6, at_end=True, formatter=str)
+        train(path, model(0.0), tmp_path / path, hooks=[inside, last, both], steps=9)
+        lines.append([line.split(" (")[0] for line in log.messages if "dense/" in line or line.startswith("error = ")])
+    assert [line[:30] for line in lines[1]] == [line[:30] for line in lines[0]]
+    assert [line.rsplit(" ", 1)[1] for line in lines[1] if line.startswith("error = ")] == ["0", "4", "8"]
+    assert len(lines[1]) == 3 + 1 + 3
+
+
+def test_a_tensor_at_the_end_that_needs_a_batch_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match=r"at_end=True evaluates 'error:0', which is computed with a batch"):
+        train("modern", model(), tmp_path, hooks=[v1.train.LoggingTensorHook(["error:0"], at_end=True)])
+
+
+def test_in_memory_evaluation_writes_the_same_events(tmp_path: Path) -> None:
+    def evaluated(features: Any, labels: Any, mode: str) -> Any:
+        error = linear(features["x"]) - labels
+        loss = tf.reduce_mean(tf.square(error))
+        train_op = v1.train.AdamOptimizer(0.05).minimize(loss, v1.train.get_global_step()) if mode == "train" else None
+        return spec(mode, loss, train_op, eval_metric_ops={"error": v1.metrics.mean(error)})
+
+    written = []
+    for path in PATHS:
+        made = estimator(evaluated, tmp_path / path)
+        hook = tf.estimator.experimental.InMemoryEvaluatorHook(made, lambda: regression_input(epochs=1), every_n_iter=3)
+        engine(path).train(made, regression_input, hooks=[hook], steps=5)
+        v1.summary.FileWriterCache.clear()
+        written.append(events(tmp_path / path / "eval"))
+    assert {event[:2] for event in written[1]} == {(step, tag) for step in (0, 3, 5) for tag in ("error", "loss")}
+    assert [event[:2] for event in written[1]] == [event[:2] for event in written[0]]
+    np.testing.assert_allclose([e[2] for e in written[1]], [e[2] for e in written[0]], rtol=1e-5)
+
+
+def test_other_tensors_are_watched_for_nan(tmp_path: Path) -> None:
+    def diverging(features: Any, labels: Any, mode: str) -> Any:
+        step = v1.train.get_global_step()
+        loss = tf.reduce_mean(tf.square(linear(features["x"]) - labels))
+        watched = tf.where(step >= 3, np.float32("nan"), loss)
+        train_op = v1.train.GradientDescentOptimizer(0.05).minimize(loss, step)
+        return spec(mode, loss, train_op, training_hooks=[v1.train.NanTensorHook(watched, fail_on_nan_loss=False)])
+
+    assert [train(path, diverging, tmp_path / path)["global_step"] for path in PATHS] == [4, 4]
+
+
+def test_waiting_for_a_step_that_nobody_makes_is_refused(tmp_path: Path) -> None:
+    train("modern", model(), tmp_path, hooks=[v1.train.GlobalStepWaiterHook(0)], steps=2)
+    with pytest.raises(NotSupportedError, match="GlobalStepWaiterHook waits for step 9"):
+        train("modern", model(), tmp_path, hooks=[v1.train.GlobalStepWaiterHook(9)], steps=1)
+
+
+def test_what_is_no_hook_is_refused_as_estimator_does(tmp_path: Path) -> None:
+    for path in PATHS:
+        with pytest.raises(TypeError, match="SessionRunHook"):
+            train(path, model(), tmp_path / path, hooks=[object()])
+
+
+def test_spellings_of_tf_estimator_are_the_same_classes() -> None:
+    for name in ("CheckpointSaverHook", "FinalOpsHook", "GlobalStepWaiterHook", "LoggingTensorHook", "NanTensorHook"):
+        assert getattr(tf.estimator, name) is getattr(v1.train, name)
