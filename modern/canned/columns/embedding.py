@@ -69,7 +69,8 @@ def _layer(settings: Any, column: Column, ids: Ids, name: str) -> CombinedEmbedd
         trainable=settings.trainable,
         name=name,
     )
-    layer.build(None)
+    with tf.name_scope(name):  # where Keras makes the variables of a layer that it builds itself
+        layer.build(None)
     if settings.ckpt_to_load_from is not None:
         layer.embeddings.assign(tf.train.load_variable(settings.ckpt_to_load_from, settings.tensor_name_in_ckpt))
     elif standard is None:

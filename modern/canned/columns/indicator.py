@@ -45,8 +45,9 @@ class CountIds(tf_keras.layers.Layer):
     def call(self, ids: Tensor, weights: Tensor | None = None) -> Tensor:
         """Sparse ids ``[..., n]``, and perhaps a weight for each -> dense counts, or sums of weights, ``[..., num_tokens]``."""
         shape = tf.concat([ids.dense_shape[:-1], [self.num_tokens]], 0)
-        known = (ids.values >= 0) & (ids.values < self.num_tokens)
-        places = tf.concat([ids.indices[:, :-1], ids.values[:, tf.newaxis]], 1)[known]
+        values = tf.cast(ids.values, tf.int64)
+        known = (values >= 0) & (values < self.num_tokens)
+        places = tf.concat([ids.indices[:, :-1], values[:, tf.newaxis]], 1)[known]
         counts = tf.scatter_nd(places, tf.cast(known if weights is None else weights.values, self.compute_dtype)[known], shape)
         counts.set_shape([*ids.shape[:-1], self.num_tokens])
         return counts

@@ -314,6 +314,12 @@ def test_every_function_has_a_case(module: Any, used: Recorder, files: Path) -> 
     assert public - known == set()
 
 
+def test_the_page_names_every_function() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "feature-columns.md").read_text()
+    public = {name for module in (tf.feature_column, v1.feature_column) for name in dir(module) if not name.startswith("_")}
+    assert {name for name in public if f"`{name}`" not in page} == set()
+
+
 def test_every_class_has_a_row() -> None:
     modules = (feature_column_v2, sequence_feature_column, first_generation)
     classes = {

@@ -113,6 +113,7 @@ def test_a_shared_variable_is_given_once() -> None:
     _, (weight,) = dense(shared, inputs)
     _, others = linear(shared, inputs)
     assert (weight.name, weight.shared) == ("o_word_shared_embedding", True)
+    assert weight.variable.name == "o_word_shared_embedding/embeddings:0"
     assert [other.name for other in others] == ["o_shared_embedding/weights", "word_shared_embedding/weights", "bias_weights"]
 
 
