@@ -11,8 +11,8 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
+from estimator_bridge.compat.user_code import is_users
 from estimator_bridge.legacy.rot.method_calls import has_dropped_methods, with_dropped_methods
-from estimator_bridge.legacy.tracebacks import is_users
 
 _ARITHMETIC = "estimator_bridge.legacy.python2_arithmetic"
 

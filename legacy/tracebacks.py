@@ -5,22 +5,20 @@ from __future__ import annotations
 import functools
 import importlib.util
 import sys
-import sysconfig
 import traceback
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from estimator_bridge.compat.user_code import is_ours, is_users
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.advice import tell_what_is_gone
 
 _OURS = Path(__file__).resolve().parent.parent  # in an editable install this is the repository, else the package
-_FOLDERS = tuple(_OURS / name for name in ("legacy", "modern", "compat", "parity", "cli", "src"))
 _RUNNER = _OURS / "legacy" / "script.py"
 _PLUMBING = frozenset(
     _OURS / name for name in ("legacy/aliases.py", "legacy/rot/answers.py", "compat/engine.py")
 )  # pass calls on
-_LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 _STARTERS = frozenset({importlib.__file__, importlib.util.__file__})  # between the runner and a package's first line
 
 INTERRUPTED = 130  # what a shell reports for a program that ended by Ctrl-C
@@ -43,7 +41,7 @@ def run_as_python_does(run: Callable[[], None]) -> int:
     except SystemExit as error:
         return _exit_code(error)
     except BridgeError as error:
-        error.asked_by = _asked_by(error.__traceback__)
+        error.asked_by = error.asked_by or _asked_by(error.__traceback__)
         raise
     except KeyboardInterrupt as error:
         _show(error)
@@ -81,14 +79,14 @@ def _frames_shown(entries: list[types.TracebackType]) -> list[types.TracebackTyp
     """All but ours and the way to the script; below the user's last frame ours stay, where more than passing on went wrong."""
     files = [entry.tb_frame.f_code.co_filename for entry in entries]
     first = max((index + 1 for index, file in enumerate(files) if Path(file).resolve() == _RUNNER), default=0)
-    while first < len(files) and (files[first].startswith("<frozen ") or files[first] in _STARTERS or _is_ours(files[first])):
+    while first < len(files) and (files[first].startswith("<frozen ") or files[first] in _STARTERS or is_ours(files[first])):
         first += 1
     entries, files = entries[first:], files[first:]
     users_last = max((index for index, file in enumerate(files) if is_users(file)), default=-1)
     return [
         entry
         for index, (entry, file) in enumerate(zip(entries, files, strict=True))
-        if not (_is_ours(file) and (index < users_last or _is_plumbing(file)))
+        if not (is_ours(file) and (index < users_last or _is_plumbing(file)))
     ]
 
 
@@ -115,22 +113,5 @@ def _users_lines(frames: types.TracebackType | None) -> list[tuple[str, int]]:
 
 
 @functools.cache
-def is_users(filename: str) -> bool:
-    """Whether a file is neither ours, nor Python's, nor of an installed package."""
-    path = Path(filename).resolve()
-    installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
-    return path.is_file() and not installed and not _is_ours(filename) and not _is_in(path, _LIBRARIES)
-
-
-@functools.cache
-def _is_ours(filename: str) -> bool:
-    return _is_in(Path(filename).resolve(), _FOLDERS)
-
-
-@functools.cache
 def _is_plumbing(filename: str) -> bool:
     return Path(filename).resolve() in _PLUMBING
-
-
-def _is_in(path: Path, folders: tuple[Path, ...]) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)

@@ -148,6 +148,8 @@ def _graph_def(ops: set[Operation]) -> Any:
         node = graph_def.node.add()
         node.CopyFrom(op.node_def)
         node.device = ""  # the strategy places it
+        if node.op == "HashTableV2":  # without it, whoever loads a SavedModel gives each function a table of its own
+            node.attr["use_node_name_sharing"].b = True
         _keep(node.input, lambda name: not name.startswith("^") or name[1:] in names)
         if "_class" in node.attr:  # colocation with something that stayed behind cannot be resolved
             _keep(node.attr["_class"].list.s, lambda name: name.decode().removeprefix("loc:@") in names)

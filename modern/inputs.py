@@ -14,6 +14,7 @@ from tensorflow.python.data.util import structure
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.carving import Fragment, Operation, Tensor, is_source, upstream
+from estimator_bridge.modern.script_lines import located
 
 _GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync")
 
@@ -190,8 +191,9 @@ def _refuse_outside(ops: set[Operation]) -> None:
     for op in ops:
         if is_source(op) or op.type in ("VariableV2", "Variable"):
             kind = "placeholder" if op.type == "Placeholder" else "variable"
-            raise NotSupportedError(
+            error = NotSupportedError(
                 f"The input_fn reads the {kind} {op.name!r}, which the modern path cannot carry into its input pipeline.",
                 expected="an input_fn that builds its batches from constants, files and Python values",
                 fix="Use --path legacy for this script.",
             )
+            raise located(error, op)

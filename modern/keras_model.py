@@ -14,6 +14,7 @@ from estimator_bridge.modern.checkpoints import Entry, entries
 from estimator_bridge.modern.transplant import Transplant
 
 Tensor = Any
+_HOW_TO_RUN = ("steps_per_execution", "run_eagerly", "jit_compile")
 
 
 class TransplantedModel(tf_keras.Model):
@@ -31,30 +32,33 @@ class TransplantedModel(tf_keras.Model):
     """
 
     def __init__(self, transplant: Transplant) -> None:
-        super().__init__()
+        super().__init__(autocast=False)  # types are the graph's
         self.transplant = transplant
-        self.compile()  # fit wants it; what it makes of an optimizer is replaced below
         own = {id(variable) for variable in transplant.store.values()}
         saved = entries(transplant)
         setattr(self, named_graph.VARIABLES, _by_label(entry for entry in saved if id(entry.variable) in own))
         self.optimizer = OptimizerState(_by_label(entry for entry in saved if id(entry.variable) not in own))
+        self.compile()
 
-    @property
-    def weights(self) -> list[Any]:
-        """Every variable, the trainable ones first."""
-        return [*self.trainable_weights, *self.non_trainable_weights]
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Takes ``steps_per_execution``, ``run_eagerly`` and ``jit_compile``; the rest of a training is the model_fn's.
 
-    @property
-    def trainable_weights(self) -> list[Any]:
-        """The variables of TF1's TRAINABLE_VARIABLES collection."""
-        return [variable for variable in self.transplant.store.values() if variable.trainable]
+        Raises:
+            NotSupportedError: for an optimizer, a loss or metrics.
+        """
+        given = [*args, *(name for name in kwargs if name not in _HOW_TO_RUN)]
+        if given:
+            raise NotSupportedError(
+                "The model_fn brings its own loss, optimizer and metrics.",
+                expected=", ".join(_HOW_TO_RUN),
+                received=", ".join(map(str, given)),
+                fix="Leave them out, or change the model_fn.",
+            )
+        state = self.optimizer
+        super().compile(**kwargs)
+        self.optimizer = state  # in place of the one that Keras makes by default
 
-    @property
-    def non_trainable_weights(self) -> list[Any]:
-        """The global step, moving averages and the like."""
-        return [variable for variable in self.transplant.store.values() if not variable.trainable]
-
-    def call(self, inputs: Any, training: Any = None) -> Any:
+    def call(self, inputs: Any) -> Any:
         """Not available: the training graph computes a loss; predictions come from the graph of PREDICT mode."""
         raise NotSupportedError(
             "A transplanted training graph has no forward pass of its own.",

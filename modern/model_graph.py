@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import tensorflow as tf
+from tensorflow.python.ops import control_flow_util
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.capture import Update, recorded_updates
 from estimator_bridge.modern.carving import BATCH, Tensor
 from estimator_bridge.modern.inputs import InputPipeline, recorded_iterators
 from estimator_bridge.modern.savers import SavedTensor, missing_from, saved_tensors
+from estimator_bridge.modern.script_lines import located
 from estimator_bridge.modern.shapes import script_shapes
 
 v1 = tf.compat.v1
@@ -58,11 +62,12 @@ class ModelGraph:
         fed = {placeholder.name for placeholder in self.batch}
         for tensor in tensors:
             if tensor.op.type == "Placeholder" and tensor.name not in fed:
-                raise NotSupportedError(
+                error = NotSupportedError(
                     f"The model_fn reads the placeholder {tensor.op.name!r}, and the modern path has no feed_dict.",
                     expected="values that come from features, labels, params or variables",
                     fix="Use tf.compat.v1.placeholder_with_default or a variable, or --path legacy.",
                 )
+                raise located(error, tensor.op)
 
     @property
     def saver(self) -> Any:
@@ -127,7 +132,7 @@ def build(
         NotSupportedError: for what cannot be transplanted, named.
     """
     graph = tf.Graph()
-    with graph.as_default(), script_shapes():
+    with graph.as_default(), script_shapes(), control_flow_v2():
         pipeline = _input_pipeline(estimator, input_fn, mode)
         batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
@@ -148,6 +153,11 @@ def build(
         )
     _refuse(model)
     return model
+
+
+def control_flow_v2() -> contextlib.AbstractContextManager[Any]:
+    """While active, loops and conditions become functions, whatever the script switched off: TF1's form of a loop is a cycle."""
+    return mock.patch.object(control_flow_util, "ENABLE_CONTROL_FLOW_V2", True)
 
 
 def input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:
@@ -214,15 +224,17 @@ def _placeholder(leaf: Tensor, pieces: int) -> Tensor:
 
 def _refuse(model: ModelGraph) -> None:
     for saveable in model.collection(v1.GraphKeys.SAVEABLE_OBJECTS):
-        raise NotSupportedError(
+        error = NotSupportedError(
             f"The model keeps state in {saveable.name!r}, which is no variable, and the modern path would not save it.",
             expected="variables, and tables that do not change",
             fix="Use --path legacy for this script.",
         )
+        raise located(error, operation(saveable.op))
     for variable in model.variables():
         if not hasattr(variable, "handle"):
-            raise NotSupportedError(
+            error = NotSupportedError(
                 f"The variable {variable.op.name!r} is a reference variable, which cannot be transplanted.",
                 expected="resource variables (use_resource is True or left out)",
                 fix="Drop use_resource=False, or use --path legacy.",
             )
+            raise located(error, variable.op)

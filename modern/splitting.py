@@ -8,6 +8,7 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.capture import Update, sums_loss
 from estimator_bridge.modern.carving import Operation, Tensor, is_source, upstream
 from estimator_bridge.modern.model_graph import ModelGraph, v1
+from estimator_bridge.modern.script_lines import located
 
 _LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "DivNoNan", "Reshape", "Squeeze", "Cast")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
@@ -27,23 +28,27 @@ def check_split(model: ModelGraph, updates: Sequence[Update]) -> None:
     """
     for update in updates:
         if not update.untouched:
-            raise _refused(f"{type(update.optimizer).__name__} applies gradients that were changed, such as by clipping, first")
+            why = f"{type(update.optimizer).__name__} applies gradients that were changed, such as by clipping, first"
+            raise _refused(why, update.op)
     sums, weighted = _reductions(model.spec.loss)
     if sums_loss(model.graph):
         if model.collection(v1.GraphKeys.REGULARIZATION_LOSSES):
-            raise _refused("its loss is a sum over the batch, to which each replica would add the regularization once more")
+            why = "its loss is a sum over the batch, to which each replica would add the regularization once more"
+            raise _refused(why, model.spec.loss.op)
     elif sums:
-        raise _refused(f"its loss adds up the batch by {sums[0].name!r}, and not by tf.losses, which would say so")
+        raise _refused(f"its loss adds up the batch by {sums[0].name!r}, and not by tf.losses, which would say so", sums[0])
     elif weighted:
-        raise _refused(f"its loss divides by {weighted[0].name!r}, which depends on what is in the batch, not on its size")
+        why = f"its loss divides by {weighted[0].name!r}, which depends on what is in the batch, not on its size"
+        raise _refused(why, weighted[0])
 
 
-def _refused(why: str) -> NotSupportedError:
-    return NotSupportedError(
+def _refused(why: str, op: Operation) -> NotSupportedError:
+    error = NotSupportedError(
         f"A batch of this model cannot be split over replicas: {why}.",
         expected="a loss that is the mean over the batch, and an optimizer's minimize",
         fix="Run on one replica, or set RunConfig(train_distribute=...), under which each replica takes whole batches.",
     )
+    return located(error, op)
 
 
 def _reductions(loss: Tensor) -> tuple[list[Operation], list[Operation]]:

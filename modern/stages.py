@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.capture import Update
 from estimator_bridge.modern.carving import Fragment, Operation, Tensor, is_copied, is_source, producers, upstream
+from estimator_bridge.modern.script_lines import located
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,11 +115,13 @@ def _levels(parents: dict[Operation, list[Operation]], updates: set[Operation]) 
         for op in graphlib.TopologicalSorter(parents).static_order():
             level[op] = max((level[parent] + (parent in updates) for parent in parents[op]), default=0)
     except graphlib.CycleError as error:
-        raise NotSupportedError(
-            f"The training graph has a TF1 loop around {error.args[1][0].name!r}.",
+        (op, *_) = error.args[1]
+        refusal = NotSupportedError(
+            f"The training graph has a TF1 loop around {op.name!r}.",
             expected="tf.while_loop as TensorFlow 2 builds it",
-            fix="Drop disable_control_flow_v2(), or use --path legacy.",
-        ) from None
+            fix="Import no MetaGraph with loops and do not switch control flow inside of the model_fn, or use --path legacy.",
+        )
+        raise located(refusal, op) from None
     return level
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -12,6 +13,7 @@ from estimator_bridge.modern import optimizers
 from estimator_bridge.modern.capture import Update, rebuild, sums_loss
 from estimator_bridge.modern.carving import Fragment, Operation, Tensor, upstream
 from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
+from estimator_bridge.modern.script_lines import located
 from estimator_bridge.modern.splitting import check_split
 from estimator_bridge.modern.stages import Plan, plan
 from estimator_bridge.modern.variables import VariableStore, assigned
@@ -149,11 +151,17 @@ class Transplant:
 
 def initialise_tables(model: ModelGraph) -> None:
     """Runs the graph's table initialisers once on every replica of the strategy in scope: tables live on devices."""
+    if model.collection(v1.GraphKeys.TABLE_INITIALIZERS):
+        fill = table_filler(model)
+        fill()  # the device of the input pipeline
+        tf.distribute.get_strategy().run(tf.function(fill))
+
+
+def table_filler(model: ModelGraph) -> Callable[[], None]:
+    """A function that runs the graph's table initialisers."""
     initialisers = [operation(op) for op in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
-    if initialisers:
-        run = Fragment.cut(upstream(initialisers, lambda op: False), []).function([])
-        run([], [])  # the device of the input pipeline
-        tf.distribute.get_strategy().run(tf.function(lambda: run([], [])))
+    run = Fragment.cut(upstream(initialisers, lambda op: False), []).function([])
+    return functools.partial(run, [], [])
 
 
 def _written(model: ModelGraph) -> frozenset[str]:
@@ -165,13 +173,14 @@ def _written(model: ModelGraph) -> frozenset[str]:
 
 def _check_replicas(variables: Sequence[Any], written: frozenset[str]) -> None:
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
-    by_graph = [v.op.name for v in variables if v.trainable and v.op.name in written]
+    by_graph = [v.op for v in variables if v.trainable and v.op.name in written]
     if replicas > 1 and by_graph:
-        raise NotSupportedError(
-            f"An optimizer without a Keras counterpart updates {by_graph[0]!r} and {len(by_graph) - 1} more variables.",
+        error = NotSupportedError(
+            f"An optimizer without a Keras counterpart updates {by_graph[0].name!r} and {len(by_graph) - 1} more variables.",
             expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
             fix="Run on one replica, where it is executed as it is, or use --path legacy.",
         )
+        raise located(error, by_graph[0])
 
 
 def _slots(store: VariableStore, update: Update, optimizer: Any) -> Iterator[tuple[Any, Any]]:

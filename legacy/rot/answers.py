@@ -22,9 +22,9 @@ from unittest import mock
 from estimator_bridge.compat.source.rot import Removed
 from estimator_bridge.compat.source.rot.numpy import REMOVED
 from estimator_bridge.compat.source.rot.python import ATTRIBUTES, MODULES
+from estimator_bridge.compat.user_code import is_users
 from estimator_bridge.legacy.notes import note
 from estimator_bridge.legacy.rot.scalars import scalars_as_numbers
-from estimator_bridge.legacy.tracebacks import is_users
 
 
 @contextlib.contextmanager
