@@ -7,15 +7,16 @@ import sys
 from collections.abc import Sequence
 
 from estimator_bridge import __version__
-from estimator_bridge.cli import check, compare, convert, inspect, run
+from estimator_bridge.cli import check, cluster, compare, convert, inspect, launch, run
 from estimator_bridge.errors import BridgeError
 
-COMMANDS = (run, compare, check, convert, inspect)
+COMMANDS = (run, compare, launch, cluster, check, convert, inspect)
 
 _EPILOG = """examples:
   estimator-bridge run train.py --model_dir=/tmp/model
   estimator-bridge run --path modern train.py --model_dir=/tmp/model
   estimator-bridge compare train.py
+  estimator-bridge launch --worker 2 --ps 1 train.py
   estimator-bridge check train.py
 
 Options of estimator-bridge come before the script, the script's own after it.

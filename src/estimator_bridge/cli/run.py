@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.cli.script_arguments import add_python2, add_replicas, add_script, script_of
+from estimator_bridge.cli.script_arguments import add_path, add_python2, add_replicas, add_script, script_of
 from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -34,12 +34,7 @@ def add_parser(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "--path",
-        choices=("legacy", "modern"),
-        default="legacy",
-        help="legacy: tensorflow-estimator itself; modern: the same script executed by tf_keras and tf.distribute (default: %(default)s)",
-    )
+    add_path(parser)
     add_replicas(parser)
     add_python2(parser)
     parser.add_argument(

@@ -25,6 +25,16 @@ def add_script(parser: argparse.ArgumentParser) -> None:
     args.complete = FILE  # type: ignore[attr-defined]
 
 
+def add_path(parser: argparse.ArgumentParser) -> None:
+    """--path, the side that executes the script."""
+    parser.add_argument(
+        "--path",
+        choices=("legacy", "modern"),
+        default="legacy",
+        help="legacy: tensorflow-estimator itself; modern: the same script executed by tf_keras and tf.distribute (default: %(default)s)",
+    )
+
+
 def add_python2(parser: argparse.ArgumentParser) -> None:
     """--py2, for source as Python 2 had it."""
     parser.add_argument(

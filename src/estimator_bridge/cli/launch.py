@@ -1,0 +1,107 @@
+"""``estimator-bridge launch``: a cluster of ``estimator-bridge run`` on this machine, one process a task."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from estimator_bridge.cli.script_arguments import DIRECTORY, add_path, add_python2, add_script, script_of
+
+_EPILOG = """examples:
+  estimator-bridge launch --chief 1 --worker 2 --ps 2 --evaluator 1 train.py --model_dir=/tmp/model
+  estimator-bridge launch --worker 1 --ps 1 --log-dir /tmp/logs train.py
+  estimator-bridge launch --worker 1 --ps 1 --format json train.py > result.json
+
+exit code: the chief's; that of the first task that failed; 1 when the cluster was not ready or did not end in time;
+2 when the request cannot be carried out; 130 after Ctrl-C, 143 after SIGTERM.
+Whatever the tasks started ends with them. Addresses are of this machine alone.
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Adds the verb."""
+    parser = verbs.add_parser(
+        "launch",
+        help="run a script as a cluster on this machine: chief, workers, parameter servers, evaluator",
+        description="Runs a script once a task of a cluster, each with its TF_CONFIG, checks that they find each other, and ends them all.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for job, most, default in (("chief", 1, 1), ("worker", 1000, 0), ("ps", 1000, 0), ("evaluator", 1, 0)):
+        allowed = "0 or 1" if most == 1 else "how many"
+        parser.add_argument(f"--{job}", type=_count(most), default=default, metavar="N", help=f"{allowed}; default %(default)s")
+    add_path(parser)
+    add_python2(parser)
+    logs = parser.add_argument(
+        "--log-dir",
+        type=Path,
+        default=Path("launch-logs"),
+        metavar="DIR",
+        help="folder of the tasks' output, a file each, appended to (default: %(default)s)",
+    )
+    logs.complete = DIRECTORY
+    parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="text: all output on stdout, each line with its task; json: that on stderr, and one JSON object on stdout at the end",
+    )
+    parser.add_argument(
+        "--ready-timeout",
+        type=_seconds,
+        default=120.0,
+        metavar="SECONDS",
+        help="within which the server of every task has to answer; 0: none is asked (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--finish-timeout",
+        type=_seconds,
+        default=600.0,
+        metavar="SECONDS",
+        help="from the chief's end to the others' (default: %(default)g)",
+    )
+    add_script(parser)
+    parser.set_defaults(execute=execute)
+
+
+def _count(most: int) -> Any:
+    def count(text: str) -> int:
+        with contextlib.suppress(ValueError):
+            if 0 <= int(text) <= most:
+                return int(text)
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 to {most}, received {text!r}")
+
+    return count
+
+
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 <= float(text) < float("inf"):
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected a number of seconds, 0 or more, received {text!r}")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Runs the cluster to its end."""
+    from estimator_bridge.cluster.launching import launch, run_command
+    from estimator_bridge.cluster.supervisor import Limits
+
+    script_of(arguments).check()
+    options = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
+    launched = launch(
+        {job: getattr(arguments, job) for job in ("chief", "worker", "ps", "evaluator")},
+        run_command([*options, arguments.script, *arguments.args]),
+        arguments.log_dir,
+        Limits(arguments.ready_timeout, arguments.finish_timeout),
+        sys.stdout if arguments.format == "text" else sys.stderr,
+    )
+    if arguments.format == "json":
+        sys.stdout.write(json.dumps(launched.to_json(), indent=1) + "\n")
+    if launched.outcome.problem is not None:
+        sys.stderr.write(f"estimator-bridge: {launched.outcome.problem}\n")
+    return launched.outcome.code
