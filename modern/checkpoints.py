@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.client.session import SessionInterface
 from tensorflow.python.eager import context
 
-from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.callbacks.session import ReadOnlySession
 from estimator_bridge.modern.savers import saved_tensors
 from estimator_bridge.modern.transplant import Transplant
 
@@ -58,50 +57,31 @@ def save(items: Sequence[Entry], prefix: str) -> None:
     )
 
 
-class SavingSession(SessionInterface):  # type: ignore[misc]
-    """What a CheckpointSaverHook and its Saver find in place of their session: it reads the global step and saves.
+class SavingSession(ReadOnlySession):
+    """What a CheckpointSaverHook, its Saver and its listeners find in place of their session: it reads variables and saves.
 
     The hook and the Saver stay TensorFlow's own, and with them names of files, their order, and which old ones go.
 
     Args:
         transplant: whose variables are saved.
         saver: whose names they have.
-        global_step: the tensor that the hook reads.
     """
 
-    def __init__(self, transplant: Transplant, saver: Any, global_step: Any) -> None:
-        self._transplant = transplant
+    def __init__(self, transplant: Transplant, saver: Any) -> None:
+        super().__init__(transplant.model.graph, transplant.variables, transplant.operations)
         self._entries = entries(transplant, saver)
         self._saving = saver.saver_def.save_tensor_name
-        self._global_step = global_step
-
-    @property
-    def graph(self) -> Any:
-        """The graph that the checkpoint's ``.meta`` file shows."""
-        return self._transplant.model.graph
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """The global step; or the prefix of a checkpoint, once it is written.
+        """What variables say; or the prefix of a checkpoint, once it is written.
 
         Raises:
             NotSupportedError: for anything else, which a CheckpointSaverListener may ask for.
         """
+        if not isinstance(fetches, str) or fetches != self._saving:
+            with self.asked_by("A CheckpointSaverListener"):
+                return super().run(fetches, feed_dict, options, run_metadata)
+        (prefix,) = feed_dict.values()
         with context.eager_mode():
-            if fetches is self._global_step:
-                return self._transplant.global_step.numpy()
-            if not isinstance(fetches, str) or fetches != self._saving:
-                _refuse("run")
-            (prefix,) = feed_dict.values()
             save(self._entries, prefix)
-            return prefix
-
-    def __getattr__(self, name: str) -> NoReturn:
-        _refuse(name)
-
-
-def _refuse(name: str) -> NoReturn:
-    raise NotSupportedError(
-        f"A CheckpointSaverListener uses session.{name}, and the modern path has no session.",
-        expected="a listener that works with the global step and the saved files",
-        fix="Rewrite the listener over tf.train.load_checkpoint, or use --path legacy.",
-    )
+        return prefix

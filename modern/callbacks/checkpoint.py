@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.modern.callbacks.base import Callback, Progress
+from estimator_bridge.modern.callbacks.session import calling
 from estimator_bridge.modern.checkpoints import SavingSession
 from estimator_bridge.modern.model_graph import ModelGraph
 from estimator_bridge.modern.transplant import Transplant
@@ -61,28 +62,30 @@ class CheckpointSaver(Callback):
     def __init__(self, hook: Any, model: ModelGraph) -> None:
         self._hook = hook
         self._graph = model.graph
-        with self._graph.as_default():
+        with calling(self._graph):
             hook.begin()
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Saves the state that training starts from."""
-        with self._graph.as_default():
-            self._session = SavingSession(transplant, self._hook._get_saver(), self._hook._global_step_tensor)
+        with calling(self._graph):
+            self._session = SavingSession(transplant, self._hook._get_saver())
             self._hook.after_create_session(self._session, None)
 
     def next_stop(self, step: int) -> int | None:
         """The next save."""
         timer = self._hook._timer
-        return None if timer._every_steps is None else timer.last_triggered_step() + timer._every_steps
+        if timer._every_steps is None:
+            return None
+        return step + 1 if timer.last_triggered_step() is None else timer.last_triggered_step() + timer._every_steps
 
     def after(self, progress: Progress) -> bool:
         """Saves if it is time; True where a listener asks to stop."""
         run = v1.train.SessionRunContext(None, self._session)
-        with self._graph.as_default():
+        with calling(self._graph):
             self._hook.after_run(run, v1.train.SessionRunValues(progress.step - 1, None, None))
         return bool(run.stop_requested)
 
     def end(self, step: int) -> None:
         """Saves the last step, unless it is saved already."""
-        with self._graph.as_default():
+        with calling(self._graph):
             self._hook.end(self._session)

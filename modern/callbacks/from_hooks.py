@@ -53,8 +53,16 @@ def check_hooks(hooks: Sequence[Any]) -> None:
 
 
 def _callback(hook: Any, model: ModelGraph, run: HookedRun) -> Callback:
+    if _saves(hook):
+        return CheckpointSaver(hook, model)
     make = _MAPPING.get(type(hook).__name__) if type(hook).__module__.startswith("tensorflow") else None
     return (make and make(hook, model)) or SessionHook(hook, run)
+
+
+def _saves(hook: Any) -> bool:
+    """True for a CheckpointSaverHook, also a script's own kind that leaves the steps between saves alone."""
+    saver = v1.train.CheckpointSaverHook
+    return isinstance(hook, saver) and type(hook).before_run is saver.before_run and type(hook).after_run is saver.after_run
 
 
 def _stop(hook: Any, model: ModelGraph) -> Callback:
@@ -87,7 +95,6 @@ def _timer(hook: Any) -> Timer:
 
 
 _MAPPING: Mapping[str, Callable[[Any, ModelGraph], Callback | None]] = {
-    "CheckpointSaverHook": CheckpointSaver,
     "GlobalStepWaiterHook": lambda hook, model: WaitForStep(hook._wait_until_step),
     "LoggingTensorHook": _log,
     "NanTensorHook": _nan,

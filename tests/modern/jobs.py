@@ -18,6 +18,8 @@ from estimator_bridge.modern.engine import ModernEngine  # noqa: E402 -- needs K
 
 v1 = tf.compat.v1
 PATHS = ("legacy", "modern")
+ONE_BY_ONE = v1.ConfigProto(allow_soft_placement=True, inter_op_parallelism_threads=1, use_per_session_threads=True)
+"""With several threads, a variable that a session fetches with a step is now and then read after the step has changed it."""
 Values = dict[str, np.ndarray]
 ModelFn = Callable[..., Any]
 
@@ -52,7 +54,8 @@ def train(
     path: str, model_fn: ModelFn, model_dir: Path, input_fn: Callable[..., Any] = regression_input, **kwargs: Any
 ) -> Values:
     """Trains a fresh Estimator on one path and gives what its last checkpoint holds; ``config`` goes to the RunConfig."""
-    made = estimator(model_fn, model_dir, **kwargs.pop("config", {}))
+    ordered = {"session_config": ONE_BY_ONE} if path == "legacy" else {}
+    made = estimator(model_fn, model_dir, **(ordered | kwargs.pop("config", {})))
     engine(path).train(made, input_fn, **({"steps": 20} | kwargs))
     return saved(model_dir)
 

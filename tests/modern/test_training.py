@@ -43,6 +43,7 @@ class Listener(tf.compat.v1.train.CheckpointSaverListener):
 
     def __init__(self, stop_at: int | None = None) -> None:
         self.told: list[tuple[str, int]] = []
+        self.read: list[list[np.ndarray]] = []
         self._stop_at = stop_at
 
     def begin(self) -> None:
@@ -50,6 +51,9 @@ class Listener(tf.compat.v1.train.CheckpointSaverListener):
 
     def before_save(self, session: Any, global_step_value: int) -> None:
         self.told.append(("before", global_step_value))
+        read, weights = session.run([v1.train.get_global_step(), v1.trainable_variables()])
+        assert read == global_step_value
+        self.read.append(weights)
 
     def after_save(self, session: Any, global_step_value: int) -> Any:
         self.told.append(("after", global_step_value))
@@ -101,13 +105,15 @@ def test_event_files_have_the_same_tags_steps_and_values(model: Any, tmp_path: P
 
 
 def test_listeners_are_told_the_same(tmp_path: Path) -> None:
-    told = []
-    for path in PATHS:
-        listener = Listener()
+    listeners = [Listener(), Listener()]
+    for path, listener in zip(PATHS, listeners, strict=True):
         config = {"save_checkpoints_steps": 4}
         train(path, model_fn, tmp_path / path, steps=10, saving_listeners=[listener], config=config)
-        told.append(listener.told)
-    assert told[1] == told[0]
+    legacy, modern = listeners
+    assert modern.told == legacy.told
+    for one, other in zip(modern.read, legacy.read, strict=True):
+        for value, expected in zip(one, other, strict=True):
+            np.testing.assert_allclose(value, expected, rtol=1e-5)
 
 
 def test_a_listener_may_stop_the_training(tmp_path: Path) -> None:
@@ -169,7 +175,7 @@ def test_slow_steps_are_taken_few_at_a_time(seconds_per_step: float, expected: i
         def run(self, steps: int, until: int = 0, report_from: int = 0) -> Ran:
             self.asked = steps
             clock[0] += seconds_per_step * steps
-            return Ran(np.zeros(steps), np.zeros(steps), None, ended=False)
+            return Ran(np.zeros(steps), np.zeros(steps), steps, None, ended=False)
 
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     pace, loop = Pace(seconds=2.0), Loop()

@@ -14,7 +14,7 @@ import tensorflow as tf
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.loop import StepLoop
 from tests.modern.callbacks.test_session_hook import assert_same, model
-from tests.modern.jobs import PATHS, engine, estimator, linear, regression_input, saved, spec, train, v1
+from tests.modern.jobs import ONE_BY_ONE, PATHS, engine, estimator, linear, regression_input, saved, spec, train, v1
 from tests.modern.test_training import events
 
 pytestmark = pytest.mark.timeout(150)
@@ -47,7 +47,7 @@ def log(caplog: Any) -> Iterator[Any]:
 def test_early_stopping_asks_at_the_same_steps_and_leaves_the_same_flag(tmp_path: Path, calls: list[int]) -> None:
     outcome = []
     for path in PATHS:
-        made, asked = estimator(model(), tmp_path / path), []
+        made, asked = estimator(model(), tmp_path / path, **({"session_config": ONE_BY_ONE} if path == "legacy" else {})), []
 
         def stops(asked: list[int] = asked) -> bool:
             asked.append(len(asked))
