@@ -22,45 +22,61 @@ Variable = Any
 _BETAS = {"beta1_power": "beta_1", "beta2_power": "beta_2"}
 
 
-class Momentum(tf_keras.optimizers.legacy.SGD):
+class _ReadsOnce:
+    """Reads hyperparameters once for all variables of a device and type, not once for each."""
+
+    def _prepare_local(self: Any, var_device: str, var_dtype: tf.DType, apply_state: Any) -> None:
+        names = [name for name in self._hyper if name != "decay"]
+        apply_state[var_device, var_dtype] = {name: tf.identity(self._get_hyper(name, var_dtype)) for name in names}
+
+    def _read(self: Any, var: Variable, apply_state: Any) -> Mapping[str, Tensor]:
+        key = var.device, var.dtype.base_dtype
+        return (apply_state or {}).get(key) or self._fallback_apply_state(*key)
+
+
+class Momentum(_ReadsOnce, tf_keras.optimizers.legacy.SGD):
     """``accum = momentum * accum + gradient; variable -= learning_rate * accum``.
 
     ``legacy.SGD`` keeps ``-learning_rate * accum`` instead, which weighs past gradients otherwise once the rate changes.
     """
 
     def _resource_apply_dense(self, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
-        return ops.ResourceApplyMomentum(grad=grad, **self._arguments(var), use_locking=self._use_locking)
+        return ops.ResourceApplyMomentum(grad=grad, **self._arguments(var, apply_state), use_locking=self._use_locking)
 
     def _resource_apply_sparse(self, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
         return ops.ResourceSparseApplyMomentum(
-            grad=grad, indices=indices, **self._arguments(var), use_locking=self._use_locking
+            grad=grad, indices=indices, **self._arguments(var, apply_state), use_locking=self._use_locking
         )
 
-    def _arguments(self, var: Variable) -> Mapping[str, Any]:
+    def _arguments(self, var: Variable, apply_state: Any) -> Mapping[str, Any]:
+        read = self._read(var, apply_state)
         return {
             "var": var.handle,
             "accum": self.get_slot(var, "momentum").handle,
-            "lr": _hyper(self, "learning_rate", var),
-            "momentum": _hyper(self, "momentum", var),
+            "lr": read["learning_rate"],
+            "momentum": read["momentum"],
             "use_nesterov": self.nesterov,
         }
 
 
-class Adagrad(tf_keras.optimizers.legacy.Adagrad):
+class Adagrad(_ReadsOnce, tf_keras.optimizers.legacy.Adagrad):
     """``accum += gradient ** 2; variable -= learning_rate * gradient / sqrt(accum)``: there is no epsilon."""
 
     def _resource_apply_dense(self, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
-        return ops.ResourceApplyAdagrad(grad=grad, **self._arguments(var), use_locking=self._use_locking)
+        return ops.ResourceApplyAdagrad(grad=grad, **self._arguments(var, apply_state), use_locking=self._use_locking)
 
     def _resource_apply_sparse(self, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
-        return ops.ResourceSparseApplyAdagrad(grad=grad, indices=indices, **self._arguments(var), use_locking=self._use_locking)
+        return ops.ResourceSparseApplyAdagrad(
+            grad=grad, indices=indices, **self._arguments(var, apply_state), use_locking=self._use_locking
+        )
 
-    def _arguments(self, var: Variable) -> Mapping[str, Any]:
+    def _arguments(self, var: Variable, apply_state: Any) -> Mapping[str, Any]:
+        read = self._read(var, apply_state)
         accum = self.get_slot(var, "accumulator")
-        return {"var": var.handle, "accum": accum.handle, "lr": _hyper(self, "learning_rate", var)}
+        return {"var": var.handle, "accum": accum.handle, "lr": read["learning_rate"]}
 
 
-class Adam(tf_keras.optimizers.legacy.Adam):
+class Adam(_ReadsOnce, tf_keras.optimizers.legacy.Adam):
     """Adam with TF1's running products ``beta1_power`` and ``beta2_power`` in place of ``pow(beta, iterations)``.
 
     Attributes:
@@ -88,24 +104,26 @@ class Adam(tf_keras.optimizers.legacy.Adam):
         return applied
 
     def _resource_apply_dense(self, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
+        read = self._read(var, apply_state)
         return ops.ResourceApplyAdam(
             var=var.handle,
             m=self.get_slot(var, "m").handle,
             v=self.get_slot(var, "v").handle,
-            beta1_power=self._power("beta1_power", var),
-            beta2_power=self._power("beta2_power", var),
-            lr=_hyper(self, "learning_rate", var),
-            beta1=_hyper(self, "beta_1", var),
-            beta2=_hyper(self, "beta_2", var),
+            beta1_power=read["beta1_power"],
+            beta2_power=read["beta2_power"],
+            lr=read["learning_rate"],
+            beta1=read["beta_1"],
+            beta2=read["beta_2"],
             epsilon=tf.constant(self.epsilon, var.dtype.base_dtype),
             grad=grad,
             use_locking=self._use_locking,
         )
 
     def _resource_apply_sparse(self, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
-        beta_1, beta_2 = _hyper(self, "beta_1", var), _hyper(self, "beta_2", var)
-        rate = _hyper(self, "learning_rate", var) * tf.sqrt(1 - self._power("beta2_power", var))
-        rate = rate / (1 - self._power("beta1_power", var))
+        read = self._read(var, apply_state)
+        beta_1, beta_2 = read["beta_1"], read["beta_2"]
+        rate = read["learning_rate"] * tf.sqrt(1 - read["beta2_power"])
+        rate = rate / (1 - read["beta1_power"])
         m = self._decayed(self.get_slot(var, "m"), beta_1, grad * (1 - beta_1), indices)
         v = self._decayed(self.get_slot(var, "v"), beta_2, (grad * grad) * (1 - beta_2), indices)
         return var.assign_sub(rate * m / (tf.sqrt(v) + self.epsilon), use_locking=self._use_locking)
@@ -114,11 +132,13 @@ class Adam(tf_keras.optimizers.legacy.Adam):
         with tf.control_dependencies([slot.assign(slot * beta, use_locking=self._use_locking)]):
             return self._resource_scatter_add(slot, indices, values)
 
-    def _power(self, name: str, var: Variable) -> Tensor:
-        return tf.cast(self.powers[name].read_value(), var.dtype.base_dtype)
+    def _prepare_local(self, var_device: str, var_dtype: tf.DType, apply_state: Any) -> None:
+        super()._prepare_local(var_device, var_dtype, apply_state)
+        powers = {name: tf.cast(power.read_value(), var_dtype) for name, power in self.powers.items()}
+        apply_state[var_device, var_dtype].update(powers)
 
 
-class RMSprop(tf_keras.optimizers.legacy.RMSprop):
+class RMSprop(_ReadsOnce, tf_keras.optimizers.legacy.RMSprop):
     """RMSProp by TF1's kernels, whose sparse form differs from Keras'; the momentum slot is always there."""
 
     def _create_slots(self, var_list: list[Variable]) -> None:
@@ -128,23 +148,20 @@ class RMSprop(tf_keras.optimizers.legacy.RMSprop):
 
     def _resource_apply_dense(self, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
         kernel = ops.ResourceApplyCenteredRMSProp if self.centered else ops.ResourceApplyRMSProp
-        return kernel(grad=grad, **self._arguments(var), use_locking=self._use_locking)
+        return kernel(grad=grad, **self._arguments(var, apply_state), use_locking=self._use_locking)
 
     def _resource_apply_sparse(self, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
         kernel = ops.ResourceSparseApplyCenteredRMSProp if self.centered else ops.ResourceSparseApplyRMSProp
-        return kernel(grad=grad, indices=indices, **self._arguments(var), use_locking=self._use_locking)
+        return kernel(grad=grad, indices=indices, **self._arguments(var, apply_state), use_locking=self._use_locking)
 
-    def _arguments(self, var: Variable) -> Mapping[str, Any]:
+    def _arguments(self, var: Variable, apply_state: Any) -> Mapping[str, Any]:
+        read = self._read(var, apply_state)
         slots = {"ms": "rms", "mom": "momentum"} | ({"mg": "mg"} if self.centered else {})
         return {
             "var": var.handle,
             **{argument: self.get_slot(var, slot).handle for argument, slot in slots.items()},
-            "lr": _hyper(self, "learning_rate", var),
-            "rho": _hyper(self, "rho", var),
-            "momentum": _hyper(self, "momentum", var),
+            "lr": read["learning_rate"],
+            "rho": read["rho"],
+            "momentum": read["momentum"],
             "epsilon": tf.constant(self.epsilon, var.dtype.base_dtype),
         }
-
-
-def _hyper(optimizer: Any, name: str, var: Variable) -> Tensor:
-    return tf.identity(optimizer._get_hyper(name, var.dtype.base_dtype))

@@ -16,10 +16,11 @@ NEVER = 2**62  # a global step that no training reaches
 
 
 class Ran(NamedTuple):
-    """The losses and batch digests of the steps that ran, the report (None where there is none), and if the input has ended."""
+    """Steps that ran: a loss and a batch digest each, the global step after them, the report if there is one, if the input ended."""
 
     losses: np.ndarray
     digests: np.ndarray
+    step: int
     report: list[Any] | None
     ended: bool
 
@@ -55,7 +56,7 @@ class StepLoop:
         self._report = [
             tf.Variable(_empty(tensor.dtype), shape=tf.TensorShape(None), trainable=False) for tensor in transplant.reported
         ]
-        self._run = tf.function(self._steps)
+        self._run = tf.function(self._steps, autograph=False)  # nothing in it needs converting, which takes seconds
 
     def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
         """Executes up to ``steps`` steps, fewer where the input ends or the global step gets to ``until`` before.
@@ -71,37 +72,41 @@ class StepLoop:
         Returns:
             What ran.
         """
-        self._done.assign(0)
-        limits = [tf.constant(number, tf.int64) for number in (steps, until, report_from)]
         ended = False
         try:
-            self._run(self._iterator, *limits)
+            state = self._run(self._iterator, tf.constant([steps, until, report_from], tf.int64))
         except tf.errors.OutOfRangeError:
             ended = True
-        done = int(self._done.numpy())
-        reported = not ended and int(self._transplant.global_step.numpy()) >= report_from
-        report = [variable.numpy() for variable in self._report] if reported else None
-        return Ran(self._losses.numpy()[:done], self._digests.numpy()[:done], report, ended)
+            state = self._state()
+        done, step, losses, digests = (tensor.numpy() for tensor in state[:4])
+        reported = not ended and step >= report_from
+        report = [tensor.numpy() for tensor in state[4:]] if reported else None
+        return Ran(losses[:done], digests[:done], int(step), report, ended)
 
-    def _steps(self, iterator: Any, steps: Tensor, until: Tensor, report_from: Tensor) -> None:
-        going = tf.constant(True)
-        while going:
-            batches = self._distribution.take(iterator)
-            # At the input's end nothing of a step may run, not even what needs no batch, such as counting.
-            with tf.control_dependencies(tf.nest.flatten(batches)):
-                going = tf.logical_not(self._one_step(batches, steps, until, report_from))
+    def _steps(self, iterator: Any, limits: Tensor) -> list[Tensor]:
+        """Returns something also because TensorFlow prunes and folds only in functions that do."""
+        self._done.assign(0)
+        tf.while_loop(lambda going: going, lambda going: [self._one_step(iterator, *tf.unstack(limits))], [True])
+        return self._state()
 
-    def _one_step(self, batches: Any, steps: Tensor, until: Tensor, report_from: Tensor) -> Tensor:
-        full = self._done + 1 >= steps
-        results = self._strategy.run(self._replica_step, args=(batches, full, until, report_from))
-        loss, digest, last, reporting, report = [self._first_of(result) for result in results]
-        self._losses.scatter_nd_update([[self._done]], [tf.cast(loss, tf.float32)])
-        self._digests.scatter_nd_update([[self._done]], [digest])
-        if reporting:
-            for variable, value in zip(self._report, report):  # noqa: B905 -- autograph knows no strict=
-                variable.assign(value)
-        self._done.assign_add(1)
-        return last
+    def _state(self) -> list[Tensor]:
+        """What is left of the steps that ran, also where the input's end broke the last one off."""
+        variables = [self._done, self._transplant.global_step, self._losses, self._digests, *self._report]
+        return [variable.read_value() for variable in variables]
+
+    def _one_step(self, iterator: Any, steps: Tensor, until: Tensor, report_from: Tensor) -> Tensor:
+        """False after the last step."""
+        batches = self._distribution.take(iterator)
+        # At the input's end nothing of a step may run, not even what needs no batch, such as counting.
+        with tf.control_dependencies(tf.nest.flatten(batches)):
+            done = self._done.read_value()
+            results = self._strategy.run(self._replica_step, args=(batches, done + 1 >= steps, until, report_from))
+            loss, digest, last = [self._strategy.experimental_local_results(result)[0] for result in results]
+            self._losses.scatter_update(tf.IndexedSlices(tf.cast(loss, tf.float32), done))
+            if self._audited:
+                self._digests.scatter_update(tf.IndexedSlices(digest, done))
+            self._done.assign(done + 1)
+            return tf.logical_not(last)
 
     def _replica_step(self, batches: Any, full: Tensor, until: Tensor, report_from: Tensor) -> tuple[Any, ...]:
         batch = self._distribution.share(batches)
@@ -113,14 +118,13 @@ class StepLoop:
             loss, known = self._transplant.step(tensors)
         after = tf.cast(self._transplant.global_step.read_value(), tf.int64)
         last = tf.where(after >= until, before + 1 >= until, full)
-        reporting = tf.logical_and(last, after >= report_from)
-        empty = [_empty(variable.dtype) for variable in self._report]
-        report = (
-            tf.cond(reporting, lambda: self._transplant.report(known | early), lambda: [tf.constant(value) for value in empty])
-            if empty
-            else []
-        )
-        return loss, digest, last, reporting, report if isinstance(report, list) else [report]
+        if self._report and self._distribution.replica == 0:
+            tf.cond(tf.logical_and(last, after >= report_from), lambda: self._keep_report(known | early), lambda: None)
+        return loss, digest, last
+
+    def _keep_report(self, known: dict[str, Tensor]) -> None:
+        for variable, value in zip(self._report, self._transplant.report(known), strict=True):
+            variable.assign(value)
 
     def _early(self, needed: Tensor) -> dict[str, Tensor]:
         """What a report reads before the step, where the step may be reported."""
@@ -132,11 +136,6 @@ class StepLoop:
         for template, tensor in zip(templates, tensors, strict=True):
             tensor.set_shape(template.shape)
         return {template.name: tensor for template, tensor in zip(templates, tensors, strict=True)}
-
-    def _first_of(self, result: Any) -> Any:
-        if isinstance(result, list):
-            return [self._first_of(one) for one in result]
-        return self._strategy.experimental_local_results(result)[0]
 
 
 def _empty(dtype: tf.DType) -> Any:

@@ -33,6 +33,11 @@ class Distribution:
         """Number of replicas in sync."""
         return int(self.strategy.num_replicas_in_sync)
 
+    @property
+    def replica(self) -> int:
+        """The number of the replica that asks, in a replica's context."""
+        return int(tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group))
+
     def take(self, iterator: Any) -> list[Any]:
         """The batches that one step needs, from a plain iterator: one for all replicas, or one for each.
 
@@ -44,11 +49,10 @@ class Distribution:
         """What the replica that asks gets of them."""
         if self.replicas == 1:
             return batches[0]
-        index = int(tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group))
         if not self.split:
-            return batches[index]
+            return batches[self.replica]
         with tf.device("/cpu:0"):  # only the piece is copied to the replica's device
-            return piece_of(batches[0], index, self.replicas)
+            return piece_of(batches[0], self.replica, self.replicas)
 
     def describe(self) -> str:
         """One sentence for the log."""

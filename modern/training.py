@@ -14,6 +14,7 @@ from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
 from estimator_bridge.modern.callbacks.checkpoint import with_saver
 from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter
+from estimator_bridge.modern.callbacks.progress import shown_progress
 from estimator_bridge.modern.callbacks.session_hook import HookedRun
 from estimator_bridge.modern.callbacks.stop import StopAtStep
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
@@ -53,7 +54,8 @@ def train(
     """
     latest = tf.train.latest_checkpoint(estimator.model_dir)
     model = model_graph.build(estimator, input_fn, model_graph.TRAIN, latest, distribution.replicas, distribution.split)
-    chosen = [*_callbacks(model, estimator.config, hooks, saving_listeners, StopAtStep(steps, max_steps)), *callbacks]
+    stop = StopAtStep(steps, max_steps)
+    chosen = [*_callbacks(model, estimator.config, hooks, saving_listeners, stop), *callbacks]
     with distribution.strategy.scope():
         transplant = Transplant(model, _report(chosen), distribution.split)
     dataset = model.pipeline.dataset()
@@ -61,7 +63,8 @@ def train(
         dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
     logging.info("%s", distribution.describe())
     iterator = iter(read_ahead(dataset))
-    _run(transplant, lambda: StepLoop(transplant, iterator, distribution, audited), chosen)
+    with shown_progress(stop) as bar:
+        _run(transplant, lambda: StepLoop(transplant, iterator, distribution, audited), [*chosen, *bar])
 
 
 def _run(transplant: Transplant, make_loop: Callable[[], StepLoop], callbacks: Sequence[Callback]) -> None:
@@ -86,7 +89,7 @@ def _run(transplant: Transplant, make_loop: Callable[[], StepLoop], callbacks: S
         if not len(ran.losses):
             break
         loss = ran.losses[-1]
-        before, step = step, _advanced(transplant, step)
+        before, step = step, _advanced(step, ran.step)
         names = [tensor.name for tensor in transplant.reported]
         report = dict(zip(names, ran.report, strict=True)) if ran.report is not None else {}
         progress = Progress(step, ran.losses, ran.digests, report)
@@ -129,12 +132,11 @@ class Pace:
         return ran
 
 
-def _advanced(transplant: Transplant, step: int) -> int:
+def _advanced(before: int, step: int) -> int:
     """The global step as the graph counts it, which need not be one a step."""
-    now = int(transplant.global_step.numpy())
-    if now == step:
+    if step == before:
         logging.log_first_n(logging.WARN, "The train_op does not increase the global step (still %d).", 5, step)
-    return now
+    return step
 
 
 def _callbacks(
