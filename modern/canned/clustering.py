@@ -1,0 +1,126 @@
+"""KMeans as a Keras model: ``tf.compat.v1.estimator.experimental.KMeans``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.canned import columns
+from estimator_bridge.modern.canned.columns import Inputs
+from estimator_bridge.modern.canned.model import reinstate
+from estimator_bridge.modern.canned.reading import Settings
+from estimator_bridge.modern.canned.weights import Saved, take_over, under
+
+Tensor = Any
+_SMALL = 1e-6  # TensorFlow's, so that an empty cluster does not divide by zero
+
+
+class KMeansModel(tf_keras.Model):
+    """Distances to the centers of clusters, and the nearest; ``fit`` moves the centers as the Estimator's training does.
+
+    A batch's loss is the sum of its points' distances to their nearest centers; "score" is its mean over batches. Points are the
+    features next to each other in the order of their names, or what the Estimator's columns make of them.
+
+    Args:
+        clusters: number of centers.
+        width: of a point.
+        cosine: distances are 1 - cosine, in place of squared Euclidean ones.
+        mini_batch: a batch moves each center towards the mean of all points it has seen; else a batch is all points there are.
+        points: from features to points, [batch, width].
+    """
+
+    def __init__(self, clusters: int, width: int, cosine: bool, mini_batch: bool, points: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.centers = self.add_weight("clusters", [clusters, width], trainable=False)
+        self.counts = self.add_weight("counts", [clusters], tf.int64, "ones", trainable=False) if mini_batch else None
+        self._cosine, self._points = cosine, points
+        self.loss_mean, self.score = tf_keras.metrics.Mean(name="loss"), tf_keras.metrics.Mean(name="score")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Predictions from features."""
+        reinstate(self)
+        return super().__call__(*args, **kwargs)
+
+    def call(self, inputs: Any) -> Mapping[str, Tensor]:
+        """``all_distances`` [batch, clusters] and ``cluster_index`` [batch], int64."""
+        points, centers = self._as_points(inputs), self._normalized(self.centers)
+        gaps = _squared_distances(points, centers)
+        distances = 1 - tf.matmul(points, centers, transpose_b=True) if self._cosine else gaps
+        return {"all_distances": distances, "cluster_index": tf.argmin(gaps, 1)}
+
+    def train_step(self, data: Any) -> dict[str, Tensor]:
+        """One iteration of Lloyd's algorithm over a batch."""
+        inputs, _, _ = tf_keras.utils.unpack_x_y_sample_weight(data)
+        nearest, points, count = self(inputs)["cluster_index"], self._as_points(inputs), self.centers.shape[0]
+        result = self._result(points)
+        sums = tf.math.unsorted_segment_sum(points, nearest, count)
+        arrived = tf.math.unsorted_segment_sum(tf.ones_like(nearest), nearest, count)
+        if self.counts is None:
+            self.centers.assign(self._normalized(sums / (tf.cast(arrived, tf.float32)[:, tf.newaxis] + _SMALL)))
+        else:
+            self.counts.assign_add(arrived)
+            moved = sums - tf.cast(arrived, tf.float32)[:, tf.newaxis] * self.centers
+            self.centers.assign_add(moved / tf.cast(self.counts, tf.float32)[:, tf.newaxis])
+        return result
+
+    def test_step(self, data: Any) -> dict[str, Tensor]:
+        """The loss of a batch."""
+        inputs, _, _ = tf_keras.utils.unpack_x_y_sample_weight(data)
+        reinstate(self)
+        return self._result(self._as_points(inputs))
+
+    def _as_points(self, inputs: Any) -> Tensor:
+        if self._points is not None:
+            inputs = self._points({key: inputs[key] for key in self._points.input})
+        elif isinstance(inputs, Mapping):
+            inputs = tf.concat([inputs[key] for key in sorted(inputs)], 1)
+        return self._normalized(inputs)
+
+    def _normalized(self, vectors: Tensor) -> Tensor:
+        return tf.math.l2_normalize(vectors, 1) if self._cosine else vectors
+
+    def _result(self, points: Tensor) -> dict[str, Tensor]:
+        """Metrics, with the loss of a batch: of unit vectors, half the squared distance is 1 - cosine."""
+        gaps = _squared_distances(points, self._normalized(self.centers))
+        loss = tf.reduce_sum(tf.reduce_min(gaps, 1)) * (0.5 if self._cosine else 1.0)
+        for metric in (self.loss_mean, self.score):
+            metric.update_state(loss)
+        return {metric.name: metric.result() for metric in (self.loss_mean, self.score)}
+
+
+def model(settings: Settings, checkpoint: str) -> KMeansModel:
+    """The KMeansModel of a KMeans Estimator.
+
+    Raises:
+        NotSupportedError: for centers that are moved every few steps only.
+    """
+    mini_batch = settings["use_mini_batch"]
+    if mini_batch and settings["mini_batch_steps_per_iteration"] > 1:
+        raise NotSupportedError(
+            "KMeans with mini_batch_steps_per_iteration has no Keras model.",
+            expected="mini_batch_steps_per_iteration=1, or use_mini_batch=False",
+            received=settings["mini_batch_steps_per_iteration"],
+            fix="Make the Estimator with 1, whose centers move at every step, or run it with `estimator-bridge run --path modern`.",
+        )
+    points, weights = None, list[Saved]()
+    if settings["feature_columns"]:
+        inputs = Inputs(settings["feature_columns"])
+        values, read = columns.dense(settings["feature_columns"], inputs)
+        points, weights = tf_keras.Model(inputs.keras, values), under("input_layer", read)
+    shape = tf.train.load_checkpoint(checkpoint).get_variable_to_shape_map()["clusters"]
+    made = KMeansModel(*shape, settings["distance_metric"] == "cosine", mini_batch, points)
+    weights.append(Saved(made.centers, ("clusters",)))
+    if made.counts is not None:
+        weights.append(Saved(made.counts, ("Variable",)))
+    take_over(weights, checkpoint)
+    made.compile()
+    return made
+
+
+def _squared_distances(points: Tensor, centers: Tensor) -> Tensor:
+    squares = [tf.reduce_sum(tf.square(vectors), 1, keepdims=True) for vectors in (points, centers)]
+    return squares[0] - 2 * tf.matmul(points, centers, transpose_b=True) + tf.transpose(squares[1])

@@ -1,0 +1,89 @@
+"""``modern.canned``: a canned Estimator as a Keras model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tf_keras
+
+from estimator_bridge.modern.canned import clustering
+from estimator_bridge.modern.canned.columns import Inputs
+from estimator_bridge.modern.canned.heads.base import Head
+from estimator_bridge.modern.canned.heads.reading import layer
+from estimator_bridge.modern.canned.model import BaselineModel, CannedModel
+from estimator_bridge.modern.canned.networks import KINDS, Part
+from estimator_bridge.modern.canned.optimizers import optimizer_for
+from estimator_bridge.modern.canned.reading import Settings, read
+from estimator_bridge.modern.canned.weights import Saved, find_checkpoint, take_over
+
+Model = Any  # tf_keras.Model
+
+
+def canned(estimator: Any, checkpoint_path: str | None = None, optimizer: Any = None) -> Model:
+    """A Keras model that predicts, evaluates and trains as a canned Estimator does, with the weights of its checkpoint.
+
+    The model is functional (but for Baseline and KMeans, which have no fixed inputs): an ``Input`` for each feature,
+    preprocessing layers in place of the feature columns, Keras' own layers between, and the head's predictions as outputs.
+    ``model.predict`` gives the keys of ``Estimator.predict`` (a MultiHead's as ``head/key``), ``model.evaluate`` with
+    ``return_dict=True`` those of ``Estimator.evaluate`` but for ``global_step``, which is ``model.optimizer.iterations``.
+    Batches are what the input_fn gives: a dict of features, the weight column among them, and labels.
+
+    Args:
+        estimator: Linear, DNN, DNNLinearCombined, Baseline, RNN or KMeans, of ``tf.estimator`` or ``tf.compat.v1.estimator``.
+        checkpoint_path: where the weights come from; the latest checkpoint of the Estimator's model_dir unless given.
+        optimizer: a tf_keras optimizer to compile with, in place of the Estimator's own.
+
+    Returns:
+        A compiled ``tf_keras.Model``. The optimizer has the Estimator's hyperparameters and starts at its global step, with
+        slots as for a first step; ``estimator-bridge convert checkpoint`` converts slots.
+
+    Raises:
+        BridgeError: where there is no checkpoint, or one of another model.
+        NotSupportedError: for what has no counterpart, by name: other model_fns, heads of own classes, optimizers.
+
+    Example:
+        >>> import tempfile
+        >>> from estimator_bridge import legacy, modern
+        >>> legacy.install()
+        >>> import tensorflow as tf
+        >>> features = {"size": [[1.0], [2.0], [3.0]]}
+        >>> def input_fn():
+        ...     return tf.data.Dataset.from_tensors((features, [[2.0], [4.0], [6.0]])).repeat(20)
+        >>> size = tf.feature_column.numeric_column("size")
+        >>> estimator = tf.estimator.LinearRegressor([size], tempfile.mkdtemp())
+        >>> estimator = estimator.train(input_fn)
+        >>> model = modern.canned(estimator)
+        >>> predicted = model.predict(tf.data.Dataset.from_tensors(features), verbose=0)
+        >>> expected = [row["predictions"][0] for row in estimator.predict(lambda: tf.data.Dataset.from_tensors(features))]
+        >>> max(abs(predicted["predictions"][:, 0] - expected)) < 1e-6
+        True
+    """
+    settings = read(estimator)
+    checkpoint = find_checkpoint(estimator, checkpoint_path)
+    if settings.kind == "kmeans":
+        return clustering.model(settings, checkpoint)
+    head = layer(settings["head"])
+    head.track_measures()
+    if settings.kind == "baseline":
+        model, parts = _baseline(settings, head)
+    else:
+        model, parts = _functional(settings, head)
+    step = take_over([weight for part in parts for weight in part.weights], checkpoint)
+    chosen = optimizer or optimizer_for(settings, parts)
+    model.compile(chosen)
+    chosen.iterations.assign(step)
+    return model
+
+
+def _functional(settings: Settings, head: Head) -> tuple[Model, list[Part]]:
+    kind = KINDS[settings.kind]
+    inputs = Inputs([column for name in kind.columns for column in settings[name] or ()])
+    parts = kind.parts(settings, inputs, head.units)
+    logits = parts[0].logits if len(parts) == 1 else tf_keras.layers.Add()([part.logits for part in parts])
+    mask = parts[0].mask
+    return CannedModel(inputs.keras, head(logits if mask is None else [logits, mask])), parts
+
+
+def _baseline(settings: Settings, head: Head) -> tuple[Model, list[Part]]:
+    model = BaselineModel(head)
+    return model, [Part(None, [Saved(model.bias, ("baseline/bias",))], settings["optimizer"], 0.3)]

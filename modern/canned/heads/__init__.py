@@ -1,0 +1,1 @@
+"""Heads of canned Estimators as Keras layers."""

@@ -1,0 +1,171 @@
+"""A head as a Keras layer: logits to predictions, with the loss and the metrics that belong to them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.canned.heads.losses import reduced
+
+Tensor = Any
+Features = Mapping[str, Tensor]
+Predictions = Mapping[str, Tensor]
+
+
+class Seen(NamedTuple):
+    """One batch as its losses and metrics see it.
+
+    Attributes:
+        labels: [batch, width], as numbers.
+        predictions: what the model gave, by the Estimator's keys.
+        losses: [batch, width or 1], neither weighted nor reduced.
+        weights: [batch, width or 1], or the scalar 1.
+    """
+
+    labels: Tensor
+    predictions: Predictions
+    losses: Tensor
+    weights: Tensor
+
+
+class Measure(NamedTuple):
+    """A metric of a head: its key in ``Estimator.evaluate``, how to make it, and what it is given of a batch."""
+
+    key: str
+    make: Callable[..., Any]
+    observed: Callable[[Seen], Sequence[Tensor]]
+
+
+def against(key: str) -> Callable[[Seen], Sequence[Tensor]]:
+    """Labels against one of the predictions."""
+    return lambda seen: (seen.labels, seen.predictions[key])
+
+
+AVERAGE_LOSS = Measure("average_loss", tf_keras.metrics.Mean, lambda seen: (seen.losses,))
+LABEL_MEAN = Measure("label/mean", tf_keras.metrics.Mean, lambda seen: (seen.labels,))
+
+
+class Head(tf_keras.layers.Layer):
+    """Gives predictions from logits of shape [batch, units]; knows the loss and the metrics.
+
+    Args:
+        units: the logits' width.
+        reduction: how a batch's losses become one; a key of ``losses.REDUCTIONS``.
+        weight_column: the feature that weights the examples: its key, or a numeric column.
+        vocabulary: the labels' names, where labels are strings.
+        loss_fn: ``(labels, logits[, features]) -> losses``, in place of the head's own.
+        title: the Estimator's name for this head; its metrics' keys end with it.
+        exact: metrics are computed as ``tf.compat.v1.estimator`` computes them.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        reduction: str,
+        weight_column: Any = None,
+        vocabulary: Sequence[str] | None = None,
+        loss_fn: Callable[..., Tensor] | None = None,
+        title: str | None = None,
+        exact: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.units, self.reduction, self.title, self.exact = units, reduction, title, exact
+        self._weight_column, self._loss_fn = weight_column, loss_fn
+        self._vocabulary = list(vocabulary) if vocabulary else None
+        if self._vocabulary:
+            self._label_ids = tf_keras.layers.StringLookup(vocabulary=self._vocabulary, num_oov_indices=0, mask_token=None)
+
+    def track_measures(self) -> None:
+        """Makes the metrics; Keras resets and reports them with the model's."""
+        for index, measure in enumerate(self.measures()):
+            name = f"{measure.key}/{self.title}" if self.title else measure.key
+            setattr(self, f"measure_{index}", measure.make(name=name))
+
+    def measures(self) -> Iterator[Measure]:
+        """The metrics, in the order they are reported."""
+        raise NotImplementedError
+
+    def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """Labels as an input_fn gives them, made numbers of shape [batch, width]."""
+        raise NotImplementedError
+
+    def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """The losses of processed labels: [batch, width or 1]."""
+        raise NotImplementedError
+
+    def logits_in(self, predictions: Predictions) -> Tensor:
+        """The logits among the predictions."""
+        return predictions["logits"]
+
+    def see(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> Seen:
+        """One batch, with labels processed and losses computed."""
+        logits = self.logits_in(predictions)
+        labels = self.processed(labels, logits)
+        weights = self._weights(features, logits) * (1.0 if sample_weight is None else _column(sample_weight, logits))
+        return Seen(labels, predictions, self._unreduced(labels, logits, features), weights)
+
+    def loss(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None = None) -> Tensor:
+        """The loss of a batch, a scalar, and nothing else."""
+        seen = self.see(labels, predictions, features, sample_weight)
+        return reduced(seen.losses, seen.weights, self.reduction)
+
+    def observe(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> None:
+        """Updates the metrics with a batch."""
+        seen = self.see(labels, predictions, features, sample_weight)
+        for metric, measure in zip(self._metrics, self.measures(), strict=True):
+            observed = measure.observed(seen)
+            metric.update_state(*observed, sample_weight=_broadcast(seen.weights, observed[-1]))
+
+    def _unreduced(self, labels: Tensor, logits: Tensor, features: Features) -> Tensor:
+        if self._loss_fn is None:
+            return self.losses_of(labels, logits)
+        wanted = {"features": features} if "features" in inspect.signature(self._loss_fn).parameters else {}
+        return self._loss_fn(labels=labels, logits=logits, **wanted)
+
+    def _weights(self, features: Features, logits: Tensor) -> Tensor:
+        if self._weight_column is None:
+            return tf.constant(1.0)
+        key = getattr(self._weight_column, "key", self._weight_column)
+        if key not in features:
+            raise BridgeError(
+                f"The features have no {key!r}, the weight column of the Estimator.",
+                expected=f"{key!r} among the features of every batch that is trained on or evaluated",
+                received=", ".join(sorted(features)),
+            )
+        normalizer = getattr(self._weight_column, "normalizer_fn", None)
+        return _column(normalizer(features[key]) if normalizer else features[key], logits)
+
+    def classes(self, ids: Tensor) -> Tensor:
+        """The names of class ids, of the same shape."""
+        return tf.gather(tf.constant(self._vocabulary), ids) if self._vocabulary else tf.strings.as_string(ids)
+
+    def all_class_ids(self, logits: Tensor, count: int) -> Tensor:
+        """Every class once an example: [batch, count], int32."""
+        return tf.tile(tf.range(count)[tf.newaxis], [tf.shape(logits)[0], 1])
+
+
+def as_column(labels: Tensor, logits: Tensor) -> Tensor:
+    """Labels of shape [batch] as [batch, 1]; others as they are."""
+    return tf.expand_dims(labels, -1) if labels.shape.rank == logits.shape.rank - 1 else labels
+
+
+def in_range(labels: Tensor, count: int) -> Tensor:
+    """The labels, once they are known to lie in [0, count)."""
+    message = f"Labels must be in [0, {count - 1}]."
+    tf.debugging.assert_non_negative(labels, message)
+    tf.debugging.assert_less_equal(labels, tf.cast(count - 1, labels.dtype), message)
+    return labels
+
+
+def _column(weights: Tensor, logits: Tensor) -> Tensor:
+    return as_column(tf.cast(weights, tf.float32), logits)
+
+
+def _broadcast(weights: Tensor, values: Tensor) -> Tensor:
+    return weights + tf.zeros(tf.shape(values))

@@ -1,0 +1,162 @@
+"""Heads that classify: two classes, one of several, several of several."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.modern.canned.heads.base import (
+    AVERAGE_LOSS,
+    LABEL_MEAN,
+    Head,
+    Measure,
+    Predictions,
+    Seen,
+    Tensor,
+    against,
+    as_column,
+    in_range,
+)
+from estimator_bridge.modern.canned.heads.metrics import AccuracyBaseline, TrapezoidalAUC
+
+_metrics = tf_keras.metrics
+
+
+class _Thresholded(Head):
+    """A head whose probabilities may be judged at several thresholds."""
+
+    def __init__(self, *args: Any, thresholds: Sequence[float] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._thresholds = tuple(thresholds)
+
+    def curves(self, key: str) -> Iterator[Measure]:
+        make = TrapezoidalAUC if self.exact else _metrics.AUC
+        yield Measure("auc", make, against(key))
+        yield Measure("auc_precision_recall", functools.partial(make, curve="PR"), against(key))
+
+    def at_thresholds(self, key: str) -> Iterator[Measure]:
+        for threshold in self._thresholds:
+            yield self._accuracy_at(threshold, key)
+            for name, make in (("precision", _metrics.Precision), ("recall", _metrics.Recall)):
+                at = functools.partial(make, thresholds=threshold)
+                yield Measure(f"{name}/positive_threshold_{threshold:g}", at, against(key))
+
+    def _accuracy_at(self, threshold: float, key: str) -> Measure:
+        """TensorFlow 1 counts a probability that equals the threshold as positive, Keras as negative."""
+        compare: Callable[..., Tensor] = tf.greater_equal if self.exact else tf.greater
+
+        def observed(seen: Seen) -> Sequence[Tensor]:
+            return seen.labels, tf.cast(compare(seen.predictions[key], threshold), tf.float32)
+
+        return Measure(f"accuracy/positive_threshold_{threshold:g}", _metrics.Accuracy, observed)
+
+
+@tf_keras.saving.register_keras_serializable("estimator_bridge")
+class BinaryHead(_Thresholded):
+    """Two classes from one logit: sigmoid cross entropy; labels in [0, 1], or names of a vocabulary."""
+
+    def call(self, logits: Tensor) -> Predictions:
+        both = tf.concat([tf.zeros_like(logits), logits], -1)
+        ids = tf.argmax(both, -1)[..., tf.newaxis]
+        every = self.all_class_ids(logits, 2)
+        return {
+            "logits": logits,
+            "logistic": tf.sigmoid(logits),
+            "probabilities": tf.nn.softmax(both),
+            "class_ids": ids,
+            "classes": self.classes(ids),
+            "all_class_ids": every,
+            "all_classes": self.classes(every),
+        }
+
+    def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
+        labels = as_column(labels, logits)
+        return in_range(tf.cast(self._label_ids(labels) if self._vocabulary else labels, tf.float32), 2)
+
+    def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
+        return tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
+
+    def measures(self) -> Iterator[Measure]:
+        yield AVERAGE_LOSS
+        yield Measure("accuracy", _metrics.Accuracy, against("class_ids"))
+        yield Measure("precision", _metrics.Precision, against("class_ids"))
+        yield Measure("recall", _metrics.Recall, against("class_ids"))
+        yield Measure("prediction/mean", _metrics.Mean, lambda seen: (seen.predictions["logistic"],))
+        yield LABEL_MEAN
+        yield Measure("accuracy_baseline", AccuracyBaseline, LABEL_MEAN.observed)
+        yield from self.curves("logistic")
+        yield from self.at_thresholds("logistic")
+
+
+@tf_keras.saving.register_keras_serializable("estimator_bridge")
+class MultiClassHead(Head):
+    """One class of several: softmax cross entropy; labels are class ids, or names of a vocabulary."""
+
+    def call(self, logits: Tensor) -> Predictions:
+        ids = tf.argmax(logits, -1)[..., tf.newaxis]
+        every = self.all_class_ids(logits, self.units)
+        return {
+            "logits": logits,
+            "probabilities": tf.nn.softmax(logits),
+            "class_ids": ids,
+            "classes": self.classes(ids),
+            "all_class_ids": every,
+            "all_classes": self.classes(every),
+        }
+
+    def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
+        labels = as_column(labels, logits)
+        return in_range(self._label_ids(labels) if self._vocabulary else labels, self.units)
+
+    def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(tf.squeeze(labels, -1), logits)[..., tf.newaxis]
+
+    def measures(self) -> Iterator[Measure]:
+        yield AVERAGE_LOSS
+        yield Measure("accuracy", _metrics.Accuracy, against("class_ids"))
+
+
+@tf_keras.saving.register_keras_serializable("estimator_bridge")
+class MultiLabelHead(_Thresholded):
+    """Any number of several classes: sigmoid cross entropy, averaged over classes.
+
+    Labels are 0 and 1 of shape [batch, units], or a SparseTensor of the ids or names that apply. ``judged`` are the ids of the
+    classes with metrics of their own.
+    """
+
+    def __init__(self, *args: Any, judged: Sequence[int] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._judged = tuple(judged)
+
+    def call(self, logits: Tensor) -> Predictions:
+        classes = self.classes(self.all_class_ids(logits, self.units))
+        return {"logits": logits, "probabilities": tf.sigmoid(logits), "classes": classes}
+
+    def processed(self, labels: Any, logits: Tensor) -> Tensor:
+        if isinstance(labels, tf.SparseTensor):
+            ids = self._label_ids(labels) if labels.dtype == tf.string else labels
+            labels = tf.sparse.to_indicator(ids.with_values(in_range(ids.values, self.units)), self.units)
+        return in_range(tf.cast(labels, tf.float32), 2)
+
+    def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
+        return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, logits), -1, keepdims=True)
+
+    def measures(self) -> Iterator[Measure]:
+        yield AVERAGE_LOSS
+        yield from self.curves("probabilities")
+        yield from self.at_thresholds("probabilities")
+        for index in self._judged:
+            yield from self._of_class(index)
+
+    def _of_class(self, index: int) -> Iterator[Measure]:
+        def pair(seen: Seen) -> Sequence[Tensor]:
+            return seen.labels[..., index : index + 1], seen.predictions["probabilities"][..., index : index + 1]
+
+        name = self._vocabulary[index] if self._vocabulary else f"class{index}"
+        yield Measure(f"probability_mean/{name}", _metrics.Mean, lambda seen: pair(seen)[1:])
+        yield Measure(f"auc/{name}", _metrics.AUC, pair)
+        yield Measure(f"auc_precision_recall/{name}", functools.partial(_metrics.AUC, curve="PR"), pair)

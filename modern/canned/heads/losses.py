@@ -1,0 +1,62 @@
+"""How heads reduce the losses of a batch to one number: a row for each ``loss_reduction`` of TensorFlow 1 and 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+Tensor = Any
+
+
+def _total(losses: Tensor, weights: Tensor) -> Tensor:
+    return tf.reduce_sum(losses * weights)
+
+
+def _over_elements(losses: Tensor, weights: Tensor) -> Tensor:
+    return tf.math.divide_no_nan(_total(losses, weights), tf.cast(tf.size(losses), losses.dtype))
+
+
+def _over_weights(losses: Tensor, weights: Tensor) -> Tensor:
+    return tf.math.divide_no_nan(_total(losses, weights), tf.reduce_sum(tf.ones_like(losses) * weights))
+
+
+def _over_weighted_elements(losses: Tensor, weights: Tensor) -> Tensor:
+    counted = tf.cast(tf.ones_like(losses) * weights != 0, losses.dtype)
+    return tf.math.divide_no_nan(_total(losses, weights), tf.reduce_sum(counted))
+
+
+REDUCTIONS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+    # tf.losses.Reduction
+    "auto": _over_elements,
+    "sum": _total,
+    "sum_over_batch_size": _over_elements,
+    # tf.compat.v1.losses.Reduction
+    "weighted_sum": _total,
+    "weighted_mean": _over_weights,
+    "weighted_sum_over_batch_size": _over_elements,
+    "weighted_sum_by_nonzero_weights": _over_weighted_elements,
+}
+
+
+def reduced(losses: Tensor, weights: Tensor, reduction: str) -> Tensor:
+    """The loss of a batch.
+
+    Args:
+        losses: [batch, dimension].
+        weights: broadcasts to ``losses``.
+        reduction: a value of ``tf.losses.Reduction`` or ``tf.compat.v1.losses.Reduction``.
+
+    Returns:
+        A scalar.
+
+    Example:
+        >>> float(reduced(tf.constant([[1.0], [3.0]]), tf.constant([[2.0], [0.0]]), "weighted_mean"))
+        1.0
+        >>> float(reduced(tf.constant([[1.0], [3.0]]), tf.constant([[2.0], [0.0]]), "sum_over_batch_size"))
+        1.0
+        >>> float(reduced(tf.constant([[1.0], [3.0]]), tf.constant([[2.0], [1.0]]), "weighted_sum"))
+        5.0
+    """
+    return REDUCTIONS[reduction](losses, weights)

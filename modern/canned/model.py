@@ -1,0 +1,83 @@
+"""A Keras model whose loss, metrics and predictions are those of a head."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.modern.canned.heads.base import Head
+
+Tensor = Any
+
+
+def reinstate(model: Any) -> None:
+    """Makes a model usable again after Estimators were run in its process.
+
+    An Estimator builds its layers in a graph, and Keras 2 then exchanges the base class of its own classes, which "invalidates"
+    every model made before; making an object outside of graphs exchanges it back.
+    """
+    for cls in {type(layer) for layer in model._flatten_layers()}:
+        cls.__new__(cls)
+
+
+class _Headed:
+    """What ``fit`` and ``evaluate`` ask of a model, answered by its head."""
+
+    head: Head
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Predictions from features."""
+        reinstate(self)
+        return super().__call__(*args, **kwargs)  # type: ignore[misc]
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """``tf_keras.Model.compile``; loss and metrics are the head's already."""
+        super().compile(*args, **kwargs)  # type: ignore[misc]
+        self.loss_mean = tf_keras.metrics.Mean(name="loss")
+
+    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Tensor | None = None) -> Tensor:
+        """The head's loss of a batch, a scalar; "loss" is its mean over batches, as an Estimator reports it."""
+        loss = self.head.loss(y, y_pred, x, sample_weight)
+        self.loss_mean.update_state(loss)
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        return loss if self.head.reduction in {"sum", "weighted_sum"} else loss / replicas  # gradients are summed over replicas
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Tensor | None) -> dict[str, Tensor]:
+        """Metric -> value so far, by the keys of ``Estimator.evaluate``."""
+        self.head.observe(y, y_pred, x, sample_weight)
+        return self.get_metrics_result()  # type: ignore[attr-defined, no-any-return]
+
+
+@tf_keras.saving.register_keras_serializable("estimator_bridge")
+class CannedModel(_Headed, tf_keras.Model):
+    """A functional model that ends with a head."""
+
+    @property
+    def head(self) -> Head:  # type: ignore[override]
+        """The layer that gives the predictions."""
+        return next(layer for layer in self.layers if isinstance(layer, Head))
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        """Predictions from features, of which those that no column reads are left out."""
+        return super().call({key: inputs[key] for key in self.input}, training, mask)
+
+
+class BaselineModel(_Headed, tf_keras.Model):
+    """One bias for all examples: of the features only the batch's size is read, so the model has no fixed inputs.
+
+    Args:
+        head: gives the predictions.
+    """
+
+    def __init__(self, head: Head, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.head = head
+        self.bias = self.add_weight("bias", [head.units], initializer="zeros")
+
+    def call(self, inputs: Any) -> Any:
+        """Predictions for as many examples as the features have."""
+        first = tf.nest.flatten(inputs)[0]
+        count = (first.dense_shape if isinstance(first, tf.SparseTensor) else tf.shape(first))[0]
+        return self.head(tf.repeat(self.bias[tf.newaxis], count, axis=0))

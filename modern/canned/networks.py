@@ -1,0 +1,122 @@
+"""From columns to logits: the networks of canned Estimators as functional Keras graphs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.modern.canned import columns
+from estimator_bridge.modern.canned.columns import Inputs
+from estimator_bridge.modern.canned.reading import Settings
+from estimator_bridge.modern.canned.recurrent import cell_weights, leaf_name, recurrent_layer
+from estimator_bridge.modern.canned.weights import Saved, under
+
+Tensor = Any
+Column = Any
+
+
+class Part(NamedTuple):
+    """A network, or the half of one that has an optimizer of its own.
+
+    Attributes:
+        logits: [batch, units], or [batch, steps, units].
+        weights: variables, with their names in the Estimator's checkpoint.
+        optimizer: as the Estimator was given it.
+        learning_rate: of an optimizer given by its name; None for that optimizer's own default.
+        mask: which steps there are: [batch, steps]; None where there are no sequences.
+    """
+
+    logits: Tensor
+    weights: list[Saved]
+    optimizer: Any
+    learning_rate: float | None
+    mask: Tensor = None
+
+
+class Kind(NamedTuple):
+    """A kind of canned Estimator: which of its settings are columns, and how its network is made."""
+
+    columns: tuple[str, ...]
+    parts: Callable[[Settings, Inputs, int], list[Part]]
+
+
+def _linear(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
+    count = len(settings["feature_columns"])
+    optimizer, rate = settings["optimizer"], 0.2
+    if optimizer is None:
+        optimizer, rate = "Ftrl", min(rate, 1 / math.sqrt(count))
+    return [_linear_part(settings, inputs, units, "", optimizer, rate)]
+
+
+def _dnn(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
+    return [_dnn_part(settings, inputs, units, "", None if settings.keras else 0.05)]
+
+
+def _dnn_linear_combined(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
+    """Wide and deep: either part may be missing."""
+    parts = []
+    if settings["dnn_feature_columns"]:
+        parts.append(_dnn_part(settings, inputs, units, "dnn_", 0.001))
+    if settings["linear_feature_columns"]:
+        rate = min(0.005, 1 / math.sqrt(len(settings["linear_feature_columns"])))
+        parts.append(_linear_part(settings, inputs, units, "linear_", settings["linear_optimizer"], rate))
+    return parts
+
+
+def _rnn(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
+    """Recurrent cells over sequences, with what is given once an example repeated at every step."""
+    sequence, lengths, read = columns.sequence(settings["sequence_feature_columns"], inputs)
+    weights = under("sequence_features", read)
+    if settings["context_feature_columns"]:
+        context, read = columns.dense(settings["context_feature_columns"], inputs)
+        weights += under("dense_features", read)
+        sequence = tf.concat([sequence, tf.repeat(context[:, tf.newaxis], tf.shape(sequence)[1], axis=1)], -1)
+    mask = tf.sequence_mask(lengths)
+    recurrent = recurrent_layer(settings)
+    answer = tf_keras.layers.Dense(units, name="logits")
+    logits = answer(recurrent(sequence, mask=mask))
+    weights += cell_weights(recurrent) + _of_layer(answer, "rnn_model")
+    return [Part(logits, weights, settings["optimizer"], 0.05, mask if settings["return_sequences"] else None)]
+
+
+KINDS: Mapping[str, Kind] = {
+    "linear": Kind(("feature_columns",), _linear),
+    "dnn": Kind(("feature_columns",), _dnn),
+    "dnn_linear_combined": Kind(("linear_feature_columns", "dnn_feature_columns"), _dnn_linear_combined),
+    "rnn": Kind(("sequence_feature_columns", "context_feature_columns"), _rnn),
+}
+
+
+def _linear_part(settings: Settings, inputs: Inputs, units: int, prefix: str, optimizer: Any, rate: float) -> Part:
+    given = settings[f"{prefix}feature_columns"]
+    logits, weights = columns.linear(given, inputs, units, settings[f"{prefix}sparse_combiner"])
+    return Part(logits, under("linear/linear_model", weights), optimizer, rate)
+
+
+def _dnn_part(settings: Settings, inputs: Inputs, units: int, prefix: str, rate: float | None) -> Part:
+    layers = tf_keras.layers
+    net, read = columns.dense(settings[f"{prefix}feature_columns"], inputs)
+    weights = under("dnn/input_from_feature_columns/input_layer", read)
+    dropout = settings[f"{prefix}dropout"]
+    for index, width in enumerate(settings[f"{prefix}hidden_units"]):
+        hidden = layers.Dense(width, settings[f"{prefix}activation_fn"], name=f"hiddenlayer_{index}")
+        net = hidden(net)
+        weights += _of_layer(hidden, "dnn")
+        if dropout is not None:
+            net = layers.Dropout(dropout)(net)
+        if settings.values.get("batch_norm"):
+            norm = layers.BatchNormalization(momentum=0.999, name=f"batchnorm_{index}")
+            net = norm(net)
+            weights += _of_layer(norm, f"dnn/{hidden.name}")
+    answer = layers.Dense(units, name="logits")
+    logits = answer(net)
+    return Part(logits, weights + _of_layer(answer, "dnn"), settings[f"{prefix}optimizer"], rate)
+
+
+def _of_layer(layer: Any, scope: str) -> list[Saved]:
+    """A layer's variables, with their names in a checkpoint."""
+    return [Saved(variable, (f"{scope}/{layer.name}/{leaf_name(variable)}",)) for variable in layer.weights]

@@ -1,0 +1,68 @@
+"""The recurrent layer of ``tf.estimator.experimental.RNNEstimator``, made anew from tf_keras."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.canned.reading import Settings
+from estimator_bridge.modern.canned.weights import Saved
+
+_CELL_TYPES = {"simple_rnn": "SimpleRNN", "lstm": "LSTM", "gru": "GRU"}  # of a layer; its cell's class ends with Cell
+
+
+def recurrent_layer(settings: Settings) -> Any:
+    """A ``tf_keras.layers.RNN``, or one of its subclasses, for ``units`` and ``cell_type``, or for what ``rnn_cell_fn`` gives.
+
+    Raises:
+        NotSupportedError: for cells of own classes.
+    """
+    every = settings["return_sequences"]
+    with tf.Graph().as_default():  # Keras numbers the names of layers by graph, and checkpoints have those of the Estimator's
+        if settings["rnn_cell_fn"] is not None:
+            return tf_keras.layers.RNN(_rebuilt(settings["rnn_cell_fn"]()), return_sequences=every)
+        kind, units = settings["cell_type"], settings["units"]
+        if kind in _CELL_TYPES and isinstance(units, int):
+            return getattr(tf_keras.layers, _CELL_TYPES[kind])(units, return_sequences=every)
+        cells = [_cell(kind, width) for width in units]
+        return tf_keras.layers.RNN(cells if len(cells) > 1 else cells[0], return_sequences=every)
+
+
+def cell_weights(layer: Any) -> list[Saved]:
+    """The variables of a recurrent layer, with their names in a checkpoint."""
+    stacked = isinstance(layer.cell, tf_keras.layers.StackedRNNCells)
+    scope = f"rnn_model/{layer.name}/{layer.cell.name}" if stacked else f"rnn_model/{layer.name}"
+    return [
+        Saved(variable, (f"{scope}/{cell.name}/{leaf_name(variable)}",))
+        for cell in (layer.cell.cells if stacked else [layer.cell])
+        for variable in cell.weights
+    ]
+
+
+def leaf_name(variable: Any) -> str:
+    """What a variable is called within its layer."""
+    return str(variable.name).rpartition("/")[2].partition(":")[0]
+
+
+def _cell(kind: Any, units: int) -> Any:
+    if isinstance(kind, str):
+        return getattr(tf_keras.layers, f"{_CELL_TYPES[kind]}Cell")(units)
+    return _rebuilt(kind(units=units)) if callable(kind) else tf_keras.layers.SimpleRNNCell(units)  # an object() is the default
+
+
+def _rebuilt(cell: Any) -> Any:
+    """A cell of Keras as one of tf_keras, which under TensorFlow 2.15 are two packages."""
+    if isinstance(cell, (list, tuple)):
+        return [_rebuilt(one) for one in cell]
+    cls = getattr(tf_keras.layers, type(cell).__name__, None)
+    if cls is None:
+        raise NotSupportedError(
+            f"The recurrent cell {type(cell).__qualname__} is no cell of Keras.",
+            expected="a cell of tf.keras.layers, or a list of them",
+            received=f"{type(cell).__module__}.{type(cell).__qualname__}",
+            fix="Run the Estimator with `estimator-bridge run --path modern`.",
+        )
+    return cls.from_config(cell.get_config())

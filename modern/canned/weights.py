@@ -1,0 +1,75 @@
+"""Takes the values of variables over from an Estimator's checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.canned.columns import Weight
+
+
+class Saved(NamedTuple):
+    """A variable of the model and the names it may have in a checkpoint, of which the first that is there is meant."""
+
+    variable: Any
+    names: tuple[str, ...]
+
+
+def under(scope: str, weights: Iterable[Weight]) -> list[Saved]:
+    """The variables of columns whose layer has the given scope; shared ones stand beside it, or at the root."""
+    parent = scope.rpartition("/")[0]
+    return [
+        Saved(variable, (f"{parent}/{name}", name) if shared else (f"{scope}/{name}",)) for variable, name, shared in weights
+    ]
+
+
+def find_checkpoint(estimator: Any, checkpoint_path: str | None) -> str:
+    """The checkpoint given, or the latest of the Estimator's model_dir.
+
+    Raises:
+        BridgeError: where there is none.
+    """
+    found: str | None = checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir)
+    if not found or not tf.io.gfile.exists(f"{found}.index"):
+        raise BridgeError(
+            "There is no checkpoint to take the weights from.",
+            expected="a checkpoint in the Estimator's model_dir, or checkpoint_path=...",
+            received=checkpoint_path or estimator.model_dir,
+            fix="Train the Estimator first, or give it the model_dir that it was trained in.",
+        )
+    return found
+
+
+def take_over(weights: Iterable[Saved], checkpoint: str) -> int:
+    """Assigns every variable its value.
+
+    Args:
+        weights: variables and their names in the checkpoint, partitioned ones by the name of the whole.
+        checkpoint: its prefix.
+
+    Returns:
+        The global step.
+
+    Raises:
+        BridgeError: where a name is missing or a shape differs: the Estimator was made with other arguments.
+    """
+    reader = tf.train.load_checkpoint(checkpoint)
+    shapes = reader.get_variable_to_shape_map()
+    known: dict[Any, list[str]] = {}
+    for variable, names in weights:  # what two parts of a model share has a name in one of them
+        known.setdefault(variable.ref(), []).extend(names)
+    for reference, candidates in known.items():
+        variable, name = reference.deref(), next((name for name in candidates if name in shapes), candidates[0])
+        expected, received = variable.shape.as_list(), shapes.get(name)
+        if expected != received:
+            raise BridgeError(
+                f"The checkpoint does not fit the Estimator: {name!r}.",
+                expected=f"a variable of shape {expected}",
+                received=f"shape {received}" if received is not None else f"no such variable in {checkpoint}",
+                fix="Make the Estimator with the arguments that it was trained with.",
+            )
+        variable.assign(reader.get_tensor(name))
+    return int(reader.get_tensor("global_step"))
