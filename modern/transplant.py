@@ -32,6 +32,7 @@ class Transplant:
         updates: the script's optimizer calls and the Keras optimizer that stands for each.
         variables: every variable of the graph, slots included, by its operation's name.
         reported: the tensors that ``report`` gives.
+        pieces: how many replicas share one batch.
 
     Raises:
         NotSupportedError: for what cannot run on the strategy in scope, named.
@@ -40,13 +41,14 @@ class Transplant:
     def __init__(self, model: ModelGraph, report: Sequence[Tensor] = (), split: bool = False) -> None:
         self.model = model
         self._split = split
+        self.pieces = tf.distribute.get_strategy().num_replicas_in_sync if split else 1
         self._plan = self._planned(report)
         model.check_fed([tensor for update in self._plan.updates for tensor in update.changing().values()])
         kept_by_keras = {v.op.name for update in self._plan.updates for v in update.slots()}
         templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
         written = _written(model)
         _check_replicas(templates, written)
-        if split and tf.distribute.get_strategy().num_replicas_in_sync > 1:
+        if self.pieces > 1:
             check_split(model, self._plan.updates)
         values = model.initial_values()
         self.store = VariableStore(templates, values, written)

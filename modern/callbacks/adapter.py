@@ -35,6 +35,10 @@ class SessionHook(Callback):
         if self.every_step:
             logging.info("The session hook %s sees every step, so they run one by one, which is slower.", self._calls.name)
         self._calls.create()
+        self._loss = transplant.model.spec.loss.name
+        self._split = transplant.pieces > 1
+        if self._split:
+            self.report.clear()  # it may hold a piece's tensors, as long as it does not ask for them
 
     def before(self) -> None:
         """Asks the hook what it wants to see of the next step."""
@@ -42,11 +46,15 @@ class SessionHook(Callback):
             self._run.start_step()
         if self.every_step:
             self._calls.before()
+        pieces = [tensor.name for tensor in self.report if self._split and tensor.name != self._loss]
+        if pieces:
+            raise self._calls.refused(f"asks for {pieces[0]!r}, of which each replica has a piece", "Run on one replica")
 
     def after(self, progress: Progress) -> bool:
         """Shows it; True where the hook asks to stop."""
         if self.every_step:
-            self._calls.after(progress.report)
+            whole = {self._loss: progress.losses[-1]} if self._split else {}
+            self._calls.after({**progress.report, **whole})
         return self._run.stopping
 
     def end(self, step: int) -> None:

@@ -113,6 +113,11 @@ class HookCalls:
         with self._calling() as session:
             self._hook.end(session)
 
+    def refused(self, what: str, instead: str) -> NotSupportedError:
+        """The error for something that the hook does."""
+        with self._calling() as session:
+            return session.refused(what, instead)
+
     def _want(self, tensors: list[Tensor], session: ReadOnlySession) -> None:
         known = {tensor.name for tensor in self.wanted}
         new = [tensor for tensor in tensors if tensor.name not in known]

@@ -70,6 +70,28 @@ for name, model in models.items():
             assert_close(on(two, model, f"{name}-{batch_size}-two", batches, steps), expected, 2e-6)
         except AssertionError as error:
             raise AssertionError(f"{name}, batches of {batch_size}") from error
+
+class Asking(v1.train.SessionRunHook):
+    def __init__(self, name):
+        self.name, self.seen = name, []
+    def begin(self):
+        self.held = v1.get_default_graph().get_tensor_by_name("dense/BiasAdd:0")
+    def before_run(self, run_context):
+        return v1.train.SessionRunArgs([self.name or run_context.original_args.fetches[1], v1.train.get_global_step()])
+    def after_run(self, run_context, run_values):
+        self.seen.append(run_values.results)
+
+hooks = [Asking(None), Asking(None)]
+for engine, hook in zip((one, two), hooks):
+    engine.train(estimator(models["mean"], folder / f"hook-{engine is one}", session_config=ONE_BY_ONE if engine is one else None),
+        lambda: regression_input(7, 1), hooks=[hook], steps=5)
+np.testing.assert_allclose(hooks[1].seen, hooks[0].seen, rtol=1e-5)
+try:
+    two.train(estimator(models["mean"], folder / "piece"), regression_input, hooks=[Asking("dense/BiasAdd:0")], steps=5)
+except NotSupportedError as error:
+    assert "Asking asks for 'dense/BiasAdd:0', of which each replica has a piece" in str(error), error
+else:
+    raise AssertionError("a piece's tensor was not refused")
 """,
         tmp_path,
     )

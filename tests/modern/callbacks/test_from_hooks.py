@@ -12,26 +12,11 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.loop import StepLoop
 from tests.modern.callbacks.test_session_hook import assert_same, model
 from tests.modern.jobs import ONE_BY_ONE, PATHS, engine, estimator, linear, regression_input, saved, spec, train, v1
 from tests.modern.test_training import events
 
 pytestmark = pytest.mark.timeout(150)
-
-
-@pytest.fixture
-def calls(monkeypatch: Any) -> list[int]:
-    """How many steps each call of the loop was asked for."""
-    made: list[int] = []
-    run = StepLoop.run
-
-    def recording(self: Any, steps: int, *limits: int) -> Any:
-        made.append(steps)
-        return run(self, steps, *limits)
-
-    monkeypatch.setattr(StepLoop, "run", recording)
-    return made
 
 
 @pytest.fixture
@@ -44,10 +29,11 @@ def log(caplog: Any) -> Iterator[Any]:
     logging.getLogger("tensorflow").propagate = False
 
 
-def test_early_stopping_asks_at_the_same_steps_and_leaves_the_same_flag(tmp_path: Path, calls: list[int]) -> None:
+def test_early_stopping_asks_at_the_same_steps_and_leaves_the_same_flag(tmp_path: Path, loop_calls: list[int]) -> None:
     outcome = []
     for path in PATHS:
-        made, asked = estimator(model(), tmp_path / path, **({"session_config": ONE_BY_ONE} if path == "legacy" else {})), []
+        asked: list[int] = []
+        made = estimator(model(), tmp_path / path, **({"session_config": ONE_BY_ONE} if path == "legacy" else {}))
 
         def stops(asked: list[int] = asked) -> bool:
             asked.append(len(asked))
@@ -59,7 +45,7 @@ def test_early_stopping_asks_at_the_same_steps_and_leaves_the_same_flag(tmp_path
         outcome.append([len(asked), values["global_step"], values["signal_early_stopping/STOP"]])
     assert_same(outcome[1], outcome[0])
     assert outcome[1] == [4, 16, True]
-    assert len(calls) < 10
+    assert len(loop_calls) < 10
 
 
 def test_stop_if_no_decrease_reads_the_events_of_evaluations(tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+"""What the tests of callbacks watch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def loop_calls(monkeypatch: Any) -> list[int]:
+    """How many steps each call of the loop was asked for."""
+    from estimator_bridge.modern.loop import StepLoop  # after the tests have settled on a Keras
+
+    made: list[int] = []
+    run = StepLoop.run
+
+    def recording(self: Any, steps: int, *limits: int) -> Any:
+        made.append(steps)
+        return run(self, steps, *limits)
+
+    monkeypatch.setattr(StepLoop, "run", recording)
+    return made
