@@ -52,7 +52,7 @@ def weighted(column: Column, inputs: Inputs) -> Ids:
 
 def ids_of(column: Column, inputs: Inputs) -> Ids:
     """The ids of any categorical column, made once for each ``inputs``."""
-    from estimator_bridge.modern.canned.columns.table import CATEGORICAL, builder
+    from estimator_bridge.modern.canned.columns.table import CATEGORICAL, builder  # which names the builders above
 
     return inputs.once(column, lambda: builder(CATEGORICAL, column)(column, inputs))
 

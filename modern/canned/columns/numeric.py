@@ -16,10 +16,14 @@ from estimator_bridge.modern.canned.columns.representation import Representation
 
 def numeric(column: Column, inputs: Inputs, scope: str) -> Representation:
     """``numeric_column``: float32, flat, behind the column's own normalizer_fn."""
-    return inputs.once(column, lambda: _numeric(column, inputs))
+    return Representation(_values(column, inputs))
 
 
-def _numeric(column: Column, inputs: Inputs) -> Representation:
+def _values(column: Column, inputs: Inputs) -> Tensor:
+    return inputs.once(column, lambda: _flat(column, inputs))
+
+
+def _flat(column: Column, inputs: Inputs) -> Tensor:
     values = inputs[column.key]
     if not column.shape:
         values = tf_keras.layers.Reshape((1,), name=inputs.name(column.key, "column"))(values)
@@ -29,7 +33,7 @@ def _numeric(column: Column, inputs: Inputs) -> Representation:
     width = tf.TensorShape(column.shape).num_elements()
     if tuple(values.shape) != (None, width):
         values = tf_keras.layers.Reshape((width,), name=inputs.name(column.key, "flat"))(values)
-    return Representation(values)
+    return values
 
 
 def bucket_indicator(column: Column, inputs: Inputs, scope: str) -> Representation:
@@ -50,7 +54,7 @@ def _buckets(column: Column, inputs: Inputs) -> tuple[Tensor, int]:
 
 
 def _discretized(column: Column, inputs: Inputs) -> tuple[Tensor, int]:
-    values = numeric(column.source_column, inputs, "").values
+    values = _values(column.source_column, inputs)
     boundaries = [float(boundary) for boundary in column.boundaries]
     buckets = tf_keras.layers.Discretization(boundaries, name=inputs.name(column.name, "buckets"))(values)
     width = values.shape[1]

@@ -73,16 +73,22 @@ def in_graph(make: Callable[[], Any]) -> Any:
         return make()
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """With columns of every kind; its vocabulary's file is gone."""
+    path = tmp_path_factory.mktemp("vocabulary") / "words"
+    path.write_text("a\nb\nd\n")
+    made = everything(path)
+    path.unlink()
+    return made
+
+
 @pytest.mark.parametrize("target", ["model.keras", "saved_model"])
-def test_saved_and_loaded(target: str, tmp_path: Path) -> None:
+def test_saved_and_loaded(target: str, model: Any, tmp_path: Path) -> None:
     """What comes back needs neither the vocabulary's file nor the script's functions."""
-    (tmp_path / "words").write_text("a\nb\nd\n")
-    model = everything(tmp_path / "words")
-    expected = model(FEATURES)
     model.save(tmp_path / target)
-    (tmp_path / "words").unlink()
     loaded = tf_keras.models.load_model(tmp_path / target)
-    for own, theirs in zip(loaded(FEATURES), expected, strict=True):
+    for own, theirs in zip(loaded(FEATURES), model(FEATURES), strict=True):
         np.testing.assert_array_equal(own, theirs)
 
 
