@@ -16,6 +16,7 @@ from typing import Any
 from unittest import mock
 
 from estimator_bridge.legacy.contrib.namespace import Namespace, imported
+from estimator_bridge.legacy.python_keras import keras_file
 
 # Packages that were written for TensorFlow 2 (or for both) and ask for what they need.
 NATIVE = frozenset(
@@ -59,7 +60,8 @@ class TF1Module(types.ModuleType):
         with contextlib.suppress(AttributeError):
             return getattr(self.__dict__["_v1"], name)
         with contextlib.suppress(KeyError):
-            return sys.modules[f"tensorflow.{name}"]  # tf.python and others: once imported, an attribute, as of any package
+            module = sys.modules[f"tensorflow.{name}"]  # tf.python and others: once imported, an attribute, as of any package
+            return _Python(module, keras_file(self.keras)) if name == "python" else module
         raise AttributeError(f"module 'tensorflow' has no attribute {name!r} among TensorFlow 1's names")
 
     def __dir__(self) -> list[str]:
@@ -76,6 +78,20 @@ class _Compat(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         return dir(self.__dict__["_compat"])
+
+
+class _Python(types.ModuleType):
+    """``tensorflow.python``, with TensorFlow 1's Keras."""
+
+    def __init__(self, python: Any, keras: Any) -> None:
+        super().__init__("tensorflow.python", python.__doc__)
+        self.__dict__.update(_python=python, keras=keras, __path__=python.__path__)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_python"], name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self.__dict__["_python"])
 
 
 @contextlib.contextmanager
@@ -101,7 +117,9 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
         if level or not _is_tensorflow(name) or _is_native(globals or sys._getframe(1).f_globals):
             return original(name, globals, locals, fromlist, level)
         leaf = _contrib(tf1, name, fromlist) or _module(tf1, name) or original(name, None, None, fromlist or ("",), 0)
-        return leaf if fromlist else tf1
+        if not fromlist:
+            return tf1
+        return tf1.python if name == "tensorflow.python" else leaf
 
     def import_module_(name: str, package: str | None = None) -> Any:
         if not _is_tensorflow(name) or _is_native(sys._getframe(1).f_globals):
@@ -127,10 +145,11 @@ def _module(tf1: TF1Module, name: str) -> Any:
 
     An import by file would find TensorFlow 2's module of that name, with an Estimator and Keras layers that differ silently.
     """
+    _, *parts = name.split(".")
+    if parts[:1] == ["python"]:
+        return keras_file(tf1.keras, *parts[2:]) if parts[1:2] == ["keras"] else None
     module: Any = tf1
-    for part in name.split(".")[1:]:
-        if part == "python" and module is tf1:
-            return None
+    for part in parts:
         module = getattr(module, part, None)
         if not isinstance(module, types.ModuleType):
             return None

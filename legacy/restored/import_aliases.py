@@ -1,11 +1,12 @@
-"""Old module names of the Estimator import again: ``tensorflow.python.estimator`` and what lay beside it.
+"""Old module names import again: ``tensorflow.python.estimator`` with what lay beside it, and modules that have moved whole.
 
 What was removed: ``tensorflow.python.estimator`` (thin re-exports of tensorflow_estimator since TensorFlow 1.13, gone with
 2.16 in March 2024), ``tensorflow.estimator`` as an importable package, and the re-exports of TPUEstimator's modules in
-``tensorflow.python.tpu``. TensorFlow 2.15 has most of them; there only what it lacks is answered.
+``tensorflow.python.tpu``. TensorFlow 2.15 has most of them; there only what it lacks is answered. ``training.training_ops`` went with
+2.16 too, ``distribution_strategy_context`` and ``training.tracking`` with 2.11 to 2.14.
 
 Who needs it: scripts with ``from tensorflow.python.estimator.canned import head`` or ``from tensorflow.python.tpu import
-tpu_config``, which samples and internal forks of samples were full of.
+tpu_config``, which samples and internal forks of samples were full of; optimizers of their own, which call ``training_ops``.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ _ALIASES = {
     "tensorflow.python.estimator": _ESTIMATOR,
     "tensorflow.python.estimator.keras": f"{_ESTIMATOR}.keras_lib",
     f"{_ESTIMATOR}.keras": f"{_ESTIMATOR}.keras_lib",  # "from tensorflow.python.estimator import keras" asks for this one
+    "tensorflow.python.distribute.distribution_strategy_context": "tensorflow.python.distribute.distribute_lib",
+    "tensorflow.python.training.distribute": "tensorflow.python.distribute.distribute_lib",
+    "tensorflow.python.training.distribution_strategy_context": "tensorflow.python.distribute.distribute_lib",
+    "tensorflow.python.training.gen_training_ops": "tensorflow.python.ops.gen_training_ops",
+    "tensorflow.python.training.tracking": "tensorflow.python.trackable",
+    "tensorflow.python.training.training_ops": "tensorflow.python.ops.gen_training_ops",
     "tensorflow.python.tpu.error_handling": f"{_ESTIMATOR}.tpu.error_handling",
     "tensorflow.python.tpu.tpu_config": f"{_ESTIMATOR}.tpu.tpu_config",
     "tensorflow.python.tpu.tpu_context": f"{_ESTIMATOR}.tpu.tpu_context",
@@ -62,7 +69,7 @@ def real_name(name: str) -> str | None:
         name: a full module name.
 
     Returns:
-        The full name of the module in tensorflow_estimator, or None for a name that is no alias.
+        The full name of the module, or None for a name that is no alias.
 
     Example:
         >>> real_name("tensorflow.python.estimator.canned.head")

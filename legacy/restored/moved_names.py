@@ -20,6 +20,11 @@ _MOVED = {
         "cond": "ops.cond",
         "while_loop": "ops.while_loop",
     },
+    "ops.variable_scope": {
+        "disable_resource_variables": "ops.resource_variables_toggle",
+        "enable_resource_variables": "ops.resource_variables_toggle",
+        "resource_variables_enabled": "ops.resource_variables_toggle",
+    },
     "pywrap_tensorflow": {"NewCheckpointReader": "training.py_checkpoint_reader"},
 }
 

@@ -55,12 +55,34 @@ IMPORTS = [
     ("from tensorflow.python.framework import ops", "ops is sys.modules['tensorflow.python.framework.ops']"),
     ("import tensorflow.python.framework.ops", "tensorflow.python.framework.ops.Graph and tensorflow is TF"),
     ("import tensorflow.python.framework.ops as ops", "ops.Graph"),
-    ("from tensorflow import python", "python is sys.modules['tensorflow.python']"),
+    ("from tensorflow import python", "python.framework is sys.modules['tensorflow.python'].framework"),
     (
         "from tensorflow.python import pywrap_tensorflow",
         "pywrap_tensorflow.NewCheckpointReader is TF.train.NewCheckpointReader",
     ),
     ("from tensorflow.keras.layers import Dense", "Dense(2).apply(TF.ones([1, 3])).shape == (1, 2)"),
+    ("from tensorflow.python import keras, ops", "keras.layers.Dense is TF.keras.layers.Dense and ops"),
+    ("from tensorflow.python.keras import backend as K, layers", "K.get_session and layers.LSTM is TF.keras.layers.LSTM"),
+    ("from tensorflow.python.keras.layers import BatchNormalization", "BatchNormalization is V1_BATCH_NORMALIZATION"),
+    ("from tensorflow.python.keras.layers import *", "Dense is TF.keras.layers.Dense"),
+    ("from tensorflow.python.keras.layers.recurrent import LSTM", "LSTM is TF.keras.layers.LSTM"),
+    (
+        "from tensorflow.python.keras.layers.normalization import BatchNormalization",
+        "BatchNormalization is V1_BATCH_NORMALIZATION",
+    ),
+    ("from tensorflow.python.keras.engine.base_layer import Layer", "Layer is TF.keras.layers.Layer"),
+    ("from tensorflow.python.keras.engine import training", "training.Model is TF.keras.Model"),
+    ("import tensorflow.python.keras.models as models", "models.Sequential is TF.keras.Sequential"),
+    ("from tensorflow.python.keras.optimizer_v2 import optimizer_v2", "issubclass(LegacyAdam, optimizer_v2.OptimizerV2)"),
+    ("from tensorflow.python.keras.utils.np_utils import to_categorical", "to_categorical is TF.keras.utils.to_categorical"),
+    ("import importlib; models = importlib.import_module('tensorflow.python.keras.models')", "models.Model is TF.keras.Model"),
+    ("from tensorflow.python.training import training_ops", "training_ops.resource_apply_adam"),
+    (
+        "from tensorflow.python.distribute import distribution_strategy_context",
+        "distribution_strategy_context.get_strategy is TF.distribute.get_strategy",
+    ),
+    ("from tensorflow.python.training.tracking import base", "isinstance(TF.train.Checkpoint(), base.Trackable)"),
+    ("from tensorflow.python.ops import variable_scope", "variable_scope.resource_variables_enabled() in (True, False)"),
     ("from tensorflow.python.training import session_run_hook", "session_run_hook.SessionRunHook"),
     ("from tensorflow.python.estimator import run_config", "run_config.RunConfig"),
     ("from tensorflow.python.estimator.canned import head", "head"),
@@ -113,6 +135,8 @@ PROBES = {
     "attempt('import tensorflow; tensorflow.contrib.util.__nowhere__')": "'AttributeError'",
     "attempt('import tensorflow; tensorflow.nowhere')": "'AttributeError'",
     "attempt('import tensorflow.nowhere')": "'ImportError'",
+    "attempt('import tensorflow.python.keras.nowhere')": "'ImportError'",
+    "attempt('from tensorflow.python.keras.layers import nowhere')": "'ImportError'",
     "attempt('from tensorflow import nowhere')": "'ImportError'",
 }
 
@@ -124,6 +148,7 @@ from tensorflow.python.keras import backend as _  # an old Keras beside the one 
 from tensorflow_estimator.python.estimator.estimator import Estimator as V1_ESTIMATOR
 
 VERSION = sys.modules["tensorflow"].__version__
+LegacyAdam = TF.compat.v2.keras.optimizers.legacy.Adam
 V1_BATCH_NORMALIZATION = TF.keras.layers.BatchNormalization
 assert V1_BATCH_NORMALIZATION is not TF.compat.v2.keras.layers.BatchNormalization
 answers = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tensorflow.python.training.basic_session_run_hooks import NanLossDuringTrainingError
 
+from estimator_bridge.legacy import mnist
 from estimator_bridge.legacy.contrib.learn import learn_runner
 from estimator_bridge.legacy.contrib.learn.constants import MetricKey, ModeKeys, PredictionKey, ProblemType
 from estimator_bridge.legacy.contrib.learn.experiment import Experiment
@@ -37,10 +38,12 @@ __all__ = [
 ]
 
 IN_FILES = {
+    "DataSet": mnist.DataSet,
     "Environment": Environment,
     "MetricKey": MetricKey,
     "build_default_serving_input_fn": build_default_serving_input_fn,
     "garbage_collect_exports": garbage_collect_exports,
+    "read_data_sets": mnist.read_data_sets,
     "run": learn_runner.run,
     "tune": learn_runner.tune,
 }

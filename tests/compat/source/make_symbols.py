@@ -9,6 +9,7 @@ import argparse
 import ast
 import contextlib
 import gzip
+import importlib
 import json
 import sys
 import types
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+KERAS = "tensorflow.python.keras"
 TABLE = Path(__file__).parents[3] / "compat" / "source" / "symbols.txt.gz"
 API = (
     "tensorflow._api",
@@ -62,6 +64,9 @@ def file_names(keep: int = 1) -> Symbols:
     import tensorflow
     import tensorflow_estimator
 
+    from estimator_bridge.compat.source.surface import canonical
+    from estimator_bridge.legacy.restored.import_aliases import _ALIASES
+
     root = Path(tensorflow.__file__).parent
     estimator = Path(tensorflow_estimator.__file__).parent
     files = {_dotted(path, root, "tensorflow"): path for path in sorted(root.glob("python/**/*.py"))}
@@ -70,7 +75,33 @@ def file_names(keep: int = 1) -> Symbols:
     for name, module in list(sys.modules.items()):  # what the runner restored
         if name.startswith("tensorflow.python.") and "pywrap" not in name and (found.get(name) or name not in found):
             found[name] = sorted({*found.get(name, ()), *(one for one in dir(module) if not one.startswith("__"))})
+    found |= _keras_names(found)
+    for alias, real in _ALIASES.items():
+        if not alias.startswith("tensorflow.python."):
+            continue
+        below = {name: found[name] for name in found if f"{name}.".startswith(f"{canonical(real)}.")}
+        found = {alias + name.removeprefix(canonical(real)): names for name, names in below.items()} | found
     return found | {_dotted(path, root, "tensorflow"): [] for path in sorted(root.glob("core/**/*_pb2.py"))}
+
+
+def _keras_names(found: Symbols) -> Symbols:
+    """Module below ``tensorflow.python.keras``: what the runner gives by that name."""
+    import tensorflow.compat.v1 as tf
+
+    from estimator_bridge.legacy.python_keras import LAYERS, MOVED, keras_file
+
+    root = Path(importlib.import_module(tf.keras.__name__.partition(".")[0]).__file__ or "").parent / "src"
+    paths = {path.relative_to(root).with_suffix("").as_posix().replace("/", ".") for path in root.rglob("*.py")}
+    paths = {path.removesuffix(".__init__") for path in paths if not any(word in path for word in ("test", "benchmark"))}
+    paths |= {name.removeprefix(f"{KERAS}.") for name in found if name.startswith(f"{KERAS}.")}
+    files = {
+        path: keras_file(tf.keras, *path.split(".")) for path in paths | MOVED.keys() | {f"layers.{name}" for name in LAYERS}
+    }
+    del files["__init__"]
+    files[""] = keras_file(tf.keras)
+    return {
+        f"{KERAS}.{path}".rstrip("."): [one for one in dir(file) if one[:2] != "__"] for path, file in files.items() if file
+    }
 
 
 def _dotted(path: Path, root: Path, top: str) -> str:

@@ -194,6 +194,8 @@ def test_names_that_only_files_offer(tf1: object) -> None:
     assert resolves(tf1, "tf.contrib.learn.python.learn.learn_runner.run")
     assert resolves(tf1, "tf.contrib.learn.python.learn.estimators.run_config.Environment")
     assert not resolves(tf1, "tf.contrib.learn.python.learn.nowhere")
+    assert resolves(tf1, "tf.contrib.learn.python.learn.datasets.mnist.read_data_sets")
+    assert not resolves(tf1, "tf.contrib.learn.read_data_sets")
 
 
 def test_the_page_is_written_from_the_tables() -> None:
