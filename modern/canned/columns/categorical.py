@@ -61,7 +61,7 @@ def ids_of(column: Column, inputs: Inputs) -> Ids:
 class InRange(tf_keras.layers.Layer):
     """Ids as they are: those out of [0, size) become the default, or are refused where there is none.
 
-    TensorFlow 1.15 refuses them too; from TensorFlow 2 on, feature columns count them as nothing or read past the weights.
+    TensorFlow 1.15 refuses them too; TensorFlow 2's feature columns let them pass.
 
     Args:
         size: how many ids there are.

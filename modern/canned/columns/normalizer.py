@@ -38,7 +38,7 @@ class Normalizer(tf_keras.layers.Layer):
         """The graph of a column's normalizer_fn, called in a plain tf.Graph as an Estimator does.
 
         Raises:
-            NotSupportedError: a function that keeps variables or tables.
+            NotSupportedError: a function that keeps variables or tables, or calls Python as it runs.
         """
         with tf.Graph().as_default() as graph:
             sparse = isinstance(values.type_spec, tf.SparseTensorSpec)
@@ -46,7 +46,7 @@ class Normalizer(tf_keras.layers.Layer):
             fed = placeholder(values.dtype, tuple(values.shape))
             result = column.normalizer_fn(fed)
             result = result if isinstance(result, tf.SparseTensor) else tf.convert_to_tensor(result)
-            _refuse_state(column, graph)
+            _refuse_what_is_no_graph(column, graph)
         encoded = base64.b64encode(graph.as_graph_def().SerializeToString(deterministic=True)).decode()
         return cls(encoded, _names(fed), _names(result), name=name)
 
@@ -70,12 +70,15 @@ def _names(value: Tensor) -> list[str]:
     return [tensor.name for tensor in tf.nest.flatten(value, expand_composites=True)]
 
 
-def _refuse_state(column: Column, graph: tf.Graph) -> None:
-    state = [name for name in graph.get_all_collection_keys() if name.endswith(("variables", "initializer"))]
-    if state:
+def _refuse_what_is_no_graph(column: Column, graph: tf.Graph) -> None:
+    state = {name for name in graph.get_all_collection_keys() if name.endswith(("variables", "initializer"))}
+    python = {operation.type for operation in graph.get_operations() if "PyFunc" in operation.type}
+    if state or python:
         raise NotSupportedError(
-            f"The normalizer_fn of {column.key!r} keeps state of its own.",
-            expected="a function of the values alone",
-            received=f"one that adds to {', '.join(sorted(state))}",
-            fix="Move variables and tables out of the normalizer_fn.",
+            f"The normalizer_fn of {column.key!r} is more than a graph of its values.",
+            expected="TensorFlow operations on the values and constants",
+            received=f"one that adds to {', '.join(sorted(state))}"
+            if state
+            else "one that calls Python as it runs, by py_function",
+            fix="Compute this feature in the input_fn.",
         )

@@ -245,12 +245,14 @@ def test_refusals(tmp_path: Path) -> None:
     gone = fc.categorical_column_with_vocabulary_file("w", str(tmp_path / "gone"), 5)
     latin = fc.categorical_column_with_vocabulary_file("w", str(tmp_path / "latin"), 1)
     stateful = fc.numeric_column("x", normalizer_fn=with_state)
+    python = fc.numeric_column("x", normalizer_fn=lambda x: tf.numpy_function(np.sqrt, [x], tf.float32))
     steps = fc.indicator_column(fc.sequence_categorical_column_with_identity("id", 3))
     for part, columns, message in [
         (dense, [fc.indicator_column(short)], "shorter than its column says"),
         (dense, [fc.indicator_column(gone)], "cannot be read"),
         (dense, [fc.indicator_column(latin)], "no term"),
-        (dense, [stateful], "keeps state"),
+        (dense, [stateful], "more than a graph"),
+        (dense, [python], "calls Python as it runs"),
         (dense, [WORDS], "cannot stand here"),
         (dense, [steps], "is one of a sequence"),
         (sequence, [NUMBER], "is not one of a sequence"),
