@@ -1,1 +1,25 @@
-"""The same verbs on tf_keras and tf.distribute: an Estimator job executed by today's training loop."""
+"""The same verbs on tf_keras and tf.distribute: an Estimator job executed by today's training loop.
+
+Importing this package is quick; TensorFlow is loaded at the first use of one of its names.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from estimator_bridge.modern.canned.conversion import canned
+    from estimator_bridge.modern.estimator_model import from_estimator
+    from estimator_bridge.modern.keras_estimator import model_to_estimator
+
+__all__ = ["canned", "from_estimator", "model_to_estimator"]
+
+_HOMES = {"canned": "canned.conversion", "from_estimator": "estimator_model", "model_to_estimator": "keras_estimator"}
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what is named, and TensorFlow with it."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

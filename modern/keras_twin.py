@@ -1,0 +1,212 @@
+"""A Keras model made again in the Keras that an Estimator needs: same layers, same weights, same training."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_bridge.compat.keras_files import libraries
+from estimator_bridge.errors import BridgeError, NotSupportedError
+
+Keras = Any  # the module tf.keras, of Keras 2
+Model = Any
+Layer = Any
+
+_CHANGES_THE_STEP = {
+    "weight_decay": (None, 0, 0.0, False),
+    "use_ema": (None, False),
+    "loss_scale_factor": (None,),
+    "gradient_accumulation_steps": (None,),
+}
+"""Arguments of an optimizer that legacy optimizers do not have, and the values at which it does without them."""
+_SAME_STEP = ("ema_momentum", "ema_overwrite_frequency", "jit_compile", "is_legacy_optimizer", "name")
+"""Those that change nothing where the others are at these values."""
+
+
+def twin_of(model: Model, keras: Keras, custom_objects: Mapping[str, Any]) -> Model:
+    """The model itself where an Estimator can take it as it is, else its twin.
+
+    Args:
+        model: compiled.
+        keras: the Keras 2 of the twin.
+        custom_objects: what its config names besides Keras' own.
+
+    Raises:
+        BridgeError: for a model without weights.
+        NotSupportedError: for what Keras 2 does not have, by its name.
+    """
+    library = libraries.of_model(model)
+    if not libraries.is_keras3(library):
+        check_optimizer(model.optimizer)
+        if isinstance(model, keras.Model):
+            return model
+    if not model.built:
+        raise BridgeError("The Keras model has no weights yet.", expected="a model with an input shape", fix="Call it once.")
+    with keras.utils.custom_object_scope(dict(custom_objects)):
+        if libraries.is_keras3(library):
+            _note_sparse_steps(model)
+            twin = _of_keras3(model, library, keras)
+        else:
+            twin = keras.models.model_from_json(model.to_json())
+            twin.set_weights(model.get_weights())
+        twin.compile(**_training(model, keras))
+    return twin
+
+
+def check_optimizer(optimizer: Any) -> None:
+    """Refuses an optimizer whose step no ``tf.keras.optimizers.legacy`` optimizer takes.
+
+    Raises:
+        NotSupportedError: with the argument that it lacks.
+    """
+    for name, neutral in _CHANGES_THE_STEP.items():
+        value = optimizer.get_config().get(name)
+        if value not in neutral:
+            raise NotSupportedError(
+                f"{type(optimizer).__name__} has {name}={value!r}, which optimizers of an Estimator's graph do not have.",
+                expected=f"{name}={neutral[0]!r}",
+                fix="Compile the model with an optimizer of tf.keras.optimizers.legacy.",
+            )
+
+
+def _note_sparse_steps(model: Model) -> None:
+    embeddings = [layer.name for layer in model._flatten_layers() if type(layer).__name__ == "Embedding"]
+    if embeddings and type(model.optimizer).__name__ != "SGD":
+        tf.compat.v1.logging.warn(
+            "%s will be trained a little differently: of a row that a batch has several times, Keras 3's %s squares each gradient, "
+            "where Keras 2 and TensorFlow 1 square their sum.",
+            ", ".join(embeddings),
+            type(model.optimizer).__name__,
+        )
+
+
+def _of_keras3(model: Model, library: Any, keras: Keras) -> Model:
+    if isinstance(model, library.Sequential):
+        shape = model.input_shape
+        inputs = keras.Input(shape[1:], name=model.inputs[0].name, dtype=model.inputs[0].dtype)
+        tensor = inputs
+        for layer in model.layers:
+            tensor = _layer(layer, library, keras)(tensor)
+        twin = keras.Model(inputs, tensor, name=model.name)
+    elif type(model).__name__ == "Functional":
+        twin = _functional(model, library, keras)
+    else:
+        raise _refused("model", type(model).__name__, "a Sequential or functional model: a subclass is Python code")
+    _copy_weights(model, twin)
+    return twin
+
+
+def _functional(model: Model, library: Any, keras: Keras) -> Model:
+    """Keras 3 walks its own graph, with layers of Keras 2 and their tensors."""
+    made: dict[str, Layer] = {}
+
+    def counterpart(layer: Layer) -> Layer:
+        if layer.name not in made:
+            made[layer.name] = _layer(layer, library, keras)
+        return made[layer.name]
+
+    inputs = [keras.Input(tensor.shape[1:], name=tensor.name, dtype=tensor.dtype) for tensor in model.inputs]
+    outputs = model._run_through_graph(inputs, operation_fn=counterpart)
+    return keras.Model(inputs, outputs, name=model.name)
+
+
+def _layer(layer: Layer, library: Any, keras: Keras) -> Layer:
+    if isinstance(layer, library.Model):
+        return _of_keras3(layer, library, keras)
+    if not isinstance(layer, library.Layer):
+        raise _refused("operation", layer.name, "layers: operations of keras.ops have no counterpart")
+    return _made(layer, keras.layers, "layer", layer.name)
+
+
+def _made(thing: Any, home: Any, kind: str, name: str) -> Any:
+    """An object of Keras 2 from the config of one of Keras 3."""
+    own = type(thing).__name__
+    cls = tf.keras.utils.get_custom_objects().get(own) or getattr(home, own, None)
+    if cls is None:
+        raise _refused(kind, f"{name} ({own})", f"a {kind} of {home.__name__}")
+    config = {
+        key: _plain(value) for key, value in thing.get_config().items() if not key.endswith("_initializer")
+    }  # weights are copied
+    accepted = _arguments(cls)
+    for key in [key for key in config if key not in accepted]:
+        value = config.pop(key)
+        if value != _default(type(thing), key):
+            raise _refused(kind, f"{name} ({own})", f"no {key}={value!r}, which Keras 2 does not have")
+    return cls.from_config(config)
+
+
+def _arguments(cls: Any) -> set[str]:
+    return {name for one in cls.__mro__ for name in inspect.signature(one.__init__).parameters} | {"trainable", "name", "dtype"}
+
+
+def _default(cls: Any, argument: str) -> Any:
+    for one in cls.__mro__:
+        parameter = inspect.signature(one.__init__).parameters.get(argument)
+        if parameter is not None:
+            return None if parameter.default is inspect.Parameter.empty else parameter.default
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """A type in place of Keras 3's policy of types."""
+    if isinstance(value, dict) and value.get("class_name") == "DTypePolicy":
+        return value["config"]["name"]
+    return value
+
+
+def _copy_weights(model: Model, twin: Model) -> None:
+    for ours in twin.layers:
+        if not ours.weights:
+            continue
+        theirs = model.get_layer(ours.name)
+        shapes = [[tuple(weight.shape) for weight in layer.weights] for layer in (theirs, ours)]
+        if shapes[0] != shapes[1]:
+            raise _refused("layer", f"{ours.name} ({type(ours).__name__})", f"weights of shapes {shapes[1]}, not {shapes[0]}")
+        ours.set_weights([np.asarray(weight) for weight in theirs.get_weights()])
+
+
+def _training(model: Model, keras: Keras) -> dict[str, Any]:
+    """What ``compile`` was given, in Keras 2."""
+    check_optimizer(model.optimizer)
+    given = model._compile_config.config if hasattr(model, "_compile_config") else model._get_compile_args(user_metrics=True)
+    homes = {"loss": keras.losses, "metrics": keras.metrics, "weighted_metrics": keras.metrics}
+    return {
+        "optimizer": _optimizer(model.optimizer, keras),
+        "loss_weights": given.get("loss_weights"),
+        **{
+            name: tf.nest.map_structure(functools.partial(_compiled, home=home, name=name), given.get(name))
+            for name, home in homes.items()
+        },
+    }
+
+
+def _compiled(one: Any, home: Any, name: str) -> Any:
+    """A loss or a metric of Keras 2; names and plain functions are what they are."""
+    if not hasattr(one, "get_config"):
+        return one
+    return _made(one, home, name, one.name)
+
+
+def _optimizer(optimizer: Any, keras: Keras) -> Any:
+    cls = getattr(keras.optimizers.legacy, type(optimizer).__name__, None)
+    if cls is None:
+        raise _refused("optimizer", type(optimizer).__name__, "an optimizer of tf.keras.optimizers.legacy")
+    config = {
+        name: value
+        for name, value in optimizer.get_config().items()
+        if name not in _CHANGES_THE_STEP and name not in _SAME_STEP and value is not None
+    }
+    return cls.from_config(config)
+
+
+def _refused(kind: str, name: str, expected: str) -> NotSupportedError:
+    return NotSupportedError(
+        f"The {kind} {name} cannot be made in Keras 2, which an Estimator needs.",
+        expected=expected,
+        fix="Build this part with tf_keras, or give custom_objects.",
+    )
