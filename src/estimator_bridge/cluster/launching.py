@@ -68,6 +68,13 @@ def launch(counts: Mapping[str, int], command: Sequence[str], log_dir: Path, lim
     Raises:
         BridgeError: when it cannot be started.
     """
+    if os.environ.get("TF_CONFIG"):
+        raise BridgeError(
+            "TF_CONFIG is set: this process is a task of a cluster already.",
+            expected="no TF_CONFIG, since launch makes one for each task",
+            received=os.environ["TF_CONFIG"],
+            fix="Unset it to start a cluster on this machine, or run the one task with estimator-bridge run.",
+        )
     layout = local_layout(counts)
     _make(log_dir)
     with shown(stream) as (say, show):

@@ -16,7 +16,6 @@ from estimator_bridge.cluster.task import Sink, State, Task
 from estimator_bridge.compat.rendezvous import Mark, Rendezvous
 from estimator_bridge.errors import BridgeError
 
-GRACE_SECONDS = 5.0  # from SIGTERM to SIGKILL
 _KILL_SECONDS = 10.0  # for the guards to end what is left
 _POLL_SECONDS = 0.1
 _ASK_SECONDS = 0.5  # between two rounds of asking, and the deadline of one
@@ -46,10 +45,12 @@ class Limits:
     Attributes:
         ready: from the start until every server answers; 0 means that none is asked.
         finish: from the end of the chief, and of each task after it, until the next one has ended.
+        grace: from SIGTERM to SIGKILL.
     """
 
     ready: float = 120.0
     finish: float = 600.0
+    grace: float = 5.0
 
 
 class Supervisor:
@@ -77,7 +78,6 @@ class Supervisor:
         self._show = show
         self._signals: list[int] = []
         self._asked_at = self._started_at = 0.0
-        self._missing: list[str] = []
 
     def run(self) -> Outcome:
         """Runs the cluster to its end; when this returns, no process of it is left."""
@@ -134,7 +134,8 @@ class Supervisor:
 
     def _unready(self) -> Outcome | None:
         """The pre-flight: asks the servers now and then until all of them are there."""
-        if self._meeting.said(Mark.READY) or time.monotonic() - self._asked_at < _ASK_SECONDS:
+        past = self._meeting.said(Mark.READY) or self._meeting.said(Mark.TRAINED)
+        if past or time.monotonic() - self._asked_at < _ASK_SECONDS:
             return None
         answers = ask(self._layout.addresses, _ASK_SECONDS)
         self._asked_at = time.monotonic()
@@ -194,7 +195,7 @@ class Supervisor:
     def _end(self) -> None:
         """SIGTERM, then SIGKILL after a grace period or at a second signal; nothing is left afterwards."""
         self._terminate()
-        deadline = time.monotonic() + GRACE_SECONDS
+        deadline = time.monotonic() + self._limits.grace
         while time.monotonic() < deadline and len(self._signals) < 2 and not all(task.state.ended for task in self._tasks):
             self._look()
             time.sleep(_POLL_SECONDS / 5)
@@ -210,7 +211,10 @@ class Supervisor:
         def note(number: int, frame: FrameType | None) -> None:
             self._signals.append(number)
 
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+            numbers.append(signal.SIGHUP)
+        before = {number: signal.signal(number, note) for number in numbers}
         try:
             yield
         finally:

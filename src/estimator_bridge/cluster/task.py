@@ -22,6 +22,7 @@ Sink = Callable[[str, str], None]
 
 _LINES_KEPT = 200  # of the output, to say why a task failed
 _RATE_SECONDS = 10.0  # over which steps are counted
+_LATE_SECONDS = 2.0  # a report comes each second; without one for longer, the rate falls
 _PIPE_SECONDS = 2.0  # for the output's end, once the process has ended
 
 
@@ -109,7 +110,7 @@ class Task:
             return False
         assert self._reader is not None
         self._reader.join(_PIPE_SECONDS)
-        self.exit_code = code
+        self.exit_code = code if code >= 0 else 128 - code  # as its guard says it of the task
         self.ended_at = time.monotonic()
         self.state = State.STOPPED if self._stopping else State.DONE if code == 0 else State.FAILED
         return True
@@ -132,7 +133,7 @@ class Task:
         if len(self._steps) < 2 or self.state.ended:
             return None
         (start, first), (end, last) = self._steps[0], self._steps[-1]
-        return (last - first) / (max(end, time.monotonic() - 2) - start)
+        return (last - first) / (max(end, time.monotonic() - _LATE_SECONDS) - start)
 
     def terminate(self) -> None:
         """Asks it to end."""

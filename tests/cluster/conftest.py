@@ -1,0 +1,124 @@
+"""Clusters of stand-ins, in this process or under a launcher of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import estimator_bridge
+from estimator_bridge.cluster.launching import Launched, launch
+from estimator_bridge.cluster.supervisor import Limits
+
+STAND_IN = Path(__file__).with_name("stand_in.py")
+DEADLINE = 15.0
+COUNTS = {"chief": 1, "worker": 1, "ps": 1}
+LAUNCHER = """
+import json, pathlib, sys
+from estimator_bridge.cluster.launching import launch
+from estimator_bridge.cluster.supervisor import Limits
+counts, command, folder, grace = json.loads(sys.argv[1])
+sys.exit(launch(counts, command, pathlib.Path(folder), Limits(ready=0, grace=grace), sys.stdout).outcome.code)
+"""
+
+
+def command(folder: Path, plans: dict[str, str]) -> list[str]:
+    return [sys.executable, str(STAND_IN), str(folder), *(f"{task}={plan}" for task, plan in plans.items())]
+
+
+def pids(folder: Path) -> list[int]:
+    return [int(file.stem) for file in folder.glob("*.pid")]
+
+
+def alive(numbers: list[int]) -> list[int]:
+    """Who still runs; a zombie does not."""
+    return [number for number in numbers if _runs(number)]
+
+
+def _runs(number: int) -> bool:
+    try:
+        return bool(psutil.Process(number).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = DEADLINE) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.02)
+
+
+@dataclasses.dataclass
+class Ended:
+    """A launch that is over."""
+
+    launched: Launched
+    output: list[str]
+    folder: Path
+
+    @property
+    def code(self) -> int:
+        return self.launched.outcome.code
+
+    @property
+    def problem(self) -> str:
+        return str(self.launched.outcome.problem)
+
+    @property
+    def states(self) -> dict[str, str]:
+        return {str(task.name): task.state.value for task in self.launched.tasks}
+
+    def log(self, name: str) -> str:
+        return (self.folder / "logs" / f"{name}.log").read_text()
+
+
+Play = Callable[..., Ended]
+
+
+@pytest.fixture
+def in_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks find this package, whatever is installed."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(estimator_bridge.__file__).parents[1]))
+
+
+@pytest.fixture
+def play(tmp_path: Path, in_tasks: None) -> Play:
+    """Runs a cluster of stand-ins to its end; none of them is left then."""
+
+    def run(plans: dict[str, str], counts: dict[str, int] = COUNTS, ready: float = 0, finish: float = 60) -> Ended:
+        stream = io.StringIO()
+        launched = launch(counts, command(tmp_path, plans), tmp_path / "logs", Limits(ready, finish), stream)
+        assert pids(tmp_path)
+        assert alive(pids(tmp_path)) == []
+        return Ended(launched, stream.getvalue().splitlines(), tmp_path)
+
+    return run
+
+
+@pytest.fixture
+def launcher(tmp_path: Path, in_tasks: None) -> Iterator[Callable[[dict[str, str], int, float], subprocess.Popen[bytes]]]:
+    """Starts a launcher in a process of its own and waits until that many stand-ins run."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(plans: dict[str, str], processes: int, grace: float) -> subprocess.Popen[bytes]:
+        asked = json.dumps([COUNTS, command(tmp_path, plans), str(tmp_path / "logs"), grace])
+        started.append(subprocess.Popen([sys.executable, "-c", LAUNCHER, asked], stdout=subprocess.DEVNULL))
+        wait_until(lambda: len(pids(tmp_path)) == processes)
+        return started[0]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+    for number in alive(pids(tmp_path)):
+        os.kill(number, 9)

@@ -1,0 +1,101 @@
+"""Plays a task of a cluster without TensorFlow: stand_in.py FOLDER 'chief 0=ready,step:20' 'ps 0=serve,sleep:60' ...
+
+Every process leaves its pid in FOLDER, so that survivors can be looked for. Each action is a function below; a task without any ends.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from estimator_bridge.compat.rendezvous import Mark, Rendezvous
+
+FOLDER = Path(sys.argv[1])
+TF_CONFIG = json.loads(os.environ["TF_CONFIG"])
+JOB, INDEX = TF_CONFIG["task"]["type"], TF_CONFIG["task"]["index"]
+PORT = int(TF_CONFIG["cluster"].get(JOB, ["x:0"])[INDEX].rpartition(":")[2]) if JOB != "evaluator" else 0
+MEETING = Rendezvous.of_this_process() or Rendezvous(FOLDER)
+HELD: list[Any] = []
+GRANDCHILD = """
+import os, pathlib, signal, sys, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+pathlib.Path(sys.argv[1], f"{os.getpid()}.pid").touch()
+time.sleep(60)
+"""
+
+
+def serve(job: str = JOB, index: str = str(INDEX)) -> None:
+    """GetStatus as TensorFlow answers it: field 1 a device; in it 1 its name, 6 its incarnation as fixed64 (here 7)."""
+    import grpc
+
+    name = f"/job:{job}/replica:0/task:{index}/device:CPU:0".encode()
+    device = b"\x0a" + bytes([len(name)]) + name + b"\x31" + (7).to_bytes(8, "little")
+    answer = b"\x0a" + bytes([len(device)]) + device
+    handler = grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("tensorflow.WorkerService", {"GetStatus": handler})])
+    server.add_insecure_port(f"127.0.0.1:{PORT}")
+    server.start()
+    HELD.append(server)
+
+
+def bind() -> None:
+    """As TensorFlow does, and with its words."""
+    try:
+        HELD.append(socket.create_server(("", PORT)))
+    except OSError:
+        raise RuntimeError("Could not start gRPC server") from None
+
+
+def wait_for(mark: Mark) -> None:
+    while not MEETING.said(mark):
+        time.sleep(0.02)
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def child() -> None:
+    """A process that leaves its parent, its session and SIGTERM behind."""
+    before = len(list(FOLDER.glob("*.pid")))
+    subprocess.Popen([sys.executable, "-c", GRANDCHILD, str(FOLDER)]).wait()
+    while len(list(FOLDER.glob("*.pid"))) == before:
+        time.sleep(0.02)
+
+
+ACTIONS: dict[str, Callable[..., Any]] = {
+    "serve": serve,
+    "bind": bind,
+    "child": child,
+    "ready": lambda: wait_for(Mark.READY),
+    "trained": lambda: wait_for(Mark.TRAINED),
+    "stubborn": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+    "sleep": lambda seconds: time.sleep(float(seconds)),
+    "step": lambda step: MEETING.report_step(JOB, INDEX, int(step)),
+    "say": say,
+    "config": lambda: say(json.dumps(TF_CONFIG)),
+    "exit": lambda code: os._exit(int(code)),
+    "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "there": (FOLDER / f"{JOB}-{INDEX}.there").touch,
+}
+
+(FOLDER / f"{os.getpid()}.pid").touch()
+plans = dict(plan.split("=") for plan in sys.argv[2:])
+for action in filter(None, plans.get(f"{JOB} {INDEX}", "").split(",")):
+    verb, *values = action.split(":")
+    ACTIONS[verb](*values)
+os._exit(0)  # at once: a gRPC server would wait

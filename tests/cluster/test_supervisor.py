@@ -1,0 +1,120 @@
+"""Clusters of stand-ins: they find each other, are checked, and end together."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from estimator_bridge.cluster import launching
+from estimator_bridge.cluster.layout import Layout, local_layout
+from estimator_bridge.errors import BridgeError
+from tests.cluster.conftest import Play
+
+SERVED = {"chief 0": "serve,ready,step:20", "worker 0": "serve,ready,step:19", "ps 0": "serve,sleep:60"}
+
+
+def test_each_task_knows_its_place_and_the_end_of_the_others(play: Play) -> None:
+    plans = {"chief 0": "config,say:hello", "worker 1": "config", "ps 0": "config,sleep:60"}
+    counts = {"chief": 1, "worker": 2, "ps": 1, "evaluator": 1}
+
+    ended = play(plans | {"evaluator 0": "config,trained,say:evaluated", "worker 0": "sleep:1"}, counts)
+
+    assert ended.code == 0
+    assert ended.states == {"ps 0": "stopped", "worker 0": "done", "worker 1": "done", "chief 0": "done", "evaluator 0": "done"}
+    configs = [json.loads(line.partition("| ")[2]) for line in ended.output if '"cluster"' in line]
+    assert sorted((config["task"]["type"], config["task"]["index"]) for config in configs) == [
+        ("chief", 0), ("evaluator", 0), ("ps", 0), ("worker", 1)]  # fmt: skip
+    cluster = configs[0]["cluster"]
+    assert all(config["cluster"] == cluster for config in configs)
+    assert {job: len(tasks) for job, tasks in cluster.items()} == {"ps": 1, "worker": 2, "chief": 1}
+    addresses = [address for tasks in cluster.values() for address in tasks]
+    assert len(set(addresses)) == 4
+    assert {address.partition(":")[0] for address in addresses} == {"127.0.0.1"}
+    assert "chief 0     | hello" in ended.output
+    assert ended.log("chief-0").splitlines()[-1] == "hello"
+    assert ended.log("evaluator-0").splitlines()[-1] == "evaluated"
+
+
+def test_nobody_trains_before_every_server_has_answered(play: Play) -> None:
+    ended = play(SERVED | {"ps 0": "sleep:1,serve,sleep:60"}, ready=30)
+
+    assert ended.code == 0
+    ready = [
+        line for line in ended.output if line.startswith("launch") and ": ready, CPU:0, incarnation 0000000000000007" in line
+    ]
+    assert [line.split()[2] for line in ready] == ["ps", "worker", "chief"]
+    steps = {task["task"]: task["global_step"] for task in ended.launched.to_json()["tasks"]}
+    assert steps == {"chief 0": 20, "worker 0": 19, "ps 0": None}
+
+
+@pytest.mark.parametrize(
+    ("worker", "said"),
+    [("sleep:60", "missing, no connection"), ("serve:worker:1,sleep:60", "another task, worker 1 answers here")],
+)
+def test_a_cluster_that_is_not_ready_names_who(play: Play, worker: str, said: str) -> None:
+    ended = play(SERVED | {"worker 0": worker}, ready=2)
+
+    assert ended.code == 1
+    assert ended.problem.startswith("The cluster is not ready")
+    [line] = [line for line in ended.problem.splitlines() if "127.0.0.1" in line]
+    assert line.startswith("  received: worker 0 at 127.0.0.1:")
+    assert line.endswith(said)
+    assert set(ended.states.values()) == {"stopped"}
+
+
+@pytest.mark.parametrize(
+    ("plans", "code", "first"),
+    [
+        ({"chief 0": "sleep:0.3,exit:7", "worker 0": "sleep:60"}, 7, "chief 0 ended with exit code 7"),
+        ({"worker 0": "say:disk full,exit:3", "chief 0": "child,sleep:60"}, 3, "worker 0 ended with exit code 3"),
+        ({"worker 0": "killed", "chief 0": "sleep:60"}, 137, "worker 0 ended with exit code 137"),
+        ({"ps 0": "exit:0", "chief 0": "sleep:60"}, 1, "ps 0 ended with exit code 0"),
+    ],
+)
+def test_the_first_task_that_fails_ends_the_others_and_is_named(
+    play: Play, plans: dict[str, str], code: int, first: str
+) -> None:
+    ended = play({"ps 0": "sleep:60"} | plans)
+
+    assert ended.code == code
+    assert ended.problem.splitlines()[0] == f"{first}, so the others were ended."
+    assert ended.states[first[: first.index(" ended")]] == "failed"
+    assert ("disk full" in ended.problem) == (code == 3)
+
+
+def test_what_a_task_leaves_behind_ends_with_it(play: Play) -> None:
+    """``play`` looks for survivors, among them a process that left its parent and its session."""
+    assert play({"chief 0": "child", "ps 0": "sleep:60"}).code == 0
+
+
+def test_who_does_not_end_after_the_chief_is_named(play: Play) -> None:
+    ended = play({"worker 0": "sleep:60", "ps 0": "sleep:60"}, finish=0.5)
+
+    assert ended.code == 1
+    assert ended.problem.startswith("worker 0: no end 0.5 s after the training's.")
+
+
+def test_a_port_that_was_taken_meanwhile(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first layout has a port that is in use; the second, made afterwards, is another."""
+    with socket.create_server(("", 0)) as taken:
+        layouts: list[Layout] = []
+
+        def layout(counts: dict[str, int]) -> Layout:
+            made = local_layout(counts)
+            port = taken.getsockname()[1] if not layouts else None
+            layouts.append(made)
+            return made if port is None else Layout(dict.fromkeys(made.addresses, f"127.0.0.1:{port}"), made.tasks)
+
+        monkeypatch.setattr(launching, "local_layout", layout)
+        ended = play({"chief 0": "bind"}, {"chief": 1, "worker": 1}, ready=30)
+
+    assert len(layouts) == 2
+    assert ended.code == 0
+    assert "launch      | a port was taken before its server started; starting anew on others" in ended.output
+
+
+def test_nobody_to_train() -> None:
+    with pytest.raises(BridgeError, match="No task would train"):
+        local_layout({"chief": 0, "ps": 2})

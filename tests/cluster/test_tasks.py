@@ -1,0 +1,44 @@
+"""What a task's row says."""
+
+from __future__ import annotations
+
+import io
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from estimator_bridge.cluster.display import task_table
+from estimator_bridge.cluster.layout import TaskId, free_ports
+from estimator_bridge.cluster.task import Task
+
+
+def made(job: str = "chief") -> Task:
+    return Task(TaskId(job, 0), [], {}, Path("x"), lambda name, text: None)
+
+
+def test_steps_per_second_are_of_the_last_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 steps in the first 10 s, 10 in each of the next 20: over the last 10 s it is 1/s."""
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    task = made()
+    assert task.steps_per_second is None
+    for second in range(31):
+        now = float(second)
+        task.reached(second * 10 if second <= 10 else 100 + (second - 10))
+    assert task.steps_per_second == pytest.approx(1.0)
+
+
+def test_the_table() -> None:
+    task, other = made(), made("ps")
+    task.reached(1234)
+    out = io.StringIO()
+    Console(file=out, width=100).print(task_table([other, task]))
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.getvalue().splitlines() if "│" in line]
+    assert rows == [["chief 0", "training", "1,234", "", "0"], ["ps 0", "starting", "", "", "0"]]
+
+
+def test_free_ports_are_none_that_outgoing_connections_get() -> None:
+    """Linux gives those from 32768 on, unless told otherwise."""
+    assert all(1024 < port < 32768 for port in free_ports(20))

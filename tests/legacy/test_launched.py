@@ -1,0 +1,85 @@
+"""What is different in a task that a launcher started, as far as it needs no cluster."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
+from estimator_bridge.legacy import install
+from estimator_bridge.legacy.launched import keep_to_loopback, launched
+
+
+def _own_address() -> str | None:
+    """Of this machine, as others see it; no packet is sent for that."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        try:
+            one.connect(("192.0.2.1", 9))
+        except OSError:
+            return None
+        return str(one.getsockname()[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems cannot bind a socket to an interface this way")
+def test_a_listening_socket_is_kept_to_the_loopback_interface() -> None:
+    """TensorFlow's server listens on all interfaces; this is such a socket."""
+    with socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True) as server:
+        port = server.getsockname()[1]
+        own = _own_address()
+        if own:
+            socket.create_connection((own, port), timeout=5).close()
+
+        assert keep_to_loopback(port)
+
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        assert server.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).rstrip(b"\0") == b"lo"
+        if own:
+            with pytest.raises(OSError, match=r"refused|timed out"):
+                socket.create_connection((own, port), timeout=2)
+    assert not keep_to_loopback(port)
+
+
+def test_the_waits_of_a_launched_task_and_of_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TensorFlow's own values, 30 s and 5 s, are there before and after."""
+    install()
+    from tensorflow.python.training.session_manager import SessionManager
+    from tensorflow_estimator.python.estimator import training
+
+    def waits() -> tuple[float, float]:
+        with tf.Graph().as_default():
+            return SessionManager()._recovery_wait_secs, training._DELAY_SECS_PER_WORKER
+
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with launched():
+        assert waits() == (30, 5)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    with launched():
+        assert waits() == (1, 0)
+        started = time.monotonic()
+        training.time.sleep(0.2)
+        assert time.monotonic() - started >= 0.2
+        Rendezvous(tmp_path).say(Mark.TRAINED)
+        training.time.sleep(600)
+    assert waits() == (30, 5)
+    assert time.monotonic() - started < 60
+
+
+def test_the_last_evaluation_is_one_that_began_after_training_had_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install()
+    from tensorflow_estimator.python.estimator import training
+
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    with launched():
+        listener = training._ContinuousEvalListener()
+        assert listener.before_eval()
+        Rendezvous(tmp_path).say(Mark.TRAINED)
+        assert listener.after_eval(None), "its checkpoint may not have been the last"
+        assert listener.before_eval()
+        assert not listener.after_eval(None)
