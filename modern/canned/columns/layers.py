@@ -89,11 +89,8 @@ def linear(
         for column, scope in zip(chosen, _scopes(chosen), strict=True)
     ]
     bias = Bias(name=inputs.name("linear_model"))
-    total = (
-        tf_keras.layers.Add(name=inputs.name("linear_model_sum"))([part.values for part in sums])
-        if sums[1:]
-        else sums[0].values
-    )
+    values = [part.values for part in sums]
+    total = tf_keras.layers.Add(name=inputs.name("linear_model_sum"))(values) if len(values) > 1 else values[0]
     return bias(total), [*_weights(sums, inputs), Weight(bias.bias, "bias_weights")]
 
 

@@ -32,7 +32,7 @@ class DropMissing(tf_keras.layers.Layer):
         if isinstance(values, tf.SparseTensor):
             return values
         missing = self.missing if self.missing is not None else "" if values.dtype == tf.string else -1
-        indices = tf.where(values != tf.cast(missing, values.dtype))
+        indices = tf.where(tf.not_equal(values, tf.cast(missing, values.dtype)))
         return tf.SparseTensor(indices, tf.gather_nd(values, indices), tf.shape(values, tf.int64))
 
     def get_config(self) -> dict[str, Any]:

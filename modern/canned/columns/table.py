@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.canned.columns import categorical, embedding, indicator, numeric, sequences, vocabulary
+from estimator_bridge.modern.canned.columns import categorical, crosses, embedding, indicator, numeric, sequences, vocabulary
 from estimator_bridge.modern.canned.columns.categorical import Ids
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs
 from estimator_bridge.modern.canned.columns.representation import Representation
@@ -16,7 +16,7 @@ Builder = TypeVar("Builder")
 # By class name: the first generation's are the same with a leading underscore, but for its shared embeddings.
 CATEGORICAL: Mapping[str, Callable[[Column, Inputs], Ids]] = {
     "BucketizedColumn": numeric.bucket_ids,
-    "CrossedColumn": categorical.crossed,
+    "CrossedColumn": crosses.crossed,
     "HashedCategoricalColumn": categorical.hashed,
     "IdentityCategoricalColumn": categorical.identity,
     "SequenceCategoricalColumn": sequences.ids,

@@ -104,7 +104,7 @@ class OutOfVocabularyLast(tf_keras.layers.Layer):
         """Sparse ids, 0 out of the vocabulary, and perhaps the hash bucket of each value -> sparse ids in TensorFlow 1's order."""
         ids = looked_up.values
         unknown = tf.constant(self.default, ids.dtype) if buckets is None else self.size + buckets.values
-        return looked_up.with_values(tf.where(ids == 0, unknown, ids - 1))
+        return looked_up.with_values(tf.where(tf.equal(ids, 0), unknown, ids - 1))
 
     def get_config(self) -> dict[str, Any]:
         """What ``from_config`` needs."""

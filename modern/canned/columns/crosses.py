@@ -1,0 +1,46 @@
+"""Crossed columns: combinations of several features' values, as ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.modern.canned.columns.categorical import Ids, ids_of
+from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
+from estimator_bridge.modern.canned.columns.missing import at_least_2d
+
+
+def crossed(column: Column, inputs: Inputs) -> Ids:
+    """``crossed_column``: of features as they are, of columns' ids, of other crosses."""
+    parts = [inputs[key] if isinstance(key, str) else ids_of(key, inputs).ids for key in _leaves(column)]
+    layer = HashedCross(column.hash_bucket_size, column.hash_key, name=inputs.name(column.name, "cross"))
+    return Ids(layer(parts), column.hash_bucket_size)
+
+
+def _leaves(column: Column) -> list[Column | str]:
+    return [leaf for key in column.keys for leaf in (_leaves(key) if hasattr(key, "keys") else [key])]
+
+
+@tf_keras.utils.register_keras_serializable("estimator_bridge")
+class HashedCross(tf_keras.layers.Layer):
+    """Every combination of several features' values, hashed: as Keras' HashedCrossing, and of any number of values.
+
+    Args:
+        num_bins: how many ids there are.
+        hash_key: what the features' fingerprints are combined with; None for TensorFlow's own.
+    """
+
+    def __init__(self, num_bins: int, hash_key: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.num_bins = num_bins
+        self.hash_key = hash_key
+
+    def call(self, features: list[Tensor]) -> Tensor:
+        """Dense or sparse features ``[batch, n_i]``, strings or integers -> sparse ids ``[batch, product of the n_i]``."""
+        return tf.sparse.cross_hashed([at_least_2d(feature) for feature in features], self.num_bins, self.hash_key)
+
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        return {**super().get_config(), "num_bins": self.num_bins, "hash_key": self.hash_key}
