@@ -13,6 +13,7 @@ from estimator_bridge.compat.engine import EstimatorEngine
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import evaluation, session_config, strategies, training
 from estimator_bridge.modern.callbacks.base import Callback
+from estimator_bridge.modern.model_graph import control_flow_v2
 from estimator_bridge.modern.shapes import tf2_shapes
 
 logging = tf.compat.v1.logging
@@ -125,7 +126,7 @@ class ModernEngine:
         """Eager mode with TF2's shapes, whatever graph the script is building."""
         _refuse_estimator(estimator)
         self.calls += 1
-        with context.eager_mode(), tf2_shapes():
+        with context.eager_mode(), tf2_shapes(), control_flow_v2():
             if self._configured is not estimator.config.session_config:
                 self._configured = estimator.config.session_config
                 for note in session_config.apply(self._configured):

@@ -229,7 +229,7 @@ def _refuse(model: ModelGraph) -> None:
             expected="variables, and tables that do not change",
             fix="Use --path legacy for this script.",
         )
-        raise located(error, operation(saveable.op))
+        raise located(error, saveable.specs[0].tensor.op)
     for variable in model.variables():
         if not hasattr(variable, "handle"):
             error = NotSupportedError(

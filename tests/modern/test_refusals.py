@@ -1,0 +1,60 @@
+"""What cannot be transplanted is refused before anything is trained: with its name, the script's line and what to do instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.errors import NotSupportedError
+from tests.modern.jobs import ModelFn, linear, regression_input, spec, train, v1
+from tests.modern.surface.building import Features, finish, squared, step
+
+
+def of_reference_variables(features: Features, labels: Any, mode: str) -> Any:
+    with v1.variable_scope("old", use_resource=False):
+        return finish(mode, squared(linear(features["x"]), labels))
+
+
+def of_a_placeholder(features: Features, labels: Any, mode: str) -> Any:
+    loss = squared(linear(features["x"]), labels)
+    rate = v1.placeholder(tf.float32, [], name="rate")
+    return spec(mode, loss, v1.train.GradientDescentOptimizer(rate).minimize(loss, step()))
+
+
+def of_a_mutable_table(features: Features, labels: Any, mode: str) -> Any:
+    table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, 0, name="seen")
+    with tf.control_dependencies([table.insert(features["words"], features["words"])]):
+        return finish(mode, squared(linear(tf.identity(features["x"])), labels))
+
+
+def of_a_variable_in_the_input() -> Any:
+    offset = v1.get_variable("offset", initializer=1.0)
+    return regression_input().map(lambda features, labels: (features, labels + offset))
+
+
+PLAIN: ModelFn = lambda features, labels, mode: finish(mode, squared(linear(features["x"]), labels))  # noqa: E731
+
+CASES: dict[str, tuple[ModelFn, Callable[[], Any], str, str]] = {
+    "reference variables": (of_reference_variables, regression_input, "'old/dense/kernel'", "v1.layers.dense(features, 1"),
+    "placeholder": (of_a_placeholder, regression_input, "'rate'", 'name="rate"'),
+    "mutable table": (of_a_mutable_table, regression_input, "'seen'", 'name="seen"'),
+    "variable in the input": (PLAIN, of_a_variable_in_the_input, "'offset'", 'v1.get_variable("offset"'),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_name_line_and_alternative_are_told(case: str, tmp_path: Path) -> None:
+    model_fn, input_fn, name, source = CASES[case]
+    with pytest.raises(NotSupportedError) as caught:
+        train("modern", model_fn, tmp_path, input_fn)
+    assert not list(tmp_path.glob("model.ckpt*")), "refused after training had begun"
+    told = str(caught.value)
+    assert name in told
+    assert "to do:" in told
+    (file, line) = re.search(r"asked by: (.+):(\d+)$", told).groups()  # type: ignore[union-attr]
+    assert source in Path(file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
