@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 from unittest import mock
 
@@ -20,7 +20,7 @@ from estimator_bridge.modern.optimizers import hyperparameters, rule_for
 
 @dataclasses.dataclass(frozen=True)
 class Update:
-    """One call of ``apply_gradients``: ``op`` is the operation it returned, ``internals`` everything it made.
+    """One call of ``apply_gradients``: ``op`` is what its updates end with, ``internals`` everything it made but the global step's count.
 
     ``hyperparameters`` are the optimizer's, under Keras' names. ``untouched``: the gradients are those of ``compute_gradients``, and
     nothing was done to them since, such as clipping.
@@ -77,8 +77,8 @@ def rebuild(gradient: Any, parts: Iterator[Tensor]) -> Any:
 def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
     """While active, every update by an optimizer with a Keras counterpart is appended to the list it gives.
 
-    The original call still runs, without the global step: it makes the slot variables, under their TF1 names. Optimizers without
-    a counterpart are left alone; their operations are part of the graph like any other.
+    The original call still runs: it makes the slot variables, under their TF1 names. Optimizers without a counterpart are left
+    alone; their operations are part of the graph like any other.
 
     Args:
         replicas: where each replica takes a batch of its own: how many. As TF1's optimizers do under a strategy,
@@ -105,12 +105,14 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
         pairs = tuple((gradient, variable) for gradient, variable in grads_and_vars)
         graph = tf.compat.v1.get_default_graph()
         made_before = len(graph.get_operations())
-        op = original(self, pairs, None, name)
-        internals = frozenset(graph.get_operations()[made_before:])
-        update = Update(self, hyperparameters(self), _with_gradient(pairs), op, internals, untouched=True)
+        op = original(self, pairs, global_step, name)
+        made = set(graph.get_operations()[made_before:])
+        done = op if global_step is None else _before_counting(op, made)
+        internals = frozenset(made - upstream([op], lambda one: one is done) if global_step is not None else made)
+        update = Update(self, hyperparameters(self), _with_gradient(pairs), done, internals, untouched=True)
         untouched = all(part.ref() in computed for part in update.gradients())
         updates.append(dataclasses.replace(update, untouched=untouched))
-        return op if global_step is None else _count(op, global_step)
+        return op
 
     replaced = {
         "apply_gradients": apply_gradients,
@@ -132,6 +134,7 @@ def _with_gradient(pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[Any, Any], .
     return tuple((gradient, variable) for gradient, variable in pairs if gradient is not None)
 
 
-def _count(op: Operation, global_step: Any) -> Operation:
-    with tf.control_dependencies([op]):
-        return global_step.assign_add(tf.constant(1, global_step.dtype.base_dtype), read_value=False)
+def _before_counting(op: Operation, made: Set[Operation]) -> Operation:
+    """The end of the updates, which ``op``, the count of the global step, or the number 1 that it adds waits for."""
+    waited_for = [*op.control_inputs, *(one for tensor in op.inputs for one in tensor.op.control_inputs)]
+    return next(one for one in waited_for if one in made)

@@ -10,11 +10,16 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from estimator_bridge.compat.engine import EstimatorEngine
-from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import evaluation, session_config, strategies, training
 from estimator_bridge.modern.callbacks.base import Callback
+<<<<<<< HEAD
 from estimator_bridge.modern.model_graph import control_flow_v2
+=======
+from estimator_bridge.modern.model_graph import EVAL, PREDICT, TRAIN
+>>>>>>> df1ee50 (wip3)
 from estimator_bridge.modern.shapes import tf2_shapes
+from estimator_bridge.modern.strategies import Distribution
+from estimator_bridge.modern.tpu import without_tpu
 
 logging = tf.compat.v1.logging
 
@@ -51,14 +56,14 @@ class ModernEngine:
     ) -> Any:
         """``Estimator.train``."""
         _check_steps(steps, max_steps)
-        with self._outside_graphs(estimator):
+        with self._outside_graphs(estimator, TRAIN) as distribution:
             if max_steps is not None and max_steps <= _saved_step(estimator):
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
             training.train(
                 estimator,
                 input_fn,
-                distribution=strategies.distribution_for(estimator.config, self._replicas),
+                distribution=distribution or strategies.distribution_for(estimator.config, self._replicas),
                 hooks=hooks or (),
                 steps=steps,
                 max_steps=max_steps,
@@ -83,7 +88,7 @@ class ModernEngine:
         if steps is not None and steps <= 0:
             raise ValueError(f"Must specify steps > 0, given: {steps}")
         path = checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir)
-        with self._outside_graphs(estimator):
+        with self._outside_graphs(estimator, EVAL):
             results = evaluation.evaluate(estimator, input_fn, steps=steps, hooks=hooks or (), checkpoint_path=path)
         with tf.Graph().as_default():  # event files cannot be opened in eager mode
             folder, step = estimator.eval_dir(name), results["global_step"]
@@ -105,7 +110,7 @@ class ModernEngine:
         path = checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir)
         batches = evaluation.predict(estimator, input_fn, predict_keys=predict_keys, hooks=hooks or (), checkpoint_path=path)
         while True:
-            with self._outside_graphs(estimator):  # not across a yield: the caller has modes of its own
+            with self._outside_graphs(estimator, PREDICT):  # not across a yield: the caller has modes of its own
                 batch = next(batches, None)
             if batch is None:
                 return
@@ -122,16 +127,19 @@ class ModernEngine:
         return exported
 
     @contextlib.contextmanager
-    def _outside_graphs(self, estimator: Any) -> Iterator[None]:
-        """Eager mode with TF2's shapes, whatever graph the script is building."""
-        _refuse_estimator(estimator)
+    def _outside_graphs(self, estimator: Any, mode: str) -> Iterator[Distribution | None]:
+        """Eager mode with TF2's shapes, whatever graph the script is building; gives the TPU's strategy, where there is one."""
         self.calls += 1
+<<<<<<< HEAD
         with context.eager_mode(), tf2_shapes(), control_flow_v2():
+=======
+        with context.eager_mode(), tf2_shapes(), without_tpu(estimator, mode) as distribution:
+>>>>>>> df1ee50 (wip3)
             if self._configured is not estimator.config.session_config:
                 self._configured = estimator.config.session_config
                 for note in session_config.apply(self._configured):
                     logging.warn("%s", note)
-            yield
+            yield distribution
 
 
 def _examples(estimator: Any, batch: Any) -> Iterator[Any]:
@@ -153,12 +161,3 @@ def _check_steps(steps: int | None, max_steps: int | None) -> None:
 def _saved_step(estimator: Any) -> int:
     latest = tf.train.latest_checkpoint(estimator.model_dir)
     return int(tf.train.load_variable(latest, "global_step")) if latest else 0
-
-
-def _refuse_estimator(estimator: Any) -> None:
-    if any(cls.__name__ == "TPUEstimator" for cls in type(estimator).__mro__):
-        raise NotSupportedError(
-            "TPUEstimator does not run on the modern path yet.",
-            expected="tf.estimator.Estimator or a canned Estimator",
-            fix="Use --path legacy for this script.",
-        )

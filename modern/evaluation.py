@@ -40,7 +40,7 @@ def evaluate(
         metrics = dict(model.spec.eval_metric_ops)
         _refuse_reserved(metrics)
         metrics["loss"] = v1.metrics.mean(model.spec.loss)
-    updates = [operation(update) for _, update in metrics.values()]
+    updates = [operation(update) for update in (*(update for _, update in metrics.values()), *model.every_batch)]
     if hooks or model.spec.evaluation_hooks:
         in_order = [*hooks, *estimator._convert_eval_steps_to_hooks(steps), *model.spec.evaluation_hooks]
         store = _run_hooked(model, in_order, updates)
@@ -68,7 +68,7 @@ def predict(
     predictions = estimator._extract_keys(model.spec.predictions, predict_keys)
     outputs = tf.nest.flatten(predictions)
     run = begun([*hooks, *(model.spec.prediction_hooks or ())], model, predictions)
-    for values in hooked_batches(model, _store(model), run, outputs):
+    for values in hooked_batches(model, _store(model), run, [*outputs, *model.every_batch]):
         yield tf.nest.pack_sequence_as(predictions, [values[tensor.name] for tensor in outputs])
 
 

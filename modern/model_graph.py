@@ -18,6 +18,7 @@ from estimator_bridge.modern.inputs import InputPipeline, recorded_iterators
 from estimator_bridge.modern.savers import SavedTensor, missing_from, saved_tensors
 from estimator_bridge.modern.script_lines import located
 from estimator_bridge.modern.shapes import script_shapes
+from estimator_bridge.modern.tpu import host_call
 
 v1 = tf.compat.v1
 TRAIN, EVAL, PREDICT = "train", "eval", "infer"  # the values of tf.estimator.ModeKeys
@@ -35,6 +36,7 @@ class ModelGraph:
         spec: the EstimatorSpec.
         updates: calls of optimizers that have a Keras counterpart.
         global_step: its variable.
+        every_batch: operations and tensors that run with every batch besides what the mode asks for: a TPUEstimator's host_call.
         checkpoint_path: where the variables' values come from; without one, their initialisers run.
         checkpoint_dir: in training the model_dir, whose list of checkpoints goes on.
     """
@@ -45,6 +47,7 @@ class ModelGraph:
     spec: Any
     updates: tuple[Update, ...]
     global_step: Any
+    every_batch: tuple[Any, ...]
     checkpoint_path: str | None
     checkpoint_dir: str | None
 
@@ -137,9 +140,10 @@ def build(
         batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
         with recorded_updates(1 if split else replicas) as updates:
-            spec = estimator._call_model_fn(features, labels, mode, estimator.config)
+            spec, every_batch = host_call(estimator._call_model_fn(features, labels, mode, estimator.config))
         estimator._maybe_warm_start(checkpoint_path)
         if mode == TRAIN:
+            spec = spec._replace(train_op=tf.group(spec.train_op, *every_batch)) if every_batch else spec
             _add_saver(spec.scaffold, estimator.config)
         model = ModelGraph(
             graph,
@@ -148,6 +152,7 @@ def build(
             spec,
             tuple(updates),
             v1.train.get_global_step(graph),
+            tuple(every_batch),
             checkpoint_path,
             estimator.model_dir if mode == TRAIN else None,
         )

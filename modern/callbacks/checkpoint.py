@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.callbacks.session import calling
+from estimator_bridge.modern.callbacks.at_steps import HookAtSteps
+from estimator_bridge.modern.callbacks.session import ReadOnlySession
 from estimator_bridge.modern.checkpoints import SavingSession
 from estimator_bridge.modern.model_graph import ModelGraph
 from estimator_bridge.modern.transplant import Transplant
@@ -51,41 +51,8 @@ def _own(model: ModelGraph, config: Any) -> Any:
     )
 
 
-class CheckpointSaver(Callback):
-    """Runs a CheckpointSaverHook at the steps that it waits for: checkpoints, ``.meta`` files, graph.pbtxt, events, listeners.
+class CheckpointSaver(HookAtSteps):
+    """A CheckpointSaverHook: checkpoints, ``.meta`` files, graph.pbtxt, events, listeners."""
 
-    Args:
-        hook: a ``tf.train.CheckpointSaverHook``.
-        model: the graph, before it is finished.
-    """
-
-    def __init__(self, hook: Any, model: ModelGraph) -> None:
-        self._hook = hook
-        self._graph = model.graph
-        with calling(self._graph):
-            hook.begin()
-
-    def begin(self, transplant: Transplant, step: int) -> None:
-        """Saves the state that training starts from."""
-        with calling(self._graph):
-            self._session = SavingSession(transplant, self._hook._get_saver())
-            self._hook.after_create_session(self._session, None)
-
-    def next_stop(self, step: int) -> int | None:
-        """The next save."""
-        timer = self._hook._timer
-        if timer._every_steps is None:
-            return None
-        return step + 1 if timer.last_triggered_step() is None else timer.last_triggered_step() + timer._every_steps
-
-    def after(self, progress: Progress) -> bool:
-        """Saves if it is time; True where a listener asks to stop."""
-        run = v1.train.SessionRunContext(None, self._session)
-        with calling(self._graph):
-            self._hook.after_run(run, v1.train.SessionRunValues(progress.step - 1, None, None))
-        return bool(run.stop_requested)
-
-    def end(self, step: int) -> None:
-        """Saves the last step, unless it is saved already."""
-        with calling(self._graph):
-            self._hook.end(self._session)
+    def _session_of(self, transplant: Transplant) -> ReadOnlySession:
+        return SavingSession(transplant, self._hook._get_saver())

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.adapter import SessionHook
+from estimator_bridge.modern.callbacks.at_steps import HookAtSteps
 from estimator_bridge.modern.callbacks.base import Callback, Timer
 from estimator_bridge.modern.callbacks.checkpoint import CheckpointSaver
 from estimator_bridge.modern.callbacks.logs import NanGuard, StepCounter, TensorLogger
@@ -95,6 +96,7 @@ def _timer(hook: Any) -> Timer:
 
 
 _MAPPING: Mapping[str, Callable[[Any, ModelGraph], Callback | None]] = {
+    "ExamplesPerSecondHook": HookAtSteps,
     "GlobalStepWaiterHook": lambda hook, model: WaitForStep(hook._wait_until_step),
     "LoggingTensorHook": _log,
     "NanTensorHook": _nan,

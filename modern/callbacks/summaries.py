@@ -9,6 +9,8 @@ import tensorflow as tf
 from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
 from estimator_bridge.modern.transplant import Transplant
 
+_STARTED = tf.compat.v1.SessionLog(status=tf.compat.v1.SessionLog.START)  # TensorBoard drops what an earlier run wrote after it
+
 
 def writer_for(folder: str, graph: Any) -> Any:
     """The event writer of a folder; a new one shows ``graph`` in TensorBoard's graph tab."""
@@ -44,6 +46,8 @@ class SummarySaver(Callback):
         """Writes if it is time."""
         due = self._first or self._timer.due(progress.step)
         if due and self._summary.name in progress.report:
+            if self._first:
+                self._writer.add_session_log(_STARTED, progress.step)
             self._first = False
             self._timer.restart(progress.step)
             self._writer.add_summary(progress.report[self._summary.name], progress.step)

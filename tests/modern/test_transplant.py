@@ -381,14 +381,6 @@ def test_reference_variables_are_refused(tmp_path: Path) -> None:
     assert "old/dense/kernel" in refusal(model_fn, tmp_path)
 
 
-def test_an_own_saver_is_refused(tmp_path: Path) -> None:
-    def model_fn(features: Any, labels: Any, mode: str) -> Any:
-        made = minimizing(adam)(features, labels, mode)
-        return made._replace(scaffold=trainer.Scaffold(saver=trainer.Saver()))
-
-    assert "Saver" in refusal(model_fn, tmp_path)
-
-
 def test_a_placeholder_is_refused(tmp_path: Path) -> None:
     def model_fn(features: Any, labels: Any, mode: str) -> Any:
         rate = v1.placeholder(tf.float32, [], name="rate")
