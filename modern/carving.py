@@ -18,6 +18,7 @@ Operation = Any  # tf.Operation: TensorFlow ships no types
 Tensor = Any
 BATCH = "estimator_bridge/batch"  # no name that a variable of a script might have
 """The operations between an input pipeline and its model."""
+_CONTROL_FLOW = frozenset({"Case", "If", "While"})
 
 
 def producers(op: Operation) -> Iterable[Operation]:
@@ -99,7 +100,7 @@ class Fragment:
         outside |= {tensor.name: tensor for tensor in outputs if tensor.op not in inside}
         handles = tuple(tensor for tensor in outside.values() if tensor.op.type == "VarHandleOp")
         inputs = tuple(tensor for tensor in outside.values() if tensor.op.type != "VarHandleOp")
-        return cls(_graph_def(inside), handles, inputs, tuple(outputs))
+        return cls(_graph_def(inside, _without_use(inside, outputs)), handles, inputs, tuple(outputs))
 
     def function(self, handles_like: Sequence[Tensor]) -> Callable[..., list[Tensor]]:
         """Imports the fragment into one ``tf.function``.
@@ -141,13 +142,22 @@ def _tensor_name(node_input: str) -> str:
     return node_input if ":" in node_input or node_input.startswith("^") else f"{node_input}:0"
 
 
-def _graph_def(ops: set[Operation]) -> Any:
+def _without_use(ops: set[Operation], outputs: Sequence[Tensor]) -> set[Operation]:
+    """Control flow whose results nothing uses: what its bodies do is all there is to it."""
+    ends = [tensor.op for tensor in outputs] + [op for op in ops if op.op_def.is_stateful and op.type not in _CONTROL_FLOW]
+    used = upstream(ends, lambda op: op not in ops)
+    return {op for op in ops - used if op.type in _CONTROL_FLOW}
+
+
+def _graph_def(ops: set[Operation], without_use: Collection[Operation]) -> Any:
     names = {op.name for op in ops}
     graph_def = tf.compat.v1.GraphDef()
     for op in sorted(ops, key=lambda op: op._id):
         node = graph_def.node.add()
         node.CopyFrom(op.node_def)
         node.device = ""  # the strategy places it
+        if op in without_use:  # TensorFlow would inline the bodies, and then leave out what nothing uses
+            node.attr.pop("_lower_using_switch_merge", None)
         if node.op == "HashTableV2":  # without it, whoever loads a SavedModel gives each function a table of its own
             node.attr["use_node_name_sharing"].b = True
         _keep(node.input, lambda name: not name.startswith("^") or name[1:] in names)

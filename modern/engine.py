@@ -12,11 +12,7 @@ from tensorflow.python.eager import context
 from estimator_bridge.compat.engine import EstimatorEngine
 from estimator_bridge.modern import evaluation, session_config, strategies, training
 from estimator_bridge.modern.callbacks.base import Callback
-<<<<<<< HEAD
-from estimator_bridge.modern.model_graph import control_flow_v2
-=======
-from estimator_bridge.modern.model_graph import EVAL, PREDICT, TRAIN
->>>>>>> df1ee50 (wip3)
+from estimator_bridge.modern.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
 from estimator_bridge.modern.shapes import tf2_shapes
 from estimator_bridge.modern.strategies import Distribution
 from estimator_bridge.modern.tpu import without_tpu
@@ -130,11 +126,7 @@ class ModernEngine:
     def _outside_graphs(self, estimator: Any, mode: str) -> Iterator[Distribution | None]:
         """Eager mode with TF2's shapes, whatever graph the script is building; gives the TPU's strategy, where there is one."""
         self.calls += 1
-<<<<<<< HEAD
-        with context.eager_mode(), tf2_shapes(), control_flow_v2():
-=======
-        with context.eager_mode(), tf2_shapes(), without_tpu(estimator, mode) as distribution:
->>>>>>> df1ee50 (wip3)
+        with context.eager_mode(), tf2_shapes(), control_flow_v2(), without_tpu(estimator, mode) as distribution:
             if self._configured is not estimator.config.session_config:
                 self._configured = estimator.config.session_config
                 for note in session_config.apply(self._configured):

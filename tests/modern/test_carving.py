@@ -118,3 +118,22 @@ def test_loops_with_cycles_are_refused_by_name() -> None:
             v1.enable_control_flow_v2()
         with pytest.raises(NotSupportedError, match="TF1 loop"):
             plan(tf.group(loss), loss, [], [])
+
+
+def test_an_update_in_a_cond_whose_result_nothing_uses_runs() -> None:
+    """As in a session, where a control edge inside the branch is enough."""
+    with tf.Graph().as_default():
+        number = v1.placeholder(tf.int64, [])
+        count = v1.get_variable("count", shape=[], initializer=v1.zeros_initializer(), use_resource=True)
+
+        def counted() -> Any:
+            with tf.control_dependencies([count.assign_add(1.0, read_value=False)]):
+                return tf.constant(True)
+
+        result = tf.cond(tf.equal(number % 2, 0), counted, lambda: tf.constant(False))
+        fragment = Fragment.cut(upstream([result.op], is_source), [])
+    variable = tf.Variable(0.0)
+    call = fragment.function([variable.handle])
+    for value in range(5):
+        call([variable.handle], [tf.constant(value, tf.int64)])
+    assert variable.numpy() == 3.0

@@ -83,15 +83,6 @@ def test_calls_are_counted(tmp_path: Path) -> None:
     assert executor.calls == 1
 
 
-def test_tpu_estimators_are_refused(tmp_path: Path) -> None:
-    class TPUEstimator(tf.compat.v1.estimator.Estimator):
-        pass
-
-    made = TPUEstimator(lambda features, mode: None, str(tmp_path))
-    with pytest.raises(NotSupportedError, match="TPUEstimator"):
-        ModernEngine().train(made, regression_input, steps=1)
-
-
 def test_an_audited_run_digests_each_batch(tmp_path: Path) -> None:
     from estimator_bridge.modern.callbacks.base import Callback, Progress
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.modern.jobs import PATHS, engine, estimator, linear, regression_input, spec, v1
+from tests.modern.jobs import PATHS, engine, estimator, linear, regression_input, spec, train, v1
 
 pytestmark = pytest.mark.timeout(150)
 Event = tuple[int, str, Any]
@@ -60,7 +60,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made = {path: tmp_path_factory.mktemp(path) for path in PATHS}
     for path, folder in made.items():
         for steps in (10, 5):
-            engine(path).train(estimator(model_fn, folder, **config), regression_input, steps=steps)
+            train(path, model_fn, folder, steps=steps, config=config)
         engine(path).evaluate(estimator(model_fn, folder, **config), regression_input, steps=4, name="held_out")
         v1.summary.FileWriterCache.clear()
     return made

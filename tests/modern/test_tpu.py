@@ -13,7 +13,7 @@ from tensorflow.python.ops import summary_ops_v2
 from estimator_bridge.compat.engine import interposed
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern import tpu
-from tests.modern.jobs import PATHS, X, Y, embedded, engine, linear, saved, v1
+from tests.modern.jobs import ONE_BY_ONE, PATHS, X, Y, embedded, engine, linear, saved, v1
 from tests.modern.test_event_files import read
 
 pytestmark = pytest.mark.timeout(150)
@@ -87,6 +87,7 @@ def made(folder: Path, own: bool = False, host_call: bool = False, use_tpu: bool
         model_dir=str(folder),
         tf_random_seed=1,
         tpu_config=v1.estimator.tpu.TPUConfig(iterations_per_loop=3),
+        session_config=ONE_BY_ONE if folder.name == "legacy" else None,
         **({"save_checkpoints_steps": 4, "save_summary_steps": 5, "log_step_count_steps": 9} | config),
     )
     return v1.estimator.tpu.TPUEstimator(
