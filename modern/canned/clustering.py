@@ -111,8 +111,8 @@ def model(settings: Settings, checkpoint: str) -> KMeansModel:
         inputs = Inputs(settings["feature_columns"])
         values, read = columns.dense(settings["feature_columns"], inputs)
         points, weights = tf_keras.Model(inputs.keras, values), under("input_layer", read)
-    shape = tf.train.load_checkpoint(checkpoint).get_variable_to_shape_map()["clusters"]
-    made = KMeansModel(*shape, settings["distance_metric"] == "cosine", mini_batch, points)
+    clusters, width = tf.train.load_checkpoint(checkpoint).get_variable_to_shape_map()["clusters"]
+    made = KMeansModel(clusters, width, settings["distance_metric"] == "cosine", mini_batch, points)
     weights.append(Saved(made.centers, ("clusters",)))
     if made.counts is not None:
         weights.append(Saved(made.counts, ("Variable",)))

@@ -63,6 +63,7 @@ def canned(estimator: Any, checkpoint_path: str | None = None, optimizer: Any = 
     if settings.kind == "kmeans":
         return clustering.model(settings, checkpoint)
     head = layer(settings["head"])
+    head.track_loss()
     head.track_measures()
     if settings.kind == "baseline":
         model, parts = _baseline(settings, head)

@@ -18,7 +18,8 @@ def reinstate(model: Any) -> None:
     An Estimator builds its layers in a graph, and Keras 2 then exchanges the base class of its own classes, which "invalidates"
     every model made before; making an object outside of graphs exchanges it back.
     """
-    for cls in {type(layer) for layer in model._flatten_layers()}:
+    classes: set[Any] = {type(layer) for layer in model._flatten_layers()}
+    for cls in classes:
         cls.__new__(cls)
 
 
@@ -32,22 +33,17 @@ class _Headed:
         reinstate(self)
         return super().__call__(*args, **kwargs)  # type: ignore[misc]
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """``tf_keras.Model.compile``; loss and metrics are the head's already."""
-        super().compile(*args, **kwargs)  # type: ignore[misc]
-        self.loss_mean = tf_keras.metrics.Mean(name="loss")
-
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Tensor | None = None) -> Tensor:
-        """The head's loss of a batch, a scalar; "loss" is its mean over batches, as an Estimator reports it."""
+        """The head's loss of a batch, a scalar."""
         loss = self.head.loss(y, y_pred, x, sample_weight)
-        self.loss_mean.update_state(loss)
+        self.head.loss_mean.update_state(loss)
         replicas = tf.distribute.get_strategy().num_replicas_in_sync
         return loss if self.head.reduction in {"sum", "weighted_sum"} else loss / replicas  # gradients are summed over replicas
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Tensor | None) -> dict[str, Tensor]:
         """Metric -> value so far, by the keys of ``Estimator.evaluate``."""
         self.head.observe(y, y_pred, x, sample_weight)
-        return self.get_metrics_result()  # type: ignore[attr-defined, no-any-return]
+        return self.get_metrics_result()  # type: ignore[attr-defined]
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")

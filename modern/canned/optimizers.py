@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,11 +50,21 @@ def _keras_optimizer(settings: Settings, part: Part) -> Optimizer:
 
 
 def _in_tf_keras(optimizer: Optimizer) -> Optimizer:
-    """A new optimizer of the same kind, since under TensorFlow 2.15 tf.keras and tf_keras are two packages."""
+    """A new optimizer of the same kind, since under TensorFlow 2.15 tf.keras and tf_keras are two packages.
+
+    An optimizer that has trained keeps its hyperparameters in variables of a graph that is gone; what they began with is known.
+    """
     cls = getattr(tf_keras.optimizers.legacy, type(optimizer).__name__, None)
     if cls is None or not isinstance(optimizer, tf.keras.optimizers.legacy.Optimizer):
         raise _unknown(optimizer)
-    return cls.from_config(optimizer.get_config())
+    known = copy.copy(optimizer)
+    known.__dict__["_hyper"] = {name: _first_value(value) for name, value in optimizer._hyper.items()}
+    return cls.from_config(known.get_config())
+
+
+def _first_value(hyperparameter: Any) -> Any:
+    is_variable = isinstance(hyperparameter, tf.Variable)
+    return tf.get_static_value(hyperparameter.initial_value).item() if is_variable else hyperparameter
 
 
 def _unknown(optimizer: Optimizer) -> NotSupportedError:

@@ -20,26 +20,25 @@ def recurrent_layer(settings: Settings) -> Any:
     Raises:
         NotSupportedError: for cells of own classes.
     """
-    every = settings["return_sequences"]
-    with tf.Graph().as_default():  # Keras numbers the names of layers by graph, and checkpoints have those of the Estimator's
-        if settings["rnn_cell_fn"] is not None:
-            return tf_keras.layers.RNN(_rebuilt(settings["rnn_cell_fn"]()), return_sequences=every)
-        kind, units = settings["cell_type"], settings["units"]
-        if kind in _CELL_TYPES and isinstance(units, int):
-            return getattr(tf_keras.layers, _CELL_TYPES[kind])(units, return_sequences=every)
-        cells = [_cell(kind, width) for width in units]
-        return tf_keras.layers.RNN(cells if len(cells) > 1 else cells[0], return_sequences=every)
+    kind, units, every = settings["cell_type"], settings["units"], settings["return_sequences"]
+    if kind in _CELL_TYPES and isinstance(units, int):
+        return getattr(tf_keras.layers, _CELL_TYPES[kind])(units, return_sequences=every, name=kind)
+    with tf.Graph().as_default():  # names are numbered by graph: here cells get those of the Estimator's graph
+        made = settings["rnn_cell_fn"]() if settings["rnn_cell_fn"] else [_cell(kind, width) for width in units]
+    cells = _rebuilt(made)
+    if isinstance(cells, list):
+        cells = tf_keras.layers.StackedRNNCells(cells, name="stacked_rnn_cells") if len(cells) > 1 else cells[0]
+    return tf_keras.layers.RNN(cells, return_sequences=every, name="rnn")
 
 
 def cell_weights(layer: Any) -> list[Saved]:
     """The variables of a recurrent layer, with their names in a checkpoint."""
-    stacked = isinstance(layer.cell, tf_keras.layers.StackedRNNCells)
-    scope = f"rnn_model/{layer.name}/{layer.cell.name}" if stacked else f"rnn_model/{layer.name}"
-    return [
-        Saved(variable, (f"{scope}/{cell.name}/{leaf_name(variable)}",))
-        for cell in (layer.cell.cells if stacked else [layer.cell])
-        for variable in cell.weights
-    ]
+    scope = f"rnn_model/{layer.name}"
+    if isinstance(layer.cell, tf_keras.layers.StackedRNNCells):
+        named = [(f"{scope}/{layer.cell.name}/{cell.name}", cell) for cell in layer.cell.cells]
+    else:
+        named = [(f"{scope}/{layer.cell.name if layer.name == 'rnn' else f'{layer.name}_cell'}", layer.cell)]
+    return [Saved(variable, (f"{name}/{leaf_name(variable)}",)) for name, cell in named for variable in cell.weights]
 
 
 def leaf_name(variable: Any) -> str:
@@ -50,11 +49,11 @@ def leaf_name(variable: Any) -> str:
 def _cell(kind: Any, units: int) -> Any:
     if isinstance(kind, str):
         return getattr(tf_keras.layers, f"{_CELL_TYPES[kind]}Cell")(units)
-    return _rebuilt(kind(units=units)) if callable(kind) else tf_keras.layers.SimpleRNNCell(units)  # an object() is the default
+    return kind(units=units) if callable(kind) else tf_keras.layers.SimpleRNNCell(units)  # a plain object() is the default
 
 
 def _rebuilt(cell: Any) -> Any:
-    """A cell of Keras as one of tf_keras, which under TensorFlow 2.15 are two packages."""
+    """Cells made in a graph as cells of tf_keras for a model; under TensorFlow 2.15 tf.keras is another package."""
     if isinstance(cell, (list, tuple)):
         return [_rebuilt(one) for one in cell]
     cls = getattr(tf_keras.layers, type(cell).__name__, None)

@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
 from tests.modern.jobs import CLASSES, PATHS, WORDS, X, Y, engine, saved, v1
-from tensorflow_estimator.python.estimator.canned import head as v1_heads  # noqa: E402
 
 pytestmark = pytest.mark.timeout(150)
 
@@ -83,6 +82,8 @@ ARGUMENTS: Mapping[str, tuple[Make, Any]] = {  # class -> its arguments, and lab
 
 def head(space: str) -> Any:
     """TensorFlow 1's heads have no public names outside of tf.contrib."""
+    from tensorflow_estimator.python.estimator.canned import head as v1_heads
+
     return v1_heads._regression_head() if space == "v1" else tf.estimator.RegressionHead()
 
 
@@ -97,7 +98,7 @@ def make(space: str, name: str, model_dir: Path) -> Any:
 
 def input_fn(name: str) -> Callable[[], tf.data.Dataset]:
     features: dict[str, Any] = {"x": X}
-    if not name.startswith("Baseline"):  # given several features, tensorflow-estimator's waits for a batch to make its variable
+    if not name.startswith(("Baseline", "KMeans")):  # of several features the first checks sizes before it makes its variable
         features["words"] = WORDS
     labels = ARGUMENTS[name][1]
     labels = ARGUMENTS[name][1]
@@ -118,11 +119,14 @@ def test_every_canned_estimator(space: str, name: str, tmp_path: Path) -> None:
     made = {path: make(space, name, tmp_path / path) for path in PATHS}
     read = input_fn(name)
     for path, estimator in made.items():
+        tf.keras.utils.set_random_seed(1)  # Keras' layers of RNN take no seed from the graph
         engine(path).train(estimator, read)
     expected, actual = saved(tmp_path / "legacy"), saved(tmp_path / "modern")
     assert sorted(actual) == sorted(expected)
     for key, value in expected.items():
         np.testing.assert_array_equal(actual[key], value, err_msg=key)
+    if not name.endswith("Classifier") and name not in ("BaselineEstimator", "DNNRegressor"):
+        return  # its network is that of a classifier, its head one of these two's
     trained = made["legacy"]
     metrics = {path: engine(path).evaluate(trained, read, name=path) for path in PATHS}
     assert metrics["modern"] == metrics["legacy"]

@@ -81,8 +81,12 @@ class Head(tf_keras.layers.Layer):
         if self._vocabulary:
             self._label_ids = tf_keras.layers.StringLookup(vocabulary=self._vocabulary, num_oov_indices=0, mask_token=None)
 
+    def track_loss(self) -> None:
+        """Makes the metric of the model's loss: a mean over batches, as an Estimator reports it, whatever their sizes."""
+        self.loss_mean = tf_keras.metrics.Mean(name="loss")
+
     def track_measures(self) -> None:
-        """Makes the metrics; Keras resets and reports them with the model's."""
+        """Makes the head's own metrics; Keras resets and reports them with the model's."""
         for index, measure in enumerate(self.measures()):
             name = f"{measure.key}/{self.title}" if self.title else measure.key
             setattr(self, f"measure_{index}", measure.make(name=name))
@@ -118,9 +122,9 @@ class Head(tf_keras.layers.Layer):
     def observe(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> None:
         """Updates the metrics with a batch."""
         seen = self.see(labels, predictions, features, sample_weight)
-        for metric, measure in zip(self._metrics, self.measures(), strict=True):
+        for index, measure in enumerate(self.measures()):
             observed = measure.observed(seen)
-            metric.update_state(*observed, sample_weight=_broadcast(seen.weights, observed[-1]))
+            getattr(self, f"measure_{index}").update_state(*observed, sample_weight=_broadcast(seen.weights, observed[-1]))
 
     def _unreduced(self, labels: Tensor, logits: Tensor, features: Features) -> Tensor:
         if self._loss_fn is None:

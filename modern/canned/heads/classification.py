@@ -60,6 +60,7 @@ class BinaryHead(_Thresholded):
     """Two classes from one logit: sigmoid cross entropy; labels in [0, 1], or names of a vocabulary."""
 
     def call(self, logits: Tensor) -> Predictions:
+        """The predictions of [batch, units] logits."""
         both = tf.concat([tf.zeros_like(logits), logits], -1)
         ids = tf.argmax(both, -1)[..., tf.newaxis]
         every = self.all_class_ids(logits, 2)
@@ -74,13 +75,16 @@ class BinaryHead(_Thresholded):
         }
 
     def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """As numbers, in range."""
         labels = as_column(labels, logits)
         return in_range(tf.cast(self._label_ids(labels) if self._vocabulary else labels, tf.float32), 2)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """The cross entropy of each example."""
         return tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
 
     def measures(self) -> Iterator[Measure]:
+        """As ``tf.estimator`` reports them."""
         yield AVERAGE_LOSS
         yield Measure("accuracy", _metrics.Accuracy, against("class_ids"))
         yield Measure("precision", _metrics.Precision, against("class_ids"))
@@ -97,6 +101,7 @@ class MultiClassHead(Head):
     """One class of several: softmax cross entropy; labels are class ids, or names of a vocabulary."""
 
     def call(self, logits: Tensor) -> Predictions:
+        """The predictions of [batch, units] logits."""
         ids = tf.argmax(logits, -1)[..., tf.newaxis]
         every = self.all_class_ids(logits, self.units)
         return {
@@ -109,13 +114,16 @@ class MultiClassHead(Head):
         }
 
     def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """As numbers, in range."""
         labels = as_column(labels, logits)
         return in_range(self._label_ids(labels) if self._vocabulary else labels, self.units)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """The cross entropy of each example."""
         return tf.nn.sparse_softmax_cross_entropy_with_logits(tf.squeeze(labels, -1), logits)[..., tf.newaxis]
 
     def measures(self) -> Iterator[Measure]:
+        """As ``tf.estimator`` reports them."""
         yield AVERAGE_LOSS
         yield Measure("accuracy", _metrics.Accuracy, against("class_ids"))
 
@@ -133,19 +141,23 @@ class MultiLabelHead(_Thresholded):
         self._judged = tuple(judged)
 
     def call(self, logits: Tensor) -> Predictions:
+        """The predictions of [batch, units] logits."""
         classes = self.classes(self.all_class_ids(logits, self.units))
         return {"logits": logits, "probabilities": tf.sigmoid(logits), "classes": classes}
 
     def processed(self, labels: Any, logits: Tensor) -> Tensor:
+        """As numbers, in range."""
         if isinstance(labels, tf.SparseTensor):
             ids = self._label_ids(labels) if labels.dtype == tf.string else labels
             labels = tf.sparse.to_indicator(ids.with_values(in_range(ids.values, self.units)), self.units)
         return in_range(tf.cast(labels, tf.float32), 2)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """The cross entropy of each example."""
         return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, logits), -1, keepdims=True)
 
     def measures(self) -> Iterator[Measure]:
+        """As ``tf.estimator`` reports them."""
         yield AVERAGE_LOSS
         yield from self.curves("probabilities")
         yield from self.at_thresholds("probabilities")

@@ -24,15 +24,18 @@ class MultiHead(Head):
         self._shares = list(shares) or [1.0] * len(self._heads)
 
     def track_measures(self) -> None:
+        """Makes its own metrics and those of the heads within."""
         super().track_measures()
         for head in self._heads:
             head.track_measures()
 
     def measures(self) -> Iterator[Measure]:
+        """The losses of the heads, which ``observe`` gives them."""
         for head in self._heads:
-            yield Measure(f"loss/{head.title}", tf_keras.metrics.Mean, lambda seen: ())  # observe() gives it the loss
+            yield Measure(f"loss/{head.title}", tf_keras.metrics.Mean, lambda seen: ())
 
     def call(self, logits: Tensor) -> Predictions:
+        """The predictions of [batch, units] logits."""
         parts = tf.split(logits, [head.units for head in self._heads], -1)
         return {
             f"{head.title}/{key}": value
@@ -41,12 +44,14 @@ class MultiHead(Head):
         }
 
     def loss(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None = None) -> Tensor:
+        """The loss of a batch, a scalar."""
         losses = [head.loss(*part, features, sample_weight) for head, part in self._parts(labels, predictions)]
         return tf.add_n([loss * share for loss, share in zip(losses, self._shares, strict=True)])
 
     def observe(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> None:
-        for metric, (head, part) in zip(self._metrics, self._parts(labels, predictions), strict=True):
-            metric.update_state(head.loss(*part, features, sample_weight))
+        """Updates the metrics with a batch."""
+        for index, (head, part) in enumerate(self._parts(labels, predictions)):
+            getattr(self, f"measure_{index}").update_state(head.loss(*part, features, sample_weight))
             head.observe(*part, features, sample_weight)
 
     def _parts(self, labels: Any, predictions: Predictions) -> Iterator[tuple[Head, tuple[Any, Predictions]]]:
@@ -68,19 +73,24 @@ class SequentialHead(Head):
         self._head, self._mask_key, self._weight_keys = head, mask_key, tuple(weight_keys)
 
     def track_measures(self) -> None:
+        """Makes its own metrics and those of the heads within."""
         self._head.track_measures()
 
     def measures(self) -> Iterator[Measure]:
+        """None but those of the head within."""
         return iter(())
 
     def call(self, inputs: tuple[Tensor, Tensor]) -> Predictions:
+        """The predictions of [batch, units] logits."""
         logits, mask = inputs
         return {**self._head(logits), self._mask_key: mask}
 
     def loss(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None = None) -> Tensor:
+        """The loss of a batch, a scalar."""
         return self._head.loss(*self._flat(labels, predictions, features, sample_weight))
 
     def observe(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> None:
+        """Updates the metrics with a batch."""
         self._head.observe(*self._flat(labels, predictions, features, sample_weight))
 
     def _flat(

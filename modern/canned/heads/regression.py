@@ -20,20 +20,25 @@ class RegressionHead(Head):
         self._inverse_link = inverse_link
 
     def call(self, logits: Tensor) -> Predictions:
+        """The predictions of [batch, units] logits."""
         if self._inverse_link is None:
             return {"predictions": tf.identity(logits)}
         return {"predictions": self._inverse_link(logits), "logits": logits}
 
     def logits_in(self, predictions: Predictions) -> Tensor:
+        """The logits, which are the predictions where there is no link."""
         return predictions["predictions" if self._inverse_link is None else "logits"]
 
     def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """As numbers, in range."""
         return tf.cast(as_column(labels, logits), tf.float32)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """The squared error of each number."""
         return tf.math.squared_difference(logits, labels)
 
     def measures(self) -> Iterator[Measure]:
+        """As ``tf.estimator`` reports them."""
         yield AVERAGE_LOSS
         yield Measure("prediction/mean", tf_keras.metrics.Mean, lambda seen: (seen.predictions["predictions"],))
         yield LABEL_MEAN

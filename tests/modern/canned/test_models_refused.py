@@ -1,0 +1,98 @@
+"""What modern.canned cannot convert, it says by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge import modern
+from estimator_bridge.errors import BridgeError, NotSupportedError
+from tests.modern.jobs import X, Y, engine, v1
+
+x = tf.feature_column.numeric_column("x", (3,))
+
+
+def input_fn() -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensors(({"x": X}, Y))
+
+
+def regressor(folder: Path, optimizer: Any = "Ftrl", shape: int = 3) -> Any:
+    columns = [tf.feature_column.numeric_column("x", (shape,))]
+    return v1.estimator.LinearRegressor(columns, str(folder), optimizer=optimizer)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("linear")
+    engine("legacy").train(regressor(made), input_fn)
+    return made
+
+
+def test_what_is_no_estimator() -> None:
+    with pytest.raises(BridgeError, match="Only an Estimator"):
+        modern.canned("model_dir")
+
+
+def test_own_model_fns_also_around_canned_ones(folder: Path) -> None:
+    own = tf.estimator.Estimator(lambda features, labels, mode: None, str(folder))
+    extended = tf.estimator.add_metrics(regressor(folder), lambda labels: {})
+    for estimator in (own, extended):
+        with pytest.raises(NotSupportedError, match=r"is not a canned Estimator's"):
+            modern.canned(estimator)
+
+
+def test_an_estimator_that_was_not_trained(tmp_path: Path) -> None:
+    with pytest.raises(BridgeError, match="no checkpoint") as caught:
+        modern.canned(regressor(tmp_path))
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_checkpoint_of_another_shape(folder: Path) -> None:
+    with pytest.raises(BridgeError, match=r"linear/linear_model/x/weights") as caught:
+        modern.canned(regressor(folder, shape=2))
+    assert "[2, 1]" in str(caught.value)
+    assert "[3, 1]" in str(caught.value)
+
+
+def test_a_checkpoint_without_the_variables(folder: Path) -> None:
+    deep = tf.estimator.DNNRegressor([2], [x])
+    with pytest.raises(BridgeError, match="no such variable"):
+        modern.canned(deep, tf.train.latest_checkpoint(str(folder)))
+
+
+def decayed() -> Any:
+    return v1.train.AdamOptimizer(v1.train.exponential_decay(0.1, v1.train.get_global_step(), 10, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "name"),
+    [
+        (decayed, "AdamOptimizer"),
+        (v1.train.ProximalAdagradOptimizer(0.1), "ProximalAdagradOptimizer"),
+        (tf.estimator.experimental.LinearSDCA("id"), "LinearSDCA"),
+    ],
+)
+def test_optimizers_without_a_counterpart_unless_another_is_given(folder: Path, optimizer: Any, name: str) -> None:
+    estimator = regressor(folder, optimizer)
+    with pytest.raises(NotSupportedError, match=name):
+        modern.canned(estimator)
+    model = modern.canned(estimator, optimizer=tf_keras.optimizers.legacy.SGD(0.01))
+    assert model.fit(input_fn(), verbose=0).history["loss"][0] > 0
+
+
+def test_k_means_that_moves_its_centers_now_and_then(tmp_path: Path) -> None:
+    estimator = v1.estimator.experimental.KMeans(3, str(tmp_path), mini_batch_steps_per_iteration=2)
+    engine("legacy").train(estimator, lambda: tf.data.Dataset.from_tensors({"x": X}))
+    with pytest.raises(NotSupportedError, match="mini_batch_steps_per_iteration"):
+        modern.canned(estimator)
+
+
+def test_the_package_can_be_called_whatever_was_imported_first(folder: Path) -> None:
+    import estimator_bridge.modern.canned as package
+
+    assert isinstance(package(regressor(folder)), tf_keras.Model)
+    assert isinstance(modern.canned(regressor(folder)), tf_keras.Model)
