@@ -20,6 +20,7 @@ _STRATEGIES = (
 )
 _SPLITS = ("replicate_model_fn", "in_graph_replication", "TPUEstimator")
 _SEVERAL_GPUS = re.compile(r"\s*\d+\s*(,\s*\d+\s*)+")
+_LATER_GPU = re.compile(r"gpu:0*[1-9]", re.IGNORECASE)
 _MODEL_PARALLEL = re.compile(r"model[ _-]?parallel", re.IGNORECASE)
 _DECOMPOSED = re.compile(r"decompos|model[ _-]?parallel|pipeline[ _-]?parallel|shard(ed)?[ _-]?model", re.IGNORECASE)
 _BATCHES = re.compile(r"batch", re.IGNORECASE)
@@ -46,20 +47,31 @@ Claim = tuple[ast.AST, str, str]
 
 def several_gpus_without_strategy(source: Source) -> Iterator[Claim]:
     """``visible_device_list="0,1"``: the process sees two GPUs, and trains on the first."""
-    if _names_any(source, (*_STRATEGIES, *_SPLITS)):
+    if _names_any(source, (*_STRATEGIES, *_SPLITS)) or _places_on_gpus(source):
         return
     message = "Several GPUs become visible and one trains: without a tf.distribute strategy every operation goes to the first."
+    for node, symbol in [*_shown_by_calls(source), *_shown_by_assignments(source)]:
+        yield node, symbol, message
+
+
+def _shown_by_calls(source: Source) -> Iterator[tuple[ast.AST, str]]:
     for node, _ in source.names.calls:
         for keyword in node.keywords:
             if keyword.arg == "visible_device_list" and _is_several(keyword.value):
-                yield keyword.value, "visible_device_list", message
+                yield keyword.value, "visible_device_list"
+        is_default = isinstance(node.func, ast.Attribute) and node.func.attr == "setdefault" and len(node.args) == 2
+        if is_default and _constant(node.args[0]) == "CUDA_VISIBLE_DEVICES" and _is_several(node.args[1]):
+            yield node, "CUDA_VISIBLE_DEVICES"
+
+
+def _shown_by_assignments(source: Source) -> Iterator[tuple[ast.AST, str]]:
     for statement, _ in source.names.statements:
         if isinstance(statement, ast.Assign) and _is_several(statement.value):
             for target in statement.targets:
                 if isinstance(target, ast.Attribute) and target.attr == "visible_device_list":
-                    yield statement, "visible_device_list", message
+                    yield statement, "visible_device_list"
                 elif isinstance(target, ast.Subscript) and _constant(target.slice) == "CUDA_VISIBLE_DEVICES":
-                    yield statement, "CUDA_VISIBLE_DEVICES", message
+                    yield statement, "CUDA_VISIBLE_DEVICES"
 
 
 def mirrored_called_model_parallel(source: Source) -> Iterator[Claim]:
@@ -151,6 +163,14 @@ _RULES: tuple[Callable[[Source], Iterator[Claim]], ...] = (
 def _names_any(source: Source, names: tuple[str, ...]) -> bool:
     imported = {dotted.rpartition(".")[2] for dotted, _, _ in source.names.imports}
     return not imported.isdisjoint(names) or any(chain.attr in names for chain, _ in source.names.chains)
+
+
+def _places_on_gpus(source: Source) -> bool:
+    """Whether the file puts operations on a GPU other than the first, or on one that a variable names."""
+    devices = [
+        node.args[0] for node, place in source.names.calls if _called(source, node, place).endswith(".device") and node.args
+    ]
+    return any(not isinstance(device, ast.Constant) or _LATER_GPU.search(str(device.value)) for device in devices)
 
 
 def _constant(node: ast.AST | None) -> object:

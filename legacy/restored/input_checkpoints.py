@@ -44,7 +44,7 @@ def restore() -> None:
             setattr(module, _NAME, CheckpointInputPipelineHook)
 
 
-class CheckpointInputPipelineHook(session_run_hook.SessionRunHook):  # type: ignore[misc]
+class CheckpointInputPipelineHook(session_run_hook.SessionRunHook):
     """Saves the state of a graph's iterators when the Estimator saves its model, and restores it before the first step.
 
     The files are ``input.ckpt-STEP`` in the model_dir, of a worker among several ``input_TASK_INDEX.ckpt-STEP``, and

@@ -15,6 +15,19 @@ CLAIMS = {
     "GPUs": ('import tensorflow as tf\ntf.GPUOptions(visible_device_list="0,1")', ["visible_device_list"]),
     "GPUs, assigned": ('config.gpu_options.visible_device_list = "0, 1, 2"', ["visible_device_list"]),
     "GPUs, by the environment": ('import os\nos.environ["CUDA_VISIBLE_DEVICES"] = "0,1"', ["CUDA_VISIBLE_DEVICES"]),
+    "GPUs, unless set": ('import os\nos.environ.setdefault("CUDA_VISIBLE_DEVICES", "0,1")', ["CUDA_VISIBLE_DEVICES"]),
+    "GPUs, and operations on the first": (
+        'import tensorflow as tf\ntf.GPUOptions(visible_device_list="0,1")\ntf.device("/gpu:0")\ntf.device("/cpu:0")',
+        ["visible_device_list"],
+    ),
+    "GPUs, and operations on each": (
+        'import tensorflow as tf\ntf.GPUOptions(visible_device_list="0,1")\nfor i in range(2):\n    tf.device("/gpu:%d" % i)',
+        [],
+    ),
+    "GPUs, and operations on the second": (
+        'import tensorflow as tf\ntf.GPUOptions(visible_device_list="0,1")\ntf.device("/device:GPU:1")',
+        [],
+    ),
     "one GPU": ('config.gpu_options.visible_device_list = "0"', []),
     "GPUs and a strategy": (
         'import tensorflow as tf\ntf.GPUOptions(visible_device_list="0,1")\ntf.distribute.MirroredStrategy()',
