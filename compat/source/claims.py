@@ -47,10 +47,11 @@ Claim = tuple[ast.AST, str, str]
 
 def several_gpus_without_strategy(source: Source) -> Iterator[Claim]:
     """``visible_device_list="0,1"``: the process sees two GPUs, and trains on the first."""
-    if _names_any(source, (*_STRATEGIES, *_SPLITS)) or _places_on_gpus(source):
+    shown = [*_shown_by_calls(source), *_shown_by_assignments(source)]
+    if not shown or _names_any(source, (*_STRATEGIES, *_SPLITS)) or _places_on_gpus(source):
         return
     message = "Several GPUs become visible and one trains: without a tf.distribute strategy every operation goes to the first."
-    for node, symbol in [*_shown_by_calls(source), *_shown_by_assignments(source)]:
+    for node, symbol in shown:
         yield node, symbol, message
 
 
