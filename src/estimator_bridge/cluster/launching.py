@@ -1,4 +1,4 @@
-"""From a number of tasks to their end: places, processes, and a second try where a port was taken meanwhile."""
+"""From the layout of a cluster to its end: processes, and a second try where a port was taken meanwhile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,7 +17,7 @@ from estimator_bridge.cluster.task import Sink, Task
 from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
 from estimator_bridge.errors import BridgeError
 
-_ATTEMPTS = 3  # nobody trains before every server has its port, so starting anew costs time alone
+_ATTEMPTS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +52,12 @@ class Launched:
         }
 
 
-def launch(counts: Mapping[str, int], command: Sequence[str], log_dir: Path, limits: Limits, stream: TextIO) -> Launched:
-    """Runs a cluster on this machine to its end.
+def launch(layouts: Iterable[Layout], command: Sequence[str], log_dir: Path, limits: Limits, stream: TextIO) -> Launched:
+    """Runs the tasks of a cluster that are this machine's to their end.
 
     Args:
-        counts: tasks of each job.
+        layouts: the second is tried when a port of the first was taken before its server had it, and so on: nobody trains before
+            every server is there, so starting anew costs time alone.
         command: that each task runs; what it is in the cluster it learns from TF_CONFIG.
         log_dir: folder for the tasks' output, a file each; made where it is not there, and appended to where it is.
         limits: of time.
@@ -68,35 +69,32 @@ def launch(counts: Mapping[str, int], command: Sequence[str], log_dir: Path, lim
     Raises:
         BridgeError: when it cannot be started.
     """
-    if os.environ.get("TF_CONFIG"):
-        raise BridgeError(
-            "TF_CONFIG is set: this process is a task of a cluster already.",
-            expected="no TF_CONFIG, since launch makes one for each task",
-            received=os.environ["TF_CONFIG"],
-            fix="Unset it to start a cluster on this machine, or run the one task with estimator-bridge run.",
-        )
-    layout = local_layout(counts)
     _make(log_dir)
     with shown(stream) as (say, show):
-        for attempt in range(1, _ATTEMPTS + 1):
+        for layout in layouts:
             with tempfile.TemporaryDirectory(prefix="estimator-bridge-") as folder:
                 meeting = Rendezvous(Path(folder))
-                meeting.say(Mark.LOOPBACK)
+                if layout.is_local:
+                    meeting.say(Mark.LOOPBACK)
                 tasks = _tasks(layout, command, meeting, log_dir, say)
-                outcome = Supervisor(layout, tasks, meeting, limits, say, show).run()
-            if not outcome.port_taken or attempt == _ATTEMPTS:
+                launched = Launched(Supervisor(layout, tasks, meeting, limits, say, show).run(), tasks)
+            if not launched.outcome.port_taken:
                 break
-            say("launch", "a port was taken before its server started; starting anew on others")
-            layout = local_layout(counts)
-    return Launched(outcome, tasks)
+            say("launch", "a port was taken before its server started")
+    return launched
 
 
 def _tasks(layout: Layout, command: Sequence[str], meeting: Rendezvous, log_dir: Path, say: Sink) -> list[Task]:
     common = {**os.environ, "PYTHONUNBUFFERED": "1", VARIABLE: str(meeting.folder)}
     return [
-        Task(name, command, common | {"TF_CONFIG": layout.tf_config(name)}, log_dir / f"{name.job}-{name.index}.log", say)
-        for name in layout.tasks
+        Task(name, command, common | {"TF_CONFIG": tf_config}, log_dir / f"{name.job}-{name.index}.log", say)
+        for name, tf_config in layout.tf_configs.items()
     ]
+
+
+def local_layouts(counts: Mapping[str, int]) -> Iterator[Layout]:
+    """Places on this machine, and others where their ports are taken."""
+    return (local_layout(counts) for _ in range(_ATTEMPTS))
 
 
 def run_command(arguments: Sequence[str]) -> list[str]:

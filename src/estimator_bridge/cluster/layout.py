@@ -6,20 +6,19 @@ import contextlib
 import dataclasses
 import json
 import random
+import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from estimator_bridge.compat.config.cluster.tf_config import EXPECTED, check
 from estimator_bridge.compat.config.positions import Document
 from estimator_bridge.compat.config.tables.tf_config import addresses
 from estimator_bridge.errors import BridgeError
 
-TRAINERS = ("chief", "worker")  # their end is the end of the training
+TRAINERS = ("chief", "master", "worker")  # their end is the end of the training
 _SERVERLESS = frozenset({"evaluator"})  # reads checkpoints, and serves nothing
 _HOST = "127.0.0.1"
-_PORTS = range(
-    20000, 32768
-)  # below those that Linux gives to outgoing connections, which could take one before its server does
+_PORTS = range(20000, 32768)  # Linux gives those above to outgoing connections, which could take one before its server does
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -40,32 +39,42 @@ class TaskId:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """A cluster on this machine.
+    """A cluster, and which of its tasks run on this machine.
 
     Attributes:
         addresses: of every task that serves; an evaluator is no part of Estimator's cluster.
-        tasks: all that are to be started, servers first.
-
-    Example:
-        >>> layout = Layout({TaskId("chief", 0): "127.0.0.1:20000"}, (TaskId("chief", 0),))
-        >>> layout.tf_config(TaskId("chief", 0))
-        '{"cluster": {"chief": ["127.0.0.1:20000"]}, "task": {"type": "chief", "index": 0}}'
+        tf_configs: task that is to run here -> its TF_CONFIG, as JSON; servers first.
     """
 
     addresses: Mapping[TaskId, str]
-    tasks: tuple[TaskId, ...]
+    tf_configs: Mapping[TaskId, str]
 
     @property
-    def leader(self) -> TaskId:
-        """Whose end the others follow: the chief, or the first worker where there is none."""
-        return min(task for task in self.tasks if task.job in TRAINERS)
+    def is_local(self) -> bool:
+        """Whether nobody outside this machine is in it."""
+        return all(_is_loopback(address) for address in self.addresses.values())
 
-    def tf_config(self, task: TaskId) -> str:
-        """The TF_CONFIG of a task, as JSON."""
-        cluster: dict[str, list[str]] = {}
-        for member, address in self.addresses.items():
-            cluster.setdefault(member.job, []).append(address)
-        return json.dumps({"cluster": cluster, "task": {"type": task.job, "index": task.index}})
+
+def laid_out(addresses: Mapping[TaskId, str], tasks: Sequence[TaskId]) -> Layout:
+    """A cluster whose tasks all run here.
+
+    Args:
+        addresses: of those that serve.
+        tasks: all of them.
+
+    Returns:
+        The layout.
+
+    Example:
+        >>> chief = TaskId("chief", 0)
+        >>> laid_out({chief: "127.0.0.1:20000"}, [chief]).tf_configs[chief]
+        '{"cluster": {"chief": ["127.0.0.1:20000"]}, "task": {"type": "chief", "index": 0}}'
+    """
+    cluster: dict[str, list[str]] = {}
+    for member, address in addresses.items():
+        cluster.setdefault(member.job, []).append(address)
+    made = {task: json.dumps({"cluster": cluster, "task": {"type": task.job, "index": task.index}}) for task in tasks}
+    return Layout(addresses, made)
 
 
 def local_layout(counts: Mapping[str, int]) -> Layout:
@@ -81,16 +90,66 @@ def local_layout(counts: Mapping[str, int]) -> Layout:
         BridgeError: when nobody trains.
 
     Example:
-        >>> [str(task) for task in local_layout({"chief": 1, "worker": 1, "ps": 1, "evaluator": 1}).tasks]
+        >>> [str(task) for task in local_layout({"chief": 1, "worker": 1, "ps": 1, "evaluator": 1}).tf_configs]
         ['ps 0', 'worker 0', 'chief 0', 'evaluator 0']
     """
     if not any(counts.get(job, 0) for job in TRAINERS):
         raise BridgeError("No task would train.", expected="a chief or a worker", received=dict(counts), fix="Add --chief 1.")
     jobs = ("ps", "worker", "chief", "evaluator")
-    tasks = tuple(TaskId(job, index) for job in jobs for index in range(counts.get(job, 0)))
+    tasks = [TaskId(job, index) for job in jobs for index in range(counts.get(job, 0))]
     servers = [task for task in tasks if task.job not in _SERVERLESS]
     ports = free_ports(len(servers))
-    return Layout({task: f"{_HOST}:{port}" for task, port in zip(servers, ports, strict=True)}, tasks)
+    return laid_out({task: f"{_HOST}:{port}" for task, port in zip(servers, ports, strict=True)}, tasks)
+
+
+def given_layout(tf_config: Document) -> Layout:
+    """One task of a cluster that somebody else laid out: a scheduler, or a human on several machines.
+
+    Args:
+        tf_config: of this process.
+
+    Returns:
+        The layout, with the one task to run here.
+
+    Raises:
+        BridgeError: for a wrong TF_CONFIG, or one without a cluster or a task.
+
+    Example:
+        >>> from estimator_bridge.compat.config.positions import read_object
+        >>> text = '{"cluster": {"chief": ["a:1"], "ps": ["b:1"]}, "task": {"type": "ps", "index": 0}}'
+        >>> [str(task) for task in given_layout(read_object(text, "job.json")).tf_configs]
+        ['ps 0']
+    """
+    servers = servers_of(tf_config)
+    check(tf_config, chief_needed=False)
+    own = tf_config.value["task"]
+    return Layout(servers, {TaskId(own["type"], int(own["index"])): json.dumps(tf_config.value)})
+
+
+def check_network(layout: Layout, trusted: bool) -> None:
+    """Refuses servers that others can reach, unless the user said that they may.
+
+    Args:
+        layout: of the cluster.
+        trusted: the user said so.
+
+    Raises:
+        BridgeError: for an address that is not of the loopback interface.
+    """
+    public = [f"{task} at {address}" for task, address in layout.addresses.items() if not _is_loopback(address)]
+    if public and not trusted:
+        raise BridgeError(
+            "Servers of this cluster can be reached over the network.",
+            expected="addresses of the loopback interface, 127.0.0.1 for one",
+            received=", ".join(public),
+            fix="TensorFlow's servers ask for no password and execute what they are sent, code included. Where only people whom "
+            "you trust reach these machines, add --trusted-network.",
+        )
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    return host in {"localhost", "::1"} or bool(re.fullmatch(r"127(\.\d{1,3}){3}", host))
 
 
 def servers_of(tf_config: Document) -> dict[TaskId, str]:

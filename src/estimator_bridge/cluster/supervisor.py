@@ -70,8 +70,7 @@ class Supervisor:
     ) -> None:
         self._layout = layout
         self._tasks = tasks
-        self._leader = next(task for task in tasks if task.name == layout.leader)
-        self._trainers = [task for task in tasks if task.name.job in TRAINERS]
+        self._trainers = sorted((task for task in tasks if task.name.job in TRAINERS), key=lambda task: task.name)
         self._meeting = meeting
         self._limits = limits
         self._say = say
@@ -89,7 +88,8 @@ class Supervisor:
 
     def _watch(self) -> Outcome:
         self._started_at = time.monotonic()
-        if self._limits.ready == 0 or len(self._layout.addresses) == 1:  # Estimator starts no server for a chief alone
+        serving = [task for task in self._tasks if task.name in self._layout.addresses]
+        if self._limits.ready == 0 or len(self._layout.addresses) == 1 or not serving:  # a chief alone starts no server
             self._meeting.say(Mark.READY)
         for task in self._tasks:
             task.start()
@@ -167,17 +167,20 @@ class Supervisor:
         """Who still runs, long after the chief."""
         late = [task for task in self._tasks if not task.state.ended and task.name.job != "ps"]
         last = max(task.ended_at for task in self._tasks)
-        if not self._leader.state.ended or not late or time.monotonic() - last < self._limits.finish:
+        leader = next(iter(self._trainers), None)  # the chief, or the first worker where there is none
+        if leader is None or not leader.state.ended or not late or time.monotonic() - last < self._limits.finish:
             return None
         problem = BridgeError(
             f"{', '.join(str(task.name) for task in late)}: no end {self._limits.finish:g} s after the training's.",
-            expected=f"an end soon after {self._leader.name}'s",
+            expected=f"an end soon after {leader.name}'s",
             fix="Read the logs of these tasks, or give them time with --finish-timeout SECONDS.",
         )
         return Outcome(1, problem)
 
     def _finished(self) -> Outcome | None:
         """Parameter servers never end by themselves; an evaluator does after the last checkpoint, once it knows that it is the last."""
+        if not self._trainers:  # a scheduler runs them elsewhere, and ends what is here
+            return Outcome(0) if all(task.state.ended for task in self._tasks) else None
         if not all(task.state.ended for task in self._trainers):
             return None
         if not self._meeting.said(Mark.TRAINED):
