@@ -56,7 +56,9 @@ class StepLoop:
         self._report = [
             tf.Variable(_empty(tensor.dtype), shape=tf.TensorShape(None), trainable=False) for tensor in transplant.reported
         ]
-        self._run = tf.function(self._steps, autograph=False)  # nothing in it needs converting, which takes seconds
+        traced = tf.function(self._steps, autograph=False)  # nothing in it needs converting, which takes seconds
+        # TensorFlow takes as long to find the one trace of a function anew as a small step takes.
+        self._run = traced.get_concrete_function(tf.TensorSpec([3], tf.int64))
 
     def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
         """Executes up to ``steps`` steps, fewer where the input ends or the global step gets to ``until`` before.
@@ -74,7 +76,7 @@ class StepLoop:
         """
         ended = False
         try:
-            state = self._run(self._iterator, tf.constant([steps, until, report_from], tf.int64))
+            state = self._run(tf.constant([steps, until, report_from], tf.int64))
         except tf.errors.OutOfRangeError:
             ended = True
             state = self._state()
@@ -83,10 +85,10 @@ class StepLoop:
         report = [tensor.numpy() for tensor in state[4:]] if reported else None
         return Ran(losses[:done], digests[:done], int(step), report, ended)
 
-    def _steps(self, iterator: Any, limits: Tensor) -> list[Tensor]:
+    def _steps(self, limits: Tensor) -> list[Tensor]:
         """Returns something also because TensorFlow prunes and folds only in functions that do."""
         self._done.assign(0)
-        tf.while_loop(lambda going: going, lambda going: [self._one_step(iterator, *tf.unstack(limits))], [True])
+        tf.while_loop(lambda going: going, lambda going: [self._one_step(*tf.unstack(limits))], [True])
         return self._state()
 
     def _state(self) -> list[Tensor]:
@@ -94,9 +96,9 @@ class StepLoop:
         variables = [self._done, self._transplant.global_step, self._losses, self._digests, *self._report]
         return [variable.read_value() for variable in variables]
 
-    def _one_step(self, iterator: Any, steps: Tensor, until: Tensor, report_from: Tensor) -> Tensor:
+    def _one_step(self, steps: Tensor, until: Tensor, report_from: Tensor) -> Tensor:
         """False after the last step."""
-        batches = self._distribution.take(iterator)
+        batches = self._distribution.take(self._iterator)
         # At the input's end nothing of a step may run, not even what needs no batch, such as counting.
         with tf.control_dependencies(tf.nest.flatten(batches)):
             done = self._done.read_value()

@@ -162,13 +162,13 @@ class ReadOnlySession(SessionInterface):
 
     def read(self, tensors: Sequence[Tensor], operations: Sequence[Operation] = ()) -> dict[str, Any]:
         """The values, by name, of tensors that need no step; runs ``operations`` along."""
-        handles = [tensor for tensor in tensors if tensor.op.type == "VarHandleOp"]  # "weight:0", a variable's value to TF1
-        computed = [tensor for tensor in tensors if tensor.op.type != "VarHandleOp"]
+        plain = {tensor.name: _read_only(tensor) for tensor in tensors}  # most hooks read the global step and no more
+        computed = [tensor for tensor in tensors if plain[tensor.name] is None]
         key = tuple(element.name for element in (*computed, *operations))
-        if key and key not in self._functions:
-            self._functions[key] = self._function(computed, operations)
         with context.eager_mode(), tf2_shapes():
-            read = {handle.name: self._variable(handle).read_value().numpy() for handle in handles}
+            if key and key not in self._functions:
+                self._functions[key] = self._function(computed, operations)
+            read = {name: self._variable(handle).numpy() for name, handle in plain.items() if handle is not None}
             values = self._functions[key]() if key else []
             return read | {tensor.name: value.numpy() for tensor, value in zip(computed, values, strict=True)}
 
@@ -184,8 +184,7 @@ class ReadOnlySession(SessionInterface):
         ops = upstream([*(tensor.op for tensor in tensors), *operations], is_source)
         fragment = Fragment.cut(ops, tensors)
         handles = [self._variable(handle).handle for handle in fragment.handles]
-        with context.eager_mode(), tf2_shapes():
-            call = fragment.function(handles)
+        call = fragment.function(handles)
         return lambda: call(handles, [])
 
     def refused(self, what: str, instead: str) -> NotSupportedError:
@@ -212,3 +211,13 @@ def _batches(ops: Iterable[Operation]) -> set[str]:
     """The names of what comes from outside and is no variable: a batch."""
     sources = [one for op in ops for one in (op, *(tensor.op for tensor in op.inputs)) if is_source(one)]
     return {op.name for op in sources if op.type != "VarHandleOp"}
+
+
+def _read_only(tensor: Tensor) -> Tensor | None:
+    """The handle of the variable whose value a tensor is, also where a name like "weight:0" gives the handle itself; else None."""
+    op = tensor.op
+    while op.type == "Identity" and not op.control_inputs:
+        op = op.inputs[0].op
+    if op.type == "ReadVariableOp" and not op.control_inputs:
+        op = op.inputs[0].op
+    return op.outputs[0] if op.type == "VarHandleOp" else None
