@@ -12,9 +12,10 @@ from tensorflow.python.training import evaluation as tf_evaluation
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import model_graph
+from estimator_bridge.modern.batch_loop import for_each_batch
+from estimator_bridge.modern.callbacks.progress import shown_batches
 from estimator_bridge.modern.carving import Fragment, Tensor, is_source, upstream
 from estimator_bridge.modern.hooked_batches import begun, hooked_batches
-from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.transplant import initialise_tables
 from estimator_bridge.modern.variables import VariableStore
@@ -97,15 +98,13 @@ def _run_over(model: ModelGraph, update: Fragment, store: VariableStore, steps: 
     call = store.function(update)
     names = [placeholder.name for placeholder in model.batch]
     dataset = model.pipeline.dataset()
-    dataset = dataset if steps is None else dataset.take(steps)
 
-    @tf.function
-    def run_all(batches: tf.data.Dataset) -> None:
-        for batch in batches:
-            known = dict(zip(names, batch))  # noqa: B905 -- autograph knows no strict=
-            call([known[tensor.name] for tensor in update.inputs])
+    def run(batch: Sequence[Tensor]) -> None:
+        known = dict(zip(names, batch, strict=True))
+        call([known[tensor.name] for tensor in update.inputs])
 
-    run_all(read_ahead(dataset))
+    with shown_batches(steps) as tell:
+        for_each_batch(dataset if steps is None else dataset.take(steps), run, tell)
 
 
 def _results(metrics: Mapping[str, Any], model: ModelGraph, store: VariableStore) -> dict[str, Any]:

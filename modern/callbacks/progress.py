@@ -6,7 +6,7 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Console
@@ -67,7 +67,7 @@ class _Speed(ProgressColumn):
 
 @contextlib.contextmanager
 def shown_progress(stop: StopAtStep) -> Iterator[list[Callback]]:
-    """While active, a bar is on the terminal, and what Python writes to stderr goes above it.
+    """While active, a bar of training steps is on the terminal.
 
     Args:
         stop: the callback that ends the training; it begins before the bar does.
@@ -75,9 +75,34 @@ def shown_progress(stop: StopAtStep) -> Iterator[list[Callback]]:
     Yields:
         The callback that moves the bar; no callback where stderr is not a terminal that can draw one.
     """
+    with _shown_bar() as bar:
+        yield [] if bar is None else [ProgressBar(bar, stop)]
+
+
+@contextlib.contextmanager
+def shown_batches(total: int | None) -> Iterator[Callable[[int], None]]:
+    """While active, a bar of evaluated batches is on the terminal.
+
+    Args:
+        total: number of batches; None where nobody knows.
+
+    Yields:
+        What to call with the number of batches so far.
+    """
+    with _shown_bar() as bar:
+        if bar is None:
+            yield lambda done: None
+            return
+        task = bar.add_task("evaluate", total=total, loss="")
+        yield lambda done: bar.update(task, completed=done, refresh=True)
+
+
+@contextlib.contextmanager
+def _shown_bar() -> Iterator[Bar | None]:
+    """While active, what Python writes to stderr goes above the bar."""
     console = Console(stderr=True, soft_wrap=True)
     if not sys.stderr.isatty() or not console.is_terminal or console.is_dumb_terminal:
-        yield []
+        yield None
         return
     columns = (
         TextColumn("{task.description}"),
@@ -91,7 +116,7 @@ def shown_progress(stop: StopAtStep) -> Iterator[list[Callback]]:
     bar = Bar(*columns, console=console, transient=True, auto_refresh=False, redirect_stdout=sys.stdout.isatty())
     handlers = _handlers(sys.stderr)
     with bar, _writing_to(handlers, sys.stderr):  # the bar has put a stderr of its own in place
-        yield [ProgressBar(bar, stop)]
+        yield bar
 
 
 def _handlers(stream: Any) -> list[Any]:

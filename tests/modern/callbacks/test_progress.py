@@ -144,6 +144,14 @@ def test_lines_of_the_log_go_above_it_unbroken(monkeypatch: pytest.MonkeyPatch, 
     assert terminal.screen()[:3] == [long, "[bold]loss[/bold] = :smile:", "after"]
 
 
+def test_batches_of_an_evaluation_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = a_terminal(monkeypatch)
+    with progress.shown_batches(total=12) as tell:
+        tell(7)
+        assert re.search(r"^evaluate .* 7/12 ", terminal.screen()[0])
+    assert "".join(terminal.screen()) == ""
+
+
 def test_an_exception_leaves_the_terminal_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
 
@@ -170,4 +178,6 @@ def test_nothing_at_all_where_no_bar_can_be_drawn(why: str, monkeypatch: pytest.
         monkeypatch.setattr(terminal, "isatty", lambda: False)
     with progress.shown_progress(StopAtStep(None, None)) as callbacks:
         assert callbacks == []
+    with progress.shown_batches(12) as tell:
+        tell(7)
     assert terminal.getvalue() == ""
