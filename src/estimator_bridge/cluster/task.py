@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import enum
-import os
 import signal
 import subprocess
 import sys
@@ -162,7 +161,7 @@ class Task:
 
     def _read(self, output: IO[bytes]) -> None:
         with output, self.log.open("ab") as log:
-            os.write(log.fileno(), f"--- {self.name}, {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
+            log.write(f"--- {self.name}, {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
             for line in output:
                 log.write(line)
                 log.flush()
