@@ -57,7 +57,7 @@ def restore() -> None:
 
 
 def complete_native(keras: str) -> None:
-    """On TensorFlow 2.15, which has its Estimator, only answer the old names of modules and settle the Keras aliases.
+    """On TensorFlow 2.15, which has its Estimator, answer the old names of modules, settle the Keras aliases, and let a CrossShardOptimizer run alone.
 
     Args:
         keras: the package that is its Keras 2, ``keras`` or ``tf_keras``.
@@ -72,6 +72,7 @@ def complete_native(keras: str) -> None:
         >>> restored.complete_native("tf_keras")
     """
     from estimator_bridge.legacy.restored import (
+        cross_shard_optimizer,
         import_aliases,
         keras_aliases,
         layer_methods,
@@ -80,6 +81,7 @@ def complete_native(keras: str) -> None:
         public_names,
     )
 
+    cross_shard_optimizer.restore()
     keras_aliases.restore(keras)
     layer_methods.restore(keras)
     layer_modules.restore(keras)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.compat.engine import interposed
 from estimator_bridge.errors import NotSupportedError
 from tests.modern.callbacks.test_session_hook import assert_same
 from tests.modern.jobs import CLASSES, PATHS, WORDS, X, engine, estimator, linear, train, v1
@@ -248,41 +247,3 @@ def test_a_canned_classifier_trains_as_on_the_legacy_path(v2: bool, tmp_path: Pa
     assert sorted(values["modern"]) == sorted(values["legacy"])
     for name, value in values["legacy"].items():
         np.testing.assert_allclose(values["modern"][name], value, rtol=1e-5, atol=1e-5, err_msg=name)
-
-
-def serving_input() -> Any:
-    x, words = v1.placeholder(tf.float32, [None, 3], "x"), v1.placeholder(tf.int64, [None, 4], "words")
-    return v1.estimator.export.ServingInputReceiver({"x": x, "words": words}, {"x": x, "words": words})
-
-
-def tree(folder: Path) -> list[str]:
-    """The files below the export folder, their time stamps as one word."""
-    names = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
-    return sorted("/".join("STAMP" if part.isdigit() else part for part in name.split("/")) for name in names)
-
-
-def test_train_and_evaluate_leaves_the_same_folders(tmp_path: Path) -> None:
-    exporters = [
-        tf.estimator.FinalExporter("final", serving_input),
-        tf.estimator.LatestExporter("latest", serving_input, exports_to_keep=2),
-        tf.estimator.BestExporter("best", serving_input, exports_to_keep=1),
-    ]
-    outcome = []
-    for path in PATHS:
-        config = {"save_checkpoints_steps": 5, "save_summary_steps": 5}
-        made = estimator(model_fn, tmp_path / path, **config)
-        train_spec = tf.estimator.TrainSpec(lambda: rows(None), max_steps=12)
-        eval_spec = tf.estimator.EvalSpec(rows, exporters=exporters, start_delay_secs=0, throttle_secs=0)
-        with interposed(engine(path)):
-            metrics, exports = tf.estimator.train_and_evaluate(made, train_spec, eval_spec)
-        v1.summary.FileWriterCache.clear()
-        served = tf.saved_model.load(exports[0].decode()).signatures["serving_default"]
-        probabilities = served(x=tf.constant(X), words=tf.constant(WORDS))["probabilities"].numpy()
-        seen = [event[:2] for event in events(tmp_path / path / "eval")]
-        outcome.append((metrics, tree(tmp_path / path / "export"), seen, probabilities))
-    (legacy, modern) = outcome
-    assert modern[0]["global_step"] == 12
-    assert modern[0]["loss"] == pytest.approx(legacy[0]["loss"], rel=1e-5)
-    assert modern[1] == legacy[1]
-    assert modern[2] == legacy[2]
-    np.testing.assert_allclose(modern[3], legacy[3], rtol=1e-5, atol=1e-6)
