@@ -94,7 +94,7 @@ def test_an_unknown_total_is_a_question_mark(monkeypatch: pytest.MonkeyPatch) ->
 def test_speed_and_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
     clock = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
     monkeypatch.setattr("rich.console.monotonic", lambda: clock[0])
     stop = StopAtStep(None, last=1001)
     with progress.shown_progress(stop) as callbacks:
@@ -110,7 +110,7 @@ def test_speed_and_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_redrawn_twice_a_second_at_most_and_asks_for_no_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
     clock = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
     monkeypatch.setattr("rich.console.monotonic", lambda: clock[0])
     stop = StopAtStep(None, last=1000)
     with progress.shown_progress(stop) as callbacks:
