@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -83,3 +84,18 @@ def test_the_last_evaluation_is_one_that_began_after_training_had_ended(
         assert listener.after_eval(None), "its checkpoint may not have been the last"
         assert listener.before_eval()
         assert not listener.after_eval(None)
+
+
+def test_who_has_a_server_waits_for_those_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install()
+    from tensorflow_estimator.python.estimator import training
+
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setattr(training._TrainingExecutor, "_start_std_server", lambda self, config: "server")
+    with launched():
+        ready = threading.Timer(0.3, Rendezvous(tmp_path).say, [Mark.READY])
+        ready.start()
+        started = time.monotonic()
+        assert training._TrainingExecutor._start_std_server(None, None) == "server"
+        assert time.monotonic() - started >= 0.25
+        ready.join()
