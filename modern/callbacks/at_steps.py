@@ -30,8 +30,8 @@ class HookAtSteps(Callback):
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Gives the hook its session."""
-        self._session = self._session_of(transplant)
         with calling(self._graph):
+            self._session = self._session_of(transplant)
             self._hook.after_create_session(self._session, None)
 
     def next_stop(self, step: int) -> int | None:

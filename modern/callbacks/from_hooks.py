@@ -14,7 +14,7 @@ from estimator_bridge.modern.callbacks.base import Callback, Timer
 from estimator_bridge.modern.callbacks.checkpoint import CheckpointSaver
 from estimator_bridge.modern.callbacks.logs import NanGuard, StepCounter, TensorLogger
 from estimator_bridge.modern.callbacks.session_hook import HookedRun
-from estimator_bridge.modern.callbacks.stop import StopAtStep, StopOnPredicate, WaitForStep
+from estimator_bridge.modern.callbacks.stop import StopAtStep, StopOnPredicate
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
 from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
 
@@ -43,7 +43,7 @@ def check_hooks(hooks: Sequence[Any]) -> None:
     for hook in hooks:
         if not isinstance(hook, v1.train.SessionRunHook):
             raise TypeError(f"All hooks must be `SessionRunHook` instances, given: {hook}")
-        for name in {cls.__name__ for cls in type(hook).__mro__ if cls.__module__.startswith("tensorflow")} & _REFUSED.keys():
+        for name in {cls.__name__ for cls in type(hook).__mro__ if _is_tensorflows(cls)} & _REFUSED.keys():
             why, instead = _REFUSED[name]
             raise NotSupportedError(
                 f"The session hook {type(hook).__module__}.{type(hook).__qualname__} cannot run on the modern path: {why}.",
@@ -56,8 +56,12 @@ def check_hooks(hooks: Sequence[Any]) -> None:
 def _callback(hook: Any, model: ModelGraph, run: HookedRun) -> Callback:
     if _saves(hook):
         return CheckpointSaver(hook, model)
-    make = _MAPPING.get(type(hook).__name__) if type(hook).__module__.startswith("tensorflow") else None
+    make = _MAPPING.get(type(hook).__name__) if _is_tensorflows(type(hook)) else None
     return (make and make(hook, model)) or SessionHook(hook, run)
+
+
+def _is_tensorflows(cls: type) -> bool:
+    return cls.__module__.startswith(("tensorflow.python.", "tensorflow_estimator.python."))
 
 
 def _saves(hook: Any) -> bool:
@@ -97,7 +101,6 @@ def _timer(hook: Any) -> Timer:
 
 _MAPPING: Mapping[str, Callable[[Any, ModelGraph], Callback | None]] = {
     "ExamplesPerSecondHook": HookAtSteps,
-    "GlobalStepWaiterHook": lambda hook, model: WaitForStep(hook._wait_until_step),
     "LoggingTensorHook": _log,
     "NanTensorHook": _nan,
     "StepCounterHook": _count,

@@ -71,7 +71,7 @@ class HookCalls:
         self._values: dict[str, Any] = {}
         self._has_run = False
         self.name = f"{type(hook).__module__}.{type(hook).__qualname__}"
-        self.every_step = any(
+        self.every_step = not isinstance(hook, v1.train.GlobalStepWaiterHook) and any(
             getattr(type(hook), name) is not getattr(v1.train.SessionRunHook, name) for name in ("before_run", "after_run")
         )
         self.wanted: list[Tensor] = []
@@ -82,8 +82,7 @@ class HookCalls:
     def create(self) -> None:
         """``after_create_session``."""
         with self._calling():
-            if isinstance(self._hook, v1.train.FinalOpsHook):  # not only once the training is over
-                self._run.session.checked(self._hook._final_ops or [], self._hook._final_ops_feed_dict)
+            self._check_early(self._run.session)
             self._hook.after_create_session(self._run.session, self._run.coordinator)
             self.wanted += self._held()
 
@@ -112,6 +111,15 @@ class HookCalls:
         """``end``."""
         with self._calling() as session:
             self._hook.end(session)
+
+    def _check_early(self, session: ReadOnlySession) -> None:
+        """What two of TensorFlow's hooks would find out late: at the end, or never."""
+        if isinstance(self._hook, v1.train.FinalOpsHook):
+            session.checked(self._hook._final_ops or [], self._hook._final_ops_feed_dict)
+        if isinstance(self._hook, v1.train.GlobalStepWaiterHook):
+            last = self._hook._wait_until_step
+            if session.run(self._hook._global_step_tensor) < last:
+                raise session.refused(f"waits for step {last}, and no other worker would make it", "Drop the hook")
 
     def refused(self, what: str, instead: str) -> NotSupportedError:
         """The error for something that the hook does."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.session import calling
 from estimator_bridge.modern.model_graph import ModelGraph
@@ -76,19 +75,3 @@ class _Flag:
 
     def run(self, fetches: Any) -> None:
         self._variable.assign(True)
-
-
-class WaitForStep(Callback):
-    """A GlobalStepWaiterHook: with one worker there is nobody whose steps could be waited for."""
-
-    def __init__(self, wait_until_step: int) -> None:
-        self._wait_until_step = wait_until_step
-
-    def begin(self, transplant: Transplant, step: int) -> None:
-        """Refuses to wait for ever."""
-        if step < self._wait_until_step:
-            raise NotSupportedError(
-                f"A GlobalStepWaiterHook waits for step {self._wait_until_step}, and no other worker would make it.",
-                expected=f"a step up to {step}, where the training starts",
-                fix="Drop the hook, which is for the workers of a cluster.",
-            )

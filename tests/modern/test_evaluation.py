@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.legacy.contrib import training as contrib_training
 from tests.modern.callbacks.test_session_hook import assert_same
 from tests.modern.jobs import CLASSES, PATHS, WORDS, X, engine, estimator, linear, train, v1
 from tests.modern.test_training import events
@@ -171,13 +172,23 @@ def test_hooks_see_predictions_as_on_the_legacy_path(trained: Path) -> None:
     assert [record[1] for record in outcome[1][1]][-3:] == ["after", "before", "end"]  # the input ended within the last step
 
 
-def test_hooks_of_tensorflow_run_in_an_evaluation(trained: Path) -> None:
+def test_hooks_of_tensorflow_run_in_an_evaluation(trained: Path, tmp_path: Path) -> None:
+    def summarising(features: Any, labels: Any, mode: str) -> Any:
+        made = model_fn(features, labels, mode)
+        v1.summary.scalar("accuracy", made.eval_metric_ops["accuracy"][0])
+        tf.identity(v1.summary.merge_all(), name="merged")
+        return made
+
     outcome = []
     for path in PATHS:
-        final = v1.train.FinalOpsHook({"step": "global_step/Initializer/zeros:0", "value": "accuracy/value:0"})
-        counting = v1.train.StopAtStepHook(last_step=2)  # the step is 15 already
-        results = engine(path).evaluate(estimator(model_fn, trained), rows, hooks=[final, counting], name="more")
-        outcome.append((results, final.final_ops_values))
+        final = v1.train.FinalOpsHook({"step": "global_step/Read/ReadVariableOp:0", "value": "accuracy/value:0"})
+        counted = contrib_training.StopAfterNEvalsHook(3)
+        at_end = contrib_training.SummaryAtEndHook(str(tmp_path / path), summary_op="merged:0")
+        waiting = v1.train.GlobalStepWaiterHook(15)
+        hooks = [final, counted, at_end, waiting]
+        results = engine(path).evaluate(estimator(summarising, trained), rows, hooks=hooks, name="more")
+        v1.summary.FileWriterCache.clear()
+        outcome.append((results, final.final_ops_values, [list(event) for event in events(tmp_path / path)]))
     assert_same(outcome[1], outcome[0])
 
 

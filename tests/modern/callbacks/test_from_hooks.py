@@ -149,3 +149,35 @@ def test_an_experiment_evaluates_new_checkpoints_while_it_trains(tmp_path: Path)
     assert {event[0] for event in written[1]} == {0, 2, 3}
     for modern, legacy in zip(written[1], written[0], strict=True):
         assert modern[2] == (None if legacy[2] is None else pytest.approx(legacy[2], rel=1e-5))
+
+
+def test_a_script_s_own_kinds_of_tensorflow_s_hooks_run_as_they_are(tmp_path: Path) -> None:
+    class Stop(tf.compat.v1.train.StopAtStepHook):
+        pass
+
+    class Save(tf.compat.v1.train.CheckpointSaverHook):
+        def after_create_session(self, session: Any, coord: Any) -> None:
+            """Not at the start."""
+
+    def summarising(features: Any, labels: Any, mode: str, config: Any) -> Any:
+        loss = tf.reduce_mean(tf.square(linear(features["x"]) - labels))
+        one, other = (
+            v1.summary.scalar("one", loss),
+            v1.summary.scalar("weights", tf.reduce_sum(v1.trainable_variables()[0])),
+        )
+        hook = v1.train.SummarySaverHook(save_steps=2, output_dir=config.model_dir + "/own", summary_op=[one, other])
+        train_op = v1.train.AdamOptimizer(0.05).minimize(loss, v1.train.get_global_step())
+        return spec(mode, loss, train_op, training_hooks=[hook])
+
+    written = []
+    for path in PATHS:
+        folder = tmp_path / path
+        hooks = [Stop(num_steps=5), Save(str(folder), save_steps=3)]
+        train(path, summarising, folder, hooks=hooks, steps=None)
+        v1.summary.FileWriterCache.clear()
+        written.append((events(folder / "own"), sorted(file.name for file in folder.glob("model.ckpt-*.index"))))
+    assert written[1][1] == written[0][1]
+    assert written[1][1][-1] == "model.ckpt-5.index"
+    assert [event[:2] for event in written[1][0]] == [event[:2] for event in written[0][0]]
+    for modern, legacy in zip(written[1][0], written[0][0], strict=True):
+        assert modern[2] == pytest.approx(legacy[2], rel=1e-5)
