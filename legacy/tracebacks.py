@@ -17,7 +17,7 @@ from estimator_bridge.legacy.advice import tell_what_is_gone
 _OURS = Path(__file__).resolve().parent.parent  # in an editable install this is the repository, else the package
 _RUNNER = _OURS / "legacy" / "script.py"
 _PLUMBING = frozenset(
-    _OURS / name for name in ("legacy/aliases.py", "legacy/rot/answers.py", "compat/engine.py")
+    _OURS / name for name in ("legacy/aliases.py", "legacy/python_keras.py", "legacy/rot/answers.py", "compat/engine.py")
 )  # pass calls on
 _STARTERS = frozenset({importlib.__file__, importlib.util.__file__})  # between the runner and a package's first line
 

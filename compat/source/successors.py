@@ -25,7 +25,9 @@ SUCCESSORS: dict[str, str] = {
     "keras.utils.multi_gpu_model": "tf.distribute.MirroredStrategy",
     "keras.wrappers": "SciKeras (scikeras.wrappers)",
     "python.estimator.canned.boosted_trees": _TREES,
+    "python.keras.engine.network": "tf.keras.Model",
     "python.keras.utils.multi_gpu_model": "tf.distribute.MirroredStrategy",
+    "python.keras.utils.multi_gpu_utils": "tf.distribute.MirroredStrategy",
     "python.keras.wrappers": "SciKeras (scikeras.wrappers)",
 }
 
