@@ -61,7 +61,7 @@ def model_to_estimator(
         )
     twin = twin_of(keras_model, tf.keras, custom_objects or {})
     _restore_classes(twin)
-    vars(twin).pop("_get_compile_args", None)  # a conversion before left it there, with tensors of its graph
+    twin.__dict__.pop("_get_compile_args", None)  # a conversion before left it there, with tensors of its graph
     estimator = tf.keras.estimator.model_to_estimator(
         twin,
         model_dir=model_dir,

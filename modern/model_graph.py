@@ -141,6 +141,8 @@ def build(
         features, labels = pipeline.with_leaves(batch)
         with recorded_updates(1 if split else replicas) as updates:
             spec, every_batch = host_call(estimator._call_model_fn(features, labels, mode, estimator.config))
+        if isinstance(spec.loss, tf.Variable):  # such as a moving average
+            spec = spec._replace(loss=tf.convert_to_tensor(spec.loss))
         estimator._maybe_warm_start(checkpoint_path)
         if mode == TRAIN:
             spec = spec._replace(train_op=tf.group(spec.train_op, *every_batch)) if every_batch else spec

@@ -159,7 +159,7 @@ def initialise_tables(model: ModelGraph) -> None:
         tf.distribute.get_strategy().run(tf.function(fill))
 
 
-def table_filler(model: ModelGraph) -> Callable[[], None]:
+def table_filler(model: ModelGraph) -> Callable[[], object]:
     """A function that runs the graph's table initialisers."""
     initialisers = [operation(op) for op in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
     run = Fragment.cut(upstream(initialisers, lambda op: False), []).function([])

@@ -34,6 +34,7 @@ def model_fn(features: Any, labels: Any, mode: str) -> Any:
     metrics = {
         "accuracy": v1.metrics.accuracy(labels > 0, logits > 0),
         "auc": v1.metrics.auc(labels > 0, tf.sigmoid(logits)),
+        "precision": v1.metrics.precision_at_thresholds(labels > 0, tf.sigmoid(logits), [0.3, 0.6]),
         "iou": v1.metrics.mean_iou(labels > 0, logits > 0, 2),
         "per_class": v1.metrics.mean_tensor(tf.reduce_mean(tf.abs(logits - labels), 0)),
     }

@@ -98,8 +98,7 @@ def test_a_sequential_model_of_keras_3(tmp_path: Path) -> None:
     model.compile("sgd", "mse", metrics=["mae"])
     estimator = modern.model_to_estimator(model, str(tmp_path))
     predicted = [
-        next(iter(one.values()))
-        for one in engine("legacy").predict(estimator, lambda: tf.data.Dataset.from_tensors({"x": X}))
+        next(iter(one.values())) for one in engine("legacy").predict(estimator, lambda: tf.data.Dataset.from_tensors({"x": X}))
     ]
     np.testing.assert_allclose(predicted, model.predict(X, verbose=0), rtol=1e-6, atol=1e-7)
 
@@ -110,7 +109,7 @@ def of_ops(keras: Any) -> Any:
 
 
 def own_layer(keras: Any) -> Any:
-    class Doubled(keras.layers.Layer):  # type: ignore[name-defined]
+    class Doubled(keras.layers.Layer):
         def call(self, inputs: Any) -> Any:
             return inputs * 2
 

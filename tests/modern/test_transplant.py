@@ -347,9 +347,10 @@ def test_init_from_checkpoint(tmp_path: Path) -> None:
     assert np.abs(values["dense/kernel"] - source["dense/kernel"]).max() < 0.1, "one step of Adam away from the source"
 
 
-def test_warm_start_from(tmp_path: Path) -> None:
-    train("legacy", minimizing(adam), tmp_path / "source")
-    settings = tf.estimator.WarmStartSettings(str(tmp_path / "source"), vars_to_warm_start=".*")
+@pytest.mark.parametrize("which", [".*", "dense/k.*"])
+def test_warm_start_from(which: str, tmp_path: Path) -> None:
+    train("legacy", minimizing(adam), tmp_path / "source", steps=3)
+    settings = tf.estimator.WarmStartSettings(str(tmp_path / "source"), vars_to_warm_start=which)
     values = check_same(minimizing(adam), tmp_path, steps=3, config={"warm_start_from": settings})
     assert values["global_step"] == 3
 

@@ -7,29 +7,29 @@ from typing import Any
 import tensorflow as tf
 
 from tests.modern.jobs import ModelFn, linear, v1
-from tests.modern.surface.building import Features, finish, squared, step
+from tests.modern.surface.building import Features, squared, step, together
 
 
 def sequence(features: Features) -> Any:
     return tf.expand_dims(features["x"], 2)
 
 
-def recurrent(features: Features, labels: Any, mode: str) -> Any:
+def recurrent(features: Features, labels: Any) -> Any:
     """Cells of several kinds, one upon the other."""
     cells = v1.nn.rnn_cell
-    rnn = cells.MultiRNNCell([cells.DropoutWrapper(cells.GRUCell(3), 0.9, seed=4), cells.LSTMCell(2, num_proj=2)])
+    rnn = cells.MultiRNNCell([cells.GRUCell(3), cells.LSTMCell(2, num_proj=2)])
     outputs, _ = v1.nn.dynamic_rnn(rnn, sequence(features), dtype=tf.float32)
-    return finish(mode, squared(linear(outputs[:, -1]), labels))
+    return squared(linear(outputs[:, -1]), labels)
 
 
-def in_both_directions(features: Features, labels: Any, mode: str) -> Any:
+def in_both_directions(features: Features, labels: Any) -> Any:
     lengths = tf.reduce_sum(tf.cast(features["words"][:, :2] > 2, tf.int32), 1) + 1
     cells = v1.nn.rnn_cell.BasicLSTMCell(2), v1.nn.rnn_cell.BasicLSTMCell(2)
     outputs, _ = v1.nn.bidirectional_dynamic_rnn(*cells, sequence(features), lengths, dtype=tf.float32)
-    return finish(mode, squared(linear(tf.reduce_mean(tf.concat(outputs, 2), 1)), labels))
+    return squared(linear(tf.reduce_mean(tf.concat(outputs, 2), 1)), labels)
 
 
-def looped(features: Features, labels: Any, mode: str) -> Any:
+def looped(features: Features, labels: Any) -> Any:
     """Variables read and written inside of a loop and of a condition."""
     factor = v1.get_variable("factor", initializer=0.9)
     turns = v1.get_variable("turns", initializer=0, trainable=False)
@@ -41,10 +41,10 @@ def looped(features: Features, labels: Any, mode: str) -> Any:
     _, x = v1.while_loop(lambda i, x: i < 3, turn, [tf.constant(0), features["x"]])
     x = v1.cond(tf.equal(step() % 2, 0), lambda: x * factor, lambda: x - factor)
     x = v1.case([(tf.equal(step() % 3, 0), lambda: x), (tf.equal(step() % 3, 1), lambda: 2.0 * x)], lambda: 3.0 * x)
-    return finish(mode, squared(linear(x), labels))
+    return squared(linear(x), labels)
 
 
-def collected(features: Features, labels: Any, mode: str) -> Any:
+def collected(features: Features, labels: Any) -> Any:
     """TensorArrays, map_fn and scan."""
     squares = v1.map_fn(lambda row: tf.reduce_sum(row * row), features["x"])
     sums = v1.scan(lambda total, row: total * 0.5 + row, features["x"])
@@ -55,13 +55,13 @@ def collected(features: Features, labels: Any, mode: str) -> Any:
         [tf.constant(0), tf.TensorArray(tf.float32, 3)],
     )
     net = tf.concat([tf.expand_dims(squares, 1), sums, tf.transpose(doubled.stack())], 1)
-    return finish(mode, squared(linear(net), labels))
+    return squared(linear(net), labels)
 
 
-def with_other_gradients(features: Features, labels: Any, mode: str) -> Any:
+def with_other_gradients(features: Features, labels: Any) -> Any:
     with v1.get_default_graph().gradient_override_map({"Sign": "Identity", "Round": "EstimatorBridgeHalf"}):
         binary = tf.sign(linear(features["x"])) + tf.round(linear(features["x"] * 3.0, "rounded"))
-    return finish(mode, squared(binary, labels))
+    return squared(binary, labels)
 
 
 @tf.RegisterGradient("EstimatorBridgeHalf")
@@ -69,40 +69,33 @@ def _half(op: Any, gradient: Any) -> Any:
     return gradient * 0.5
 
 
-def with_own_gradient_of_variables(features: Features, labels: Any, mode: str) -> Any:
+def with_own_gradient_of_variables(features: Features, labels: Any) -> Any:
     @tf.custom_gradient
     def clipped(x: Any) -> Any:
         return tf.exp(x), lambda gradient: tf.clip_by_value(gradient * tf.exp(x), -0.1, 0.1)
 
     kernel = v1.get_variable("kernel", [3, 1], initializer=v1.constant_initializer(0.1))
-    return finish(mode, squared(clipped(tf.matmul(features["x"], kernel)), labels))
+    return squared(clipped(tf.matmul(features["x"], kernel)), labels)
 
 
-def of_second_order(features: Features, labels: Any, mode: str) -> Any:
+def of_second_order(features: Features, labels: Any) -> Any:
     predicted = linear(tf.tanh(features["x"]) * v1.get_variable("scale", initializer=1.5))
     (slope,) = tf.gradients(predicted, [features["x"]])
-    return finish(mode, squared(predicted, labels) + tf.reduce_mean(tf.square(slope)))
+    return squared(predicted, labels) + tf.reduce_mean(tf.square(slope))
 
 
-def of_functions(features: Features, labels: Any, mode: str) -> Any:
+def of_functions(features: Features, labels: Any) -> Any:
     @tf.function
     def scaled(values: Any, times: Any) -> Any:
         for _ in tf.range(times):
             values = values * 0.9
         return values
 
-    return finish(mode, squared(scaled(linear(features["x"]), tf.constant(2)), labels))
+    return squared(scaled(linear(features["x"]), tf.constant(2)), labels)
 
 
 MODELS: dict[str, ModelFn] = {
-    "dynamic_rnn": recurrent,
-    "bidirectional_dynamic_rnn": in_both_directions,
-    "while, cond, case": looped,
-    "TensorArray, map_fn, scan": collected,
-    "gradient_override_map": with_other_gradients,
-    "custom_gradient": with_own_gradient_of_variables,
-    "second order": of_second_order,
-    "tf.function": of_functions,
+    "recurrent networks": together(recurrent, in_both_directions),
+    "loops and conditions": together(looped, collected),
+    "gradients": together(with_other_gradients, with_own_gradient_of_variables, of_second_order, of_functions),
 }
-
-WITH_LOOPS = ("while, cond, case", "TensorArray, map_fn, scan")
