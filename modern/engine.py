@@ -85,8 +85,8 @@ class ModernEngine:
             raise ValueError(f"Must specify steps > 0, given: {steps}")
         path = checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir)
         with self._outside_graphs(estimator, EVAL):
-            results = evaluation.evaluate(estimator, input_fn, steps=steps, hooks=hooks or (), checkpoint_path=path)
-        with tf.Graph().as_default():  # event files cannot be opened in eager mode
+            results, graph = evaluation.evaluate(estimator, input_fn, steps=steps, hooks=hooks or (), checkpoint_path=path)
+        with graph.as_default():  # which the event file shows
             folder, step = estimator.eval_dir(name), results["global_step"]
             estimator_lib._write_dict_to_summary(folder, results, step)
             if path:

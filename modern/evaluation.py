@@ -23,7 +23,7 @@ from estimator_bridge.modern.variables import VariableStore
 
 def evaluate(
     estimator: Any, input_fn: Callable[..., Any], *, steps: int | None, hooks: Sequence[Any], checkpoint_path: str | None
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], Any]:
     """Runs the metrics of the model_fn's EVAL graph over the input, with the variables of a checkpoint.
 
     Args:
@@ -31,7 +31,7 @@ def evaluate(
         input_fn, steps, hooks, checkpoint_path: as ``Estimator.evaluate`` takes them.
 
     Returns:
-        Metric name -> value, with ``loss`` (the mean over batches) and ``global_step``.
+        Metric name -> value, with ``loss`` (the mean over batches) and ``global_step``; and the graph.
 
     Raises:
         NotSupportedError: for session hooks that do more than reading.
@@ -50,7 +50,7 @@ def evaluate(
         update = Fragment.cut(upstream(updates, is_source), [])
         model.check_fed(update.inputs)
         _run_over(model, update, store, steps)
-    return _results(metrics, model, store)
+    return _results(metrics, model, store), model.graph
 
 
 def predict(

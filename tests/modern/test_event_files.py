@@ -82,10 +82,18 @@ def test_they_are_the_events_that_were_asked_for(folders: dict[str, Path]) -> No
     assert steps["log 1"] == [1, 11], "starts, after which TensorBoard drops older events of the same steps"
 
 
+def last_graph(folder: Path) -> dict[str, Any]:
+    """The nodes that TensorBoard shows."""
+    (file,) = folder.glob("events.out.tfevents.*")
+    graphs = [v1.GraphDef.FromString(record.graph_def) for record in v1.train.summary_iterator(str(file)) if record.graph_def]
+    return {node.name: node for node in graphs[-1].node}
+
+
 def test_tensorboard_finds_the_whole_graph(folders: dict[str, Path]) -> None:
-    (file,) = folders["modern"].glob("events.out.tfevents.*")
-    graphs = [tf.compat.v1.GraphDef.FromString(r.graph_def) for r in v1.train.summary_iterator(str(file)) if r.graph_def]
-    nodes = {node.name: node for node in graphs[-1].node}
+    nodes = last_graph(folders["modern"])
+    of_evaluation = [set(last_graph(folders[path] / "eval_held_out")) for path in PATHS]
+    assert set() != {name for name in of_evaluation[0] if name.endswith("/update_op")} <= of_evaluation[1]
+    assert len(of_evaluation[1]) > len(nodes) / 2
     assert nodes["estimator_bridge/batch"].input[0] in {f"IteratorGetNext:{index}" for index in range(3)} | {"IteratorGetNext"}
     assert {"dense/kernel", "scope/inner", "save/restore_all"} <= set(nodes)
     assert np.prod([dim.size for dim in nodes["dense/kernel"].attr["shape"].shape.dim]) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tensorflow.python.ops import summary_ops_v2
 from estimator_bridge.compat.engine import interposed
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern import tpu
-from tests.modern.jobs import ONE_BY_ONE, PATHS, X, Y, embedded, engine, linear, saved, v1
+from tests.modern.jobs import ONE_BY_ONE, PATHS, X, Y, assert_close, embedded, engine, linear, saved, v1
 from tests.modern.test_event_files import read
 
 pytestmark = pytest.mark.timeout(150)
@@ -173,27 +174,41 @@ def test_train_and_evaluate_and_export(tmp_path: Path) -> None:
 
 
 def test_a_tpu_that_is_not_there_is_refused_before_training(tmp_path: Path) -> None:
-    for call in (
+    calls: list[Callable[[Any], Any]] = [
         lambda estimator: estimator.train(input_fn, max_steps=2),
         lambda estimator: estimator.evaluate(input_fn, steps=2),
         lambda estimator: next(estimator.predict(input_fn)),
-    ):
+    ]
+    for call in calls:
         with interposed(engine("modern")), pytest.raises(NotSupportedError, match="use_tpu=False"):
             call(made(tmp_path, use_tpu=True))
     assert not list(tmp_path.glob("model.ckpt*"))
 
 
-def test_where_a_tpu_is_its_cores_share_the_batch(tmp_path: Path, monkeypatch: Any) -> None:
+def test_where_a_tpu_is_its_cores_share_the_batch(run_python: Callable[..., str], tmp_path: Path) -> None:
     """Two CPUs stand for a TPU's cores, which no test machine has: each takes batches of half the size."""
-    from estimator_bridge.modern.strategies import _mirrored_over
+    run_python(
+        """
+        import sys
+        from pathlib import Path
+        from tests.modern.test_tpu import *
+        from estimator_bridge.modern.engine import ModernEngine
+        from estimator_bridge.modern.strategies import _mirrored_over
 
-    devices = tuple(device.name.rpartition("device:")[2] for device in tf.config.list_logical_devices("CPU"))
-    strategy = _mirrored_over(devices[:2]) if len(devices) > 1 else tf.distribute.OneDeviceStrategy("CPU:0")
-    monkeypatch.setattr(tpu, "_strategy", lambda master: strategy)
-    seen.clear()
-    with interposed(engine("modern")):
-        made(tmp_path, use_tpu=True).train(input_fn, max_steps=2)
-    assert seen == [{"mode": "train", "batch_size": 8 // strategy.num_replicas_in_sync, "use_tpu": False, "own": False}]
+        folder, executor = Path(sys.argv[1]), ModernEngine(replicas=2)
+        tpu._strategy = lambda master: _mirrored_over(("CPU:0", "CPU:1"))
+        with interposed(executor):
+            made(folder / "modern", use_tpu=True).train(input_fn, max_steps=6)
+        assert seen == [{"mode": "train", "batch_size": 4, "use_tpu": False, "own": False}], seen
+        with interposed(engine("legacy")):
+            made(folder / "legacy").train(input_fn, max_steps=6)
+        """,
+        tmp_path,
+    )
+    assert_close(saved(tmp_path / "modern"), saved(tmp_path / "legacy"))
+
+
+def test_a_batch_that_the_cores_cannot_share_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(tpu, "_strategy", lambda master: type("Three", (), {"num_replicas_in_sync": 3}))
     with interposed(engine("modern")), pytest.raises(BridgeError, match="train_batch_size"):
         made(tmp_path, use_tpu=True).train(input_fn, max_steps=4)
