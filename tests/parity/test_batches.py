@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from estimator_bridge import legacy
 from estimator_bridge.parity.batches import BatchWriter, leaves, replay
 
 
@@ -91,3 +92,16 @@ def test_an_input_of_tensors_is_replayed_in_their_structure(tmp_path: Path) -> N
 
     found = replayed(tmp_path / "r", tensors)
     assert [set(features) for features, _ in found] == [{"x", "text", "flag"}] * 3
+
+
+def test_the_input_of_a_tpu_estimator_is_replayed(tmp_path: Path) -> None:
+    legacy.install()
+    record(tmp_path / "r", dataset)
+    tpu = tf.compat.v1.estimator.tpu
+    config = tpu.RunConfig(model_dir=str(tmp_path))
+    estimator = tpu.TPUEstimator(lambda features, mode, params: None, config=config, use_tpu=False, train_batch_size=3)
+
+    with tf.Graph().as_default():
+        features, labels = estimator._call_input_fn(replay(tmp_path / "r", dataset), "train").element_spec
+    assert set(features) == {"x", "text", "flag"}
+    assert labels.dtype == tf.int64

@@ -38,7 +38,7 @@ def leaves(structure: Structure) -> list[Any]:
     return [leaf for leaf in tf.nest.flatten(structure, expand_composites=True) if tf.is_tensor(leaf)]
 
 
-def replay(path: Path, input_fn: Callable[[], Structure]) -> Callable[[], Structure]:
+def replay(path: Path, input_fn: Callable[[], Structure]) -> Callable[..., Structure]:
     """An input_fn that gives the recorded batches in place of what ``input_fn`` would.
 
     Args:
@@ -46,10 +46,11 @@ def replay(path: Path, input_fn: Callable[[], Structure]) -> Callable[[], Struct
         input_fn: called for the structure, dtypes and static shapes of its batches; its own data are not read.
 
     Returns:
-        An input_fn without arguments, whose Dataset has one element a recorded batch.
+        An input_fn whose Dataset has one element a recorded batch. It takes ``params`` since TPUEstimator insists on that, and
+        has no use for them.
     """
 
-    def replayed() -> Structure:
+    def replayed(params: Any = None) -> Structure:
         with tf.Graph().as_default():
             element = _one_element(input_fn())
             specs = [tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves(element)]
