@@ -17,6 +17,7 @@ from unittest import mock
 
 from estimator_bridge.legacy.contrib.namespace import Namespace, imported
 from estimator_bridge.legacy.python_keras import keras_file
+from estimator_bridge.legacy.standalone_keras import keras_2
 
 # Packages that were written for TensorFlow 2 (or for both) and ask for what they need.
 NATIVE = frozenset(
@@ -106,6 +107,7 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
     tf1 = TF1Module(tf.compat.v1, overrides)
     original = builtins.__import__
     import_module = importlib.import_module
+    keras = tf1.keras.__name__.partition(".")[0]
 
     def import_(
         name: str,
@@ -115,7 +117,8 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
         level: int = 0,
     ) -> Any:
         if level or not _is_tensorflow(name) or _is_native(globals or sys._getframe(1).f_globals):
-            return original(name, globals, locals, fromlist, level)
+            meant = name if level else keras_2(name, keras, sys._getframe(1))
+            return original(meant, globals, locals, fromlist, level)
         leaf = _contrib(tf1, name, fromlist) or _module(tf1, name) or original(name, None, None, fromlist or ("",), 0)
         if not fromlist:
             return tf1
@@ -123,7 +126,7 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
 
     def import_module_(name: str, package: str | None = None) -> Any:
         if not _is_tensorflow(name) or _is_native(sys._getframe(1).f_globals):
-            return import_module(name, package)
+            return import_module(keras_2(name, keras, sys._getframe(1)), package)
         return _contrib(tf1, name, ()) or _module(tf1, name) or import_module(name, package)
 
     with mock.patch.object(builtins, "__import__", import_), mock.patch.object(importlib, "import_module", import_module_):

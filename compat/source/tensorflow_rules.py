@@ -55,6 +55,10 @@ def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iter
             yield Finding(*where, Kind.TENSORFLOW, Verdict.RUNS, "not there, and the file itself looks first")
         else:
             yield Finding(*where, Kind.TENSORFLOW, Verdict.HUMAN, _missing(symbol, surface))
+    for dotted, statement, _ in source.names.imports:
+        if dotted.partition(".")[0] == "keras" and not surface.version.startswith("2.15."):
+            where = statement.lineno, statement.col_offset + 1, dotted
+            yield Finding(*where, Kind.TENSORFLOW, Verdict.MENDED, "keras is Keras 3 now; the runner gives tf_keras, Keras 2")
     for star in source.names.stars:
         if _is_tensorflow(star.module):
             where = star.node.lineno, star.node.col_offset + 1, f"from {star.module} import *"

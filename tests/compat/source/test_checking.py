@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator_bridge.compat.source.checking import find_files
+from estimator_bridge.compat.source.surface import installed_version, load_surface
 from estimator_bridge.compat.source.verdicts import Kind, Verdict
 from estimator_bridge.errors import BridgeError
 from tests.compat.source.reading import findings, judge, told
@@ -91,6 +92,11 @@ def test_a_package_that_refuses() -> None:
         (3, "tf.contrib.eager.Network", "human"),
         (5, "tf.contrib.eager", "runs"),
     ]
+
+
+def test_keras_by_itself() -> None:
+    expected = [] if load_surface(installed_version()).version.startswith("2.15.") else [(1, "keras.layers.Dense", "mended")]
+    assert told("from keras.layers import Dense\nDense(3)") == expected
 
 
 def test_packages_named_after_tensorflow_are_others() -> None:
