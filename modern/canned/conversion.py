@@ -63,14 +63,12 @@ def canned(estimator: Any, checkpoint_path: str | None = None, optimizer: Any = 
     if settings.kind == "kmeans":
         return clustering.model(settings, checkpoint)
     head = layer(settings["head"])
-    head.track_loss()
-    head.track_measures()
     if settings.kind == "baseline":
         model, parts = _baseline(settings, head)
     else:
         model, parts = _functional(settings, head)
     step = take_over([weight for part in parts for weight in part.weights], checkpoint)
-    chosen = optimizer or optimizer_for(settings, parts)
+    chosen = optimizer or optimizer_for(settings, parts, model.trainable_variables)
     model.compile(chosen)
     chosen.iterations.assign(step)
     return model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -33,6 +34,15 @@ class _Headed:
         reinstate(self)
         return super().__call__(*args, **kwargs)  # type: ignore[misc]
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """``tf_keras.Model.compile``, where loss and metrics are the head's."""
+        super().compile(*args, **kwargs)  # type: ignore[misc]
+        self.head.track()
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles a model that is loaded; Keras leaves this out where ``compile`` is not its own."""
+        self.compile(**tf_keras.saving.deserialize_keras_object(config))
+
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Tensor | None = None) -> Tensor:
         """The head's loss of a batch, a scalar."""
         loss = self.head.loss(y, y_pred, x, sample_weight)
@@ -57,7 +67,8 @@ class CannedModel(_Headed, tf_keras.Model):
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Predictions from features, of which those that no column reads are left out."""
-        return super().call({key: inputs[key] for key in self.input}, training, mask)
+        read = {key: inputs[key] for key in self.input} if isinstance(inputs, Mapping) else inputs
+        return super().call(read, training, mask)
 
 
 class BaselineModel(_Headed, tf_keras.Model):

@@ -17,8 +17,8 @@ from estimator_bridge.modern.canned.reading import Settings
 Optimizer = Any
 
 
-def optimizer_for(settings: Settings, parts: Sequence[Part]) -> Optimizer:
-    """One optimizer for a model, or for each part its own.
+def optimizer_for(settings: Settings, parts: Sequence[Part], trained: Sequence[Any]) -> Optimizer:
+    """One optimizer for a model, or for each part its own; ``trained`` are the model's trainable variables.
 
     Raises:
         NotSupportedError: for optimizers that Keras has no counterpart of, and learning rates that a graph computes.
@@ -26,7 +26,8 @@ def optimizer_for(settings: Settings, parts: Sequence[Part]) -> Optimizer:
     made = [_keras_optimizer(settings, part) for part in parts]
     if len(made) == 1:
         return made[0]
-    return PartedOptimizer(made, [[weight.variable for weight in part.weights] for part in parts])
+    owners = {weight.variable.ref(): index for index, part in reversed(list(enumerate(parts))) for weight in part.weights}
+    return PartedOptimizer(made, [owners[variable.ref()] for variable in trained])  # what two share is the first one's
 
 
 def _keras_optimizer(settings: Settings, part: Part) -> Optimizer:
@@ -63,8 +64,10 @@ def _in_tf_keras(optimizer: Optimizer) -> Optimizer:
 
 
 def _first_value(hyperparameter: Any) -> Any:
-    is_variable = isinstance(hyperparameter, tf.Variable)
-    return tf.get_static_value(hyperparameter.initial_value).item() if is_variable else hyperparameter
+    if not isinstance(hyperparameter, tf.Variable):
+        return hyperparameter
+    with hyperparameter.graph.as_default():
+        return tf.get_static_value(hyperparameter.initial_value).item()
 
 
 def _unknown(optimizer: Optimizer) -> NotSupportedError:
@@ -76,28 +79,48 @@ def _unknown(optimizer: Optimizer) -> NotSupportedError:
     )
 
 
+@tf_keras.saving.register_keras_serializable("estimator_bridge")
 class PartedOptimizer(tf_keras.optimizers.legacy.Optimizer):
     """Several optimizers, each for its own variables: one call applies all, and counts as one iteration.
 
     Args:
         parts: the optimizers.
-        variables: for each of them, what it trains.
+        owners: for each of the model's trainable variables, which of the parts trains it.
     """
 
-    def __init__(self, parts: Sequence[Optimizer], variables: Sequence[Sequence[Any]]) -> None:
-        super().__init__("parted")
-        self.parts = list(parts)
-        self._owned = [{variable.ref() for variable in owned} for owned in variables]
+    def __init__(self, parts: Sequence[Optimizer], owners: Sequence[int], name: str = "parted") -> None:
+        super().__init__(name)
+        self.parts, self.owners = list(parts), list(owners)
         for index, part in enumerate(self.parts):
             self._track_trackable(part, f"part_{index}")
 
     def apply_gradients(self, grads_and_vars: Any, name: str | None = None, **kwargs: Any) -> Any:
-        """Hands every gradient to the optimizer of its variable."""
+        """Hands every gradient to the optimizer of its variable.
+
+        Raises:
+            NotSupportedError: for other variables than the model was made with.
+        """
         pairs = list(grads_and_vars)
-        for part, owned in zip(self.parts, self._owned, strict=True):
-            part.apply_gradients([pair for pair in pairs if pair[1].ref() in owned], name, **kwargs)
+        if len(pairs) != len(self.owners):
+            raise NotSupportedError(
+                "The model trains other variables than when it was made.",
+                expected=f"{len(self.owners)} trainable variables, of {len(self.parts)} optimizers",
+                received=len(pairs),
+                fix="Compile the model with one optimizer for all of its variables.",
+            )
+        for index, part in enumerate(self.parts):
+            part.apply_gradients(
+                [pair for pair, owner in zip(pairs, self.owners, strict=True) if owner == index], name, **kwargs
+            )
         return self.iterations.assign_add(1)
 
     def get_config(self) -> dict[str, Any]:
-        """The parts' own configurations."""
-        return {"name": self._name, "parts": [part.get_config() for part in self.parts]}
+        """What ``from_config`` needs."""
+        parts = [tf_keras.optimizers.serialize(part) for part in self.parts]
+        return {"name": self._name, "parts": parts, "owners": self.owners}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> PartedOptimizer:
+        """The optimizer, with no state yet."""
+        parts = [tf_keras.optimizers.deserialize(part, custom_objects, use_legacy_optimizer=True) for part in config["parts"]]
+        return cls(parts, config["owners"], config["name"])

@@ -81,9 +81,11 @@ class Head(tf_keras.layers.Layer):
         if self._vocabulary:
             self._label_ids = tf_keras.layers.StringLookup(vocabulary=self._vocabulary, num_oov_indices=0, mask_token=None)
 
-    def track_loss(self) -> None:
-        """Makes the metric of the model's loss: a mean over batches, as an Estimator reports it, whatever their sizes."""
-        self.loss_mean = tf_keras.metrics.Mean(name="loss")
+    def track(self) -> None:
+        """Makes the metrics of the model that this head is the head of, once: "loss" is a mean over batches, whatever their sizes."""
+        if not self._metrics:
+            self.loss_mean = tf_keras.metrics.Mean(name="loss")
+            self.track_measures()
 
     def track_measures(self) -> None:
         """Makes the head's own metrics; Keras resets and reports them with the model's."""

@@ -34,10 +34,11 @@ def layer(head: Any) -> Head:
 
 
 def _common(head: Any) -> Arguments:
+    column = head._weight_column
     return {
         "units": head.logits_dimension,
         "reduction": head._loss_reduction,
-        "weight_column": head._weight_column,
+        "weight_column": getattr(column, "key", column) if getattr(column, "normalizer_fn", None) is None else column,
         "loss_fn": head._loss_fn,
         "title": head.name,
         "exact": type(head).__name__.startswith("_"),

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 
 from estimator_bridge import modern
 from tests.modern.jobs import CLASSES, ROWS, WORDS, X, Y, engine, v1
@@ -62,12 +63,16 @@ CASES = {
         Y,
     ),
     "linear of TensorFlow 1": Case(v1.estimator.LinearClassifier, {"feature_columns": [x, words]}, CLASSES),
-    "several heads": Case(tf.estimator.DNNEstimator, {"head": heads(), "hidden_units": [4], "feature_columns": [x]}, SEVERAL),
+    "several heads": Case(
+        tf.estimator.DNNEstimator,
+        {"head": heads(), "hidden_units": [4], "feature_columns": [x], "optimizer": tf.keras.optimizers.legacy.Adam(0.02)},
+        SEVERAL,
+    ),
     "baseline": Case(tf.estimator.BaselineRegressor, {}, Y),
     "recurrent": Case(
         recurrent,
         {"sequence_feature_columns": [steps], "context_feature_columns": [embedded], "units": [3, 2], "cell_type": "lstm"}
-        | {"n_classes": 3, "optimizer": tf.keras.optimizers.legacy.SGD(0.1)},
+        | {"n_classes": 3, "optimizer": lambda: tf.keras.optimizers.legacy.SGD(0.1)},
         THREE,
     ),
     "recurrent, each step": Case(
@@ -164,6 +169,18 @@ def test_the_optimizers_are_the_estimators() -> None:
     assert (type(wide).__name__, float(wide.learning_rate)) == ("Ftrl", np.float32(0.005))
     recurrent_optimizer = modern.canned(trained("recurrent, each step")).optimizer
     assert (float(recurrent_optimizer.learning_rate), recurrent_optimizer.clipnorm) == (np.float32(0.05), 5.0)
+    used = modern.canned(trained("several heads")).optimizer  # an instance, which by now has variables of a graph that is gone
+    assert (type(used).__name__, float(used.learning_rate)) == ("Adam", np.float32(0.02))
     linear = modern.canned(trained("linear of TensorFlow 1")).optimizer
     assert (type(linear).__name__, float(linear.learning_rate)) == ("Ftrl", np.float32(0.2))
     assert int(linear.iterations) == 3
+
+
+def test_a_saved_model_needs_no_estimator(tmp_path: Path) -> None:
+    case = "wide and deep"
+    model = modern.canned(trained(case))
+    model.save(tmp_path / "model.keras")
+    loaded = tf_keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.evaluate(input_fn(case), verbose=0) == model.evaluate(input_fn(case), verbose=0)
+    assert [type(part) for part in loaded.optimizer.parts] == [type(part) for part in model.optimizer.parts]
+    loaded.fit(input_fn(case), verbose=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,6 @@ def test_k_means_that_moves_its_centers_now_and_then(tmp_path: Path) -> None:
 
 
 def test_the_package_can_be_called_whatever_was_imported_first(folder: Path) -> None:
-    import estimator_bridge.modern.canned as package
-
+    package: Any = importlib.import_module("estimator_bridge.modern.canned")
     assert isinstance(package(regressor(folder)), tf_keras.Model)
     assert isinstance(modern.canned(regressor(folder)), tf_keras.Model)
