@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.calls import write_predictions
 from estimator_bridge.parity.judge import judge
 from estimator_bridge.parity.model_dirs import export_dir
 from estimator_bridge.parity.result import ParityResult, Thresholds
@@ -142,6 +143,14 @@ def test_predictions_are_compared_by_key(pair: Pair, legacy: list[Any], modern: 
     for trace, values in ((pair.legacy, legacy), (pair.modern, modern)):
         np.savez(trace.predictions("predict-0"), **{"key:scores": np.array(values)})
         trace.write("predicted", call="predict-0", count=len(values))
+    assert found(pair.judge()) == ([] if equal else [("prediction", None)])
+
+
+@pytest.mark.parametrize(("modern", "equal"), [(b"c", True), (b"d", False)])
+def test_predicted_strings_may_have_other_lengths_in_each_example(pair: Pair, modern: bytes, *, equal: bool) -> None:
+    for trace, last in ((pair.legacy, b"c"), (pair.modern, modern)):
+        examples = [{"tags": np.array(tags, dtype=object)} for tags in ([b"a", b"b"], [last])]
+        assert len(list(write_predictions(trace, "predict-0", iter(examples)))) == 2
     assert found(pair.judge()) == ([] if equal else [("prediction", None)])
 
 

@@ -50,8 +50,6 @@ def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Itera
 
 
 def _stacked(values: list[Any]) -> Any:
-    if len({value.shape for value in values}) > 1:
-        values = [value.ravel() for value in values]
-        return np.concatenate(values)
-    stacked = np.stack(values)
+    ragged = len({value.shape for value in values}) > 1
+    stacked = np.concatenate([value.ravel() for value in values]) if ragged else np.stack(values)
     return stacked.astype("S") if stacked.dtype == object else stacked
