@@ -62,7 +62,7 @@ class TF1Module(types.ModuleType):
             return getattr(self.__dict__["_v1"], name)
         with contextlib.suppress(KeyError):
             module = sys.modules[f"tensorflow.{name}"]  # tf.python and others: once imported, an attribute, as of any package
-            return _Python(module, keras_file(self.keras)) if name == "python" else module
+            return _Python(module, self) if name == "python" else module
         raise AttributeError(f"module 'tensorflow' has no attribute {name!r} among TensorFlow 1's names")
 
     def __dir__(self) -> list[str]:
@@ -84,12 +84,12 @@ class _Compat(types.ModuleType):
 class _Python(types.ModuleType):
     """``tensorflow.python``, with TensorFlow 1's Keras."""
 
-    def __init__(self, python: Any, keras: Any) -> None:
+    def __init__(self, python: Any, tf1: TF1Module) -> None:
         super().__init__("tensorflow.python", python.__doc__)
-        self.__dict__.update(_python=python, keras=keras, __path__=python.__path__)
+        self.__dict__.update(_python=python, _tf1=tf1, __path__=python.__path__)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_python"], name)
+        return keras_file(self._tf1.keras) if name == "keras" else getattr(self.__dict__["_python"], name)
 
     def __dir__(self) -> list[str]:
         return dir(self.__dict__["_python"])
@@ -107,7 +107,6 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
     tf1 = TF1Module(tf.compat.v1, overrides)
     original = builtins.__import__
     import_module = importlib.import_module
-    keras = tf1.keras.__name__.partition(".")[0]
 
     def import_(
         name: str,
@@ -117,7 +116,7 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
         level: int = 0,
     ) -> Any:
         if level or not _is_tensorflow(name) or _is_native(globals or sys._getframe(1).f_globals):
-            meant = name if level else keras_2(name, keras, sys._getframe(1))
+            meant = name if level else keras_2(name, tf1, sys._getframe(1))
             return original(meant, globals, locals, fromlist, level)
         leaf = _contrib(tf1, name, fromlist) or _module(tf1, name) or original(name, None, None, fromlist or ("",), 0)
         if not fromlist:
@@ -126,7 +125,7 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
 
     def import_module_(name: str, package: str | None = None) -> Any:
         if not _is_tensorflow(name) or _is_native(sys._getframe(1).f_globals):
-            return import_module(keras_2(name, keras, sys._getframe(1)), package)
+            return import_module(keras_2(name, tf1, sys._getframe(1)), package)
         return _contrib(tf1, name, ()) or _module(tf1, name) or import_module(name, package)
 
     with mock.patch.object(builtins, "__import__", import_), mock.patch.object(importlib, "import_module", import_module_):
