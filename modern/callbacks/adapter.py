@@ -38,7 +38,7 @@ class SessionHook(Callback):
         self._loss = transplant.model.spec.loss.name
         self._split = transplant.pieces > 1
         if self._split:
-            self.report.clear()  # it may hold a piece's tensors, as long as it does not ask for them
+            self._calls.wanted.clear()  # it may hold a piece's tensors, as long as it does not ask for them
 
     def before(self) -> None:
         """Asks the hook what it wants to see of the next step."""

@@ -148,9 +148,9 @@ def test_a_loss_that_is_not_a_number_raises_before_it_is_saved(tmp_path: Path) -
         assert all(np.isfinite(value).all() for value in values.values())
 
 
-def test_the_losses_logged_are_those_of_the_legacy_path(tmp_path: Path, caplog: Any) -> None:
+def test_the_losses_logged_are_those_of_the_legacy_path(tmp_path: Path, caplog: Any, monkeypatch: Any) -> None:
     lines = []
-    logging.getLogger("tensorflow").propagate = True
+    monkeypatch.setattr(logging.getLogger("tensorflow"), "propagate", True)
     v1.logging.set_verbosity(v1.logging.INFO)
     try:
         for path in PATHS:
@@ -159,7 +159,6 @@ def test_the_losses_logged_are_those_of_the_legacy_path(tmp_path: Path, caplog: 
             lines.append([line.split(" (")[0] for line in caplog.messages if line.startswith("loss = ")])
     finally:
         v1.logging.set_verbosity(v1.logging.WARN)
-        logging.getLogger("tensorflow").propagate = False
     assert lines[1] == lines[0]
     assert [line.rsplit(" ", 1)[1] for line in lines[1]] == ["0", "3", "6", "9"]
 

@@ -21,13 +21,12 @@ pytestmark = pytest.mark.timeout(150)
 
 
 @pytest.fixture
-def log(caplog: Any) -> Iterator[Any]:
+def log(caplog: Any, monkeypatch: Any) -> Iterator[Any]:
     """What TensorFlow logs."""
-    logging.getLogger("tensorflow").propagate = True
+    monkeypatch.setattr(logging.getLogger("tensorflow"), "propagate", True)
     v1.logging.set_verbosity(v1.logging.INFO)
     yield caplog
     v1.logging.set_verbosity(v1.logging.WARN)
-    logging.getLogger("tensorflow").propagate = False
 
 
 def test_early_stopping_asks_at_the_same_steps_and_leaves_the_same_flag(tmp_path: Path, loop_calls: list[int]) -> None:
