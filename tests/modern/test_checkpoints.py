@@ -82,11 +82,14 @@ def test_a_session_saver_restores_slices(tmp_path: Path) -> None:
         np.testing.assert_array_equal(session.run(tf.convert_to_tensor(table)), values["slices/table"])
 
 
-@pytest.mark.parametrize(("keep", "left"), [(2, ["10", "8"]), (None, ["0", "10", "2", "4", "6", "8"])])
-def test_old_checkpoints_go_as_a_saver_lets_them_go(keep: int | None, left: list[str], tmp_path: Path) -> None:
+ALL = ["0", "10", "2", "4", "6", "8"]
+
+
+@pytest.mark.parametrize(("keep", "hours", "left"), [(2, 10000, ["10", "8"]), (None, 10000, ALL), (1, 1e-9, ALL)])
+def test_old_checkpoints_go_as_a_saver_lets_them_go(keep: int | None, hours: float, left: list[str], tmp_path: Path) -> None:
     states = []
     for path in PATHS:
-        config = {"save_checkpoints_steps": 2, "keep_checkpoint_max": keep}
+        config = {"save_checkpoints_steps": 2, "keep_checkpoint_max": keep, "keep_checkpoint_every_n_hours": hours}
         train(path, RESUMED["Momentum"], tmp_path / path, steps=6, config=config)
         train(path, RESUMED["Momentum"], tmp_path / path, steps=4, config=config)
         assert sorted(file.stem.split("-")[1] for file in (tmp_path / path).glob("*.index")) == left
