@@ -64,7 +64,6 @@ class KerasFile(types.ModuleType):
             found = keras_file(self._keras, *self._path, name) or found
         if found is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        self.__dict__[name] = found
         return found
 
     def __dir__(self) -> list[str]:
