@@ -103,10 +103,14 @@ class EstimatorModel(TransplantedModel):
 
         Raises:
             BridgeError: for batches that the training graph was not built for.
+            NotSupportedError: for validation that ``evaluate`` would refuse.
         """
         x = self._modes.dataset(x, TRAIN)
         self._modes.check_training(x, y)
-        return super().fit(x, y, *args, validation_data=self._modes.dataset(validation_data, EVAL), **kwargs)
+        validation_data = self._modes.dataset(validation_data, EVAL)
+        if validation_data is not None:  # refused now rather than after an epoch
+            self._modes.evaluation(*(validation_data[:2] if isinstance(validation_data, tuple) else (validation_data, None)))
+        return super().fit(x, y, *args, validation_data=validation_data, **kwargs)
 
     def evaluate(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         """``tf_keras.Model.evaluate``; ``x`` may be an input_fn. Metrics come by name with ``return_dict=True``."""

@@ -58,7 +58,7 @@ class Modes:
         if self._replicas > 1:
             raise NotSupportedError(
                 f"evaluate runs on one device, and the model was built for {self._replicas} replicas.",
-                fix="Save the model, and evaluate one that from_estimator makes outside of the strategy's scope.",
+                fix="Use save_weights, and load_weights in a model that from_estimator makes outside of the strategy's scope.",
             )
         spec = _spec(x, y)
         return self._graph(EVAL, self._examples if spec is None else spec, Evaluation)

@@ -202,3 +202,35 @@ def test_hooks_that_do_more_than_report_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(NotSupportedError, match="Stopper"):
         modern.from_estimator(estimator(with_hook, tmp_path), regression_input)
+
+
+def test_a_batch_is_split_over_replicas(run_python: Callable[..., str], tmp_path: Path) -> None:
+    run_python(
+        """
+        import sys
+        import numpy as np
+        import tensorflow as tf
+
+        (cpu,) = tf.config.list_physical_devices("CPU")
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+        from estimator_bridge import modern
+        from tests.modern.jobs import estimator, minimizing, regression_input, v1
+
+        model_fn = minimizing(lambda: v1.train.AdamOptimizer(0.05))
+        with tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"]).scope():
+            both = modern.from_estimator(estimator(model_fn, sys.argv[1] + "/both"), regression_input)
+        one = modern.from_estimator(estimator(model_fn, sys.argv[1] + "/one"), regression_input)
+        for model in (one, both):
+            model.fit(regression_input(), steps_per_epoch=6, verbose=0)
+        for wanted, variable in zip(one.weights, both.weights):
+            np.testing.assert_allclose(variable, wanted, rtol=1e-5, atol=1e-6, err_msg=wanted.name)
+        try:
+            both.fit(regression_input(), steps_per_epoch=1, validation_data=regression_input(8, 1))
+        except Exception as error:
+            assert "one device" in str(error), error
+            assert both.weights[-1] == 6, "refused after training had begun"
+        else:
+            raise AssertionError
+        """,
+        tmp_path,
+    )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern import model_graph
 from estimator_bridge.modern.checkpoints import entries
 from estimator_bridge.modern.keras_model import TransplantedModel
@@ -168,13 +168,6 @@ def recurrent(features: Any, labels: Any, mode: str) -> Any:
     return finish(mode, squared(linear(state.h), labels))
 
 
-def with_control_flow(features: Any, labels: Any, mode: str) -> Any:
-    error = squared(linear(features["x"]), labels)
-    loss = tf.cond(tf.reduce_mean(features["x"]) > 0, lambda: error, lambda: 2.0 * error)
-    _, loss = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * 0.9), [tf.constant(0), loss])
-    return finish(mode, loss)
-
-
 def accumulating(features: Any, labels: Any, mode: str) -> Any:
     loss = squared(linear(features["x"]), labels)
     optimizer, zeros = adam(), v1.zeros_initializer()
@@ -211,14 +204,6 @@ def awkwardly_named(features: Any, labels: Any, mode: str) -> Any:
     return finish(mode, squared(linear(net), labels))
 
 
-def with_vocabulary(features: Any, labels: Any, mode: str) -> Any:
-    words = tf.strings.as_string(features["words"])
-    table = tf.lookup.StaticHashTable(
-        tf.lookup.KeyValueTensorInitializer(tf.constant([str(i) for i in range(IDS)]), tf.range(IDS)[::-1]), 0
-    )
-    return finish(mode, squared(linear(features["x"]) + embedded(table.lookup(words)), labels))
-
-
 def reused(features: Any, labels: Any, mode: str) -> Any:
     with v1.variable_scope("shared") as scope:
         one = linear(features["x"])
@@ -241,14 +226,6 @@ def with_python(features: Any, labels: Any, mode: str) -> Any:
     halved = v1.py_func(lambda values: values * np.float32(0.5), [features["x"][:, :1]], tf.float32)
     halved.set_shape([None, 1])
     return finish(mode, squared(linear(features["x"]) + halved, labels))
-
-
-def with_custom_gradient(features: Any, labels: Any, mode: str) -> Any:
-    @tf.custom_gradient
-    def doubled(x: Any) -> Any:
-        return x * 2.0, lambda upstream: upstream * 0.5
-
-    return finish(mode, squared(doubled(linear(features["x"])), labels))
 
 
 def counting_by_three(features: Any, labels: Any, mode: str) -> Any:
@@ -298,15 +275,12 @@ MODELS: dict[str, ModelFn] = {
     "BERT-style": bert_style,
     "regularized": regularized,
     "recurrent": recurrent,
-    "control flow": with_control_flow,
     "accumulating": accumulating,
     "partitioned": partitioned,
     "awkward names": awkwardly_named,
-    "vocabulary": with_vocabulary,
     "reused": reused,
     "init_fn": initialised_by_session,
     "py_func": with_python,
-    "custom gradient": with_custom_gradient,
     "float64": in_float64,
     "local variable": with_local_variable,
     "dropout": with_dropout,
@@ -365,39 +339,6 @@ def test_a_resumed_training_runs_no_initialiser(tmp_path: Path) -> None:
     train("modern", model_fn, tmp_path, steps=2)
     train("modern", model_fn, tmp_path, steps=2)
     assert calls == [1]
-
-
-def refusal(model_fn: ModelFn, folder: Path) -> str:
-    with pytest.raises(NotSupportedError) as caught:
-        train("modern", model_fn, folder)
-    assert not list(folder.glob("model.ckpt*")), "refused after training had begun"
-    return str(caught.value)
-
-
-def test_reference_variables_are_refused(tmp_path: Path) -> None:
-    def model_fn(features: Any, labels: Any, mode: str) -> Any:
-        with v1.variable_scope("old", use_resource=False):
-            return finish(mode, squared(linear(features["x"]), labels))
-
-    assert "old/dense/kernel" in refusal(model_fn, tmp_path)
-
-
-def test_a_placeholder_is_refused(tmp_path: Path) -> None:
-    def model_fn(features: Any, labels: Any, mode: str) -> Any:
-        rate = v1.placeholder(tf.float32, [], name="rate")
-        loss = squared(linear(features["x"]), labels)
-        return spec(mode, loss, trainer.GradientDescentOptimizer(rate).minimize(loss, step()))
-
-    assert "'rate'" in refusal(model_fn, tmp_path)
-
-
-def test_a_mutable_table_is_refused(tmp_path: Path) -> None:
-    def model_fn(features: Any, labels: Any, mode: str) -> Any:
-        table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, 0, name="seen")
-        with tf.control_dependencies([table.insert(features["words"], features["words"])]):
-            return finish(mode, squared(linear(tf.identity(features["x"])), labels))
-
-    assert "seen" in refusal(model_fn, tmp_path)
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
