@@ -68,6 +68,8 @@ class Effects:
 
     def of(self, op: Operation) -> Effect:
         """The effect of one operation, with that of the functions it calls."""
+        if not _takes_functions(op.type):
+            return _effect(op.type)  # without its node, which takes long to get
         return max(map(_effect, self._kinds(op)))
 
     def _kinds(self, op: Operation) -> set[str]:
@@ -108,6 +110,12 @@ def _effect(kind: str) -> Effect:
         return Effect.DRAW
     takes_state = any(argument.type == _RESOURCE or argument.is_ref for argument in definition.input_arg)
     return Effect.CHANGE if definition.is_stateful or takes_state else Effect.NONE
+
+
+@functools.cache
+def _takes_functions(kind: str) -> bool:
+    definition = _definition(kind)
+    return definition is None or any(attribute.type in ("func", "list(func)") for attribute in definition.attr)
 
 
 def _makes_handle(definition: Any) -> bool:

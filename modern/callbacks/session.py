@@ -6,39 +6,15 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tensorflow.python.client.session import SessionInterface, _FetchHandler
+from tensorflow.python.client.session import SessionInterface
 from tensorflow.python.eager import context
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.callbacks.request import Request
 from estimator_bridge.modern.carving import Fragment, Operation, Tensor, is_source, upstream
 from estimator_bridge.modern.effects import Effect, Effects
 from estimator_bridge.modern.model_graph import operation
 from estimator_bridge.modern.shapes import script_shapes, tf2_shapes
-
-_USUAL = "reading what depends on variables alone"
-
-
-class Request:
-    """A structure of fetches as ``Session.run`` takes it: tensors, operations, variables, names.
-
-    Attributes:
-        tensors: to be evaluated, each once.
-        operations: to be run.
-    """
-
-    def __init__(self, graph: Any, fetches: Any) -> None:
-        self._handler = _FetchHandler(graph, fetches, {})
-        self.tensors: list[Tensor] = self._handler.fetches()
-        self.operations: list[Operation] = self._handler.targets()
-
-    @property
-    def elements(self) -> list[Any]:
-        """Tensors and operations."""
-        return [*self.tensors, *self.operations]
-
-    def results(self, values: Mapping[str, Any]) -> Any:
-        """The structure filled with values, which are given by the tensors' names; None for an operation."""
-        return self._handler.build_results(None, [values[tensor.name] for tensor in self.tensors])
 
 
 class ReadOnlySession(SessionInterface):
@@ -191,7 +167,7 @@ class ReadOnlySession(SessionInterface):
         """The error for the present caller."""
         return NotSupportedError(
             f"{self._asker} {what}, which the modern path cannot do: it has no session.",
-            expected=_USUAL,
+            expected="reading what depends on variables alone",
             fix=f"{instead}; or use --path legacy.",
         )
 

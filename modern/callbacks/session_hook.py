@@ -9,7 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.callbacks.session import ReadOnlySession, Request, calling
+from estimator_bridge.modern.callbacks.request import Request
+from estimator_bridge.modern.callbacks.session import ReadOnlySession, calling
 from estimator_bridge.modern.carving import Tensor
 
 v1 = tf.compat.v1

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+from tensorflow.python.eager import context
 
+from estimator_bridge.modern.callbacks.at_steps import HookAtSteps
 from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.callbacks.session import calling
-from estimator_bridge.modern.model_graph import ModelGraph
 from estimator_bridge.modern.transplant import Transplant
-
-v1 = tf.compat.v1
 
 
 class StopAtStep(Callback):
@@ -34,37 +31,19 @@ class StopAtStep(Callback):
         return self._stop_at is not None and progress.step >= self._stop_at
 
 
-class StopOnPredicate(Callback):
+class StopOnPredicate(HookAtSteps):
     """The hooks of ``tf.estimator.experimental``'s ``stop_if_*`` and ``make_early_stopping_hook``, at the steps they wait for.
 
     The hook is TensorFlow's own; what it writes, a variable ``signal_early_stopping/STOP`` for other workers to see, is written.
-
-    Args:
-        hook: what ``make_early_stopping_hook`` made.
-        model: the graph, before it is finished.
     """
 
-    def __init__(self, hook: Any, model: ModelGraph) -> None:
-        self._hook = hook
-        with calling(model.graph):
-            hook.begin()
-
-    def begin(self, transplant: Transplant, step: int) -> None:
-        """Finds the variable."""
-        self._flag = transplant.variables[self._hook._stop_var.op.name]
-
     def next_stop(self, step: int) -> int | None:
-        """The step after the one that the hook's timer waits for: it looks at the global step before each run."""
-        timer = self._hook._timer
-        if timer.last_triggered_step() is None:
-            return step + 1
-        return None if timer._every_steps is None else timer.last_triggered_step() + timer._every_steps + 1
+        """One step later than other hooks: this one's timer goes by the global step before each run."""
+        due = super().next_stop(step)
+        return due if due is None or self._hook._timer.last_triggered_step() is None else due + 1
 
-    def after(self, progress: Progress) -> bool:
-        """Asks the predicate if it is time."""
-        context = v1.train.SessionRunContext(None, _Flag(self._flag))
-        self._hook.after_run(context, v1.train.SessionRunValues(progress.step - 1, None, None))
-        return bool(context.stop_requested)
+    def _session_of(self, transplant: Transplant) -> Any:
+        return _Flag(transplant.variables[self._hook._stop_var.op.name])
 
 
 class _Flag:
@@ -74,4 +53,5 @@ class _Flag:
         self._variable = variable
 
     def run(self, fetches: Any) -> None:
-        self._variable.assign(True)
+        with context.eager_mode():
+            self._variable.assign(True)

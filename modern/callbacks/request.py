@@ -1,0 +1,33 @@
+"""What is asked of a session at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tensorflow.python.client.session import _FetchHandler
+
+from estimator_bridge.modern.carving import Operation, Tensor
+
+
+class Request:
+    """A structure of fetches as ``Session.run`` takes it: tensors, operations, variables, names.
+
+    Attributes:
+        tensors: to be evaluated, each once.
+        operations: to be run.
+    """
+
+    def __init__(self, graph: Any, fetches: Any) -> None:
+        self._handler = _FetchHandler(graph, fetches, {})
+        self.tensors: list[Tensor] = self._handler.fetches()
+        self.operations: list[Operation] = self._handler.targets()
+
+    @property
+    def elements(self) -> list[Any]:
+        """Tensors and operations."""
+        return [*self.tensors, *self.operations]
+
+    def results(self, values: Mapping[str, Any]) -> Any:
+        """The structure filled with values, which are given by the tensors' names; None for an operation."""
+        return self._handler.build_results(None, [values[tensor.name] for tensor in self.tensors])
