@@ -55,7 +55,7 @@ def canned(estimator: Any, checkpoint_path: str | None = None, optimizer: Any = 
         >>> model = modern.canned(estimator)
         >>> predicted = model.predict(tf.data.Dataset.from_tensors(features), verbose=0)
         >>> expected = [row["predictions"][0] for row in estimator.predict(lambda: tf.data.Dataset.from_tensors(features))]
-        >>> max(abs(predicted["predictions"][:, 0] - expected)) < 1e-6
+        >>> bool(max(abs(predicted["predictions"][:, 0] - expected)) < 1e-6)
         True
     """
     settings = read(estimator)

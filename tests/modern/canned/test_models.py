@@ -163,6 +163,26 @@ def test_training_goes_on_as_the_estimators_would(case: str) -> None:
         assert not np.array_equal(mine, old)
 
 
+def test_k_means_over_all_points_goes_on_as_the_estimators_does() -> None:
+    case = "k-means of columns"
+    estimator = trained(case)
+    model = modern.canned(estimator)
+    model.fit(input_fn(case), verbose=0)
+    engine("legacy").train(estimator, lambda: input_fn(case))
+    np.testing.assert_allclose(model.centers, estimator.cluster_centers(), rtol=1e-6, atol=1e-6)
+
+
+def test_k_means_over_mini_batches_by_hand() -> None:
+    from estimator_bridge.modern.canned.clustering import KMeansModel
+
+    model = KMeansModel(2, 1, cosine=False, mini_batch=True)
+    model.centers.assign([[0.0], [10.0]])  # each has seen one point
+    model.compile()
+    model.fit(tf.data.Dataset.from_tensors(tf.constant([[1.0], [3.0], [11.0]])), verbose=0)
+    np.testing.assert_allclose(model.centers, [[4 / 3], [21 / 2]], rtol=1e-6)
+    np.testing.assert_array_equal(model.counts, [3, 2])
+
+
 def test_the_optimizers_are_the_estimators() -> None:
     deep, wide = modern.canned(trained("wide and deep")).optimizer.parts
     assert (type(deep).__name__, float(deep.learning_rate)) == ("Adagrad", np.float32(0.001))
