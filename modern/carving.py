@@ -123,6 +123,7 @@ class Fragment:
             outside = [tensor.name for tensor in self.handles + self.inputs]
             return self._import(dict(zip(outside, [*handles, *inputs], strict=True)))
 
+        call._omit_frequent_tracing_warning = True  # each is traced once: TensorFlow counts all as one, whose code is the same
         return call
 
     def _import(self, by_name: dict[str, Tensor]) -> list[Tensor]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.capture import components, rebuild
@@ -47,6 +48,17 @@ def test_functions_of_functions_come_along() -> None:
         fragment = Fragment.cut(upstream([result.op], is_source), [result])
     call = fragment.function([])
     assert [call([], [tf.constant(value)])[0].numpy() for value in (3.0, -3.0)] == [7.0, -3.0]
+
+
+def test_many_fragments_are_no_function_that_is_traced_too_often(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(polymorphic_function, "FREQUENT_TRACING_WARNING_MAX_WARNING_PER_DETECTOR", 1000)  # else 2 a process
+    with tf.Graph().as_default():
+        fragment = Fragment.cut(set(), [v1.placeholder(tf.float32, [])])
+    for _ in range(12):
+        fragment.function([])([], [tf.constant(1.0)])
+    assert "retracing" not in caplog.text
 
 
 def test_tables_and_constants_are_copied_variables_and_placeholders_come_from_outside() -> None:
