@@ -109,6 +109,16 @@ def same_bits(modern: Any, legacy: Any) -> None:
         np.testing.assert_array_equal(modern[name], value, err_msg=name)
 
 
+def serving_input() -> Any:
+    receivers = {"x": v1.placeholder(tf.float32, [None, 3], "x"), "words": v1.placeholder(tf.int64, [None, 4], "words")}
+    return v1.estimator.export.ServingInputReceiver(receivers, receivers)
+
+
+def served(exported: bytes) -> Any:
+    call = tf.saved_model.load(exported.decode()).signatures["serving_default"]
+    return call(x=tf.constant(X[:5]), words=tf.zeros([5, 4], tf.int64))["y"].numpy()
+
+
 @pytest.mark.parametrize("own", [False, True])
 def test_everything_is_the_same_to_the_last_bit(own: bool, tmp_path: Path) -> None:
     outcomes, arguments = [], []
@@ -118,24 +128,27 @@ def test_everything_is_the_same_to_the_last_bit(own: bool, tmp_path: Path) -> No
         with interposed(engine(path)):
             estimator.train(input_fn, max_steps=12)
             metrics = estimator.evaluate(input_fn, steps=4)
+            exported = estimator.export_saved_model(str(tmp_path / path / "export"), serving_input)
             predictions = list(estimator.predict(lambda params: input_fn(params | {"epochs": 1}).map(lambda x, y: x)))
         v1.summary.FileWriterCache.clear()
         arguments.append([*seen])
         folders = [[event[:2] for event in read(tmp_path / path / below)] for below in ("", "eval")]
         files = sorted(file.name for file in (tmp_path / path).glob("model.ckpt-*"))
-        outcomes.append((saved(tmp_path / path), metrics, predictions, folders, files))
+        outcomes.append((saved(tmp_path / path), metrics, predictions, folders, files, served(exported)))
     legacy, modern = outcomes
     same_bits(modern[0], legacy[0])
     same_bits(modern[1], legacy[1])
     assert len(modern[2]) == len(legacy[2]) == 45
     for one, other in zip(modern[2], legacy[2], strict=True):
         same_bits(one, other)
-    assert modern[3:] == legacy[3:]
+    assert modern[3:5] == legacy[3:5]
+    np.testing.assert_array_equal(modern[5], legacy[5])
     assert {tag for _, tag in modern[3][0]} >= {"examples/sec", "global_step/sec", "loss"}
     assert arguments[1] == arguments[0]
     assert [(one["mode"], one["batch_size"], one["use_tpu"]) for one in arguments[1]] == [
         ("train", 8, False),
         ("eval", 6, False),
+        ("infer", None, False),
         ("infer", 5, False),
     ]
 
@@ -154,23 +167,6 @@ def test_host_calls_write_what_they_write_on_cpu(tmp_path: Path) -> None:
     assert [step for step, tag, _ in written[1] if tag == "host_loss"] == [0, 2, 4, 6]
     assert written[1] == written[0]
     same_bits(saved(tmp_path / "modern"), saved(tmp_path / "legacy"))
-
-
-def test_train_and_evaluate_and_export(tmp_path: Path) -> None:
-    def serving() -> Any:
-        x, words = v1.placeholder(tf.float32, [None, 3], "x"), v1.placeholder(tf.int64, [None, 4], "words")
-        return v1.estimator.export.ServingInputReceiver({"x": x, "words": words}, {"x": x, "words": words})
-
-    served = []
-    for path in PATHS:
-        with interposed(engine(path)):
-            train_spec = tf.estimator.TrainSpec(input_fn, max_steps=6)
-            exporter = tf.estimator.FinalExporter("final", serving)
-            eval_spec = tf.estimator.EvalSpec(input_fn, steps=2, exporters=[exporter], start_delay_secs=0, throttle_secs=0)
-            _, exports = tf.estimator.train_and_evaluate(made(tmp_path / path), train_spec, eval_spec)
-        call = tf.saved_model.load(exports[0].decode()).signatures["serving_default"]
-        served.append(call(x=tf.constant(X[:5]), words=tf.zeros([5, 4], tf.int64))["y"].numpy())
-    np.testing.assert_array_equal(served[1], served[0])
 
 
 def test_a_tpu_that_is_not_there_is_refused_before_training(tmp_path: Path) -> None:
