@@ -4,7 +4,7 @@ import numpy as np
 
 BATCH = 32
 WARM_UP = 301  # steps that do not count; event files have the steps 101, 201, 301, ...
-STEPS = {"dense": 4000, "convolutional": 2000, "embedding": 4000, "rnn": 1000}
+STEPS = {"dense": 2000, "convolutional": 700, "embedding": 1500, "rnn": 400}
 VOCABULARY = 10000
 
 
