@@ -15,7 +15,8 @@ from typing import Any
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 
-PACKAGE = "tensorflow_estimator.python.estimator.canned."
+PACKAGE = "tensorflow_estimator.python.estimator.canned"
+KINDS = ("baseline", "dnn", "dnn_linear_combined", "kmeans", "linear", "rnn")  # its modules with Estimators
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +55,8 @@ def read(estimator: Any) -> Settings:
         )
     model_fn = estimator._model_fn
     module = getattr(model_fn, "__module__", None) or ""
-    if not module.startswith(PACKAGE):
+    package, _, kind = module.rpartition(".")
+    if package != PACKAGE or kind not in KINDS:
         raise NotSupportedError(
             f"The model_fn {getattr(model_fn, '__qualname__', model_fn)!r} is not a canned Estimator's.",
             expected="tf.estimator's Linear, DNN, DNNLinearCombined, Baseline, RNN or KMeans, or a subclass with their model_fn",
@@ -65,5 +67,4 @@ def read(estimator: Any) -> Settings:
         values = {name.lstrip("_"): value for name, value in vars(model_fn.__self__).items()}
     else:
         values = dict(inspect.getclosurevars(model_fn).nonlocals)
-    kind = module.removeprefix(PACKAGE)
     return Settings(kind, values, kind == "rnn" or isinstance(estimator, estimator_lib.EstimatorV2))
