@@ -62,6 +62,10 @@ def train(
     if audited:
         dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
     logging.info("%s", distribution.describe())
+    if transplant.pieces > 1 and transplant.reported:
+        logging.warn(
+            "Summaries and logged tensors show the first replica's piece of each batch; the loss of a step is that of all."
+        )
     iterator = iter(read_ahead(dataset))
     with shown_progress(stop) as bar:
         _run(transplant, lambda: StepLoop(transplant, iterator, distribution, audited), [*chosen, *bar])

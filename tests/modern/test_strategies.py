@@ -22,6 +22,7 @@ COMMON = """
 import sys
 from pathlib import Path
 from tests.modern.jobs import *
+from tests.modern.surface.building import together, two_tables
 from tests.modern.test_transplant import MODELS, squared
 from estimator_bridge.errors import NotSupportedError
 folder = Path(sys.argv[1])
@@ -58,7 +59,7 @@ models = {
     "wide": MODELS["wide and deep"],
     "slices": MODELS["partitioned"],
     "ema": MODELS["averaged"],
-    "vocabulary": MODELS["vocabulary"],
+    "tables": together(two_tables),
 }
 for name, model in models.items():
     # Batches of 7 cannot be divided, and the last one is smaller still.
@@ -86,6 +87,11 @@ for engine, hook in zip((one, two), hooks):
     engine.train(estimator(models["mean"], folder / f"hook-{engine is one}", session_config=ONE_BY_ONE if engine is one else None),
         lambda: regression_input(7, 1), hooks=[hook], steps=5)
 np.testing.assert_allclose(hooks[1].seen, hooks[0].seen, rtol=1e-5)
+from unittest import mock
+with mock.patch.object(v1.logging, "warn") as said:
+    for engine in (two, one):
+        engine.train(estimator(models["mean"], folder / f"said-{engine is one}", save_summary_steps=1), lambda: regression_input(8, 1), steps=2)
+assert sum("first replica's piece" in call.args[0] for call in said.call_args_list) == 1  # by the one that splits
 try:
     two.train(estimator(models["mean"], folder / "piece"), regression_input, hooks=[Asking("dense/BiasAdd:0")], steps=5)
 except NotSupportedError as error:
