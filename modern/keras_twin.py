@@ -43,17 +43,18 @@ def twin_of(model: Model, keras: Keras, custom_objects: Mapping[str, Any]) -> Mo
     library = libraries.of_model(model)
     if not libraries.is_keras3(library):
         check_optimizer(model.optimizer)
-        if isinstance(model, keras.Model):
-            return model
+        if not isinstance(model, keras.Model):
+            raise NotSupportedError(
+                f"The model is of {libraries.named(library)}, and this TensorFlow's Estimator takes its own Keras.",
+                expected="a model of tf.keras",
+                fix="Build the model with tf.keras.",
+            )
+        return model
     if not model.built:
         raise BridgeError("The Keras model has no weights yet.", expected="a model with an input shape", fix="Call it once.")
     with keras.utils.custom_object_scope(dict(custom_objects)):
-        if libraries.is_keras3(library):
-            _note_sparse_steps(model)
-            twin = _of_keras3(model, library, keras)
-        else:
-            twin = keras.models.model_from_json(model.to_json())
-            twin.set_weights(model.get_weights())
+        _note_sparse_steps(model)
+        twin = _of_keras3(model, library, keras)
         twin.compile(**_training(model, keras))
     return twin
 
@@ -173,7 +174,7 @@ def _copy_weights(model: Model, twin: Model) -> None:
 def _training(model: Model, keras: Keras) -> dict[str, Any]:
     """What ``compile`` was given, in Keras 2."""
     check_optimizer(model.optimizer)
-    given = model._compile_config.config if hasattr(model, "_compile_config") else model._get_compile_args(user_metrics=True)
+    given = model._compile_config.config
     homes = {"loss": keras.losses, "metrics": keras.metrics, "weighted_metrics": keras.metrics}
     return {
         "optimizer": _optimizer(model.optimizer, keras),
