@@ -30,7 +30,10 @@ def redirect(folder: Path) -> None:
         if asked not in redirected:
             redirected[asked] = folder / f"model-{len(redirected)}"
             _copy_latest(asked, redirected[asked])
-        return run_config.RunConfig.replace(made, model_dir=str(redirected[asked]))
+        moved = run_config.RunConfig.replace(made, model_dir=str(redirected[asked]))
+        if hasattr(made, "uid"):  # by which learn_runner knows the configuration that it gave to the script
+            moved.uid = made.uid
+        return moved
 
     mock.patch.object(estimator_lib, "maybe_overwrite_model_dir_and_session_config", overwrite).start()
     export: Callable[..., Any] = estimator_lib.Estimator._export_all_saved_models  # what every kind of export comes to
