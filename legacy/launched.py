@@ -11,6 +11,7 @@ import functools
 import inspect
 import os
 import socket
+import stat
 import sys
 import time
 import types
@@ -164,9 +165,16 @@ def keep_to_loopback(port: int) -> bool:
     """
     kept = False
     with contextlib.suppress(OSError, AttributeError):
-        for number in [int(file.name) for file in Path("/proc/self/fd").iterdir()]:
+        for number in filter(_is_socket, [int(file.name) for file in Path("/proc/self/fd").iterdir()]):
             with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as one:
                 if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and one.getsockname()[1] == port:
                     one.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
                     kept = True
     return kept
+
+
+def _is_socket(number: int) -> bool:
+    """Of anything else no socket object can be made, and its copy would stay open."""
+    with contextlib.suppress(OSError):
+        return stat.S_ISSOCK(os.fstat(number).st_mode)
+    return False
