@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
 import threading
@@ -36,9 +35,9 @@ def test_a_listening_socket_is_kept_to_the_loopback_interface() -> None:
         if own:
             socket.create_connection((own, port), timeout=5).close()
 
-        before = os.listdir("/proc/self/fd")
+        before = sorted(Path("/proc/self/fd").iterdir())
         assert keep_to_loopback(port)
-        assert os.listdir("/proc/self/fd") == before  # a copy of a pipe's end that stays open keeps its reader waiting
+        assert sorted(Path("/proc/self/fd").iterdir()) == before  # a copy of a pipe's end that stays open keeps its reader waiting
 
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
         assert server.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).rstrip(b"\0") == b"lo"
