@@ -35,9 +35,9 @@ def test_a_listening_socket_is_kept_to_the_loopback_interface() -> None:
         if own:
             socket.create_connection((own, port), timeout=5).close()
 
-        before = sorted(Path("/proc/self/fd").iterdir())
+        before = sorted(Path("/proc/self/fd").iterdir())  # a copy of a pipe's end that stays open keeps its reader waiting
         assert keep_to_loopback(port)
-        assert sorted(Path("/proc/self/fd").iterdir()) == before  # a copy of a pipe's end that stays open keeps its reader waiting
+        assert sorted(Path("/proc/self/fd").iterdir()) == before
 
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
         assert server.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).rstrip(b"\0") == b"lo"
