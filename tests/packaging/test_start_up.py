@@ -34,7 +34,16 @@ print(json.dumps([said.getvalue(), sorted(sys.modules)]))
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["run", "--help"], ["compare", "--help"], ["check", "--help"], ["launch", "--help"], ["cluster", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["run", "--help"],
+        ["compare", "--help"],
+        ["check", "--help"],
+        ["launch", "--help"],
+        ["cluster", "--help"],
+    ],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     command = [sys.executable, "-c", ASK.format(arguments=arguments)]
