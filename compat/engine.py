@@ -50,7 +50,8 @@ def interposed(engine: Engine) -> Iterator[None]:
     ``export_savedmodel`` is handed over as ``export_saved_model``.
 
     Args:
-        engine: make it before, so that it can keep tensorflow-estimator's own methods.
+        engine: make it before, so that it can keep tensorflow-estimator's own methods. Its ``surroundings``, if it has any, are
+            entered, too.
     """
 
     def handing_over(method: Callable[..., Any], check: Callable[[str], None] = lambda model_dir: None) -> Callable[..., Any]:
@@ -63,7 +64,8 @@ def interposed(engine: Engine) -> Iterator[None]:
     calls: dict[str, Any] = {verb: handing_over(getattr(engine, verb)) for verb in VERBS}
     calls["train"] = handing_over(engine.train, check_model_dir)
     calls["export_savedmodel"] = handing_over(getattr(engine, "export_savedmodel", _renamed(engine)))
-    with mock.patch.multiple(_estimator_class(), **calls):
+    surroundings = getattr(engine, "surroundings", contextlib.nullcontext)
+    with mock.patch.multiple(_estimator_class(), **calls), surroundings():
         yield
 
 

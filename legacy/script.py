@@ -105,11 +105,19 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
     """
     from estimator_bridge.legacy.behavior import tf1_appearance
     from estimator_bridge.legacy.input_results import mended_input_results
+    from estimator_bridge.legacy.launched import launched
 
     _examine(script)
     install()
     engine = make_engine()
-    with interposed(engine), mended_input_results(), tf1_appearance() as overrides, _old_names(), tf1_imports(overrides):
+    with (
+        launched(),
+        interposed(engine),
+        mended_input_results(),
+        tf1_appearance() as overrides,
+        _old_names(),
+        tf1_imports(overrides),
+    ):
         run_as_main(script)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -15,9 +15,14 @@ from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
 from estimator_bridge.modern.shapes import tf2_shapes
 from estimator_bridge.modern.strategies import Distribution
+from estimator_bridge.modern.tasks import tasks
 from estimator_bridge.modern.tpu import without_tpu
 
 logging = tf.compat.v1.logging
+
+
+_TRAIN: Mapping[str | None, Callable[..., None]] = {}
+"""Strategy -> what executes a training under it, in place of ``training.train``."""
 
 
 class ModernEngine:
@@ -41,6 +46,8 @@ class ModernEngine:
         self._configured: Any = None
         self.calls = 0
 
+    surroundings = staticmethod(tasks)
+
     def train(
         self,
         estimator: Any,
@@ -56,7 +63,8 @@ class ModernEngine:
             if max_steps is not None and max_steps <= _saved_step(estimator):
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
-            training.train(
+            train = _TRAIN.get(strategies.decided(estimator.config).strategy, training.train)
+            train(
                 estimator,
                 input_fn,
                 distribution=distribution or strategies.distribution_for(estimator.config, self._replicas),

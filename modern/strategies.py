@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -14,9 +14,10 @@ import tensorflow as tf
 from estimator_bridge.compat.config.applying.in_force import set_runtime
 from estimator_bridge.compat.config.applying.reading import settings_of_strategy
 from estimator_bridge.compat.config.applying.strategy import make_strategy
-from estimator_bridge.compat.config.decisions import decide
+from estimator_bridge.compat.config.decisions import Decision, decide
 from estimator_bridge.compat.config.legacy import LegacyConfig
 from estimator_bridge.compat.config.model import ModernConfig, Part, Strategy
+from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.inputs import piece_of
 
@@ -70,14 +71,38 @@ def prepare(replicas: int) -> None:
     """Makes ``replicas`` devices available before TensorFlow initialises them: GPUs, else virtual CPUs.
 
     Raises:
-        BridgeError: for a number that no machine has, and for a task of a cluster.
+        BridgeError: for a number that no machine has, and in a task of a cluster.
     """
-    if _has_cluster(os.environ.get("TF_CONFIG", "")):  # a ps task would wait for ever before it asks us anything
-        raise _cluster_refusal("TF_CONFIG cluster")
     if replicas < 1:
         raise BridgeError("There is no training on less than one replica.", expected="--replicas 1 or more", received=replicas)
+    cluster = _cluster()
+    if cluster.get("ps"):  # it would wait for ever before it asks us anything
+        raise NotSupportedError(
+            "A TF_CONFIG cluster with parameter servers does not run on the modern path yet.",
+            expected="chief and workers, or one process",
+            fix="Use --path legacy for this script.",
+        )
+    if replicas > 1 and cluster:
+        raise NotSupportedError(
+            "--replicas belongs to one process, and TF_CONFIG makes this one a task of a cluster.",
+            expected="one replica for each GPU of a worker, or one for its CPU",
+            received=f"--replicas {replicas}",
+            fix="Leave --replicas out, and start more workers.",
+        )
     if replicas > 1 and len(tf.config.list_physical_devices("GPU")) < replicas:
         set_runtime({"devices.logical_cpus": replicas})
+
+
+def decided(config: Any) -> Decision:
+    """The row of ``compat.config.decisions`` that a RunConfig and its cluster fall under.
+
+    Args:
+        config: a RunConfig that knows its task, see ``modern.tasks``.
+    """
+    asked = config.train_distribute
+    cluster = config.cluster_spec.as_dict() if config.cluster_spec else {}
+    distribute = None if asked is None else Part(type(asked).__name__)
+    return decide(LegacyConfig(train_distribute=distribute, tf_config={"cluster": cluster}))
 
 
 def distribution_for(config: Any, replicas: int = 1) -> Distribution:
@@ -88,25 +113,41 @@ def distribution_for(config: Any, replicas: int = 1) -> Distribution:
         replicas: asked for on the command line; each batch is split over them.
 
     Returns:
-        MirroredStrategy over the devices of ``config.train_distribute`` or over ``replicas`` devices; else one device.
+        The strategy that the RunConfig and its cluster amount to; without either, MirroredStrategy over ``replicas`` devices, or one
+        device.
 
     Raises:
-        NotSupportedError: for strategies and clusters that this path does not execute yet.
+        NotSupportedError: for what this path does not execute, named.
     """
-    _refuse_cluster(config)
-    asked = config.train_distribute
-    if asked is None:
+    _refuse(config)
+    row, asked = decided(config), config.train_distribute
+    if row.name == "other_strategy":
+        return Distribution(asked)
+    if row.strategy is None and row.fidelity is Fidelity.EXACT:
         return Distribution(_mirrored(replicas), split=True) if replicas > 1 else Distribution(tf.distribute.get_strategy())
-    name = type(asked).__name__
-    if decide(LegacyConfig(train_distribute=Part(name))).strategy not in {"MirroredStrategy", "OneDeviceStrategy"}:
+    if row.strategy not in _MAKERS:
+        name = "this cluster" if asked is None else f"RunConfig(train_distribute={type(asked).__name__})"
         raise NotSupportedError(
-            f"RunConfig(train_distribute={name}) does not run on the modern path yet.",
-            expected="MirroredStrategy or OneDeviceStrategy",
+            f"A job with {name} does not run on the modern path: {row.note}.",
+            expected=", ".join(_MAKERS),
+            received=f"{row.strategy or 'no strategy'}, for a cluster of {config.cluster_spec.as_dict() if config.cluster_spec else 1}",
             fix="Use --path legacy for this script.",
         )
-    devices = settings_of_strategy(asked)["strategy.devices"]
-    one = ModernConfig(strategy=Strategy("OneDeviceStrategy", devices))
-    return Distribution(_mirrored_over(devices) if len(devices) > 1 else make_strategy(one))
+    return _MAKERS[row.strategy](config)
+
+
+def _from_devices(config: Any) -> Distribution:
+    settings = settings_of_strategy(config.train_distribute)
+    devices = settings["strategy.devices"]
+    if len(devices) > 1 and settings["strategy.name"] == "MirroredStrategy":
+        return Distribution(_mirrored_over(devices))
+    return Distribution(make_strategy(ModernConfig(strategy=Strategy("OneDeviceStrategy", devices))))
+
+
+_MAKERS: Mapping[str, Callable[[Any], Distribution]] = {
+    "MirroredStrategy": _from_devices,
+    "OneDeviceStrategy": _from_devices,
+}
 
 
 def _mirrored(replicas: int) -> Any:
@@ -126,30 +167,25 @@ def _mirrored_over(devices: tuple[str, ...]) -> Any:
     )
 
 
-def _refuse_cluster(config: Any) -> None:
+def _cluster() -> Mapping[str, Any]:
+    try:
+        parsed = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    except ValueError:  # RunConfig has its own word on that
+        return {}
+    return (parsed.get("cluster") or {}) if isinstance(parsed, dict) else {}
+
+
+def _refuse(config: Any) -> None:
     unsupported = {
-        "TF_CONFIG cluster": bool(config.cluster_spec),
-        "RunConfig(master=...)": bool(config.master),
+        "RunConfig(master=...)": bool(config.master) and not config.cluster_spec,
         "RunConfig(eval_distribute=...)": config.eval_distribute is not None,
         "RunConfig(experimental_distribute=...)": config._experimental_distribute is not None,
         "RunConfig(device_fn=...)": config.device_fn is not None,
     }
     for name, present in unsupported.items():
         if present:
-            raise _cluster_refusal(name)
-
-
-def _cluster_refusal(what: str) -> NotSupportedError:
-    return NotSupportedError(
-        f"A job with a {what} does not run on the modern path yet.",
-        expected="one process, with or without RunConfig(train_distribute=MirroredStrategy(...))",
-        fix="Use --path legacy for this script.",
-    )
-
-
-def _has_cluster(tf_config: str) -> bool:
-    try:
-        parsed = json.loads(tf_config or "{}")
-    except ValueError:  # RunConfig has its own word on that
-        return False
-    return isinstance(parsed, dict) and bool(parsed.get("cluster"))
+            raise NotSupportedError(
+                f"A job with a {name} does not run on the modern path.",
+                expected="RunConfig(train_distribute=...), TF_CONFIG, or neither",
+                fix="Use --path legacy for this script.",
+            )
