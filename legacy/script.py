@@ -80,11 +80,13 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
     from estimator_bridge.legacy.behavior import tf1_behavior
     from estimator_bridge.legacy.input_results import mended_input_results
     from estimator_bridge.legacy.launched import launched
+    from estimator_bridge.legacy.synchronous import synchronous_replicas
 
     _examine(script)
     install()
     with contextlib.ExitStack() as stack:
         stack.enter_context(launched())
+        stack.enter_context(synchronous_replicas())
         stack.enter_context(interposed(make_engine()))
         stack.enter_context(mended_input_results())
         stack.enter_context(_old_names())
