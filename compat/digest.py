@@ -1,4 +1,4 @@
-"""A digest of a batch, computed by TensorFlow where the batch is."""
+"""Digests of a batch and of variables, computed by TensorFlow where they are."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 _MULTIPLIER = 6364136223846793005  # of Knuth's 64-bit linear congruential generator
+_SAMPLED = 2**16  # elements of a variable, twice that at most; a large embedding takes longer to read than a step takes
 
 
 def batch_digest(tensors: Sequence[Any]) -> Any:
@@ -30,3 +31,55 @@ def batch_digest(tensors: Sequence[Any]) -> Any:
         part = tf.strings.to_hash_bucket_fast(tf.io.serialize_tensor(tensor), 2**62)
         digest = digest * _MULTIPLIER + part
     return digest
+
+
+def variables_digest(variables: Sequence[Any]) -> Any:
+    """One int64 for the values of variables, each read where it is; of large ones for evenly spaced elements.
+
+    Args:
+        variables: of any kind that has ``read_value``; none of them a container of several.
+
+    Returns:
+        An int64 scalar tensor; what travels between devices is one number for each of them.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> one, other = tf.Variable([1.0, 2.0]), tf.Variable([1.0, 2.5])
+        >>> int(variables_digest([one])) == int(variables_digest([other]))
+        False
+    """
+    import tensorflow as tf
+
+    on_device: dict[str, list[Any]] = {}
+    for variable in variables:
+        on_device.setdefault(processor_beside(variable.device), []).append(variable)
+    parts = []
+    for device, there in on_device.items():
+        with tf.device(device):
+            parts.append(batch_digest([_sample(variable) for variable in there]))
+    return batch_digest(parts)
+
+
+def processor_beside(device: str) -> str:
+    """The CPU in the task of a device: no other kind hashes strings.
+
+    Args:
+        device: of an operation or a variable, empty where it has none.
+
+    Returns:
+        Its name.
+
+    Example:
+        >>> processor_beside("/job:ps/task:1/device:GPU:3")
+        '/job:ps/task:1/device:CPU:0'
+    """
+    import tensorflow as tf
+
+    return tf.DeviceSpec.from_string(device).replace(device_type="CPU", device_index=0).to_string()
+
+
+def _sample(variable: Any) -> Any:
+    import tensorflow as tf
+
+    flat = tf.reshape(variable.read_value(), [-1])
+    return flat[:: tf.maximum(1, tf.size(flat) // _SAMPLED)]

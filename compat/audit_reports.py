@@ -1,0 +1,127 @@
+"""What the tasks of an audited cluster write down while they train: a file a task, a line an audited step."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from estimator_bridge.compat.rendezvous import Rendezvous
+
+EVERY = 100  # steps between two audited ones
+_FIRST = 8  # steps of a training are all audited: most faults show at once
+_ASKED = "audit.json"  # in the folder of a rendezvous
+
+
+class Updates(enum.Enum):
+    """What becomes of the gradients of a worker's step."""
+
+    OWN = "own"
+    """Applied to the shared variables by themselves: asynchronous parameter servers."""
+    AGGREGATED = "aggregated"
+    """Averaged with those of the others, then applied to the shared variables: SyncReplicasOptimizer."""
+    MIRRORED = "mirrored"
+    """Averaged with those of the others, then applied to each replica's copy of the variables."""
+    UNKNOWN = "unknown"
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Of one audited step of one task.
+
+    Attributes:
+        job, index: of the task.
+        local: how many steps the task has made since its training (re)started; 0 where it starts.
+        step: the global step after it.
+        updates: the same in all reports.
+        share: local steps that each worker makes for a global one, where updates are aggregated.
+        batches: a digest for each local replica's batch.
+        variables: a digest for each local replica's copy of the variables, where they are mirrored.
+        changed: whether the trainable variables changed during the step, where updates are its own.
+        private: names of trainable variables that are on the task itself though there are parameter servers.
+        at: seconds since the epoch.
+    """
+
+    job: str
+    index: int
+    local: int
+    step: int
+    updates: Updates = Updates.UNKNOWN
+    share: float = 1.0
+    batches: tuple[int, ...] = ()
+    variables: tuple[int, ...] = ()
+    changed: bool | None = None
+    private: tuple[str, ...] = ()
+    at: float = dataclasses.field(default_factory=time.time)
+
+    @property
+    def task(self) -> str:
+        """As people name it."""
+        return f"{self.job} {self.index}"
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(dataclasses.asdict(self) | {"updates": self.updates.value})
+
+    @classmethod
+    def from_json(cls, line: str) -> Report:
+        """What ``to_json`` made.
+
+        Example:
+            >>> report = Report("worker", 0, 8, 20, Updates.OWN, batches=(7,), changed=True)
+            >>> Report.from_json(report.to_json()) == report
+            True
+        """
+        fields: Mapping[str, Any] = json.loads(line)
+        lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+        return cls(**{**fields, **lists, "updates": Updates(fields["updates"])})
+
+
+@dataclasses.dataclass(frozen=True)
+class Auditing:
+    """Which steps are audited, and where the reports go.
+
+    Attributes:
+        every: after the first steps of a training, one in so many is audited.
+        folder: that all tasks and their launchers see.
+    """
+
+    every: int
+    folder: Path
+
+    def due(self, local: int) -> bool:
+        """Whether the ``local``-th step of a training, from 1, is audited.
+
+        Example:
+            >>> [local for local in range(1, 31) if Auditing(10, Path()).due(local)]
+            [1, 2, 3, 4, 5, 6, 7, 8, 10, 20, 30]
+        """
+        return local <= _FIRST or local % self.every == 0
+
+    def ask(self, meeting: Rendezvous) -> None:
+        """The launcher's word to the tasks that it starts."""
+        asked = {"every": self.every, "folder": os.fspath(self.folder.absolute())}
+        (meeting.folder / _ASKED).write_text(json.dumps(asked), encoding="utf-8")
+
+    @classmethod
+    def asked(cls, meeting: Rendezvous) -> Auditing | None:
+        """What the launcher asked for; None where it did not."""
+        try:
+            asked = json.loads((meeting.folder / _ASKED).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return cls(asked["every"], Path(asked["folder"]))
+
+    def file(self, job: str, index: int) -> Path:
+        """Where a task's reports are."""
+        return self.folder / f"{job}-{index}.audit.jsonl"
+
+    def write(self, report: Report) -> None:
+        """Appends a report to its task's file."""
+        with self.file(report.job, report.index).open("a", encoding="utf-8") as file:
+            file.write(report.to_json() + "\n")

@@ -1,0 +1,125 @@
+"""Reports audited steps: digests of the batch and of the variables, and how many steps there were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.compat.audit_reports import Auditing, Report, Updates
+from estimator_bridge.compat.digest import batch_digest, processor_beside, variables_digest
+
+v1 = tf.compat.v1
+_MIRRORED = ("Mirrored", "CollectiveAllReduce")  # in the names of strategies
+_NAMED = 20  # private variables
+
+
+class AuditHook(tf.compat.v1.train.SessionRunHook):
+    """Writes a report at each start of a session and after each audited step.
+
+    Args:
+        auditing: which steps, and where to.
+        config: the RunConfig, which says who we are.
+        batches: the tensors that each local replica trains on.
+        step: the global step's variable.
+        hooks: of the training; SyncReplicasOptimizer's tells how it aggregates.
+    """
+
+    def __init__(
+        self, auditing: Auditing, config: Any, batches: Sequence[Sequence[Any]], step: Any, hooks: Sequence[Any]
+    ) -> None:
+        self._auditing = auditing
+        self._config = config
+        self._batches = batches
+        self._step = step
+        self._share = _share(hooks)
+        self._updates = _updates(self._share, config.num_ps_replicas)
+        self._local = 0
+        self._before: int | None = None
+
+    def begin(self) -> None:
+        """Adds what is asked of the graph, after everything that the model is made of."""
+        with tf.name_scope("estimator_bridge_audit"):
+            self._digests = [_on_processor(batch) for batch in self._batches if batch]
+            self._variables = _variables(self._updates)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """A training starts, or goes on after servers were lost."""
+        self._local = 0
+        self._write(int(session.run(self._step)), private=_private(self._config, self._updates))
+
+    def before_run(self, run_context: Any) -> Any:
+        """Asks for the batch's digest where the step is audited."""
+        if not self._auditing.due(self._local + 1):
+            return None
+        if self._updates is Updates.OWN:
+            [self._before] = run_context.session.run(self._variables)
+        return v1.train.SessionRunArgs(self._digests)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Reports."""
+        self._local += 1
+        if run_values.results is None:
+            return
+        step, variables = run_context.session.run((self._step, self._variables))
+        own = self._updates is Updates.OWN
+        self._write(
+            int(step),
+            batches=_numbers(run_values.results),
+            variables=() if own else _numbers(variables),
+            changed=variables[0] != self._before if own else None,
+        )
+
+    def _write(self, step: int, **fields: Any) -> None:
+        task, share = self._config, self._share or 1.0
+        self._auditing.write(Report(task.task_type, task.task_id, self._local, step, self._updates, share, **fields))
+
+
+def _numbers(digests: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(int(digest) for digest in digests)
+
+
+def _on_processor(batch: Sequence[Any]) -> Any:
+    with tf.device(processor_beside(batch[0].device)):
+        return batch_digest(batch)
+
+
+def _share(hooks: Sequence[Any]) -> float | None:
+    """Local steps of each worker for a global one under SyncReplicasOptimizer; None without it."""
+    from tensorflow.python.training import sync_replicas_optimizer
+
+    for hook in hooks:
+        if isinstance(hook, sync_replicas_optimizer._SyncReplicasOptimizerHook):
+            asked, workers = hook._sync_optimizer._replicas_to_aggregate, hook._sync_optimizer._total_num_replicas
+            return float(max(asked, workers) / min(asked, workers))
+    return None
+
+
+def _updates(share: float | None, servers: int) -> Updates:
+    strategy = type(tf.distribute.get_strategy()).__name__
+    if any(name in strategy for name in _MIRRORED):
+        return Updates.MIRRORED
+    if share is not None:
+        return Updates.AGGREGATED
+    return Updates.OWN if servers else Updates.UNKNOWN
+
+
+def _variables(updates: Updates) -> list[Any]:
+    """Digests: of what trains on the servers, or of each local replica's copy of the variables that are kept equal."""
+    if updates is Updates.OWN:
+        return [variables_digest(v1.trainable_variables())]
+    if updates is not Updates.MIRRORED:
+        return []
+    kept = [one for one in v1.global_variables() if one.synchronization != tf.VariableSynchronization.ON_READ]
+    local = tf.distribute.get_strategy().experimental_local_results
+    return [variables_digest(copies) for copies in zip(*map(local, kept), strict=True)]
+
+
+def _private(config: Any, updates: Updates) -> tuple[str, ...]:
+    """Variables that are on this task though there are servers; a variable without a device is."""
+    if updates is not Updates.OWN:
+        return ()
+    own = {(None, None), (config.task_type, config.task_id)}
+    places = [(one.name, tf.DeviceSpec.from_string(one.device)) for one in v1.trainable_variables()]
+    return tuple(name for name, place in places if (place.job, place.task) in own)[:_NAMED]

@@ -1,0 +1,72 @@
+"""Reads what the tasks of an audited cluster report, while they train, and says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from estimator_bridge.cluster.audit_rules import rules
+from estimator_bridge.cluster.layout import TRAINERS, TaskId
+from estimator_bridge.compat.audit_reports import Auditing, Report
+from estimator_bridge.errors import BridgeError
+
+
+class Audit:
+    """Of one cluster, from its start to its end.
+
+    Args:
+        auditing: where the reports are.
+        members: of the whole cluster, wherever they run.
+        allowed: names of rules that do not count.
+    """
+
+    def __init__(self, auditing: Auditing, members: Sequence[TaskId], allowed: Sequence[str] = ()) -> None:
+        trainers = [member for member in members if member.job in TRAINERS]
+        self._files = {str(task): auditing.file(task.job, task.index) for task in trainers}
+        self._positions = dict.fromkeys(self._files, 0)
+        self._steps = dict.fromkeys(self._files, 0)
+        self._rules = rules(list(self._files), allowed)
+
+    def look(self, over: bool) -> BridgeError | None:
+        """Judges what has been reported since the last look.
+
+        Args:
+            over: training has ended, so nothing more will come.
+
+        Returns:
+            What is wrong; None where all is well so far.
+        """
+        new = [report for task in self._files for report in self._new(task)]
+        for report in sorted(new, key=lambda report: report.at):
+            self._steps[report.task] += report.local > 0
+            for rule in self._rules:
+                if (problem := rule.take(report)) is not None:
+                    return problem
+        return self._end() if over else None
+
+    def describe(self) -> str:
+        """One line for the reader, at the end."""
+        counts = ", ".join(f"{steps} of {task}" for task, steps in self._steps.items())
+        return f"audit: nothing found; audited steps: {counts}"
+
+    def _end(self) -> BridgeError | None:
+        if not any(self._steps.values()):
+            return BridgeError(
+                "Nothing was audited: no task reported a step.",
+                expected="training by train_and_evaluate or Estimator.train in the tasks",
+                received="no report",
+                fix="Check that the script trains; without --audit nothing is checked.",
+            )
+        return next((problem for rule in self._rules if (problem := rule.end(list(self._files))) is not None), None)
+
+    def _new(self, task: str) -> Iterator[Report]:
+        """A line that is being written is left for later."""
+        file: Path = self._files[task]
+        if not file.exists():
+            return
+        with file.open("rb") as lines:
+            lines.seek(self._positions[task])
+            for line in lines:
+                if line.endswith(b"\n"):
+                    self._positions[task] += len(line)
+                    yield Report.from_json(line.decode())
