@@ -9,18 +9,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import os
-import socket
-import stat
 import sys
 import time
 import types
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from estimator_bridge.compat.loopback import keep_to_loopback
 from estimator_bridge.compat.rendezvous import Mark, Rendezvous
+from estimator_bridge.legacy import auditing
 
 _POLL_SECONDS = 0.05
 _RECOVERY_WAIT_SECONDS = 1  # between two looks whether the chief has initialized the variables; TensorFlow's is 30
@@ -52,6 +50,8 @@ def launched() -> Iterator[None]:
         patches.append(mock.patch.object(server_lib.Server, "__init__", _on_loopback(server_lib.Server.__init__)))
     with contextlib.ExitStack() as stack:
         for patch in patches:
+            stack.enter_context(patch)
+        for patch in auditing.patches(meeting):  # of what is patched by now
             stack.enter_context(patch)
         yield
 
@@ -148,33 +148,3 @@ def _on_loopback(init: Any) -> Any:
             )
 
     return on_loopback
-
-
-def keep_to_loopback(port: int) -> bool:
-    """Restricts this process's listening sockets of a port to connections from this machine.
-
-    Args:
-        port: of TCP.
-
-    Returns:
-        False where the system does not allow it: it takes Linux 5.7 or newer.
-
-    Example:
-        >>> with socket.create_server(("", 0)) as server:
-        ...     kept = keep_to_loopback(server.getsockname()[1])
-    """
-    kept = False
-    with contextlib.suppress(OSError, AttributeError):
-        for number in filter(_is_socket, [int(file.name) for file in Path("/proc/self/fd").iterdir()]):
-            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as one:
-                if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and one.getsockname()[1] == port:
-                    one.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
-                    kept = True
-    return kept
-
-
-def _is_socket(number: int) -> bool:
-    """Of anything else no socket object can be made, and its copy would stay open."""
-    with contextlib.suppress(OSError):
-        return stat.S_ISSOCK(os.fstat(number).st_mode)
-    return False
