@@ -27,13 +27,14 @@ LAUNCHER = """
 import json, pathlib, sys
 from estimator_bridge.cluster.launching import launch, local_layouts
 from estimator_bridge.cluster.supervisor import Limits
-counts, command, folder, grace = json.loads(sys.argv[1])
-sys.exit(launch(local_layouts(counts), command, pathlib.Path(folder), Limits(ready=0, grace=grace), sys.stdout).outcome.code)
+counts, command, folder, grace, preload = json.loads(sys.argv[1])
+limits = Limits(ready=0, grace=grace)
+sys.exit(launch(local_layouts(counts), command, pathlib.Path(folder), limits, sys.stdout, preload).outcome.code)
 """
 
 
 def command(folder: Path, plans: dict[str, str]) -> list[str]:
-    return [sys.executable, str(STAND_IN), str(folder), *(f"{task}={plan}" for task, plan in plans.items())]
+    return ["-m", "stand_in", str(folder), *(f"{task}={plan}" for task, plan in plans.items())]
 
 
 def pids(folder: Path) -> list[int]:
@@ -88,8 +89,9 @@ Play = Callable[..., Ended]
 
 @pytest.fixture
 def in_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks find this package, whatever is installed."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(estimator_bridge.__file__).parents[1]))
+    """Tasks find this package, whatever is installed, and the stand-in."""
+    folders = (Path(estimator_bridge.__file__).parents[1], STAND_IN.parent)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, folders)))
 
 
 @pytest.fixture
@@ -102,11 +104,11 @@ def play(tmp_path: Path, in_tasks: None) -> Play:
         layouts: Iterable[Layout] = (),
         ready: float = 0,
         finish: float = 60,
+        preload: str | None = None,
     ) -> Ended:
         stream = io.StringIO()
-        launched = launch(
-            layouts or local_layouts(counts), command(tmp_path, plans), tmp_path / "logs", Limits(ready, finish), stream
-        )
+        places, limits = layouts or local_layouts(counts), Limits(ready, finish)
+        launched = launch(places, command(tmp_path, plans), tmp_path / "logs", limits, stream, preload)
         assert pids(tmp_path)
         assert alive(pids(tmp_path)) == []
         return Ended(launched, stream.getvalue().splitlines(), tmp_path)
@@ -114,13 +116,20 @@ def play(tmp_path: Path, in_tasks: None) -> Play:
     return run
 
 
-@pytest.fixture
-def launcher(tmp_path: Path, in_tasks: None) -> Iterator[Callable[[dict[str, str], int, float], subprocess.Popen[bytes]]]:
+def guards(folder: Path) -> list[int]:
+    """Of the stand-ins that run: each guard has its task as a child, and whatever lost its own parent."""
+    return sorted({psutil.Process(number).ppid() for number in alive(pids(folder))})
+
+
+@pytest.fixture(params=[None, "json"], ids=["spawned", "forked"])
+def launcher(
+    tmp_path: Path, in_tasks: None, request: pytest.FixtureRequest
+) -> Iterator[Callable[[dict[str, str], int, float], subprocess.Popen[bytes]]]:
     """Starts a launcher in a process of its own and waits until that many stand-ins run."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(plans: dict[str, str], processes: int, grace: float) -> subprocess.Popen[bytes]:
-        asked = json.dumps([COUNTS, command(tmp_path, plans), str(tmp_path / "logs"), grace])
+        asked = json.dumps([COUNTS, command(tmp_path, plans), str(tmp_path / "logs"), grace, request.param])
         started.append(subprocess.Popen([sys.executable, "-c", LAUNCHER, asked], stdout=subprocess.DEVNULL))
         wait_until(lambda: len(pids(tmp_path)) == processes)
         return started[0]

@@ -69,6 +69,16 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def process() -> None:
+    """What a task has of its own, TF_CONFIG aside."""
+    told = {"arguments": sys.argv[1:], "folder": str(Path.cwd()), "input": sys.stdin.read()}
+    say(json.dumps(told | {"leads a session": os.getsid(0) == os.getpid(), "set by the import": os.environ.get("SET")}))
+
+
+def fail() -> None:
+    raise ValueError("raised")
+
+
 def child() -> None:
     """A process that leaves its parent, its session and SIGTERM behind."""
     before = len(list(FOLDER.glob("*.pid")))
@@ -81,6 +91,8 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "serve": serve,
     "bind": bind,
     "child": child,
+    "process": process,
+    "raise": fail,
     "ready": lambda: wait_for(Mark.READY),
     "trained": lambda: wait_for(Mark.TRAINED),
     "stubborn": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),

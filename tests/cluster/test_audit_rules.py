@@ -127,7 +127,7 @@ def test_a_worker_that_restarts_counts_anew() -> None:
     assert found([*first, *sorted([*restarted, *others], key=lambda one: one.step)]) == ""
 
 
-def synchronous(chief: int, others: int, steps: int, share: float = 1.0) -> list[Report]:
+def synchronous(chief: int, others: int, steps: int, share: float | None = 1.0) -> list[Report]:
     """So many local steps for each global one."""
     made = [report(task, 0, 0, AGGREGATED, share=share) for task in TASKS]
     for step, (task, each) in itertools.product(range(1, steps), zip(TASKS, (chief, others, others), strict=True)):
@@ -145,11 +145,15 @@ def synchronous(chief: int, others: int, steps: int, share: float = 1.0) -> list
         (1, 1, 1.0, ""),
         (2, 2, 2.0, ""),  # replicas_to_aggregate is twice the number of workers
         (3, 0, 1.0, "chief 0 makes the steps of others: synchronous training is not synchronous."),
-        (2, 0, 1.5, "chief 0 makes the steps of others: synchronous training is not synchronous."),  # a backup worker
+        (2, 1, None, ""),  # with a backup worker, whose steps a faster one may make
     ],
 )
-def test_synchronous_replicas(chief: int, others: int, share: float, said: str) -> None:
+def test_synchronous_replicas(chief: int, others: int, share: float | None, said: str) -> None:
     assert found(synchronous(chief, others, 50, share), over=False) == said
+
+
+def test_backup_workers_that_do_nothing() -> None:
+    assert found(synchronous(2, 0, 50, None)) == "worker 0, worker 1 took no part in the training."
 
 
 def test_who_takes_no_part() -> None:

@@ -28,6 +28,8 @@ JOB = """
         train_op = tf.train.GradientDescentOptimizer(0.001).minimize(loss, tf.train.get_global_step())
         return tf.estimator.EstimatorSpec(mode, out, loss, train_op)
 
+    print("drew", np.random.randint(2**31))
+
     class Interfaces(tf.train.SessionRunHook):
         def end(self, session):
             for number in map(int, os.listdir("/proc/self/fd")):
@@ -76,6 +78,9 @@ def test_a_chief_a_worker_a_parameter_server_and_an_evaluator(tmp_path: Path) ->
     assert sorted(ready) == ["chief 0", "ps 0", "worker 0"]
     listens = re.findall(r"(\w+ 0) +\| listens on (\w+)", ended.err)
     assert sorted(listens) == [("chief 0", "lo"), ("worker 0", "lo")]
+    assert len(set(re.findall(r"drew (\d+)", ended.err))) == 4, (
+        "forked from one process, and still no task shuffles as another does"
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.cluster.conftest import alive, pids, wait_until
+from tests.cluster.conftest import alive, guards, pids, wait_until
 
 Start = Callable[[dict[str, str], int, float], "subprocess.Popen[bytes]"]
 PLANS = {"chief 0": "child,sleep:60", "worker 0": "stubborn,sleep:60", "ps 0": "sleep:60"}
@@ -57,19 +57,19 @@ def test_a_second_signal_waits_for_nobody(launcher: Start, tmp_path: Path) -> No
 
 def test_a_launcher_that_is_killed_takes_everything_with_it(launcher: Start, tmp_path: Path) -> None:
     process = launcher(PLANS, PROCESSES, 30)
-    guards = [child.pid for child in psutil.Process(process.pid).children()]
+    others = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
     assert len(alive(pids(tmp_path))) == PROCESSES
 
     process.kill()
 
-    wait_until(lambda: alive([*pids(tmp_path), *guards]) == [], 10)
+    wait_until(lambda: alive([*pids(tmp_path), *others]) == [], 10)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a process can ask for its parent's death to be its own on Linux alone")
 def test_a_guard_that_is_killed_takes_its_task_with_it(launcher: Start, tmp_path: Path) -> None:
     process = launcher({"chief 0": "sleep:60", "worker 0": "sleep:60", "ps 0": "sleep:60"}, 3, 30)
 
-    os.kill(psutil.Process(process.pid).children()[0].pid, signal.SIGKILL)
+    os.kill(guards(tmp_path)[0], signal.SIGKILL)
 
     assert process.wait(timeout=25) == 128 + signal.SIGKILL
     assert alive(pids(tmp_path)) == []

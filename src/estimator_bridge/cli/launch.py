@@ -102,17 +102,18 @@ def _seconds(text: str) -> float:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Runs the cluster to its end."""
-    from estimator_bridge.cluster.launching import launch, run_command
+    from estimator_bridge.cluster.launching import launch
     from estimator_bridge.cluster.supervisor import Limits
 
     script_of(arguments).check()
     options = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
     launched = launch(
         _layouts(arguments),
-        run_command([*options, arguments.script, *arguments.args]),
+        ["-m", "estimator_bridge", "run", *options, arguments.script, *arguments.args],
         arguments.log_dir,
         Limits(arguments.ready_timeout, arguments.finish_timeout),
         sys.stdout if arguments.format == "text" else sys.stderr,
+        preload="estimator_bridge.legacy.preloaded",
     )
     if arguments.format == "json":
         sys.stdout.write(json.dumps(launched.to_json(), indent=1) + "\n")

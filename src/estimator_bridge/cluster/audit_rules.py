@@ -82,24 +82,24 @@ class ChiefAlone(Rule):
         self._starts: dict[str, Report] = {}
         self._steps: collections.Counter[str] = collections.Counter()
         self._first: Report | None = None
-        self._own = False
 
     def take(self, report: Report) -> BridgeError | None:
         """As the rule says it."""
-        self._own = report.updates is Updates.OWN
         if report.local == 0:
             self._starts[report.task] = report
             return None
         self._steps[report.task] = max(report.local, self._steps[report.task])
         self._first = self._first or report
-        if report.updates is Updates.AGGREGATED and report.task in self._starts:
-            return self._surplus(report, report.step - self._starts[report.task].step)
+        if report.share is not None and report.task in self._starts:
+            problem = self._surplus(report, report.share, report.step - self._starts[report.task].step)
+            if problem is not None:
+                return problem
         return self.end(self._tasks) if report.at - self._first.at > _ALONE_SECONDS else None
 
     def end(self, tasks: Sequence[str]) -> BridgeError | None:
-        """Steps of each worker are its own where updates are not aggregated: only who has made none is missing."""
+        """Of asynchronous workers each makes as many steps as it can; only who has made none is missing."""
         idle = [task for task in tasks if not self._steps[task]]
-        if not (self._own and idle and sum(self._steps.values()) >= _LEAST_STEPS):
+        if not (idle and sum(self._steps.values()) >= _LEAST_STEPS):
             return None
         made = ", ".join(f"{task} {steps}" for task, steps in self._steps.items() if steps)
         return BridgeError(
@@ -110,12 +110,12 @@ class ChiefAlone(Rule):
             "use fewer workers. If it is meant to be so: --audit-allow chief-alone.",
         )
 
-    def _surplus(self, report: Report, made: int) -> BridgeError | None:
-        if report.local < _LEAST_STEPS or report.local <= _SURPLUS * report.share * (made + 2):
+    def _surplus(self, report: Report, share: float, made: int) -> BridgeError | None:
+        if report.local < _LEAST_STEPS or report.local <= _SURPLUS * share * (made + 2):
             return None
         return BridgeError(
             f"{report.task} makes the steps of others: synchronous training is not synchronous.",
-            expected=f"{report.share:g} local steps of each worker for a global step",
+            expected=f"{share:g} local steps of each worker for a global step",
             received=f"{report.local} local steps of {report.task} for {made} global ones",
             fix="SyncReplicasOptimizer lets who comes first take the tokens of all: use "
             "make_session_run_hook(is_chief, num_tokens=0), and let all workers start together. If it is meant to be so: "

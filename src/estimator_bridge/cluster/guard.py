@@ -1,8 +1,8 @@
-"""``python -m estimator_bridge.cluster.guard COMMAND...``: runs a task and sees to it that nothing of it outlives the launcher.
+"""``python -m estimator_bridge.cluster.guard ARGUMENTS...``: runs ``python ARGUMENTS...`` and lets nothing of it outlive the launcher.
 
-Standard input is a pipe that nobody writes to and only the launcher holds: when it closes, because the launcher wants it or was
-killed, the task ends with all processes that it started. SIGTERM goes on to the task's process group. The exit code is the task's, or
-128 and the number of the signal that ended it, as a shell says.
+Standard input is one end of a socket pair whose other end only the launcher holds. When that closes, because the launcher wants it or
+was killed, the task ends with all processes that it started. A byte on it is SIGTERM for the task's process group. The guard says on it
+who the task is and how it ended, with an exit code as a shell has it: 128 and the number of the signal that ended it.
 """
 
 from __future__ import annotations
@@ -11,51 +11,75 @@ import contextlib
 import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
-from types import FrameType
 
+TERMINATE = b"T"
+STARTED, ENDED = "started", "ended"  # what a guard says, each with a number
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _TRIES, _PAUSE_SECONDS = 100, 0.02
 
 
-def main(command: Sequence[str]) -> int:
-    """Runs the command to its end.
+def main(arguments: Sequence[str]) -> None:
+    """Guards ``python ARGUMENTS...`` to its end.
 
     Args:
-        command: of the task.
-
-    Returns:
-        The exit code.
+        arguments: of the task's command line.
     """
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what loses its parent becomes our child, and is found
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until there is somebody to hand it to
+    control = socket.socket(fileno=os.dup(0))
+    become_guard()
     own = os.getpid()
     process = subprocess.Popen(
-        command,
+        [sys.executable, *arguments],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=lambda: _die_with(own),  # noqa: PLW1509 -- no thread runs yet
+        preexec_fn=lambda: become_task(own),  # noqa: PLW1509 -- no thread runs yet
     )
+    watch(process.pid, control)
 
-    def hand_on(number: int, frame: FrameType | None) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
 
-    signal.signal(signal.SIGTERM, hand_on)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    threading.Thread(target=_end_with_launcher, daemon=True).start()
-    code = process.wait()
+def become_guard() -> None:
+    """Before the task starts: all that it starts can be found, and SIGTERM to a whole group, as schedulers send it, is not for us."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what loses its parent becomes our child
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def watch(pid: int, control: socket.socket) -> None:
+    """Stays with a task to its end, and ends what it leaves.
+
+    Args:
+        pid: of our child, the leader of a process group.
+        control: our end of the launcher's socket.
+    """
+    _say(control, STARTED, pid)
+    threading.Thread(target=_obey, args=(control, pid), daemon=True).start()
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     end_descendants()
-    return code if code >= 0 else 128 - code
+    _say(control, ENDED, code if code >= 0 else 128 - code)
 
 
-def _end_with_launcher() -> None:
-    while os.read(0, 1):
-        pass
+def become_task(guard_pid: int) -> None:
+    """In the task, before it runs: its guard's death is its own, and SIGTERM what it was."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != guard_pid:
+        os._exit(128 + signal.SIGKILL)
+
+
+def _say(control: socket.socket, word: str, number: int) -> None:
+    with contextlib.suppress(OSError):  # the launcher may be gone
+        control.sendall(f"{word} {number}\n".encode())
+
+
+def _obey(control: socket.socket, pid: int) -> None:
+    with contextlib.suppress(OSError):
+        while control.recv(1):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGTERM)
     end_descendants()
 
 
@@ -76,19 +100,11 @@ def end_descendants() -> None:
         time.sleep(_PAUSE_SECONDS)
 
 
-def _die_with(parent: int) -> None:
-    """In the task, before it runs: when the guard itself is killed, so is the task."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(128 + signal.SIGKILL)
-
-
 def _prctl(option: int, value: int) -> None:
-    """Linux alone has it; elsewhere the pipe has to do."""
+    """Linux alone has it; elsewhere the socket has to do."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

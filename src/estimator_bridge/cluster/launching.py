@@ -12,12 +12,14 @@ from typing import Any, TextIO
 
 from estimator_bridge.cluster.display import shown
 from estimator_bridge.cluster.layout import Layout, local_layout
+from estimator_bridge.cluster.starting import Forker, Spawner
 from estimator_bridge.cluster.supervisor import Limits, Outcome, Supervisor
 from estimator_bridge.cluster.task import Sink, Task
 from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
 from estimator_bridge.errors import BridgeError
 
 _ATTEMPTS = 3
+_UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,16 +54,25 @@ class Launched:
         }
 
 
-def launch(layouts: Iterable[Layout], command: Sequence[str], log_dir: Path, limits: Limits, stream: TextIO) -> Launched:
+def launch(
+    layouts: Iterable[Layout],
+    arguments: Sequence[str],
+    log_dir: Path,
+    limits: Limits,
+    stream: TextIO,
+    preload: str | None = None,
+) -> Launched:
     """Runs the tasks of a cluster that are this machine's to their end.
 
     Args:
         layouts: the second is tried when a port of the first was taken before its server had it, and so on: nobody trains before
             every server is there, so starting anew costs time alone.
-        command: that each task runs; what it is in the cluster it learns from TF_CONFIG.
+        arguments: of Python, for every task: "-m", a module's name, and its own; what a task is in the cluster it learns from TF_CONFIG.
         log_dir: folder for the tasks' output, a file each; made where it is not there, and appended to where it is.
         limits: of time.
         stream: for the tasks' output, each line with its task, and the table.
+        preload: module that every task would import, seconds long: imported once and each task forked from there, where there
+            are several and the system allows it.
 
     Returns:
         How it ended; no process of it is left.
@@ -76,18 +87,26 @@ def launch(layouts: Iterable[Layout], command: Sequence[str], log_dir: Path, lim
                 meeting = Rendezvous(Path(folder))
                 if layout.is_local:
                     meeting.say(Mark.LOOPBACK)
-                tasks = _tasks(layout, command, meeting, log_dir, say)
-                launched = Launched(Supervisor(layout, tasks, meeting, limits, say, show).run(), tasks)
+                tasks = _tasks(layout, arguments, meeting, log_dir, say)
+                with _starter(preload if len(tasks) > 1 else None, log_dir) as starter:
+                    launched = Launched(Supervisor(layout, tasks, starter, meeting, limits, say, show).run(), tasks)
             if not launched.outcome.port_taken:
                 break
             say("launch", "a port was taken before its server started")
     return launched
 
 
-def _tasks(layout: Layout, command: Sequence[str], meeting: Rendezvous, log_dir: Path, say: Sink) -> list[Task]:
-    common = {**os.environ, "PYTHONUNBUFFERED": "1", VARIABLE: str(meeting.folder)}
+def _starter(preload: str | None, log_dir: Path) -> Spawner:
+    """Forking is for Linux: elsewhere a process that has imported much may not survive it, or there is none."""
+    if preload is None or sys.platform != "linux":
+        return Spawner()
+    return Forker(preload, os.environ | _UNBUFFERED, log_dir / "launch.log")
+
+
+def _tasks(layout: Layout, arguments: Sequence[str], meeting: Rendezvous, log_dir: Path, say: Sink) -> list[Task]:
+    common = {**os.environ, **_UNBUFFERED, VARIABLE: str(meeting.folder)}
     return [
-        Task(name, command, common | {"TF_CONFIG": tf_config}, log_dir / f"{name.job}-{name.index}.log", say)
+        Task(name, arguments, common | {"TF_CONFIG": tf_config}, log_dir / f"{name.job}-{name.index}.log", say)
         for name, tf_config in layout.tf_configs.items()
     ]
 
@@ -95,11 +114,6 @@ def _tasks(layout: Layout, command: Sequence[str], meeting: Rendezvous, log_dir:
 def local_layouts(counts: Mapping[str, int]) -> Iterator[Layout]:
     """Places on this machine, and others where their ports are taken."""
     return (local_layout(counts) for _ in range(_ATTEMPTS))
-
-
-def run_command(arguments: Sequence[str]) -> list[str]:
-    """The command line of ``estimator-bridge run`` with this Python."""
-    return [sys.executable, "-m", "estimator_bridge", "run", *arguments]
 
 
 def _make(log_dir: Path) -> None:

@@ -12,6 +12,7 @@ from types import FrameType
 from estimator_bridge.cluster.asking import Health, ask
 from estimator_bridge.cluster.display import Show, told
 from estimator_bridge.cluster.layout import TRAINERS, Layout
+from estimator_bridge.cluster.starting import Spawner
 from estimator_bridge.cluster.task import Sink, State, Task
 from estimator_bridge.compat.rendezvous import Mark, Rendezvous
 from estimator_bridge.errors import BridgeError
@@ -59,6 +60,7 @@ class Supervisor:
     Args:
         layout: of the cluster.
         tasks: not started yet.
+        starter: starts them.
         meeting: where the tasks report and are told.
         limits: of time.
         say: takes lines for the reader.
@@ -66,10 +68,18 @@ class Supervisor:
     """
 
     def __init__(
-        self, layout: Layout, tasks: Sequence[Task], meeting: Rendezvous, limits: Limits, say: Sink, show: Show
+        self,
+        layout: Layout,
+        tasks: Sequence[Task],
+        starter: Spawner,
+        meeting: Rendezvous,
+        limits: Limits,
+        say: Sink,
+        show: Show,
     ) -> None:
         self._layout = layout
         self._tasks = tasks
+        self._starter = starter
         self._trainers = sorted((task for task in tasks if task.name.job in TRAINERS), key=lambda task: task.name)
         self._meeting = meeting
         self._limits = limits
@@ -92,7 +102,7 @@ class Supervisor:
         if self._limits.ready == 0 or len(self._layout.addresses) == 1 or not serving:  # a chief alone starts no server
             self._meeting.say(Mark.READY)
         for task in self._tasks:
-            task.start()
+            task.start(self._starter)
         while True:
             self._look()
             for judge in (self._interrupted, self._failed, self._unready, self._overdue, self._finished):

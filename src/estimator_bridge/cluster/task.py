@@ -5,16 +5,20 @@ from __future__ import annotations
 import collections
 import contextlib
 import enum
+import os
+import re
+import select
 import signal
-import subprocess
-import sys
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from estimator_bridge.cluster.guard import ENDED, STARTED, TERMINATE
 from estimator_bridge.cluster.layout import TaskId
+from estimator_bridge.cluster.starting import Spawner
 
 Sink = Callable[[str, str], None]
 """Gets whose line it is, and the line."""
@@ -22,6 +26,7 @@ Sink = Callable[[str, str], None]
 _LINES_KEPT = 200  # of the output, to say why a task failed
 _RATE_SECONDS = 10.0  # over which steps are counted
 _LATE_SECONDS = 2.0  # a report comes each second; without one for longer, the rate falls
+_BUFFER = 4096
 _PIPE_SECONDS = 2.0  # for the output's end, once the process has ended
 
 
@@ -49,7 +54,7 @@ class Task:
 
     Args:
         name: of the task.
-        command: to run.
+        arguments: of Python: "-m", a module's name, and its own.
         environment: for it, TF_CONFIG included; the command line of a process is for all to read.
         log: file that its output is appended to.
         sink: gets its output line by line, from a thread.
@@ -57,47 +62,40 @@ class Task:
     Attributes:
         state: how it is doing.
         exit_code: once it has ended.
-        ended_at: ``time.monotonic()`` of that.
+        started_at: ``time.monotonic()`` of its start.
+        ended_at: and of its end.
         step: the global step that it reported last.
         restarts: how often it was started again.
         tail: its last lines.
     """
 
-    def __init__(self, name: TaskId, command: Sequence[str], environment: Mapping[str, str], log: Path, sink: Sink) -> None:
+    def __init__(self, name: TaskId, arguments: Sequence[str], environment: Mapping[str, str], log: Path, sink: Sink) -> None:
         self.name = name
         self.log = log
         self.state = State.STARTING
         self.exit_code: int | None = None
-        self.ended_at = 0.0
+        self.started_at = self.ended_at = 0.0
         self.step: int | None = None
         self.restarts = 0
         self.tail: collections.deque[str] = collections.deque(maxlen=_LINES_KEPT)
         self._steps: collections.deque[tuple[float, int]] = collections.deque()
-        self._command = [sys.executable, "-m", "estimator_bridge.cluster.guard", *command]
-        self._environment = dict(environment)
+        self._arguments = arguments
+        self._environment = environment
         self._sink = sink
         self._stopping = False
-        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._words = ""
         self._reader: threading.Thread | None = None
 
-    @property
-    def pid(self) -> int | None:
-        """Of the guard; None before the start."""
-        return None if self._process is None else self._process.pid
-
-    def start(self) -> None:
-        """Starts it, away from the terminal's Ctrl-C: what to do then is the launcher's to say."""
-        self._process = subprocess.Popen(
-            self._command,
-            env=self._environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        assert self._process.stdout is not None
-        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
+    def start(self, starter: Spawner) -> None:
+        """Starts it."""
+        reading, writing = os.pipe()
+        self._control = starter.start(self._arguments, self._environment, writing)
+        os.close(writing)
+        self._control.setblocking(False)
+        self._reader = threading.Thread(target=self._read, args=(os.fdopen(reading, "rb"),), daemon=True)
         self._reader.start()
+        self.started_at = time.monotonic()
 
     def poll(self) -> bool:
         """Looks whether it has ended.
@@ -105,14 +103,39 @@ class Task:
         Returns:
             True when that is new.
         """
-        if self.state.ended or self._process is None or (code := self._process.poll()) is None:
+        if self.state.ended or self._control is None or not self._guard_has_ended(self._control):
             return False
         assert self._reader is not None
         self._reader.join(_PIPE_SECONDS)
-        self.exit_code = code if code >= 0 else 128 - code  # as its guard says it of the task
+        code = self._said(ENDED)
+        self.exit_code = (
+            128 + signal.SIGKILL if code is None else code
+        )  # without a word, the guard was killed, and with it its task
         self.ended_at = time.monotonic()
-        self.state = State.STOPPED if self._stopping else State.DONE if code == 0 else State.FAILED
+        self.state = State.STOPPED if self._stopping else State.FAILED if self.exit_code else State.DONE
         return True
+
+    def _guard_has_ended(self, control: socket.socket) -> bool:
+        """Takes note of what it has said meanwhile."""
+        try:
+            while data := control.recv(_BUFFER):
+                self._words += data.decode()
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:  # killed before it read what we told it
+            pass
+        control.close()
+        return True
+
+    def _said(self, word: str) -> int | None:
+        """The number that the guard said with a word."""
+        found = re.search(rf"{word} (\d+)\n", self._words)
+        return int(found[1]) if found else None
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process itself; None where it is not known yet."""
+        return self._said(STARTED)
 
     def reached(self, step: int) -> None:
         """Takes note of a global step that it reported."""
@@ -136,16 +159,17 @@ class Task:
 
     def terminate(self) -> None:
         """Asks it to end."""
-        if self._process is not None and not self.state.ended:
+        if self._control is not None and not self.state.ended:
             self._stopping = True
-            with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(OSError):
+                self._control.send(TERMINATE)
 
     def kill(self) -> None:
         """Lets its guard end it and whatever it started, at once."""
-        if self._process is not None and self._process.stdin is not None:
+        if self._control is not None and not self.state.ended:
             self._stopping = True
-            self._process.stdin.close()
+            with contextlib.suppress(OSError):
+                self._control.shutdown(socket.SHUT_WR)
 
     def wait(self, seconds: float) -> bool:
         """Waits for its end.
@@ -153,11 +177,11 @@ class Task:
         Returns:
             False when it did not come.
         """
-        if self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(seconds)
+        end = time.monotonic() + seconds
+        while self._control is not None and not self.state.ended and (left := end - time.monotonic()) > 0:
+            select.select([self._control], [], [], left)
             self.poll()
-        return self._process is None or self.state.ended
+        return self._control is None or self.state.ended
 
     def _read(self, output: IO[bytes]) -> None:
         with output, self.log.open("ab") as log:
