@@ -221,4 +221,4 @@ def _notes(legacy: Trace, modern: Trace, replaying: bool, replicas: int, unequal
     for noise in unequal_noise:
         yield f"Cannot be made equal: {noise}."
     for side, trace in (("legacy", legacy), ("modern", modern)):
-        yield from (f"{side}: {event['message']}" for event in trace.events("note"))
+        yield from dict.fromkeys(f"{side}: {event['message']}" for event in trace.events("note"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 from weakref import WeakKeyDictionary
@@ -13,13 +13,16 @@ from estimator_bridge.compat.digest import batch_digest
 from estimator_bridge.compat.engine import EstimatorEngine
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.carving import upstream
+from estimator_bridge.modern.model_graph import operation
 from estimator_bridge.parity.batches import BatchWriter, leaves
 from estimator_bridge.parity.calls import CallNames, scalar_metrics, write_predictions
+from estimator_bridge.parity.ordering import order_assignments
 from estimator_bridge.parity.randomness import random_functions, random_operations
 from estimator_bridge.parity.trace import Trace
 
 v1 = tf.compat.v1
 _batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> the tensors that its input_fn gave
+_specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> the EstimatorSpec that it is trained by
 
 
 class RecordingEngine:
@@ -37,6 +40,7 @@ class RecordingEngine:
         self._recording = recording
         self._names = CallNames()
         _remember_batches()
+        _remember_specs()
 
     def train(
         self,
@@ -126,17 +130,20 @@ class _TrainHook(_BatchHook):
     def begin(self) -> None:
         super().begin()
         graph = v1.get_default_graph()
-        self._loss = graph.get_collection(v1.GraphKeys.LOSSES)[-1]  # Estimator adds the EstimatorSpec's last
+        self._loss = _specs[graph].loss
         self._step = v1.train.get_global_step()
         self._steps = 0
         given = {tensor.op for tensor in self._batch}
-        in_step = upstream([self._loss.op, *v1.get_collection(v1.GraphKeys.TRAIN_OP)], lambda op: op in given)
+        in_step = upstream([self._loss.op, operation(_specs[graph].train_op)], lambda op: op in given)
         self._trace.write(
             "random",
             call=self._call,
             in_step=random_operations(in_step),
             functions=random_functions(in_step, graph.as_graph_def()),
         )
+        racing = order_assignments(in_step)
+        if racing:
+            self._trace.write("note", message=_race(racing))
         self._saver = v1.train.Saver(max_to_keep=None, name="estimator_bridge/save")
 
     def after_create_session(self, session: Any, coord: Any) -> None:
@@ -163,6 +170,14 @@ class _TrainHook(_BatchHook):
         )
 
 
+def _race(variables: Sequence[str]) -> str:
+    more = f" and {len(variables) - 3} more" if len(variables) > 3 else ""
+    return (
+        f"the script leaves open whether a step reads {', '.join(variables[:3])}{more} before or after it assigns a new value; "
+        "here the script's order was kept, and a run of its own may take the other."
+    )
+
+
 def _remember_batches() -> None:
     from tensorflow_estimator.python.estimator import util
 
@@ -174,3 +189,15 @@ def _remember_batches() -> None:
         return features, labels, hooks
 
     mock.patch.object(util, "parse_input_fn_result", parse).start()
+
+
+def _remember_specs() -> None:
+    from tensorflow_estimator.python.estimator.estimator import Estimator
+
+    original = Estimator._train_with_estimator_spec
+
+    def train(self: Any, spec: Any, *args: Any) -> Any:
+        _specs[v1.get_default_graph()] = spec
+        return original(self, spec, *args)
+
+    mock.patch.object(Estimator, "_train_with_estimator_spec", train).start()
