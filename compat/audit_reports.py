@@ -39,7 +39,7 @@ class Report:
         local: how many steps the task has made since its training (re)started; 0 where it starts.
         step: the global step after it.
         updates: the same in all reports.
-        share: local steps that each worker makes for a global one, where updates are aggregated.
+        share: local steps that each worker makes for a global one, where updates are aggregated and that is fixed.
         batches: a digest for each local replica's batch.
         variables: a digest for each local replica's copy of the variables, where they are mirrored.
         changed: whether the trainable variables changed during the step, where updates are its own.
@@ -52,7 +52,7 @@ class Report:
     local: int
     step: int
     updates: Updates = Updates.UNKNOWN
-    share: float = 1.0
+    share: float | None = None
     batches: tuple[int, ...] = ()
     variables: tuple[int, ...] = ()
     changed: bool | None = None

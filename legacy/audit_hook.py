@@ -33,8 +33,9 @@ class AuditHook(tf.compat.v1.train.SessionRunHook):
         self._config = config
         self._batches = batches
         self._step = step
-        self._share = _share(hooks)
-        self._updates = _updates(self._share, config.num_ps_replicas)
+        sync = _sync_replicas(hooks)
+        self._updates = _updates(sync is not None, config.num_ps_replicas)
+        self._share = _share(sync) if sync is not None else None
         self._local = 0
         self._before: int | None = None
 
@@ -72,8 +73,8 @@ class AuditHook(tf.compat.v1.train.SessionRunHook):
         )
 
     def _write(self, step: int, **fields: Any) -> None:
-        task, share = self._config, self._share or 1.0
-        self._auditing.write(Report(task.task_type, task.task_id, self._local, step, self._updates, share, **fields))
+        task = self._config
+        self._auditing.write(Report(task.task_type, task.task_id, self._local, step, self._updates, self._share, **fields))
 
 
 def _numbers(digests: Sequence[Any]) -> tuple[int, ...]:
@@ -85,22 +86,25 @@ def _on_processor(batch: Sequence[Any]) -> Any:
         return batch_digest(batch)
 
 
-def _share(hooks: Sequence[Any]) -> float | None:
-    """Local steps of each worker for a global one under SyncReplicasOptimizer; None without it."""
+def _sync_replicas(hooks: Sequence[Any]) -> Any:
+    """The SyncReplicasOptimizer of a training; None where there is none."""
     from tensorflow.python.training import sync_replicas_optimizer
 
-    for hook in hooks:
-        if isinstance(hook, sync_replicas_optimizer._SyncReplicasOptimizerHook):
-            asked, workers = hook._sync_optimizer._replicas_to_aggregate, hook._sync_optimizer._total_num_replicas
-            return float(max(asked, workers) / min(asked, workers))
-    return None
+    kind = sync_replicas_optimizer._SyncReplicasOptimizerHook
+    return next((hook._sync_optimizer for hook in hooks if isinstance(hook, kind)), None)
 
 
-def _updates(share: float | None, servers: int) -> Updates:
+def _share(optimizer: Any) -> float | None:
+    """Local steps of each worker for a global one; None with backup workers, of which a fast one may make those of a slow one."""
+    asked, workers = optimizer._replicas_to_aggregate, optimizer._total_num_replicas
+    return asked / workers if asked >= workers else None
+
+
+def _updates(aggregated: bool, servers: int) -> Updates:
     strategy = type(tf.distribute.get_strategy()).__name__
     if any(name in strategy for name in _MIRRORED):
         return Updates.MIRRORED
-    if share is not None:
+    if aggregated:
         return Updates.AGGREGATED
     return Updates.OWN if servers else Updates.UNKNOWN
 
