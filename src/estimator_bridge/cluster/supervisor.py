@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 from estimator_bridge.cluster.asking import Health, ask
@@ -54,6 +54,10 @@ class Limits:
     grace: float = 5.0
 
 
+Judge = Callable[[bool], BridgeError | None]
+"""Gets whether training is over, so that nothing more will be reported; returns what is wrong, which ends everything, or None."""
+
+
 class Supervisor:
     """Starts tasks, says how they are, and ends them.
 
@@ -65,6 +69,7 @@ class Supervisor:
         limits: of time.
         say: takes lines for the reader.
         show: takes the tasks, at every look.
+        judges: of what the tasks report, asked at every look.
     """
 
     def __init__(
@@ -76,6 +81,7 @@ class Supervisor:
         limits: Limits,
         say: Sink,
         show: Show,
+        judges: Sequence[Judge] = (),
     ) -> None:
         self._layout = layout
         self._tasks = tasks
@@ -85,6 +91,7 @@ class Supervisor:
         self._limits = limits
         self._say = say
         self._show = show
+        self._judges = judges
         self._signals: list[int] = []
         self._asked_at = self._started_at = 0.0
 
@@ -105,7 +112,7 @@ class Supervisor:
             task.start(self._starter)
         while True:
             self._look()
-            for judge in (self._interrupted, self._failed, self._unready, self._overdue, self._finished):
+            for judge in (self._interrupted, self._failed, self._unready, self._overdue, self._audited, self._finished):
                 if (outcome := judge()) is not None:
                     return outcome
             time.sleep(_POLL_SECONDS)
@@ -141,6 +148,11 @@ class Supervisor:
         )
         taken = not self._meeting.said(Mark.READY) and any(word in line for line in task.tail for word in _PORT_TAKEN)
         return Outcome(task.exit_code or 1, problem, port_taken=taken)
+
+    def _judged(self) -> Outcome | None:
+        over = bool(self._trainers) and all(task.state.ended for task in self._trainers)
+        problems = (judge(over) for judge in self._judges)
+        return next((Outcome(1, problem) for problem in problems if problem is not None), None)
 
     def _unready(self) -> Outcome | None:
         """The pre-flight: asks the servers now and then until all of them are there."""
@@ -187,6 +199,12 @@ class Supervisor:
         )
         return Outcome(1, problem)
 
+    def _audited(self) -> Outcome | None:
+        """What the tasks report of their training is not as it should be."""
+        over = bool(self._trainers) and all(task.state.ended for task in self._trainers)
+        problem = self._audit.look(over) if self._audit is not None else None
+        return None if problem is None else Outcome(1, problem)
+
     def _finished(self) -> Outcome | None:
         """Parameter servers never end by themselves; an evaluator does after the last checkpoint, once it knows that it is the last."""
         if not self._trainers:  # a scheduler runs them elsewhere, and ends what is here
@@ -196,6 +214,8 @@ class Supervisor:
         if not self._meeting.said(Mark.TRAINED):
             self._meeting.say(Mark.TRAINED)
             self._terminate("ps")
+            if self._audit is not None:
+                self._say("launch", self._audit.describe())
         if all(task.state.ended for task in self._tasks if task.name.job != "ps"):
             return Outcome(0)
         return None
