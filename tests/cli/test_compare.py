@@ -8,7 +8,7 @@ import pytest
 
 from tests.legacy.running import estimator_bridge_command, write
 
-pytestmark = pytest.mark.timeout(200)
+pytestmark = [pytest.mark.timeout(200), pytest.mark.usefixtures("warm_python")]
 
 SCRIPTS = {
     "raises": (

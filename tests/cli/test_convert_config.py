@@ -245,6 +245,7 @@ def test_it_starts_in_a_fraction_of_a_second_without_tensorflow(tmp_path: Path) 
     assert time.monotonic() - begun < 5  # TensorFlow alone takes longer; a bare machine needs a quarter of a second
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_the_python_can_be_pasted_and_trains(run: Run, tmp_path: Path) -> None:
     config = RUN_CONFIG | {"model_dir": str(tmp_path / "model")}
     code, out, _ = run(write(tmp_path, "run.json", config), "--format", "python")
@@ -267,6 +268,7 @@ assert [path.rsplit("-")[-1] for path in tf.train.get_checkpoint_state(MODEL_DIR
     assert answer.returncode == 0, answer.stderr[-2000:]
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_back_gives_python_that_tensorflow_1_takes(run: Run, tmp_path: Path) -> None:
     modern = json.loads(run(write(tmp_path, "run.json", RUN_CONFIG), "--format", "json")[1])["modern"]
     _, out, _ = run("--back", "--format", "python", write(tmp_path, "modern.json", modern))
@@ -309,6 +311,7 @@ def test_from_script_runs_it_up_to_its_estimators_first_call_and_says_so(tmp_pat
     assert "serving_input_receiver_fn" in next(row["why"] for row in found["report"] if row["name"].startswith("exporters"))
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_from_script_refuses_a_script_without_an_estimator(tmp_path: Path, run: Run) -> None:
     code, out, err = run("--from-script", write(tmp_path, "empty.py", "x = 1\n"))
     assert (code, out) == (2, "")

@@ -112,6 +112,7 @@ def test_a_job_with_flags(path: str, project: Path) -> None:
     assert len(ended.out.splitlines()) == 1, "stdout is the script's"
 
 
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize("path", PATHS)
 def test_an_exception_in_model_fn_shows_the_scripts_frames_and_none_of_ours(path: str, project: Path) -> None:
     script = project / "code" / "train.py"
@@ -129,6 +130,7 @@ def test_an_exception_in_model_fn_shows_the_scripts_frames_and_none_of_ours(path
     assert not [file for file in files if Path(file).resolve().is_relative_to(OURS) and "site-packages" not in file]
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_flag_that_does_not_parse_is_the_scripts_business(project: Path) -> None:
     ended = estimator_bridge_command("run", project / "code" / "train.py", "--steps=many", cwd=project)
 
@@ -137,6 +139,7 @@ def test_a_flag_that_does_not_parse_is_the_scripts_business(project: Path) -> No
     assert ended.err.splitlines()[-1].endswith("flag --steps=many: invalid literal for int() with base 10: 'many'")
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_model_dir_that_cannot_be_written(project: Path) -> None:
     (project / "file").touch()
     script = project / "code" / "train.py"
@@ -157,6 +160,7 @@ def test_a_model_dir_that_cannot_be_written(project: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_module_with_relative_imports_that_uses_eager_execution(tmp_path: Path) -> None:
     """And has no Estimator, which the modern path says."""
     write(tmp_path / "trainer" / "__init__.py", "")
@@ -219,6 +223,7 @@ SESSIONS = """
 """
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_sessions_without_an_estimator(tmp_path: Path) -> None:
     """Losses by hand: w moves half the way to x at each step, so the squared distance of 20 becomes a quarter each time."""
     script = write(tmp_path / "train.py", SESSIONS)
@@ -253,6 +258,7 @@ def test_python2_without_the_flag(tmp_path: Path) -> None:
     assert "Add --py2" in ended.err
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_dropped_names_on_the_modern_path(tmp_path: Path) -> None:
     write(
         tmp_path / "train.py",
@@ -285,6 +291,7 @@ TENSORFLOW_2 = """
 """
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_script_of_tensorflow_2_with_an_estimator(tmp_path: Path) -> None:
     write(tmp_path / "train.py", TENSORFLOW_2)
 

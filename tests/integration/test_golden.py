@@ -24,6 +24,7 @@ def run(path: str, example: str, model_dir: Path) -> dict[str, Any]:
     return outcome
 
 
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("path", ["legacy", "modern"])
 @pytest.mark.parametrize("example", ["digits", "wide_deep"])

@@ -236,6 +236,7 @@ def test_probing(expression: str, answers: dict[str, Any]) -> None:
     assert answers[expression] == PROBES[expression]
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_the_modern_path_gives_the_same_names(project: Path, answers: dict[str, Any]) -> None:
     ended = run(project, "--path", "modern", "train.py")
 
@@ -279,6 +280,7 @@ def test_contrib_is_refused_by_symbol_file_and_line() -> None:
             assert ("<string>:1" if "exec" in expression else f"old/model.py:{line}") in message, expression
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_contrib_ends_a_run_with_one_message(project: Path) -> None:
     write(
         project / "old.py",

@@ -98,6 +98,7 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(SCRIPT.splitlines(), 1) if line.startswith(text))
 
 
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize("path", ["legacy", "modern"])
 def test_every_input_reaches_the_model_whole(tmp_path: Path, path: str) -> None:
     script = write(tmp_path / "train.py", SCRIPT)

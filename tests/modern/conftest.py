@@ -30,7 +30,7 @@ def _graphs_freed(_known_heap: None) -> Iterator[None]:
 
 
 @pytest.fixture
-def run_python() -> Callable[..., str]:
+def run_python(warm_python: None) -> Callable[..., str]:
     """Runs a script, its further arguments as sys.argv; gives standard output."""
 
     def run(script: str, *arguments: object) -> str:

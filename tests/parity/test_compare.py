@@ -50,6 +50,7 @@ def test_a_job_with_dropout_and_batch_norm_is_equal(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "report" / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_free_run_draws_the_same_shuffle_and_dropout() -> None:
     result = run.compare(Script(JOB, ("--train_steps=12",)), replaying=False)
 
@@ -57,6 +58,7 @@ def test_a_free_run_draws_the_same_shuffle_and_dropout() -> None:
     assert result.mode == "free-run"
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_two_replicas_without_dropout_are_equal_up_to_batch_norm() -> None:
     """Each replica normalises its own half of the batch, so the curves differ: that is found, not smoothed over."""
     result = run.compare(Script(JOB, ("--train_steps=6", "--dropout=0")), replicas=2)
@@ -65,6 +67,7 @@ def test_two_replicas_without_dropout_are_equal_up_to_batch_norm() -> None:
     assert "batch" not in levels(result), "the batches are the same ones"
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_dropout_on_two_replicas_is_not_comparable() -> None:
     result = run.compare(Script(JOB, ("--train_steps=6",)), replicas=2)
 
@@ -72,6 +75,7 @@ def test_dropout_on_two_replicas_is_not_comparable() -> None:
     assert any("which each replica draws for itself" in note for note in result.notes)
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_higher_learning_rate_is_named_by_the_ratio_of_the_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     result = compare_broken("learning rate", monkeypatch)
 
@@ -84,6 +88,7 @@ def test_a_higher_learning_rate_is_named_by_the_ratio_of_the_updates(monkeypatch
     assert next(finding.step for finding in result.findings if finding.level == "loss") == 2
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_variable_that_is_not_updated_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     result = compare_broken("variable", monkeypatch)
 
@@ -94,6 +99,7 @@ def test_a_variable_that_is_not_updated_is_named(monkeypatch: pytest.MonkeyPatch
     assert "kernel" not in first.message
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_batch_that_is_skipped_is_named_by_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
     result = compare_broken("batch", monkeypatch)
 
@@ -104,10 +110,12 @@ def test_a_batch_that_is_skipped_is_named_by_its_step(monkeypatch: pytest.Monkey
     assert "first update" not in levels(result)
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_the_same_way_in_with_nothing_broken_is_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compare_broken("none", monkeypatch).verdict == "equal"
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_the_scripts_model_dir_is_read_and_not_written(tmp_path: Path) -> None:
     trained = subprocess.run(
         [sys.executable, "-m", "estimator_bridge", "run", JOB, "--train_steps=5", f"--model_dir={tmp_path}"],
@@ -124,6 +132,7 @@ def test_the_scripts_model_dir_is_read_and_not_written(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize(("fail", "code"), [("before", 1), ("after", 3)])
 def test_a_script_that_fails_is_not_compared(fail: str, code: int, tmp_path: Path) -> None:
     out = tmp_path / "report"
@@ -136,6 +145,7 @@ def test_a_script_that_fails_is_not_compared(fail: str, code: int, tmp_path: Pat
     assert not list(tmp_path.rglob("report.*"))
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_script_without_an_estimator_is_not_compared(tmp_path: Path) -> None:
     script = tmp_path / "plain.py"
     script.write_text("import tensorflow as tf\nprint(tf.constant(1))\n")

@@ -13,7 +13,7 @@ from estimator_bridge.legacy import installation
 
 
 @pytest.fixture
-def run_python() -> Callable[..., str]:
+def run_python(warm_python: None) -> Callable[..., str]:
     """Run parts of a script as one; a last Path becomes its first argument. Gives standard output."""
 
     def run(*parts: str | Path) -> str:

@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 Run = Callable[..., str]
 
 COMMON = """
@@ -200,6 +202,7 @@ def test_a_standalone_client_drives_running_servers(run_python: Run, tmp_path: P
     )
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_independent_workers_train_one_model_together(tmp_path: Path) -> None:
     script = (
         textwrap.dedent(COMMON)

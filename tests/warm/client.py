@@ -1,0 +1,30 @@
+"""Stands where a test expects Python, and has the server run it all: ``-m MODULE``, ``-c CODE`` or a file, with their arguments.
+
+The server listens at this file's own name, with ".socket" behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Ends as the copy of the server ends."""
+    request = {"arguments": sys.argv[1:], "environ": dict(os.environ), "cwd": str(Path.cwd()), "executable": __file__}
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(f"{__file__}.socket")
+        socket.send_fds(server, [b"."], [0, 1, 2])
+        server.sendall(json.dumps(request).encode() + b"\n")
+        code = int(server.recv(16))
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    sys.exit(code)
+
+
+main()
