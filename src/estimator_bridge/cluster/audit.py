@@ -2,13 +2,47 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from estimator_bridge.cluster.audit_rules import rules
-from estimator_bridge.cluster.layout import TRAINERS, TaskId
-from estimator_bridge.compat.audit_reports import Auditing, Report
+from estimator_bridge.cluster.layout import TRAINERS, Layout, TaskId
+from estimator_bridge.compat.audit_reports import EVERY, Auditing, Report
+from estimator_bridge.compat.rendezvous import Rendezvous
 from estimator_bridge.errors import BridgeError
+
+
+@dataclasses.dataclass(frozen=True)
+class AuditRequest:
+    """How to audit a cluster that is to be launched.
+
+    Attributes:
+        every: after the first steps of a training, one in so many is audited.
+        folder: for the reports, the same for all launchers of a cluster; None where there is one launcher.
+        allowed: names of rules that do not count, of ``audit_reports.KINDS``.
+    """
+
+    every: int = EVERY
+    folder: Path | None = None
+    allowed: Sequence[str] = ()
+
+    def begin(self, layout: Layout, meeting: Rendezvous) -> Audit:
+        """Tells the tasks, which are not started yet.
+
+        Args:
+            layout: of the cluster.
+            meeting: where tasks and launcher meet.
+
+        Returns:
+            What judges their reports.
+        """
+        auditing = Auditing(self.every, self.folder or meeting.folder)
+        auditing.folder.mkdir(parents=True, exist_ok=True)
+        for task in layout.tf_configs:  # what an earlier run left there; nobody trains before every launcher is past this
+            auditing.file(task.job, task.index).unlink(missing_ok=True)
+        auditing.ask(meeting)
+        return Audit(auditing, list(layout.addresses), self.allowed)
 
 
 class Audit:

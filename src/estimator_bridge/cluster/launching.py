@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from estimator_bridge.cluster.audit import AuditRequest
 from estimator_bridge.cluster.display import shown
 from estimator_bridge.cluster.layout import Layout, local_layout
 from estimator_bridge.cluster.starting import Forker, Spawner
@@ -61,6 +62,7 @@ def launch(
     limits: Limits,
     stream: TextIO,
     preload: str | None = None,
+    audit: AuditRequest | None = None,
 ) -> Launched:
     """Runs the tasks of a cluster that are this machine's to their end.
 
@@ -73,6 +75,7 @@ def launch(
         stream: for the tasks' output, each line with its task, and the table.
         preload: module that every task would import, seconds long: imported once and each task forked from there, where there
             are several and the system allows it.
+        audit: how to look for silent faults of the training, if that is asked for.
 
     Returns:
         How it ended; no process of it is left.
@@ -87,9 +90,13 @@ def launch(
                 meeting = Rendezvous(Path(folder))
                 if layout.is_local:
                     meeting.say(Mark.LOOPBACK)
+                audits = [audit.begin(layout, meeting)] if audit is not None else []
                 tasks = _tasks(layout, arguments, meeting, log_dir, say)
                 with _starter(preload if len(tasks) > 1 else None, log_dir) as starter:
-                    launched = Launched(Supervisor(layout, tasks, starter, meeting, limits, say, show).run(), tasks)
+                    supervisor = Supervisor(layout, tasks, starter, meeting, limits, say, show, [each.look for each in audits])
+                    launched = Launched(supervisor.run(), tasks)
+                for each in audits if launched.outcome.code == 0 else ():
+                    say("launch", each.describe())
             if not launched.outcome.port_taken:
                 break
             say("launch", "a port was taken before its server started")

@@ -112,7 +112,7 @@ class Supervisor:
             task.start(self._starter)
         while True:
             self._look()
-            for judge in (self._interrupted, self._failed, self._unready, self._overdue, self._audited, self._finished):
+            for judge in (self._interrupted, self._failed, self._unready, self._overdue, self._judged, self._finished):
                 if (outcome := judge()) is not None:
                     return outcome
             time.sleep(_POLL_SECONDS)
@@ -199,12 +199,6 @@ class Supervisor:
         )
         return Outcome(1, problem)
 
-    def _audited(self) -> Outcome | None:
-        """What the tasks report of their training is not as it should be."""
-        over = bool(self._trainers) and all(task.state.ended for task in self._trainers)
-        problem = self._audit.look(over) if self._audit is not None else None
-        return None if problem is None else Outcome(1, problem)
-
     def _finished(self) -> Outcome | None:
         """Parameter servers never end by themselves; an evaluator does after the last checkpoint, once it knows that it is the last."""
         if not self._trainers:  # a scheduler runs them elsewhere, and ends what is here
@@ -214,8 +208,6 @@ class Supervisor:
         if not self._meeting.said(Mark.TRAINED):
             self._meeting.say(Mark.TRAINED)
             self._terminate("ps")
-            if self._audit is not None:
-                self._say("launch", self._audit.describe())
         if all(task.state.ended for task in self._tasks if task.name.job != "ps"):
             return Outcome(0)
         return None
