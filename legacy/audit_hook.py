@@ -69,7 +69,7 @@ class AuditHook(tf.compat.v1.train.SessionRunHook):
             int(step),
             batches=_numbers(run_values.results),
             variables=() if own else _numbers(variables),
-            changed=variables[0] != self._before if own else None,
+            changed=bool(variables[0] != self._before) if own else None,
         )
 
     def _write(self, step: int, **fields: Any) -> None:

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.script_arguments import DIRECTORY, add_path, add_python2, add_script, script_of
+from estimator_bridge.compat.audit_reports import EVERY, KINDS
 
 if TYPE_CHECKING:
+    from estimator_bridge.cluster.audit import AuditRequest
     from estimator_bridge.cluster.layout import Layout
 
 _EPILOG = """examples:
@@ -79,16 +81,41 @@ def add_parser(verbs: Any) -> None:
         action="store_true",
         help="allow addresses that other machines reach: TensorFlow's servers ask for no password and run what they are sent",
     )
+    _add_audit(parser)
     add_script(parser)
     parser.set_defaults(execute=execute)
 
 
-def _count(most: int) -> Any:
+def _add_audit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--audit",
+        action="store_true",
+        help="end with exit code 1 when workers see the same data, one trains alone, updates are lost or replicas diverge",
+    )
+    parser.add_argument(
+        "--audit-every",
+        type=_count(10**9, 1),
+        metavar="N",
+        help=f"steps from one that is audited to the next (default: {EVERY})",
+    )
+    parser.add_argument(
+        "--audit-allow",
+        action="append",
+        choices=KINDS,
+        help="what the script means to do; may be given several times",
+    )
+    folder = parser.add_argument(
+        "--audit-dir", type=Path, metavar="DIR", help="folder that all machines of the cluster share, for the tasks' reports"
+    )
+    folder.complete = DIRECTORY  # type: ignore[attr-defined]
+
+
+def _count(most: int, least: int = 0) -> Any:
     def count(text: str) -> int:
         with contextlib.suppress(ValueError):
-            if 0 <= int(text) <= most:
+            if least <= int(text) <= most:
                 return int(text)
-        raise argparse.ArgumentTypeError(f"expected a whole number from 0 to {most}, received {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, received {text!r}")
 
     return count
 
@@ -114,12 +141,33 @@ def execute(arguments: argparse.Namespace) -> int:
         Limits(arguments.ready_timeout, arguments.finish_timeout),
         sys.stdout if arguments.format == "text" else sys.stderr,
         preload="estimator_bridge.legacy.preloaded",
+        audit=_audit(arguments),
     )
     if arguments.format == "json":
         sys.stdout.write(json.dumps(launched.to_json(), indent=1) + "\n")
     if launched.outcome.problem is not None:
         sys.stderr.write(f"estimator-bridge: {launched.outcome.problem}\n")
     return launched.outcome.code
+
+
+def _audit(arguments: argparse.Namespace) -> AuditRequest | None:
+    """How to audit; None where that is not asked for."""
+    from estimator_bridge.cluster.audit import AuditRequest
+    from estimator_bridge.errors import BridgeError
+
+    given = {name: value for name in ("every", "allow", "dir") if (value := getattr(arguments, f"audit_{name}"))}
+    if given and not arguments.audit:
+        options = " ".join(f"--audit-{name}" for name in given)
+        raise BridgeError(f"{options} without --audit.", fix="Add --audit, or nothing is audited.")
+    if not arguments.audit:
+        return None
+    if os.environ.get("TF_CONFIG") and not arguments.audit_dir:
+        raise BridgeError(
+            "Workers cannot be compared with each other from one machine.",
+            expected="--audit-dir DIR, a folder that all machines of the cluster share",
+            fix="Choose a new one for each training, beside model_dir for example.",
+        )
+    return AuditRequest(arguments.audit_every or EVERY, arguments.audit_dir, arguments.audit_allow or ())
 
 
 def _layouts(arguments: argparse.Namespace) -> Iterable[Layout]:

@@ -10,7 +10,7 @@ import abc
 import collections
 from collections.abc import Mapping, Sequence
 
-from estimator_bridge.compat.audit_reports import Report, Updates
+from estimator_bridge.compat.audit_reports import KINDS, Report, Updates
 from estimator_bridge.errors import BridgeError
 
 _SEQUENCE = 32  # audited steps, from a training's start, whose batches are compared
@@ -234,9 +234,6 @@ def _diverged(one: str, other: str, step: int) -> BridgeError:
         "moving averages), for updates outside the optimizer, for other values at the start. Processors of other kinds round "
         "otherwise: for those, or where it is meant to be so: --audit-allow diverged.",
     )
-
-
-KINDS = ("same-data", "chief-alone", "lost-updates", "diverged")
 
 
 def rules(tasks: Sequence[str], allowed: Sequence[str] = ()) -> list[Rule]:
