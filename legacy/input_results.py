@@ -61,14 +61,14 @@ def mended(result: Any, input_fn: Callable[..., Any]) -> Any:
     import tensorflow as tf
 
     if isinstance(result, (list, tuple)) and len(result) == 1:
-        note("the input_fn returns a tuple of one element, which is taken as the features", _definition(input_fn))
+        note("the input_fn returns a tuple of one element, which is taken as the features", definition(input_fn))
         return result[0]
     if not isinstance(result, tf.compat.v2.data.Dataset):
         return result
     if _is_elsewhere(result._variant_tensor):
         result = _copied_here(result)
     if isinstance(result.element_spec, tuple) and len(result.element_spec) == 1:
-        note("the input_fn's dataset has tuples of one element, which is taken as the features", _definition(input_fn))
+        note("the input_fn's dataset has tuples of one element, which is taken as the features", definition(input_fn))
         result = result.map(lambda features: features)
     return result
 
@@ -102,7 +102,8 @@ def _copied_here(dataset: Any) -> Any:
     return dataset_ops.DatasetV1Adapter(tf.data.experimental.from_variant(copy, dataset.element_spec))
 
 
-def _definition(function: Callable[..., Any]) -> str:
+def definition(function: Callable[..., Any]) -> str:
+    """Where a function is defined, as ``file:line``."""
     while isinstance(function, functools.partial):
         function = function.func
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)

@@ -80,6 +80,8 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
     from estimator_bridge.legacy.behavior import tf1_behavior
     from estimator_bridge.legacy.input_results import mended_input_results
     from estimator_bridge.legacy.launched import launched
+    from estimator_bridge.legacy.shared_input import shared_input
+    from estimator_bridge.legacy.strategies import mended_strategies
     from estimator_bridge.legacy.synchronous import synchronous_replicas
 
     _examine(script)
@@ -87,8 +89,10 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
     with contextlib.ExitStack() as stack:
         stack.enter_context(launched())
         stack.enter_context(synchronous_replicas())
+        stack.enter_context(mended_strategies())
         stack.enter_context(interposed(make_engine()))
         stack.enter_context(mended_input_results())
+        stack.enter_context(shared_input())  # of what it returns
         stack.enter_context(_old_names())
         if not script.v2_behavior:
             tf1_behavior()

@@ -1,0 +1,98 @@
+"""Workers of MultiWorkerMirroredStrategy get different batches, also where the input_fn does not ask which of them it serves.
+
+Estimator calls the input_fn on every worker and shares out nothing. An ``input_fn(input_context)`` can do that, and is left alone. Any other
+gives each worker the same batches, unless it looks at TF_CONFIG by itself, so the workers compare the datasets that they were given:
+
+- the same: worker *i* of *n* gets every *n*-th batch, from the *i*-th on; what it would get of a global batch on one machine;
+- different, each with a ``shard`` of its own: left alone;
+- different in another way: refused, since nobody can tell whether they are parts of one whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.legacy.exchange import exchanged
+from estimator_bridge.legacy.input_results import definition
+from estimator_bridge.legacy.notes import note
+
+_FIX = "Let input_fn take `input_context` and return dataset.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)."
+
+
+@contextlib.contextmanager
+def shared_input() -> Iterator[None]:
+    """While active, workers that reduce their gradients together train on batches of their own.
+
+    Raises:
+        NotSupportedError: when an Estimator trains, for an input that cannot be shared out.
+    """
+    from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
+    from tensorflow.python.util import function_utils
+    from tensorflow_estimator.python.estimator import estimator
+
+    cls = estimator.Estimator
+    original = cls._call_input_fn
+
+    @functools.wraps(original)
+    def call(self: Any, input_fn: Callable[..., Any], mode: str, input_context: Any = None) -> Any:
+        result = original(self, input_fn, mode, input_context)
+        together = mode == "train" and input_context is not None and input_context.num_input_pipelines > 1
+        if not together or "input_context" in function_utils.fn_args(input_fn):
+            return result
+        if not isinstance(self._train_distribution.extended, CollectiveAllReduceExtended):
+            return result
+        return _own_share(result, self.config, input_context, definition(input_fn))
+
+    with mock.patch.object(cls, "_call_input_fn", call):
+        yield
+
+
+def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
+    import tensorflow as tf
+
+    number, own = context.num_input_pipelines, context.input_pipeline_id
+    if not isinstance(dataset, tf.compat.v2.data.Dataset):
+        raise NotSupportedError(
+            "The input_fn takes no input_context, so every worker would train on the same batches.",
+            expected="a tf.data.Dataset, which can be shared out among the workers",
+            received=f"{type(dataset).__name__} from the input_fn at {where}",
+            fix=_FIX,
+        )
+    nodes = _definition_of(dataset)
+    text = hashlib.sha256(nodes.SerializeToString(deterministic=True)).hexdigest()
+    shards = any(node.op == "ShardDataset" for node in nodes.node)
+    first = "chief" if "chief" in config.cluster_spec.jobs else "worker"
+    told = exchanged(
+        config.master, f"/job:{first}/task:0/device:CPU:0", own, number, f"{text} {shards}", config.session_creation_timeout_secs
+    )
+    if len(set(told)) == 1:
+        note(f"the input_fn takes no input_context: worker {own} of {number} gets every {number}th batch", where)
+        return dataset.shard(number, own)
+    if len(set(told)) == number and all(line.endswith("True") for line in told):
+        note("the input_fn takes no input_context, but shards by itself: its batches are left as they are", where)
+        return dataset
+    raise NotSupportedError(
+        "The input_fn takes no input_context and builds different datasets on the workers: whether these are parts of one whole is not known.",
+        expected="the same dataset on every worker, or one that is sharded",
+        received=f"{len(set(told))} different datasets on {number} workers from the input_fn at {where}",
+        fix=_FIX,
+    )
+
+
+def _definition_of(dataset: Any) -> Any:
+    """Its graph, without the devices, which are each worker's own."""
+    import tensorflow as tf
+    from tensorflow.python.util import deprecation
+
+    variant = dataset._variant_tensor
+    with deprecation.silence():
+        nodes = tf.compat.v1.graph_util.extract_sub_graph(variant.graph.as_graph_def(), [variant.op.name])
+    for node in [*nodes.node, *(node for function in nodes.library.function for node in function.node_def)]:
+        node.device = ""
+    return nodes

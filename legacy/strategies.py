@@ -1,0 +1,123 @@
+"""``RunConfig(train_distribute=...)`` in a cluster and on several CPUs, where Estimator would hang, fail or leave tasks idle without a word.
+
+- A strategy of one process (MirroredStrategy, OneDeviceStrategy, CentralStorageStrategy) in a TF_CONFIG with one chief trains as without
+  TF_CONFIG; the distribute coordinator makes a cluster of one of it and fails. With more workers it is refused: these would idle for ever.
+- MultiWorkerMirroredStrategy can be made in an evaluator, which is no part of the cluster: there it is a strategy of that process alone.
+- Virtual CPUs that a strategy uses are in the session's ``device_count``; without that the first step waits for them for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.legacy.notes import note
+
+_INDEPENDENT_WORKER = "independent_worker"
+
+
+@contextlib.contextmanager
+def mended_strategies() -> Iterator[None]:
+    """While active, strategies of RunConfigs find the devices and tasks that they need.
+
+    Raises:
+        NotSupportedError: when a RunConfig is made, for a strategy of one process in a cluster of several.
+    """
+    from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
+    from tensorflow_estimator.python.estimator import estimator, run_config
+
+    cls = estimator.Estimator
+    with (
+        mock.patch.object(run_config.RunConfig, "__init__", _settled(run_config.RunConfig.__init__)),
+        mock.patch.object(
+            CollectiveAllReduceExtended, "_initialize_strategy", _alone_in_evaluator(CollectiveAllReduceExtended._initialize_strategy)
+        ),
+        mock.patch.object(cls, "_actual_train_model_distributed", _training(cls._actual_train_model_distributed)),
+        mock.patch.object(cls, "_evaluate_build_graph", _evaluating(cls._evaluate_build_graph)),
+    ):
+        yield
+
+
+def _settled(init: Any) -> Any:
+    @functools.wraps(init)
+    def settled(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        if self._distribute_coordinator_mode == _INDEPENDENT_WORKER and _of_one_process(self._train_distribute):
+            _train_alone(self)
+
+    return settled
+
+
+def _of_one_process(strategy: Any) -> bool:
+    """Central storage is of the parameter servers' class, which is for several processes."""
+    from tensorflow.python.distribute.central_storage_strategy import CentralStorageStrategy, CentralStorageStrategyV1
+
+    if isinstance(strategy, (CentralStorageStrategy, CentralStorageStrategyV1)):
+        return True
+    try:
+        return not strategy.extended.experimental_between_graph
+    except NotImplementedError:  # a user's own, which does not say
+        return False
+
+
+def _train_alone(config: Any) -> None:
+    tf_config = json.loads(os.environ["TF_CONFIG"])
+    jobs = {job: len(config._cluster_spec.job_tasks(job)) for job in config._cluster_spec.jobs if job != "evaluator"}
+    if sum(jobs.values()) > 1:
+        name = type(config._train_distribute).__name__
+        raise NotSupportedError(
+            f"{name} trains in one process: the other tasks of this cluster would idle for ever.",
+            expected="a chief alone, with or without an evaluator",
+            received=", ".join(f"{number} {job}" for job, number in jobs.items()),
+            fix="Use MultiWorkerMirroredStrategy or ParameterServerStrategy for several tasks, or start one chief.",
+        )
+    config._distribute_coordinator_mode = None
+    config._init_distributed_setting_from_environment_var(tf_config)
+    config._maybe_overwrite_session_config_for_distributed_training()
+
+
+def _alone_in_evaluator(initialize: Any) -> Any:
+    @functools.wraps(initialize)
+    def initialize_strategy(self: Any, cluster_resolver: Any, devices: Any) -> None:
+        if cluster_resolver.task_type == "evaluator":
+            self._initialize_local(cluster_resolver, devices=devices)
+        else:
+            initialize(self, cluster_resolver, devices=devices)
+
+    return initialize_strategy
+
+
+def _training(train: Any) -> Any:
+    @functools.wraps(train)
+    def train_model(self: Any, strategy: Any, *args: Any, **kwargs: Any) -> Any:
+        _count_cpus(strategy, self._session_config)
+        return train(self, strategy, *args, **kwargs)
+
+    return train_model
+
+
+def _evaluating(build: Any) -> Any:
+    @functools.wraps(build)
+    def build_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._eval_distribution:
+            _count_cpus(self._eval_distribution, self._session_config)
+        return build(self, *args, **kwargs)
+
+    return build_graph
+
+
+def _count_cpus(strategy: Any, session_config: Any) -> None:
+    """A session has one CPU unless its config says more, whatever tf.config says."""
+    import tensorflow as tf
+
+    devices = [tf.DeviceSpec.from_string(device) for device in strategy.extended.worker_devices]
+    needed = 1 + max((device.device_index or 0 for device in devices if device.device_type == "CPU"), default=0)
+    if needed > max(session_config.device_count.get("CPU", 1), 1):
+        session_config.device_count["CPU"] = needed
+        note(f"the session's device_count has {needed} CPUs, as many as the strategy uses", type(strategy).__name__)
