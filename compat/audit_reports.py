@@ -13,6 +13,8 @@ from typing import Any
 
 from estimator_bridge.compat.rendezvous import Rendezvous
 
+KINDS = ("same-data", "chief-alone", "lost-updates", "diverged")
+"""What can be found."""
 EVERY = 100  # steps between two audited ones
 _FIRST = 8  # steps of a training are all audited: most faults show at once
 _ASKED = "audit.json"  # in the folder of a rendezvous
