@@ -36,7 +36,9 @@ def mended_strategies() -> Iterator[None]:
     with (
         mock.patch.object(run_config.RunConfig, "__init__", _settled(run_config.RunConfig.__init__)),
         mock.patch.object(
-            CollectiveAllReduceExtended, "_initialize_strategy", _alone_in_evaluator(CollectiveAllReduceExtended._initialize_strategy)
+            CollectiveAllReduceExtended,
+            "_initialize_strategy",
+            _alone_in_evaluator(CollectiveAllReduceExtended._initialize_strategy),
         ),
         mock.patch.object(cls, "_actual_train_model_distributed", _training(cls._actual_train_model_distributed)),
         mock.patch.object(cls, "_evaluate_build_graph", _evaluating(cls._evaluate_build_graph)),
@@ -48,7 +50,9 @@ def _settled(init: Any) -> Any:
     @functools.wraps(init)
     def settled(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
-        if self._distribute_coordinator_mode == _INDEPENDENT_WORKER and _of_one_process(self._train_distribute):
+        if getattr(self, "_distribute_coordinator_mode", None) == _INDEPENDENT_WORKER and _of_one_process(
+            self._train_distribute
+        ):
             _train_alone(self)
 
     return settled
