@@ -3,7 +3,7 @@
 Estimator calls the input_fn on every worker and shares out nothing. An ``input_fn(input_context)`` can do that, and is left alone. Any other
 gives each worker the same batches, unless it looks at TF_CONFIG by itself, so the workers compare the datasets that they were given:
 
-- the same: worker *i* of *n* gets every *n*-th batch, from the *i*-th on; what it would get of a global batch on one machine;
+- the same: worker *i* of *n* gets every *n*-th batch, from the *i*-th on, as replica *i* of a MirroredStrategy would;
 - different, each with a ``shard`` of its own: left alone;
 - different in another way: refused, since nobody can tell whether they are parts of one whole.
 """
@@ -72,8 +72,8 @@ def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
         config.master, f"/job:{first}/task:0/device:CPU:0", own, number, f"{text} {shards}", config.session_creation_timeout_secs
     )
     if len(set(told)) == 1:
-        note(f"the input_fn takes no input_context: worker {own} of {number} gets every {number}th batch", where)
-        return dataset.shard(number, own)
+        note(f"the input_fn takes no input_context: worker {own} of {number} gets one of each {number} batches, and too few at the end are left out", where)
+        return _every(dataset, number, own)
     if len(set(told)) == number and all(line.endswith("True") for line in told):
         note("the input_fn takes no input_context, but shards by itself: its batches are left as they are", where)
         return dataset
@@ -83,6 +83,12 @@ def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
         received=f"{len(set(told))} different datasets on {number} workers from the input_fn at {where}",
         fix=_FIX,
     )
+
+
+def _every(dataset: Any, number: int, own: int) -> Any:
+    """One of each ``number`` batches; too few at the end are left out, since a worker without a batch would keep the others waiting."""
+    rounds = dataset.window(number, drop_remainder=True)
+    return rounds.flat_map(lambda *parts: type(dataset).zip(parts if len(parts) > 1 else parts[0]).skip(own).take(1))
 
 
 def _definition_of(dataset: Any) -> Any:
