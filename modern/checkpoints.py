@@ -44,7 +44,7 @@ def entries(transplant: Transplant, saver: Any = None) -> list[Entry]:
         NotSupportedError: for a Saver of something else than variables.
     """
     saved = saved_tensors(transplant.model.graph, saver or transplant.model.saver)
-    return [Entry(one.name, one.slice_spec, one.dtype, transplant.variables[one.variable]) for one in saved]
+    return [Entry(one.name, one.slice_spec, one.dtype, transplant.settled[one.variable]) for one in saved]
 
 
 def save(items: Sequence[Entry], prefix: str) -> None:

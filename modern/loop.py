@@ -8,21 +8,33 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.modern.carving import Tensor
+from estimator_bridge.modern.reports import Report
 from estimator_bridge.modern.strategies import Distribution
 from estimator_bridge.modern.transplant import Transplant
 
 MAX_STEPS_PER_CALL = 100
 NEVER = 2**62  # a global step that no training reaches
+REBUILD, STOP, PREEMPTED = 0, -1, -2
+"""What a worker may ask for in place of a number of steps: that all build their loops anew, end the training, or end it for now."""
 
 
 class Ran(NamedTuple):
-    """Steps that ran: a loss and a batch digest each, the global step after them, the report if there is one, if the input ended."""
+    """Steps that ran.
+
+    Attributes:
+        losses, digests: a loss and a batch digest each.
+        step: the global step after them.
+        report: if there is one.
+        ended: the input of a worker did.
+        agreed: the least that a worker asked for: a number of steps at most, or ``REBUILD``, ``STOP`` or ``PREEMPTED``.
+    """
 
     losses: np.ndarray
     digests: np.ndarray
     step: int
     report: list[Any] | None
     ended: bool
+    agreed: int
 
 
 class StepLoop:
@@ -34,7 +46,9 @@ class StepLoop:
     Args:
         transplant: what to train.
         iterator: of the dataset.
-        distribution: the strategy that the transplant was built under, and the share of each replica.
+        distribution: the strategy that the transplant was built under, and the share of each replica. Its workers run the same
+            steps: before the first they agree how many, and before each that no input has ended, unless it is ``endless``.
+        endless: no worker's input ends.
         audited: the batch's last tensor is its digest, a vector of one value.
     """
 
@@ -43,19 +57,21 @@ class StepLoop:
         transplant: Transplant,
         iterator: Any,
         distribution: Distribution,
+        endless: bool,
         audited: bool,
     ) -> None:
         self._transplant = transplant
         self._iterator = iterator
         self._distribution = distribution
         self._strategy = distribution.strategy
+        self._asks = distribution.workers > 1 and not endless
         self._audited = audited
         self._losses = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1]), trainable=False)
         self._digests = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1], tf.int64), trainable=False)
         self._done = tf.Variable(0, trainable=False, dtype=tf.int64)
-        self._report = [
-            tf.Variable(_empty(tensor.dtype), shape=tf.TensorShape(None), trainable=False) for tensor in transplant.reported
-        ]
+        self._agreed = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self._ended = tf.Variable(False, trainable=False)
+        self._report = Report(transplant)
         traced = tf.function(self._steps, autograph=False)  # nothing in it needs converting, which takes seconds
         # TensorFlow takes as long to find the one trace of a function anew as a small step takes.
         self._run = traced.get_concrete_function(tf.TensorSpec([3], tf.int64))
@@ -67,38 +83,60 @@ class StepLoop:
         it; so does this loop.
 
         Args:
-            steps: at most ``MAX_STEPS_PER_CALL``; one more where only TF1's way of comparing needs it.
+            steps: at most ``MAX_STEPS_PER_CALL``; one more where only TF1's way of comparing needs it. Or what else a worker may ask
+                for; then no step runs.
             until: the global step to stop at.
             report_from: compute the report tensors with the last step, if the global step is then as far as this.
 
         Returns:
             What ran.
         """
-        ended = False
+        broken = False
         try:
             state = self._run(tf.constant([steps, until, report_from], tf.int64))
         except tf.errors.OutOfRangeError:
-            ended = True
+            broken = True
             state = self._state()
-        done, step, losses, digests = (tensor.numpy() for tensor in state[:4])
-        reported = not ended and step >= report_from
-        report = [tensor.numpy() for tensor in state[4:]] if reported else None
-        return Ran(losses[:done], digests[:done], int(step), report, ended)
+        done, step, agreed, ended, losses, digests = (tensor.numpy() for tensor in state[:6])
+        reported = done and not broken and not ended and step >= report_from
+        report = [tensor.numpy() for tensor in state[6:]] if reported else None
+        return Ran(losses[:done], digests[:done], int(step), report, broken or bool(ended), int(agreed))
 
     def _steps(self, limits: Tensor) -> list[Tensor]:
         """Returns something also because TensorFlow prunes and folds only in functions that do."""
         self._done.assign(0)
-        tf.while_loop(lambda going: going, lambda going: [self._one_step(*tf.unstack(limits))], [True])
+        self._ended.assign(False)
+        steps, until = tf.unstack(tf.reduce_min(self._distribution.gather(limits[:2]), axis=0))
+        self._agreed.assign(steps)
+        tf.while_loop(lambda going: going, lambda going: [self._one_step(steps, until, limits[2])], [steps > 0])
         return self._state()
 
     def _state(self) -> list[Tensor]:
         """What is left of the steps that ran, also where the input's end broke the last one off."""
-        variables = [self._done, self._transplant.global_step, self._losses, self._digests, *self._report]
+        counts = [self._done, self._transplant.global_step, self._agreed, self._ended]
+        variables = [*counts, self._losses, self._digests, *self._report.variables]
         return [variable.read_value() for variable in variables]
 
     def _one_step(self, steps: Tensor, until: Tensor, report_from: Tensor) -> Tensor:
         """False after the last step."""
-        batches = self._distribution.take(self._iterator)
+        number = self._distribution.batches
+        # A distributed iterator would do the same, but one that is dropped before its input's end may wait for itself for ever.
+        if not self._asks:
+            return self._step_with([next(self._iterator) for _ in range(number)], steps, until, report_from)
+        batches = [self._iterator.get_next_as_optional() for _ in range(number)]
+        own = tf.reduce_all([batch.has_value() for batch in batches])
+        everywhere = tf.reduce_all(self._distribution.gather(tf.cast([own], tf.int64)) > 0)
+        return tf.cond(
+            everywhere,
+            lambda: self._step_with([batch.get_value() for batch in batches], steps, until, report_from),
+            self._at_the_end,
+        )
+
+    def _at_the_end(self) -> Tensor:
+        self._ended.assign(True)
+        return tf.constant(False)
+
+    def _step_with(self, batches: Any, steps: Tensor, until: Tensor, report_from: Tensor) -> Tensor:
         # At the input's end nothing of a step may run, not even what needs no batch, such as counting.
         with tf.control_dependencies(tf.nest.flatten(batches)):
             done = self._done.read_value()
@@ -108,6 +146,7 @@ class StepLoop:
             if self._audited:
                 self._digests.scatter_update(tf.IndexedSlices(digest, done))
             self._done.assign(done + 1)
+            self._transplant.settle(last)
             return tf.logical_not(last)
 
     def _replica_step(self, batches: Any, full: Tensor, until: Tensor, report_from: Tensor) -> tuple[Any, ...]:
@@ -115,30 +154,11 @@ class StepLoop:
         tensors = batch[:-1] if self._audited else batch
         digest = batch[-1][0] if self._audited else tf.constant(0, tf.int64)
         before = tf.cast(self._transplant.global_step.read_value(), tf.int64)
-        early = self._early(tf.logical_or(full, before + 1 >= until)) if self._report else {}
+        early = self._report.early(tf.logical_or(full, before + 1 >= until))
         with tf.control_dependencies(tf.nest.flatten(batches)):  # anew in the thread of each replica
             loss, known = self._transplant.step(tensors)
         after = tf.cast(self._transplant.global_step.read_value(), tf.int64)
         last = tf.where(after >= until, before + 1 >= until, full)
-        if self._report and self._distribution.replica == 0:
-            tf.cond(tf.logical_and(last, after >= report_from), lambda: self._keep_report(known | early), lambda: None)
+        if self._distribution.replica == 0:
+            self._report.keep(tf.logical_and(last, after >= report_from), known | early)
         return loss, digest, last
-
-    def _keep_report(self, known: dict[str, Tensor]) -> None:
-        for variable, value in zip(self._report, self._transplant.report(known), strict=True):
-            variable.assign(value)
-
-    def _early(self, needed: Tensor) -> dict[str, Tensor]:
-        """What a report reads before the step, where the step may be reported."""
-        templates = self._transplant.early
-        if not templates:
-            return {}
-        values = tf.cond(needed, self._transplant.read_early, lambda: [tf.constant(_empty(one.dtype)) for one in templates])
-        tensors = tf.nest.flatten(values)  # one value comes without its list
-        for template, tensor in zip(templates, tensors, strict=True):
-            tensor.set_shape(template.shape)
-        return {template.name: tensor for template, tensor in zip(templates, tensors, strict=True)}
-
-
-def _empty(dtype: tf.DType) -> Any:
-    return "" if dtype == tf.string else np.zeros([], dtype.as_numpy_dtype)

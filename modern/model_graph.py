@@ -117,6 +117,7 @@ def build(
     checkpoint_path: str | None,
     replicas: int = 1,
     split: bool = False,
+    input_seed: int | None = None,
 ) -> ModelGraph:
     """Calls input_fn and model_fn in a graph of their own.
 
@@ -127,6 +128,7 @@ def build(
         checkpoint_path: where the variables will come from; without one, warm-start settings apply.
         replicas: number of replicas that will train.
         split: each batch is split over them, and the model_fn sees the shape of one piece; else each takes whole batches.
+        input_seed: of the input_fn's random numbers, where the RunConfig has none.
 
     Returns:
         The graph, with placeholders between the input and the model.
@@ -136,7 +138,7 @@ def build(
     """
     graph = tf.Graph()
     with graph.as_default(), script_shapes(), control_flow_v2():
-        pipeline = _input_pipeline(estimator, input_fn, mode)
+        pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
         batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
         with recorded_updates(1 if split else replicas) as updates:
@@ -173,10 +175,12 @@ def input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str) -> I
         return _input_pipeline(estimator, input_fn, mode)
 
 
-def _input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:
-    v1.set_random_seed(estimator.config.tf_random_seed)
+def _input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str, seed: int | None = None) -> InputPipeline:
+    own = estimator.config.tf_random_seed
+    v1.set_random_seed(seed if own is None else own)
     estimator._create_and_assert_global_step(v1.get_default_graph())
     pipeline = _call_input_fn(estimator, input_fn, mode)
+    v1.set_random_seed(own)
     pipeline.check()
     return pipeline
 

@@ -20,6 +20,9 @@ from estimator_bridge.compat.config.model import ModernConfig, Part, Strategy
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.inputs import piece_of
+from estimator_bridge.modern.workers import multi_worker, number_of_workers
+
+logging = tf.compat.v1.logging
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,40 +34,69 @@ class Distribution:
 
     @property
     def replicas(self) -> int:
-        """Number of replicas in sync."""
+        """Number of replicas in sync, of all workers."""
         return int(self.strategy.num_replicas_in_sync)
 
     @property
+    def workers(self) -> int:
+        """Number of processes that train together."""
+        return number_of_workers(self.strategy)
+
+    @property
+    def worker(self) -> int:
+        """Which of them this one is, from 0; the first is the chief."""
+        return int(getattr(self.strategy.extended, "_id_in_cluster", 0))
+
+    @property
     def replica(self) -> int:
-        """The number of the replica that asks, in a replica's context."""
-        return int(tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group))
+        """The number of the replica that asks among those of this process, in a replica's context."""
+        number = int(tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group))
+        return number % (self.replicas // self.workers)
 
-    def take(self, iterator: Any) -> list[Any]:
-        """The batches that one step needs, from a plain iterator: one for all replicas, or one for each.
-
-        A distributed iterator would do the same, but one that is dropped before its input's end may wait for itself for ever.
-        """
-        return [next(iterator) for _ in range(1 if self.split else self.replicas)]
+    @property
+    def batches(self) -> int:
+        """How many batches of the input a step takes in this process: one for all replicas, or one for each."""
+        return 1 if self.split else self.replicas // self.workers
 
     def share(self, batches: Sequence[Any]) -> Any:
         """What the replica that asks gets of them."""
-        if self.replicas == 1:
-            return batches[0]
-        if not self.split:
+        if len(batches) > 1:
             return batches[self.replica]
+        if not self.split or self.replicas == 1:
+            return batches[0]
         with tf.device("/cpu:0"):  # only the piece is copied to the replica's device
             return piece_of(batches[0], self.replica, self.replicas)
 
-    def describe(self) -> str:
-        """One sentence for the log."""
-        if self.replicas == 1:
+    def gather(self, row: Any) -> Any:
+        """Brings together what each worker has; all of them have to ask, and wait for each other.
+
+        Args:
+            row: int64 tensor of shape [n].
+
+        Returns:
+            int64 tensor of shape [workers, n], the same everywhere.
+        """
+        if self.workers == 1:
+            return row[tf.newaxis]
+        own = tf.one_hot(self.worker, self.workers, dtype=tf.int64)
+        return self.strategy.reduce(tf.distribute.ReduceOp.SUM, own[:, tf.newaxis] * row[tf.newaxis], axis=None)
+
+    def describe(self, batch_size: int | None = None) -> str:
+        """One sentence for the log.
+
+        Args:
+            batch_size: of the input_fn's batches; None where it varies.
+        """
+        if self.replicas == 1 and self.workers == 1:
             return "One device."
+        size, total = str(batch_size or "?"), str(batch_size * self.replicas if batch_size else "?")
         shares = (
             "a piece of each batch (the global batch size is the script's)"
             if self.split
-            else "whole batches (as Estimator does)"
+            else f"whole batches (as Estimator does): per-replica batch size {size}, global batch size {total}"
         )
-        return f"{type(self.strategy).__name__} over {self.replicas} devices; each takes {shares}."
+        where = f" on {self.workers} workers, of which this is number {self.worker}" if self.workers > 1 else ""
+        return f"{type(self.strategy).__name__} over {self.replicas} devices{where}; each takes {shares}."
 
 
 def prepare(replicas: int) -> None:
@@ -144,8 +176,18 @@ def _from_devices(config: Any) -> Distribution:
     return Distribution(make_strategy(ModernConfig(strategy=Strategy("OneDeviceStrategy", devices))))
 
 
+def _multi_worker(config: Any) -> Distribution:
+    if config.train_distribute is None:
+        logging.warn(
+            "Workers without a parameter server share no variables on the legacy path, and wait for the chief's for ever. Here they "
+            "train together, under MultiWorkerMirroredStrategy, and each takes batches of its own."
+        )
+    return Distribution(multi_worker(config))
+
+
 _MAKERS: Mapping[str, Callable[[Any], Distribution]] = {
     "MirroredStrategy": _from_devices,
+    "MultiWorkerMirroredStrategy": _multi_worker,
     "OneDeviceStrategy": _from_devices,
 }
 

@@ -34,6 +34,7 @@ def tasks() -> Iterator[None]:
         mock.patch.object(executor, "_start_std_server", _serving(executor._start_std_server)),
         mock.patch.object(executor, "run_worker", _led(executor.run_worker)),
         mock.patch.object(extended, "_initialize_strategy", _describing(extended._initialize_strategy)),
+        mock.patch.object(extended, "__deepcopy__", lambda self, memo: self),  # by Estimator.config; a copy would look for its devices
         mock.patch.object(extended, "_initialize_local_devices", _seen(extended._initialize_local_devices)),
     ]
     with contextlib.ExitStack() as stack:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.compat.digest import batch_digest
+from estimator_bridge.compat.rendezvous import Rendezvous
 from estimator_bridge.modern import model_graph
 from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
 from estimator_bridge.modern.callbacks.checkpoint import with_saver
@@ -16,16 +18,21 @@ from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter
 from estimator_bridge.modern.callbacks.progress import shown_progress
 from estimator_bridge.modern.callbacks.session_hook import HookedRun
+from estimator_bridge.modern.callbacks.step_report import StepReport
 from estimator_bridge.modern.callbacks.stop import StopAtStep
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
 from estimator_bridge.modern.carving import Tensor
 from estimator_bridge.modern.inputs import read_ahead
-from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, NEVER, Ran, StepLoop
+from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, NEVER, PREEMPTED, REBUILD, STOP, Ran, StepLoop
 from estimator_bridge.modern.model_graph import ModelGraph, v1
+from estimator_bridge.modern.preemption import EXIT_CODE, Preemption, preemption
+from estimator_bridge.modern.sharing import common_seed, is_endless, own_share, with_context
 from estimator_bridge.modern.strategies import Distribution
+from estimator_bridge.modern.together import check_equal, lost_workers
 from estimator_bridge.modern.transplant import Transplant
 
 logging = v1.logging
+_WRITERS = (v1.train.CheckpointSaverHook, v1.train.ProfilerHook, v1.train.StepCounterHook, v1.train.SummarySaverHook)
 
 
 def train(
@@ -53,43 +60,49 @@ def train(
         NotSupportedError: for what cannot be transplanted, before anything is trained.
     """
     latest = tf.train.latest_checkpoint(estimator.model_dir)
-    model = model_graph.build(estimator, input_fn, model_graph.TRAIN, latest, distribution.replicas, distribution.split)
+    seed = common_seed(input_fn, distribution)
+    asking = with_context(input_fn, distribution)
+    model = model_graph.build(estimator, asking, model_graph.TRAIN, latest, distribution.replicas, distribution.split, seed)
     stop = StopAtStep(steps, max_steps)
-    chosen = [*_callbacks(model, estimator.config, hooks, saving_listeners, stop), *callbacks]
+    run = HookedRun(model.graph, [model.spec.train_op, model.spec.loss])
+    asked = _callbacks if distribution.worker == 0 else _workers_callbacks
+    chosen = [*asked(model, run, estimator.config, hooks, saving_listeners, stop), *_told(estimator.config), *callbacks]
     with distribution.strategy.scope():
         transplant = Transplant(model, _report(chosen), distribution.split)
-    dataset = model.pipeline.dataset()
+    check_equal(transplant, distribution)
+    dataset, share = own_share(model.pipeline.dataset(), model.pipeline, input_fn, distribution)
+    endless = is_endless(dataset, distribution)
     if audited:
         dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
-    logging.info("%s", distribution.describe())
+    logging.info("%s", " ".join(filter(None, [distribution.describe(_batch_size(model)), share])))
     if transplant.pieces > 1 and transplant.reported:
         logging.warn(
             "Summaries and logged tensors show the first replica's piece of each batch; the loss of a step is that of all."
         )
     iterator = iter(read_ahead(dataset))
-    with shown_progress(stop) as bar:
-        _run(transplant, lambda: StepLoop(transplant, iterator, distribution, audited), [*chosen, *bar])
+    together = distribution.workers > 1
+    with contextlib.closing(run), shown_progress(stop) as bar, preemption(together) as told, lost_workers(distribution):
+        _run(transplant, lambda: StepLoop(transplant, iterator, distribution, endless, audited), [*chosen, *bar], told)
+        distribution.gather(tf.constant([0], tf.int64))  # nobody leaves, or looks for checkpoints, before the chief has saved
 
 
-def _run(transplant: Transplant, make_loop: Callable[[], StepLoop], callbacks: Sequence[Callback]) -> None:
+def _run(transplant: Transplant, make_loop: Callable[[], StepLoop], callbacks: Sequence[Callback], told: Preemption) -> None:
+    """Trains; all workers of a cluster leave at the same step.
+
+    Raises:
+        SystemExit: where one of them was told to end, once everything is saved.
+    """
     step = int(transplant.global_step.numpy())
-    every_step = any(callback.every_step for callback in callbacks)
-    loop = None
     for callback in callbacks:
         callback.begin(transplant, step)
     loss: Any = None
-    pace = Pace(1 if every_step else MAX_STEPS_PER_CALL)
+    stopping = False
+    steps = _Steps(transplant, make_loop, callbacks)
     while True:
         for callback in callbacks:
             callback.before()
-        if len(_report(callbacks)) > len(transplant.reported):
-            transplant.watch(_report(callbacks))
-            loop = None
-        loop = loop or make_loop()
         stops = [callback.next_stop(step) for callback in callbacks]
-        until = min((stop for stop in stops if stop is not None and stop > step and not every_step), default=NEVER)
-        reporting = [stop or step for callback, stop in zip(callbacks, stops, strict=True) if callback.report]
-        ran = pace.run(loop, until, min(reporting, default=NEVER))
+        ran = steps.run(step, stops, PREEMPTED if told.asked else STOP if stopping else None)
         if not len(ran.losses):
             break
         loss = ran.losses[-1]
@@ -97,18 +110,66 @@ def _run(transplant: Transplant, make_loop: Callable[[], StepLoop], callbacks: S
         names = [tensor.name for tensor in transplant.reported]
         report = dict(zip(names, ran.report, strict=True)) if ran.report is not None else {}
         progress = Progress(step, ran.losses, ran.digests, report)
-        stopping = [  # every callback sees every progress
+        asking = [  # every callback sees every progress
             callback.after(progress)
             for callback, stop in zip(callbacks, stops, strict=True)
-            if not (every_step and _jumped(before, stop, step))
+            if not (steps.one_by_one and _jumped(before, stop, step))
         ]
-        if any(stopping) or ran.ended:
+        stopping = any(asking)
+        if ran.ended:
             break
     if loss is None:
         logging.warn("Training made no steps: the input is empty.")
     for callback in callbacks:
         callback.end(step)
     logging.info("Loss for final step: %s.", loss)
+    if ran.agreed == PREEMPTED:
+        logging.warn("A task was told to end: all tasks end at global step %d, which is saved.", step)
+        raise SystemExit(EXIT_CODE)
+
+
+class _Steps:
+    """Runs steps up to where a callback wants to see one.
+
+    Args:
+        transplant: what is trained.
+        make_loop: builds the loop for what the transplant reports.
+        callbacks: may ask for more to be reported.
+
+    Attributes:
+        one_by_one: a callback sees every step.
+    """
+
+    def __init__(self, transplant: Transplant, make_loop: Callable[[], StepLoop], callbacks: Sequence[Callback]) -> None:
+        self._transplant = transplant
+        self._make_loop = make_loop
+        self._callbacks = callbacks
+        self._loop: StepLoop | None = None
+        self.one_by_one = any(callback.every_step for callback in callbacks)
+        self._pace = Pace(1 if self.one_by_one else MAX_STEPS_PER_CALL)
+
+    def run(self, step: int, stops: Sequence[int | None], wish: int | None) -> Ran:
+        """Runs some.
+
+        Args:
+            step: the global step so far.
+            stops: where the callbacks stop.
+            wish: what this worker asks for in place of steps.
+        """
+        wanted = _report(self._callbacks)
+        grown = len(wanted) > len(self._transplant.reported)
+        if grown:
+            self._transplant.watch(wanted)
+        known = self._loop is not None
+        self._loop = self._loop or self._make_loop()
+        until = min((stop for stop in stops if stop is not None and stop > step and not self.one_by_one), default=NEVER)
+        reporting = [stop or step for callback, stop in zip(self._callbacks, stops, strict=True) if callback.report]
+        report_from = min(reporting, default=NEVER)
+        ran = self._pace.run(self._loop, until, report_from, REBUILD if wish is None and known and grown else wish)
+        if ran.agreed == REBUILD:
+            self._loop = self._make_loop()
+            ran = self._pace.run(self._loop, until, report_from, wish)
+        return ran
 
 
 def _report(callbacks: Sequence[Callback]) -> list[Tensor]:
@@ -127,10 +188,10 @@ class Pace:
         self._seconds = seconds
         self._most = self._steps = most
 
-    def run(self, loop: StepLoop, until: int, report_from: int) -> Ran:
-        """``loop.run`` with a number of steps that the last call suggests."""
+    def run(self, loop: StepLoop, until: int, report_from: int, wish: int | None = None) -> Ran:
+        """``loop.run`` with a number of steps that the last call suggests, or another wish."""
         start = time.monotonic()
-        ran = loop.run(self._steps, until, report_from)
+        ran = loop.run(self._steps if wish is None else wish, until, report_from)
         per_step = (time.monotonic() - start) / max(1, len(ran.losses))
         self._steps = max(1, min(self._most, int(self._seconds / per_step)))
         return ran
@@ -144,22 +205,50 @@ def _advanced(before: int, step: int) -> int:
 
 
 def _callbacks(
-    model: ModelGraph, config: Any, hooks: Sequence[Any], listeners: Sequence[Any], stop: StopAtStep
+    model: ModelGraph, run: HookedRun, config: Any, hooks: Sequence[Any], listeners: Sequence[Any], stop: StopAtStep
 ) -> list[Callback]:
-    """In TF1's order, except that a loss that is not a number ends the training before anything else sees it."""
+    """In TF1's order."""
     spec, every = model.spec, config.log_step_count_steps
     _add_loss_summary(model)
-    run = HookedRun(model.graph, [spec.train_op, spec.loss])
     asked = [*hooks, *spec.training_hooks, *spec.training_chief_hooks]
     saver = with_saver(asked, model, config, listeners)[len(asked) :]
     chief = callbacks_for([*saver, *spec.training_chief_hooks], model, run)
     speed = [StepCounter(Timer(steps=every), config.model_dir)] if every else []
     losses = [LossLogger(every)] if every else []
-    others = [*callbacks_for(hooks, model, run), stop, *losses, *callbacks_for(spec.training_hooks, model, run)]
+    others = [*callbacks_for(hooks, model, run), stop, NanGuard(), *losses, *callbacks_for(spec.training_hooks, model, run)]
     summary = _merged_summaries(model)  # those that hooks have added, too
     written = config.save_summary_steps and summary is not None
     summaries = [SummarySaver(summary, Timer(steps=config.save_summary_steps), config.model_dir)] if written else []
-    return [NanGuard(), *chief, *speed, *summaries, *others]
+    return [*chief, *speed, *summaries, *others]
+
+
+def _workers_callbacks(
+    model: ModelGraph, run: HookedRun, config: Any, hooks: Sequence[Any], listeners: Sequence[Any], stop: StopAtStep
+) -> list[Callback]:
+    """Of a worker that is not the chief: it writes nothing."""
+    every = config.log_step_count_steps
+    losses = [LossLogger(every)] if every else []
+    given, own = (callbacks_for(_reading(some), model, run) for some in (hooks, model.spec.training_hooks))
+    return [*given, stop, NanGuard(), *losses, *own]
+
+
+def _reading(hooks: Sequence[Any]) -> list[Any]:
+    """Without those of TensorFlow's that write into a folder, where the chief's do."""
+    writing = [hook for hook in hooks if isinstance(hook, _WRITERS)]
+    if writing:
+        logging.info("The chief alone runs %s.", ", ".join(type(hook).__name__ for hook in writing))
+    return [hook for hook in hooks if hook not in writing]
+
+
+def _told(config: Any) -> list[Callback]:
+    """Where a launcher started this process, it wants to know how far the training is."""
+    meeting = Rendezvous.of_this_process()
+    return [StepReport(meeting, config.task_type, config.task_id)] if meeting else []
+
+
+def _batch_size(model: ModelGraph) -> int | None:
+    sizes = {leaf.shape[0] for leaf in model.batch if leaf.shape.rank}
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def _add_loss_summary(model: ModelGraph) -> None:

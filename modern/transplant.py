@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute.values import SyncOnReadVariable
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import optimizers
@@ -17,6 +18,7 @@ from estimator_bridge.modern.script_lines import located
 from estimator_bridge.modern.splitting import check_split
 from estimator_bridge.modern.stages import Plan, plan
 from estimator_bridge.modern.variables import VariableStore, assigned
+from estimator_bridge.modern.workers import number_of_workers
 
 
 class Transplant:
@@ -31,6 +33,7 @@ class Transplant:
         store: the variables, but for the slots that the Keras optimizers keep.
         updates: the script's optimizer calls and the Keras optimizer that stands for each.
         variables: every variable of the graph, slots included, by its operation's name.
+        settled: the same, as whoever saves is to see them: of a variable of which each replica has a copy of its own, the mean.
         reported: the tensors that ``report`` gives.
         pieces: how many replicas share one batch.
 
@@ -58,8 +61,25 @@ class Transplant:
         for name, variable in slots.items():
             variable.assign(values[name])
         self.variables = {template.op.name: self.store[template] for template in templates} | slots
+        self._means = self._copies(values)
+        self.settled = self.variables | self._means
         self._import()
         initialise_tables(model)
+
+    def _copies(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Where several workers reduce the copies of a variable, which takes them all, the mean has a variable of its own."""
+        apart = [name for name, variable in self.variables.items() if isinstance(variable, SyncOnReadVariable)]
+        together = number_of_workers(tf.distribute.get_strategy()) > 1
+        return {name: tf.Variable(values[name], trainable=False) for name in apart} if together else {}
+
+    def settle(self, needed: Tensor) -> None:
+        """Brings ``settled`` up to date, where it is ``needed``; call it after a step, outside of the replicas."""
+        if self._means:
+            tf.cond(needed, self._settle, lambda: None)
+
+    def _settle(self) -> None:
+        for name, mean in self._means.items():
+            mean.assign(self.variables[name].read_value())
 
     @property
     def operations(self) -> frozenset[Operation]:

@@ -83,7 +83,8 @@ def _variable(template: Any, value: Any, updated: bool) -> Variable:
 
 
 def _local(variable: Variable, replica: int) -> Variable:
-    return variable.values[replica] if hasattr(variable, "values") else variable
+    """A process has the copies of its own replicas; numbers of replicas count those of the workers before it, too."""
+    return variable.values[replica % len(variable.values)] if hasattr(variable, "values") else variable
 
 
 def assigned(ops: Iterable[Any]) -> frozenset[str]:

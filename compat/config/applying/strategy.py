@@ -57,6 +57,7 @@ def resolver(cluster: Cluster) -> Any:
         task_type=cluster.task_type,
         task_id=cluster.task_id,
         environment=cluster.environment or "",
+        num_accelerators={"GPU": len(tf.config.list_physical_devices("GPU"))},  # the resolver does not look by itself
         rpc_layer=rpc_layer,
     )
 

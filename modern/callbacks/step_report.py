@@ -1,0 +1,41 @@
+"""Tells the launcher how far a task has come."""
+
+from __future__ import annotations
+
+import time
+
+from estimator_bridge.compat.rendezvous import Rendezvous
+from estimator_bridge.modern.callbacks.base import Callback, Progress
+from estimator_bridge.modern.transplant import Transplant
+
+_SECONDS = 1.0
+"""Between two reports."""
+
+
+class StepReport(Callback):
+    """Reports the global step once a second, and at the beginning and the end.
+
+    Args:
+        meeting: with the launcher.
+        job, index: of this task.
+    """
+
+    def __init__(self, meeting: Rendezvous, job: str, index: int) -> None:
+        self._meeting = meeting
+        self._task = job, index
+        self._at = 0.0
+
+    def begin(self, transplant: Transplant, step: int) -> None:
+        """Reports where it starts."""
+        self.end(step)
+
+    def after(self, progress: Progress) -> bool:
+        """Reports if it is time."""
+        if time.monotonic() - self._at >= _SECONDS:
+            self.end(progress.step)
+        return False
+
+    def end(self, step: int) -> None:
+        """Reports how far it came."""
+        self._meeting.report_step(*self._task, step)
+        self._at = time.monotonic()

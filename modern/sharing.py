@@ -1,0 +1,87 @@
+"""What each worker of a cluster reads: its own share of the input, never silently what the others read."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.util import function_utils
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.carving import upstream
+from estimator_bridge.modern.inputs import InputPipeline
+from estimator_bridge.modern.strategies import Distribution
+
+_OFF = tf.data.experimental.AutoShardPolicy.OFF
+
+
+def with_context(input_fn: Callable[..., Any], distribution: Distribution) -> Callable[..., Any]:
+    """The input_fn with the ``input_context`` that it takes, if it takes one: which worker asks, of how many."""
+    if not _takes_context(input_fn):
+        return input_fn
+    given = tf.distribute.InputContext(distribution.workers, distribution.worker, distribution.replicas)
+    return functools.partial(input_fn, input_context=given)
+
+
+def common_seed(input_fn: Callable[..., Any], distribution: Distribution) -> int | None:
+    """A seed that all workers have in common where they divide an input among them: each has to shuffle it as the others do."""
+    if distribution.workers == 1 or _takes_context(input_fn):
+        return None
+    return int(distribution.gather(tf.random.uniform([1], 1, 2**31 - 1, tf.int64))[0, 0])
+
+
+def own_share(
+    dataset: tf.data.Dataset, pipeline: InputPipeline, input_fn: Callable[..., Any], distribution: Distribution
+) -> tuple[tf.data.Dataset, str]:
+    """Divides an input among the workers, unless the script does.
+
+    Args:
+        dataset: the pipeline's, in batches.
+        pipeline: what the input_fn returned.
+        input_fn: the script's.
+        distribution: how many workers there are, and which this one is.
+
+    Returns:
+        The batches that this worker reads, and a sentence that says which these are.
+
+    Raises:
+        NotSupportedError: for an input that is no dataset, whose batches cannot be divided.
+    """
+    number, index = distribution.workers, distribution.worker
+    if number == 1:
+        return dataset, ""
+    if _takes_context(input_fn):
+        return dataset, f"It reads what its input_fn gives for input_context {index} of {number}."
+    if pipeline.queue_runners or not pipeline.datasets:
+        raise NotSupportedError(
+            "The workers of this cluster cannot share an input that is no tf.data.Dataset: all would train on the same batches.",
+            expected="an input_fn that returns a tf.data.Dataset",
+            received="tensors" + (", filled by queue runners" if pipeline.queue_runners else ""),
+            fix="Return a Dataset, or use --path legacy.",
+        )
+    if _shards_itself(pipeline):
+        return dataset, "It reads what its input_fn gives, which shards its dataset by itself."
+    return (
+        dataset.shard(number, index),
+        f"Its input_fn takes no input_context and does not shard: of its batches this worker takes every {number}th, from number {index}.",
+    )
+
+
+def is_endless(dataset: tf.data.Dataset, distribution: Distribution) -> bool:
+    """True where no worker's input ends, as far as the datasets say; else they have to ask each other at each step."""
+    own = dataset.cardinality() == tf.data.INFINITE_CARDINALITY
+    return bool(tf.reduce_all(distribution.gather(tf.cast([own], tf.int64)) > 0))
+
+
+def _takes_context(input_fn: Callable[..., Any]) -> bool:
+    return "input_context" in function_utils.fn_args(input_fn)
+
+
+def _shards_itself(pipeline: InputPipeline) -> bool:
+    datasets = pipeline.datasets.values()
+    if any(dataset._options_attr.experimental_distribute.auto_shard_policy is _OFF for dataset in datasets):
+        return True
+    ops = upstream([dataset._variant_tensor.op for dataset in datasets], lambda op: False)
+    return any(op.type == "ShardDataset" for op in ops)

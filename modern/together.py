@@ -1,0 +1,65 @@
+"""What workers that train together check of each other: that they start from the same state, and that nobody is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.strategies import Distribution
+from estimator_bridge.modern.transplant import Transplant
+
+_LOSS = (tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.DeadlineExceededError, tf.errors.FailedPreconditionError,
+         tf.errors.InternalError, tf.errors.UnavailableError)  # fmt: skip
+"""What TensorFlow says where a worker does not answer any more."""
+
+
+def check_equal(transplant: Transplant, distribution: Distribution) -> None:
+    """Compares the variables of all workers.
+
+    Raises:
+        BridgeError: where they differ; training would go on from there, and never come together.
+    """
+    if distribution.workers == 1:
+        return
+    sums = [_checksum(name, variable) for name, variable in transplant.variables.items()]
+    gathered = distribution.gather(tf.constant(sums, tf.int64)).numpy()
+    apart = np.flatnonzero((gathered != gathered[0]).any(axis=0))
+    if len(apart):
+        names = [list(transplant.variables)[index] for index in apart]
+        raise BridgeError(
+            f"The workers do not start from the same state: {len(names)} of {len(sums)} variables differ.",
+            expected="one model_dir that all workers see, and one script",
+            received=", ".join(names[:5]) + (", ..." if len(names) > 5 else ""),
+            fix="Put the model_dir on storage that all machines share.",
+        )
+
+
+def _checksum(name: str, variable: object) -> int:
+    own = getattr(variable, "values", [variable])[0]
+    return zlib.crc32(np.ascontiguousarray(own.numpy()).tobytes(), zlib.crc32(name.encode()))
+
+
+@contextlib.contextmanager
+def lost_workers(distribution: Distribution) -> Iterator[None]:
+    """Says what it means when TensorFlow's collective operations fail.
+
+    Raises:
+        BridgeError: in place of TensorFlow's error.
+    """
+    if distribution.workers == 1:
+        yield
+        return
+    try:
+        yield
+    except _LOSS as error:
+        raise BridgeError(
+            "The training ended, since another worker did: it failed, was killed, or does not answer any more.",
+            expected=f"an answer from each of {distribution.workers} workers",
+            received=error.message.partition("\n")[0],
+            fix="Start all tasks again: they go on from the last checkpoint.",
+        ) from error

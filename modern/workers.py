@@ -1,0 +1,79 @@
+"""MultiWorkerMirroredStrategy of this process: made once, and kept to this machine where the launcher says so."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from estimator_bridge.compat.config.applying.reading import settings_of_strategy
+from estimator_bridge.compat.config.applying.strategy import make_strategy
+from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
+from estimator_bridge.compat.loopback import keep_to_loopback
+from estimator_bridge.compat.rendezvous import Mark, Rendezvous
+
+_JOBS = {"master": "chief", "chief": "chief", "worker": "worker"}
+"""Jobs that train; a master is a chief under the name that it had before TensorFlow 1.4."""
+_OPTIONS = ("communication", "bytes_per_pack", "timeout_seconds")
+_LOOK_SECONDS = 0.01
+
+Jobs = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def number_of_workers(strategy: Any) -> int:
+    """How many processes train together under a strategy."""
+    return int(getattr(strategy.extended, "_num_workers", 1))
+
+
+def multi_worker(config: Any) -> Any:
+    """The strategy over all workers of a RunConfig's cluster; waits until they are there.
+
+    Args:
+        config: a RunConfig that knows its task. ``train_distribute`` says how workers communicate; without it TensorFlow chooses.
+
+    Returns:
+        A ``tf.distribute.MultiWorkerMirroredStrategy``, the same at each call: a process connects once.
+    """
+    asked = config.train_distribute
+    if getattr(
+        getattr(asked, "extended", None), "_std_server_started", False
+    ):  # a script that runs eagerly has connected already
+        return asked
+    said = settings_of_strategy(asked) if asked is not None else {}
+    jobs = tuple((_JOBS[job], tuple(tasks)) for job, tasks in sorted(config.cluster_spec.as_dict().items()) if job in _JOBS)
+    return _connected(tuple(said.get(f"strategy.{name}") for name in _OPTIONS), jobs, _JOBS[config.task_type], config.task_id)
+
+
+@functools.cache
+def _connected(options: tuple[Any, ...], jobs: Jobs, job: str, index: int) -> Any:
+    own = Strategy("MultiWorkerMirroredStrategy", **dict(zip(_OPTIONS, options, strict=True)))
+    meeting = Rendezvous.of_this_process()
+    port = int(dict(jobs)[job][index].rpartition(":")[2])
+    with _kept(port) if meeting is not None and meeting.said(Mark.LOOPBACK) else contextlib.nullcontext():
+        return make_strategy(ModernConfig(strategy=own, cluster=Cluster(dict(jobs), job, index)))
+
+
+@contextlib.contextmanager
+def _kept(port: int) -> Iterator[None]:
+    """Keeps the server that is started inside to the loopback interface: it listens on all, and at once waits for its peers."""
+    over = threading.Event()
+    kept = threading.Event()
+
+    def look() -> None:
+        while not over.wait(_LOOK_SECONDS):
+            if keep_to_loopback(port):
+                kept.set()
+                return
+
+    threading.Thread(target=look, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+    if not kept.is_set() and not keep_to_loopback(port):
+        sys.stderr.write(
+            f"estimator-bridge: other machines can reach the server at port {port}: {sys.platform} cannot prevent it\n"
+        )
