@@ -45,7 +45,6 @@ class Report:
         batches: a digest for each local replica's batch.
         variables: a digest for each local replica's copy of the variables, where they are mirrored.
         changed: whether the trainable variables changed during the step, where updates are its own.
-        private: names of trainable variables that are on the task itself though there are parameter servers.
         at: seconds since the epoch.
     """
 
@@ -58,7 +57,6 @@ class Report:
     batches: tuple[int, ...] = ()
     variables: tuple[int, ...] = ()
     changed: bool | None = None
-    private: tuple[str, ...] = ()
     at: float = dataclasses.field(default_factory=time.time)
 
     @property

@@ -12,7 +12,6 @@ from estimator_bridge.compat.digest import batch_digest, processor_beside, varia
 
 v1 = tf.compat.v1
 _MIRRORED = ("Mirrored", "CollectiveAllReduce")  # in the names of strategies
-_NAMED = 20  # private variables
 
 
 class AuditHook(tf.compat.v1.train.SessionRunHook):
@@ -48,7 +47,7 @@ class AuditHook(tf.compat.v1.train.SessionRunHook):
     def after_create_session(self, session: Any, coord: Any) -> None:
         """A training starts, or goes on after servers were lost."""
         self._local = 0
-        self._write(int(session.run(self._step)), private=_private(self._config, self._updates))
+        self._write(int(session.run(self._step)))
 
     def before_run(self, run_context: Any) -> Any:
         """Asks for the batch's digest where the step is audited."""
@@ -118,12 +117,3 @@ def _variables(updates: Updates) -> list[Any]:
     kept = [one for one in v1.global_variables() if one.synchronization != tf.VariableSynchronization.ON_READ]
     local = tf.distribute.get_strategy().experimental_local_results
     return [variables_digest(copies) for copies in zip(*map(local, kept), strict=True)]
-
-
-def _private(config: Any, updates: Updates) -> tuple[str, ...]:
-    """Variables that are on this task though there are servers; a variable without a device is."""
-    if updates is not Updates.OWN:
-        return ()
-    own = {(None, None), (config.task_type, config.task_id)}
-    places = [(one.name, tf.DeviceSpec.from_string(one.device)) for one in v1.trainable_variables()]
-    return tuple(name for name, place in places if (place.job, place.task) in own)[:_NAMED]

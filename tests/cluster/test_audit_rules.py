@@ -178,14 +178,6 @@ def test_updates_that_do_not_arrive() -> None:
     assert found(steps("worker 0", [False] * 20), allowed=["chief-alone"]) == "", "one alone cannot be told from a rate of 0"
 
 
-def test_variables_that_two_workers_have_each_for_itself() -> None:
-    starts = [
-        report(task, 0, 0, private=names) for task, names in zip(TASKS, [("w:0",), ("v:0",), ("b:0", "w:0")], strict=True)
-    ]
-    assert found(starts[:2]) == ""
-    assert found(starts) == "worker 1 and chief 0 have variables of their own: no update gets from one to the other."
-
-
 def mirrored(*digests: tuple[int, ...], step: int = 20) -> list[Report]:
     return [report(task, step, step, MIRRORED, variables=own) for task, own in zip(TASKS, digests, strict=False)]
 

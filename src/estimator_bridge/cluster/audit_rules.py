@@ -164,12 +164,9 @@ class LostUpdates(Rule):
     def __init__(self) -> None:
         self._audited: collections.Counter[str] = collections.Counter()
         self._unchanged: collections.Counter[str] = collections.Counter()
-        self._private: dict[str, set[str]] = {}
 
     def take(self, report: Report) -> BridgeError | None:
         """As the rule says it."""
-        if report.local == 0:
-            return self._shared(report)
         if report.changed is None:
             return None
         self._audited[report.task] += 1
@@ -186,21 +183,6 @@ class LostUpdates(Rule):
             fix="Look at what this worker does otherwise: its optimizer, its devices, or data without a gradient. If it is meant to be "
             "so: --audit-allow lost-updates.",
         )
-
-    def _shared(self, start: Report) -> BridgeError | None:
-        """Variables that two tasks have on themselves are not the same variables."""
-        names = set(start.private)
-        self._private[start.task] = names
-        for other, theirs in self._private.items():
-            if other != start.task and (both := sorted(names & theirs)):
-                return BridgeError(
-                    f"{start.task} and {other} have variables of their own: no update gets from one to the other.",
-                    expected="trainable variables on parameter servers",
-                    received=f"{', '.join(both[:3])}{' ...' if len(both) > 3 else ''} on each of them",
-                    fix="Leave the placing to RunConfig's device_fn, or use tf.compat.v1.train.replica_device_setter. If it is meant to "
-                    "be so: --audit-allow lost-updates.",
-                )
-        return None
 
 
 class Diverged(Rule):
