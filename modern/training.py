@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.compat.digest import batch_digest
+from estimator_bridge.compat.preemption import EXIT_CODE, Preemption, preemption
 from estimator_bridge.compat.rendezvous import Rendezvous
 from estimator_bridge.modern import model_graph
 from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
@@ -25,7 +26,6 @@ from estimator_bridge.modern.carving import Tensor
 from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, NEVER, PREEMPTED, REBUILD, STOP, Ran, StepLoop
 from estimator_bridge.modern.model_graph import ModelGraph, v1
-from estimator_bridge.modern.preemption import EXIT_CODE, Preemption, preemption
 from estimator_bridge.modern.sharing import common_seed, is_endless, own_share, with_context
 from estimator_bridge.modern.strategies import Distribution
 from estimator_bridge.modern.together import check_equal, lost_workers
