@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from estimator_bridge.compat.config.model import ModernConfig
@@ -39,8 +40,8 @@ def connect(config: ModernConfig) -> None:
     import tensorflow as tf
 
     jobs = {job: list(tasks) for job, tasks in config.strategy.remote_cluster.items()}
-    missing = _unanswered(
-        [f"/job:{job}/task:{index} at {task}" for job, tasks in jobs.items() for index, task in enumerate(tasks)]
+    missing = unanswered(
+        [f"/job:{job}/task:{index} at {task}" for job, tasks in jobs.items() for index, task in enumerate(tasks)], READY_SECONDS
     )
     if missing:
         raise BridgeError(
@@ -52,12 +53,21 @@ def connect(config: ModernConfig) -> None:
     tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec(jobs), cluster_device_filters=device_filters(config))
 
 
-def _unanswered(tasks: list[str]) -> list[str]:
+def unanswered(tasks: Sequence[str], seconds: float) -> list[str]:
+    """Waits for the servers that a process is about to connect to: TensorFlow itself would, without end.
+
+    Args:
+        tasks: whatever names them, with their addresses as the last word.
+        seconds: to wait.
+
+    Returns:
+        Those that accepted no connection.
+    """
     import grpc
 
     channels = [grpc.insecure_channel(task.rpartition(" ")[2]) for task in tasks]
     ready = [grpc.channel_ready_future(channel) for channel in channels]
-    deadline = time.monotonic() + READY_SECONDS
+    deadline = time.monotonic() + seconds
     missing = [task for task, future in zip(tasks, ready, strict=True) if not _is_ready(future, deadline - time.monotonic())]
     for channel in channels:
         channel.close()

@@ -1,0 +1,112 @@
+"""Who a task is in a cluster with parameter servers: they and the workers serve, the chief connects to them."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from estimator_bridge.compat.config.applying.connecting import unanswered
+from estimator_bridge.compat.config.applying.strategy import make_strategy
+from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
+from estimator_bridge.compat.rendezvous import Rendezvous
+from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern import session_config
+from estimator_bridge.modern.parameter_servers.feeding import Feed
+
+_CONNECT_SECONDS = 300.0  # schedulers start tasks minutes apart
+_REPORT_SECONDS = 1.0
+_SERVING = ("worker", "ps")
+
+
+def start(start_server: Callable[[Any, Any], Any], executor: Any, config: Any) -> Any:
+    """Brings this task into the cluster, where ``train_and_evaluate`` on TF1 starts its server.
+
+    Args:
+        start_server: starts TensorFlow's server, as tensorflow-estimator does.
+        executor: tensorflow-estimator's.
+        config: a RunConfig that knows its task.
+
+    Returns:
+        The server of a worker or of a parameter server. A chief connects, and TensorFlow's eager runtime answers at its address.
+
+    Raises:
+        BridgeError: where not all of them answer in time.
+        NotSupportedError: for a cluster that lacks a chief or workers.
+    """
+    if config.task_type in _SERVING:
+        feed(config)
+        return start_server(executor, config)
+    with context.eager_mode():
+        for note in session_config.apply(config.session_config):
+            tf.compat.v1.logging.warn("%s", note)
+        coordinator(config)
+    return None
+
+
+@functools.cache
+def _feed(job: str, index: int) -> Feed:
+    meeting = Rendezvous.of_this_process()
+    report = _reporter(meeting, job, index) if meeting is not None and job == "worker" else lambda step: None
+    return Feed(f"{job} {index}", report)
+
+
+def feed(config: Any) -> Feed:
+    """This task's own input for steps, the same at each call."""
+    return _feed(config.task_type, config.task_id)
+
+
+def coordinator(config: Any) -> Any:
+    """The ``ClusterCoordinator`` of a chief, the same at each call: a process connects once."""
+    jobs = config.cluster_spec.as_dict()
+    missing = [job for job in ("chief", "worker", "ps") if not jobs.get(job)]
+    if missing:
+        raise NotSupportedError(
+            f"A cluster with parameter servers needs a chief and a worker beside it on the modern path; it has no {missing[0]}.",
+            expected="one chief, workers, and ps tasks",
+            received=", ".join(f"{len(tasks)} {job}" for job, tasks in jobs.items()),
+            fix="Add a task to TF_CONFIG, or use --path legacy.",
+        )
+    return _coordinator(tuple((job, tuple(jobs[job])) for job in ("chief", "worker", "ps")), config.task_id, config.protocol)
+
+
+@functools.cache
+def _coordinator(jobs: tuple[tuple[str, tuple[str, ...]], ...], index: int, protocol: str | None) -> Any:
+    addresses = [f"/job:{job}/task:{index} at {task}" for job, tasks in jobs[1:] for index, task in enumerate(tasks)]
+    missing = unanswered(addresses, _CONNECT_SECONDS)
+    if missing:
+        raise BridgeError(
+            "Not every task of the cluster answers.",
+            expected=f"a server at each address within {_CONNECT_SECONDS:g} s",
+            received="no answer from " + ", ".join(missing),
+            fix="Start these tasks, or correct their addresses in TF_CONFIG.",
+        )
+    strategy = make_strategy(
+        ModernConfig(strategy=Strategy("ParameterServerStrategy"), cluster=Cluster(dict(jobs), "chief", index, protocol))
+    )
+    if strategy.num_replicas_in_sync > 1:
+        raise NotSupportedError(
+            "A worker has several GPUs, of which Estimator uses the first.",
+            expected="one GPU a worker, or none",
+            received=strategy.num_replicas_in_sync,
+            fix="Set CUDA_VISIBLE_DEVICES for each worker, and start a worker for each GPU.",
+        )
+    strategy.extended._allow_run_without_coordinator = True  # the chief trains, too
+    return tf.distribute.coordinator.ClusterCoordinator(strategy)
+
+
+def _reporter(meeting: Rendezvous, job: str, index: int) -> Callable[[int], None]:
+    """Tells the launcher the global step, once a second."""
+    reported_at = -_REPORT_SECONDS
+
+    def report(step: int) -> None:
+        nonlocal reported_at
+        if time.monotonic() - reported_at >= _REPORT_SECONDS:
+            reported_at = time.monotonic()
+            meeting.report_step(job, index, step)
+
+    return report

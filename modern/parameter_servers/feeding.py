@@ -1,0 +1,100 @@
+"""A task's own input, for steps that another process sends here: they ask for a batch by a name that is the same in every process.
+
+An input_fn may depend on the task that calls it, in ways that only the script knows (its RunConfig, TF_CONFIG, flags), so it runs where
+its batches are used. A ``PyFunc`` operation names a Python function by a token; the token of this one is known, not numbered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ops import script_ops
+
+from estimator_bridge.errors import NotSupportedError
+
+_BATCH, _END = "estimator_bridge/batch", "estimator_bridge/end"
+Tensor = Any
+Batch = tuple[Any, ...]
+"""Tensors without their structure."""
+
+
+class Feed:
+    """What the steps that run in this process are fed with.
+
+    Args:
+        task: its name, for errors.
+        report: gets the global step of a batch that is about to be used.
+
+    Attributes:
+        ended: set when the coordinator says that training has ended.
+    """
+
+    def __init__(self, task: str, report: Callable[[int], None]) -> None:
+        self.ended = threading.Event()
+        self._task = task
+        self._report = report
+        self._published = threading.Event()
+        self._batches: Iterator[Batch] = iter(())
+        self._specs: Sequence[tf.TensorSpec] = ()
+        self._registered = (self._next, self.ended.set)  # the registry itself holds no references
+        script_ops._py_funcs._funcs.update(zip((_BATCH, _END), self._registered, strict=True))
+
+    def publish(self, batches: Any) -> None:
+        """Makes the iterator of a dataset of flat tuples the input from now on; a step that came before waits for it."""
+        self._specs = batches.element_spec
+        self._batches = batches
+        self._published.set()
+
+    def _next(self, wanted: np.ndarray, step: np.ndarray, expected: bytes) -> list[Any]:
+        """Whether there is a batch, and its tensors; a batch is taken only where it is wanted."""
+        self._published.wait()
+        own = _described(self._specs)
+        if own.encode() != expected:
+            raise NotSupportedError(
+                f"The input_fn of {self._task} gives other tensors than the chief's.",
+                expected=expected.decode(),
+                received=own,
+                fix="Let it give the same features and labels in every task, in batches of one size or of any (drop_remainder=False).",
+            )
+        batch = next(self._batches, None) if wanted else None
+        if batch is None:
+            return [np.bool_(False), *map(_nothing, self._specs)]
+        self._report(int(step))
+        return [np.bool_(True), *(tensor.numpy() for tensor in batch)]
+
+
+def take(wanted: Tensor, step: Tensor, specs: Sequence[tf.TensorSpec]) -> tuple[Tensor, list[Tensor]]:
+    """Takes a batch of the input of the process in which this operation runs.
+
+    Args:
+        wanted: scalar; without it nothing is taken.
+        step: the global step.
+        specs: of the batch's tensors.
+
+    Returns:
+        Whether there is a batch, and its tensors, of no use where there is none.
+    """
+    expected = tf.constant(_described(specs))
+    given, *batch = tf.raw_ops.PyFunc(
+        input=[wanted, step, expected], token=_BATCH, Tout=[tf.bool, *(spec.dtype for spec in specs)]
+    )
+    return tf.ensure_shape(given, []), [tf.ensure_shape(tensor, spec.shape) for tensor, spec in zip(batch, specs, strict=True)]
+
+
+def end(device: str) -> None:
+    """Tells the process of a device that training has ended."""
+    with tf.device(device):
+        tf.raw_ops.PyFunc(input=[], token=_END, Tout=[])
+
+
+def _described(specs: Sequence[tf.TensorSpec]) -> str:
+    return ", ".join(f"{spec.dtype.name}{spec.shape}" for spec in specs)
+
+
+def _nothing(spec: tf.TensorSpec) -> np.ndarray:
+    shape = [size or 0 for size in spec.shape] if spec.shape.rank is not None else [0]
+    return np.full(shape, b"" if spec.dtype == tf.string else 0, spec.dtype.as_numpy_dtype)

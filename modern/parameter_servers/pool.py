@@ -1,0 +1,185 @@
+"""Chief and workers take steps out of one pool: each draws the next ticket, so that together they make exactly as many as were asked for.
+
+Whatever a callback has to see (a checkpoint, a hook, the end) is between two pools, when nobody trains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.distribute.coordinator.remote_value import RemoteValueStatus
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.carving import Tensor
+from estimator_bridge.modern.loop import NEVER, Ran
+from estimator_bridge.modern.parameter_servers.feeding import take
+from estimator_bridge.modern.reports import Report
+from estimator_bridge.modern.transplant import Transplant
+
+_POLL_SECONDS = 0.001
+_LOST = ("unknown device", "Unable to find the relevant tensor remote_handle", "Could not find variable", "was not found")
+"""TensorFlow's words where a parameter server is there again, but without its variables."""
+
+
+class Share(NamedTuple):
+    """What one trainer took out of a pool: the losses of its steps, their tickets, and whether its input has ended."""
+
+    losses: Any
+    tickets: Any
+    ended: Any
+
+
+class Pool:
+    """Runs steps on chief and workers.
+
+    Args:
+        transplant: what to train.
+        coordinator: a ``ClusterCoordinator``. Its workers' processes have a ``Feed``, as this one has.
+    """
+
+    def __init__(self, transplant: Transplant, coordinator: Any) -> None:
+        self._transplant = transplant
+        self._coordinator = coordinator
+        self._queue = coordinator._cluster.closure_queue
+        self._workers = coordinator._cluster.workers
+        self._specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in transplant.model.batch]
+        self._report = Report(transplant)
+        with coordinator.strategy.scope():
+            self._tickets = tf.Variable(0, trainable=False, dtype=tf.int64)
+        # One function a process: a second one would begin the stream of its random numbers anew.
+        self._on_worker = self._traced(self._share)
+        self._on_chief = self._traced(self._reported_share)
+
+    def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
+        """Executes up to ``steps`` steps for each trainer, so that the global step gets no further than ``until``.
+
+        Args:
+            steps: of each trainer on average: who is faster takes more.
+            until: the global step to stop at.
+            report_from: compute the report tensors if the global step gets as far as this, with a last step, which is the chief's.
+
+        Returns:
+            What ran, in the order of the tickets, the chief's last step last. It is ``ended`` where the chief's input is.
+
+        Raises:
+            BridgeError: where a parameter server has gone, and its variables with it.
+        """
+        with _lost_server_named():
+            before = self._global_step()
+            goal = min(until, before + steps * (len(self._workers) + 1))
+            reporting = goal >= report_from
+            limit = goal - reporting
+            self._tickets.assign(before)
+            handed_out = self._hand_out(limit) if limit > before else []
+            own = []
+            if not reporting or steps > 1:  # else the step to report is the chief's only one, beside those of the workers
+                own.append(self._on_chief(tf.constant([limit, 0], tf.int64)))
+                self._wait()
+            if reporting:
+                own.append(self._on_chief(tf.constant([0, 1], tf.int64)))
+            self._wait()
+            return self._ran(
+                [*_finished(handed_out), *(Share(*(tensor.numpy() for tensor in share)) for share in own)], reporting
+            )
+
+    def _ran(self, shares: Sequence[Share], reporting: bool) -> Ran:
+        chief = shares[-1]
+        order = np.argsort(np.concatenate([share.tickets for share in shares]), kind="stable")
+        losses = np.concatenate([share.losses for share in shares])[order]
+        shown = reporting and len(chief.losses)
+        report = [variable.numpy() for variable in self._report.variables] if shown else None
+        return Ran(losses, np.zeros(len(losses), np.int64), self._global_step(), report, bool(chief.ended))
+
+    def _global_step(self) -> int:
+        return int(self._transplant.global_step.numpy())
+
+    def _hand_out(self, limit: int) -> list[Any]:
+        """One function for each worker; what a dead one has left in the queue is a function more for the others."""
+        limits = tf.constant([limit, 0], tf.int64)
+        missing = len(self._workers) - self._queue._queue.qsize()
+        return [self._coordinator.schedule(self._on_worker, (limits,)) for _ in range(missing)]
+
+    def _wait(self) -> None:
+        """Until nobody trains: functions that only dead workers could run stay in the queue; join() would wait for these, and logs."""
+        while not self._coordinator.done():
+            if not self._queue.inflight_closure_count and all(worker._is_dead_with_error for worker in self._workers):
+                return
+            time.sleep(_POLL_SECONDS)
+
+    def _traced(self, share: Any) -> Any:
+        return tf.function(share, [tf.TensorSpec([2], tf.int64)], autograph=False).get_concrete_function()
+
+    def _share(self, limits: Tensor) -> Share:
+        """Takes steps with tickets below ``limits[0]``."""
+        return self._steps(limits, lambda batch, last: self._transplant.step(batch)[0])
+
+    def _reported_share(self, limits: Tensor) -> Share:
+        """As ``_share``; or ``limits[1]`` steps without a ticket, of which the last one is reported."""
+
+        def step(batch: Sequence[Tensor], last: Tensor) -> Tensor:
+            early = self._report.early(last)
+            loss, known = self._transplant.step(batch)
+            self._report.keep(last, known | early)
+            return loss
+
+        return self._steps(limits, step)
+
+    def _steps(self, limits: Tensor, step: Any) -> Share:
+        limit, alone = limits[0], tf.cast(limits[1], tf.int32)
+
+        def one(count: Tensor, drawn: _Draw, losses: Any, tickets: Any) -> tuple[Any, ...]:
+            following = self._draw(count + 1, limit, alone)  # while the step before it runs
+            loss = self._coordinator.strategy.run(step, (drawn.batch, tf.equal(count + 1, alone)))
+            return count + 1, following, losses.write(count, tf.cast(loss, tf.float32)), tickets.write(count, drawn.ticket)
+
+        first = self._draw(tf.constant(0), limit, alone)
+        arrays = [tf.TensorArray(dtype, 0, dynamic_size=True, element_shape=[]) for dtype in (tf.float32, tf.int64)]
+        _, drawn, losses, tickets = tf.while_loop(lambda count, drawn, *_: drawn.given, one, (0, first, *arrays))
+        return Share(losses.stack(), tickets.stack(), tf.logical_and(drawn.wanted, tf.logical_not(drawn.given)))
+
+    def _draw(self, count: Tensor, limit: Tensor, alone: Tensor) -> _Draw:
+        """What the step after ``count`` others runs with: ``alone`` steps need no ticket."""
+        ticket = tf.cond(alone > 0, lambda: tf.constant(NEVER, tf.int64), self._next_ticket)
+        wanted = tf.logical_or(count < alone, ticket < limit)
+        given, batch = take(wanted, ticket, self._specs)
+        return _Draw(ticket, wanted, given, tuple(batch))
+
+    def _next_ticket(self) -> Tensor:
+        """Counts in one operation, which no other process can come in between."""
+        return tf.raw_ops.ResourceCountUpTo(resource=self._tickets.handle, limit=NEVER, T=tf.int64)
+
+
+class _Draw(NamedTuple):
+    """A ticket, whether it is good for a step, whether there is a batch for it, and the batch."""
+
+    ticket: Tensor
+    wanted: Tensor
+    given: Tensor
+    batch: tuple[Tensor, ...]
+
+
+def _finished(handed_out: Sequence[Any]) -> list[Share]:
+    return [Share(*one.fetch()) for one in handed_out if one._status is RemoteValueStatus.READY]
+
+
+@contextlib.contextmanager
+def _lost_server_named() -> Iterator[None]:
+    try:
+        yield
+    except tf.errors.OpError as error:
+        lost = isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError)) or any(
+            word in str(error) for word in _LOST
+        )
+        if not lost or "/job:ps" not in str(error):
+            raise
+        raise BridgeError(
+            "A parameter server does not answer any more, and the variables that it had are lost.",
+            expected="parameter servers that run as long as the training",
+            received=str(error).splitlines()[0],
+            fix="Start it and the chief again: training goes on from the last checkpoint. Workers need not be started again.",
+        ) from error

@@ -1,0 +1,126 @@
+"""What the tasks of a cluster with parameter servers do when the script trains: the chief leads, the workers serve it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.modern import model_graph, training
+from estimator_bridge.modern.callbacks.base import Callback
+from estimator_bridge.modern.carving import Fragment, upstream
+from estimator_bridge.modern.inputs import read_ahead
+from estimator_bridge.modern.parameter_servers.cluster import coordinator, feed
+from estimator_bridge.modern.parameter_servers.feeding import end
+from estimator_bridge.modern.parameter_servers.pool import Pool
+from estimator_bridge.modern.parameter_servers.transplant import SharedTransplant
+from estimator_bridge.modern.strategies import Distribution
+
+logging = tf.compat.v1.logging
+_LOOK_SECONDS = 5.0
+_FAREWELL_SECONDS = 10.0
+
+
+class ParameterServers(Distribution):
+    """Variables on parameter servers; who trains with them is one replica, on its own."""
+
+    workers = 1
+    worker = 0
+    replicas = 1
+
+    def describe(self, batch_size: int | None = None) -> str:
+        """One sentence for the log."""
+        workers, servers = self.strategy.extended._num_workers, self.strategy.extended._num_ps
+        return (
+            f"ParameterServerStrategy: the chief and {workers} workers train, each on the batches of its own input_fn and without "
+            f"waiting for the others; variables are on {servers} parameter servers."
+        )
+
+
+def train(
+    estimator: Any,
+    input_fn: Callable[..., Any],
+    *,
+    distribution: Distribution,
+    hooks: Sequence[Any] = (),
+    steps: int | None = None,
+    max_steps: int | None = None,
+    saving_listeners: Sequence[Any] = (),
+    callbacks: Sequence[Callback] = (),
+    audited: bool = False,
+) -> None:
+    """``training.train`` over parameter servers.
+
+    Args:
+        estimator, input_fn, hooks, steps, max_steps, saving_listeners, callbacks, audited: as ``training.train`` takes them.
+        distribution: of the chief; a worker has none.
+
+    Raises:
+        NotSupportedError: for what cannot be trained in this way, before anything is trained.
+        BridgeError: where a parameter server is lost.
+    """
+    if estimator.config.task_type == "worker":
+        _serve(estimator, input_fn, hooks, max_steps)
+        return
+    leader, own = coordinator(estimator.config), feed(estimator.config)
+
+    def pool(transplant: SharedTransplant, batches: Any) -> Pool:
+        own.publish(batches)
+        return Pool(transplant, leader)
+
+    training.train(
+        estimator,
+        input_fn,
+        distribution=ParameterServers(distribution.strategy),
+        hooks=hooks,
+        steps=steps,
+        max_steps=max_steps,
+        saving_listeners=saving_listeners,
+        callbacks=callbacks,
+        audited=audited,
+        make_transplant=SharedTransplant,
+        make_loop=pool,
+    )
+    _say_farewell([worker.device_name for worker in leader._cluster.workers])
+
+
+def _serve(estimator: Any, input_fn: Callable[..., Any], hooks: Sequence[Any], max_steps: int | None) -> None:
+    """Gives the batches of this worker's own input_fn to the steps that the chief sends, until training ends."""
+    own = feed(estimator.config)
+    pipeline = model_graph.input_pipeline(estimator, input_fn, model_graph.TRAIN)
+    filling = list(pipeline.leaves[0].graph.get_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS))
+    Fragment.cut(upstream(filling, lambda op: False), []).function([])([], [])
+    own.publish(iter(read_ahead(pipeline.dataset())))
+    if hooks:
+        names = ", ".join(type(hook).__name__ for hook in hooks)
+        logging.warn(
+            "Session hooks run on the chief alone, and see its steps: not on this worker, where TF1 ran them too: %s.", names
+        )
+    logging.info("Worker %d trains with its own input on parameter servers, as the chief says.", estimator.config.task_id)
+    while not own.ended.wait(_LOOK_SECONDS):
+        if max_steps is not None and _trained(estimator.model_dir, max_steps):  # a chief that ended while this worker was away
+            break
+
+
+def _trained(model_dir: str, max_steps: int) -> bool:
+    latest = tf.train.latest_checkpoint(model_dir)
+    with contextlib.suppress(tf.errors.OpError):  # an older checkpoint goes as we look
+        return latest is not None and int(tf.train.load_variable(latest, "global_step")) >= max_steps
+    return False
+
+
+def _say_farewell(devices: Sequence[str]) -> None:
+    """Tells the workers that training has ended; not who does not answer."""
+
+    def say(device: str) -> None:
+        with contextlib.suppress(tf.errors.OpError):
+            end(f"{device}/device:CPU:0")
+
+    threads = [threading.Thread(target=say, args=[device], daemon=True) for device in devices]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_FAREWELL_SECONDS)

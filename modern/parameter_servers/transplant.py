@@ -1,0 +1,85 @@
+"""A model whose step several trainers run at once, each when it comes to it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.capture import Update
+from estimator_bridge.modern.carving import Tensor
+from estimator_bridge.modern.model_graph import ModelGraph, v1
+from estimator_bridge.modern.script_lines import located
+from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.variables import assigned
+
+
+class SharedTransplant(Transplant):
+    """A transplant that any number of trainers may run.
+
+    Hyperparameters are part of each trainer's step, as they are in a TF1 graph. In variables, where Keras' optimizers keep them, one
+    trainer would find the learning rate that another has computed for a step of its own.
+
+    Args:
+        model, args: as ``Transplant`` takes them.
+
+    Raises:
+        NotSupportedError: for a step that would not do the same when several trainers run it, named.
+    """
+
+    def __init__(self, model: ModelGraph, *args: Any) -> None:
+        _check_asynchronous(model)
+        super().__init__(model, *args)
+        self._check_counting()
+        self._check_local()
+
+    def _with_optimizers(self) -> list[tuple[Update, Any]]:
+        updates = super()._with_optimizers()
+        for update, optimizer in updates:
+            constants = {name: value for name, value in update.hyperparameters.items() if name in optimizer._hyper}
+            optimizer._hyper |= {name: functools.partial(tf.constant, value, tf.float32) for name, value in constants.items()}
+        return updates
+
+    def _set_hyperparameter(self, optimizer: Any, name: str, value: Tensor) -> None:
+        optimizer._hyper[name] = tf.cast(value, tf.float32)
+
+    def _check_counting(self) -> None:
+        """Tickets are global steps, so a step has to count one."""
+        name = self.model.global_step.op.name
+        counts = [op for op in self.operations if name in assigned([op])]
+        if [op.type for op in counts] == ["AssignAddVariableOp"] and tf.get_static_value(counts[0].inputs[1]) == 1:
+            return
+        raise NotSupportedError(
+            "The train_op does not count the global step by one, so nobody could tell when parameter servers have trained enough.",
+            expected="optimizer.minimize(loss, global_step=tf.train.get_or_create_global_step()), once in a step",
+            received=", ".join(f"{op.type} {op.name!r}" for op in counts) or "a train_op that does not count",
+            fix="Count each step once, or use --path legacy.",
+        )
+
+    def _check_local(self) -> None:
+        """A local variable is each trainer's own on TF1."""
+        local = {variable.op.name: variable for variable in self.model.collection(v1.GraphKeys.LOCAL_VARIABLES)}
+        written = sorted(assigned(self.operations) & local.keys())
+        if written:
+            error = NotSupportedError(
+                f"The train_op writes to the local variable {written[0]!r}, of which each worker has its own on TF1; the parameter "
+                "servers would have one for all.",
+                expected="a train_op that writes global variables",
+                fix="Let the train_op not depend on it (summaries may), or use --path legacy.",
+            )
+            raise located(error, local[written[0]].op)
+
+
+def _check_asynchronous(model: ModelGraph) -> None:
+    for op in model.graph.get_operations():
+        if op.type == "ConditionalAccumulator":
+            error = NotSupportedError(
+                "SyncReplicasOptimizer waits for gradients of several workers, and parameter servers on the modern path train "
+                "asynchronously.",
+                expected="an optimizer that each worker applies by itself",
+                fix="Drop SyncReplicasOptimizer and the ps tasks and set RunConfig(train_distribute="
+                "tf.distribute.experimental.MultiWorkerMirroredStrategy()), or use --path legacy, where it is synchronous.",
+            )
+            raise located(error, op)
