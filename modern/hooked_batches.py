@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -55,6 +56,13 @@ def hooked_batches(model: ModelGraph, store: VariableStore, run: HookedRun, elem
     operations = upstream(map(operation, elements), is_source)
     variables = {template.op.name: store[template] for template in model.variables()}
     run.session = ReadOnlySession(model.graph, variables, frozenset(operations))
+    with contextlib.closing(run):
+        yield from _batches(model, store, run, elements, operations)
+
+
+def _batches(
+    model: ModelGraph, store: VariableStore, run: HookedRun, elements: Sequence[Any], operations: set[Any]
+) -> Iterator[Values]:
     for hook in run.hooks:
         hook.create()
     batches = iter(read_ahead(model.pipeline.dataset()))
@@ -78,7 +86,6 @@ def hooked_batches(model: ModelGraph, store: VariableStore, run: HookedRun, elem
             break
     for hook in run.hooks:
         hook.end()
-    run.close()
 
 
 def _tensors(elements: Sequence[Any]) -> list[Tensor]:

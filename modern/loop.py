@@ -142,6 +142,7 @@ class StepLoop:
             done = self._done.read_value()
             results = self._strategy.run(self._replica_step, args=(batches, done + 1 >= steps, until, report_from))
             loss, digest, last = [self._strategy.experimental_local_results(result)[0] for result in results]
+            last |= tf.math.is_nan(tf.cast(loss, tf.float32))  # where TF1's NanTensorHook ends the training
             self._losses.scatter_update(tf.IndexedSlices(tf.cast(loss, tf.float32), done))
             if self._audited:
                 self._digests.scatter_update(tf.IndexedSlices(digest, done))

@@ -101,6 +101,8 @@ def host_call(spec: Any) -> tuple[Any, list[Any]]:
 class SummaryWriters(tf.compat.v1.train.SessionRunHook):
     """Opens the event files of a graph's tf.summary (or tf.contrib.summary) writers, and closes them."""
 
+    _opened = False
+
     def begin(self) -> None:
         """Finds the writers."""
         self._open = summary_ops_v2.summary_writer_initializer_op()
@@ -108,11 +110,13 @@ class SummaryWriters(tf.compat.v1.train.SessionRunHook):
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Opens the files."""
+        self._opened = True
         _run(self._open)
 
-    def end(self, session: Any) -> None:
-        """Writes what is left, and closes the files."""
-        _run(self._close)
+    def close(self) -> None:
+        """Writes what is left, and closes the files, however the run ended."""
+        if self._opened:
+            _run(self._close)
 
 
 def _run(operations: list[Operation]) -> None:

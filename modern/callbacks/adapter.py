@@ -60,5 +60,3 @@ class SessionHook(Callback):
     def end(self, step: int) -> None:
         """Tells the hook."""
         self._calls.end()
-        if self._calls is self._run.hooks[-1]:
-            self._run.close()

@@ -12,6 +12,7 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.request import Request
 from estimator_bridge.modern.callbacks.session import ReadOnlySession, calling
 from estimator_bridge.modern.carving import Tensor
+from estimator_bridge.modern.tpu import SummaryWriters
 
 v1 = tf.compat.v1
 
@@ -47,9 +48,14 @@ class HookedRun:
         return bool(self.context.stop_requested or self.coordinator.should_stop())
 
     def close(self) -> None:
-        """Ends the threads that hooks have registered with the coordinator."""
+        """Ends the threads that hooks have registered with the coordinator, and closes event files; also where a step has failed."""
         self.coordinator.request_stop()
-        self.coordinator.join(ignore_live_threads=True)
+        try:
+            self.coordinator.join(ignore_live_threads=True)
+        finally:
+            for calls in self.hooks:
+                if isinstance(calls.hook, SummaryWriters):
+                    calls.hook.close()
 
 
 class HookCalls:
@@ -60,13 +66,14 @@ class HookCalls:
         run: what it shares with the others.
 
     Attributes:
+        hook: itself.
         name: of its class.
         every_step: it has something to do at each step.
         wanted: the tensors that steps compute for it; grows.
     """
 
     def __init__(self, hook: Any, run: HookedRun) -> None:
-        self._hook = hook
+        self.hook = hook
         self._run = run
         self._request: Request | None = None
         self._values: dict[str, Any] = {}
@@ -84,13 +91,13 @@ class HookCalls:
         """``after_create_session``."""
         with self._calling():
             self._check_early(self._run.session)
-            self._hook.after_create_session(self._run.session, self._run.coordinator)
+            self.hook.after_create_session(self._run.session, self._run.coordinator)
             self.wanted += self._held()
 
     def before(self) -> None:
         """``before_run``: reads what depends on variables alone, as a session does, before they are updated; wants the rest."""
         with self._calling() as session:
-            arguments = self._hook.before_run(self._run.context)
+            arguments = self.hook.before_run(self._run.context)
             if arguments is not None:
                 session.check_plain(arguments.feed_dict, arguments.options)
             asked = arguments is not None and arguments.fetches is not None
@@ -106,20 +113,20 @@ class HookCalls:
         results = self._request.results({**report, **self._values}) if self._request else None
         with self._calling():
             values = v1.train.SessionRunValues(results, v1.RunOptions(), v1.RunMetadata())
-            self._hook.after_run(self._run.context, values)
+            self.hook.after_run(self._run.context, values)
 
     def end(self) -> None:
         """``end``."""
         with self._calling() as session:
-            self._hook.end(session)
+            self.hook.end(session)
 
     def _check_early(self, session: ReadOnlySession) -> None:
         """What two of TensorFlow's hooks would find out late: at the end, or never."""
-        if isinstance(self._hook, v1.train.FinalOpsHook):
-            session.checked(self._hook._final_ops or [], self._hook._final_ops_feed_dict)
-        if isinstance(self._hook, v1.train.GlobalStepWaiterHook):
-            last = self._hook._wait_until_step
-            if session.run(self._hook._global_step_tensor) < last:
+        if isinstance(self.hook, v1.train.FinalOpsHook):
+            session.checked(self.hook._final_ops or [], self.hook._final_ops_feed_dict)
+        if isinstance(self.hook, v1.train.GlobalStepWaiterHook):
+            last = self.hook._wait_until_step
+            if session.run(self.hook._global_step_tensor) < last:
                 raise session.refused(f"waits for step {last}, and no other worker would make it", "Drop the hook")
 
     def refused(self, what: str, instead: str) -> NotSupportedError:
@@ -139,7 +146,7 @@ class HookCalls:
 
     def _held(self) -> list[Tensor]:
         """The tensors in the hook's attributes that a step can compute: it may ask for them at some later step."""
-        tensors = {one.name: one for one in _tensors(vars(self._hook)) if one.graph is self._run.graph}
+        tensors = {one.name: one for one in _tensors(vars(self.hook)) if one.graph is self._run.graph}
         return [tensor for tensor in tensors.values() if _is_possible(tensor, self._run.session)]
 
     @contextlib.contextmanager

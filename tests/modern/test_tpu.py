@@ -169,6 +169,20 @@ def test_host_calls_write_what_they_write_on_cpu(tmp_path: Path) -> None:
     same_bits(saved(tmp_path / "modern"), saved(tmp_path / "legacy"))
 
 
+def test_event_files_of_a_host_call_are_whole_after_a_training_that_fails(tmp_path: Path) -> None:
+    """The files are looked at while the process lives on: what is not closed lies in a buffer."""
+
+    class Failing(v1.train.SessionRunHook):
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            if run_context.session.run("global_step:0") == 3:
+                raise RuntimeError("of the hook")
+
+    host_fn.folder = str(tmp_path / "host")  # type: ignore[attr-defined]
+    with interposed(engine("modern")), pytest.raises(RuntimeError, match="of the hook"):
+        made(tmp_path / "made", host_call=True).train(input_fn, hooks=[Failing()], steps=5)
+    assert [step for step, tag, _ in read(tmp_path / "host") if tag == "host_loss"] == [0, 2]
+
+
 def test_a_tpu_that_is_not_there_is_refused_before_training(tmp_path: Path) -> None:
     calls: list[Callable[[Any], Any]] = [
         lambda estimator: estimator.train(input_fn, max_steps=2),

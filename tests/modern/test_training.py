@@ -134,18 +134,38 @@ def test_listeners_without_a_saver_are_refused_as_estimator_does(tmp_path: Path)
             )
 
 
-def test_a_loss_that_is_not_a_number_raises_before_it_is_saved(tmp_path: Path) -> None:
+class Steps(v1.train.SessionRunHook):
+    """Counts the steps that it sees."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self.count += 1
+
+
+@pytest.mark.parametrize(("every", "watched", "kept"), [(5, False, 5), (4, False, 8), (4, True, 8)])
+def test_a_loss_that_is_not_a_number_ends_the_training_where_tensorflow_1_ends_it(
+    every: int, watched: bool, kept: int, tmp_path: Path
+) -> None:
+    """Its hook comes after that which saves and those of train(), and before those of the EstimatorSpec."""
+    counts = []
+
     def diverging(features: Any, labels: Any, mode: str) -> Any:
         bad = tf.where(v1.train.get_global_step() >= 7, np.float32("nan"), np.float32(1.0))
         loss = bad * tf.reduce_mean(tf.square(linear(features["x"]) - labels))
-        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.05).minimize(loss, v1.train.get_global_step()))
+        train_op = v1.train.GradientDescentOptimizer(0.05).minimize(loss, v1.train.get_global_step())
+        return spec(mode, loss, train_op, training_hooks=hooks[1:])
 
     for path in PATHS:
+        hooks = [Steps(), Steps()] if watched else []
         with pytest.raises(v1.train.NanLossDuringTrainingError):
-            train(path, diverging, tmp_path / path, steps=20, config={"save_checkpoints_steps": 5})
+            train(path, diverging, tmp_path / path, hooks=hooks[:1], steps=20, config={"save_checkpoints_steps": every})
         values = saved(tmp_path / path)
-        assert values["global_step"] == 5
-        assert all(np.isfinite(value).all() for value in values.values())
+        assert values["global_step"] == kept
+        assert np.isfinite(values["dense/kernel"]).all() == (kept == 5)
+        counts.append([hook.count for hook in hooks])
+    assert counts[1] == counts[0] == ([8, 7] if watched else [])
 
 
 def test_the_losses_logged_are_those_of_the_legacy_path(tmp_path: Path, caplog: Any, monkeypatch: Any) -> None:

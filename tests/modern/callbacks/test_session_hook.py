@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from tests.modern.jobs import PATHS, linear, saved, spec, train, v1
+from tests.modern.jobs import PATHS, engine, estimator, linear, regression_input, saved, spec, train, v1
 
 Seen = list[Any]
 pytestmark = pytest.mark.timeout(150)
@@ -121,6 +122,29 @@ def test_what_would_start_random_numbers_anew_is_refused(tmp_path: Path) -> None
     hook = Reading([], lambda step: step == 3)
     with pytest.raises(NotSupportedError, match=r"Reading asks for 'error:0'.*random numbers anew"):
         train("modern", model(), tmp_path, hooks=[hook], steps=6)
+
+
+class Threaded(tf.compat.v1.train.SessionRunHook):
+    """Has a thread that lives until the coordinator stops."""
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        self.thread = threading.Thread(target=coord.wait_for_stop, args=(60,))
+        coord.register_thread(self.thread)
+        self.thread.start()
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        raise RuntimeError("of the hook")
+
+
+def test_threads_of_hooks_end_with_a_run_that_fails(tmp_path: Path) -> None:
+    for path in PATHS:
+        hook, other = Threaded(), Threaded()
+        with pytest.raises(RuntimeError, match="of the hook"):
+            train(path, model(), tmp_path / path, hooks=[hook], steps=2)
+        with pytest.raises(RuntimeError, match="of the hook"):
+            engine(path).evaluate(estimator(model(), tmp_path / path), regression_input, steps=2, hooks=[other])
+        assert not hook.thread.is_alive()
+        assert not other.thread.is_alive()
 
 
 class Writing(tf.compat.v1.train.SessionRunHook):
