@@ -218,6 +218,8 @@ def _notes(legacy: Trace, modern: Trace, replaying: bool, replicas: int, unequal
         yield "The modern side trains and evaluates on the batches that the legacy side recorded."
     if replicas > 1:
         yield f"The modern side splits each batch over {replicas} replicas."
+    if any(event["checkpoint"] is None for event in list(legacy.events("trained"))[-1:]):
+        yield "The last training left no checkpoint in its model_dir, so the final variables were not compared."
     for noise in unequal_noise:
         yield f"Cannot be made equal: {noise}."
     for side, trace in (("legacy", legacy), ("modern", modern)):

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+_HOOKS = ("CheckpointSaverHook", "StepCounterHook", "SummarySaverHook")
+_HOOKS_PATHS = ("_checkpoint_dir", "_output_dir", "_save_path")
 
-def redirect(folder: Path) -> None:
+
+def redirect(folder: Path, start: Path) -> None:
     """From now on, Estimators keep their checkpoints and exports under ``folder``; lasts for the process.
 
-    Estimators that share a model_dir go on sharing one. A checkpoint that the script's model_dir already holds is copied, so that
-    both sides start from it.
+    Estimators that share a model_dir go on sharing one, and so do TensorFlow's hooks and ``tf.train.latest_checkpoint`` where the
+    script gives them the same folder by its name. A checkpoint that the script's model_dir already holds is copied, so that both
+    sides start from it.
 
     Args:
         folder: gets ``model-0``, ``model-1`` and so on, and ``exports``.
+        start: where the first side keeps that checkpoint for the second one, which a script could have overwritten since.
     """
     from tensorflow_estimator.python.estimator import estimator as estimator_lib
     from tensorflow_estimator.python.estimator import run_config
 
+    folders = _Folders(folder, start)
     original: Callable[..., Any] = estimator_lib.maybe_overwrite_model_dir_and_session_config
-    redirected: dict[str, Path] = {}
 
     def overwrite(config: Any, model_dir: Any) -> Any:
         made = original(config, model_dir)
-        asked = made.model_dir
-        if asked not in redirected:
-            redirected[asked] = folder / f"model-{len(redirected)}"
-            _copy_latest(asked, redirected[asked])
-        moved = run_config.RunConfig.replace(made, model_dir=str(redirected[asked]))
+        moved = run_config.RunConfig.replace(made, model_dir=str(folders.instead_of(made.model_dir)))
         if hasattr(made, "uid"):  # by which learn_runner knows the configuration that it gave to the script
             moved.uid = made.uid
         return moved
@@ -42,6 +45,61 @@ def redirect(folder: Path) -> None:
         return export(self, export_dir(folder, export_dir_base), *args, **kwargs)
 
     mock.patch.object(estimator_lib.Estimator, "_export_all_saved_models", export_inside).start()
+    _redirect_names(folders.moved)
+
+
+class _Folders:
+    """What stands for the script's model_dirs."""
+
+    def __init__(self, folder: Path, start: Path) -> None:
+        self._folder = folder
+        self._start = start
+        self._instead: dict[str, Path] = {}
+
+    def instead_of(self, model_dir: str) -> Path:
+        """The side's own folder for a model_dir; begins with what the model_dir held before the first side ran."""
+        asked = os.path.realpath(model_dir)
+        if asked not in self._instead:
+            before = self._start / hashlib.sha256(asked.encode()).hexdigest()
+            if not before.exists():
+                _copy_latest(model_dir, before)
+            own = self._folder / f"model-{len(self._instead)}"
+            _copy_latest(str(before), own)
+            self._instead[asked] = own
+        return self._instead[asked]
+
+    def moved(self, path: str) -> str:
+        """A path inside of a model_dir as one inside of what stands for it, any other as it is."""
+        real = Path(os.path.realpath(path))
+        if any(real.is_relative_to(own.resolve()) for own in (self._folder, self._start)):
+            return path
+        return next(
+            (str(own / real.relative_to(asked)) for asked, own in self._instead.items() if real.is_relative_to(asked)), path
+        )
+
+
+def _redirect_names(moved: Callable[[str], str]) -> None:
+    """Where a script hands its model_dir to TensorFlow's hooks or asks for the checkpoints in it."""
+    import tensorflow as tf
+    from tensorflow.python.checkpoint import checkpoint_management
+    from tensorflow.python.training import basic_session_run_hooks
+
+    for name in _HOOKS:
+        cls = getattr(basic_session_run_hooks, name)
+        mock.patch.object(cls, "__init__", _moving(cls.__init__, moved)).start()
+    state = checkpoint_management.get_checkpoint_state
+    for module in (checkpoint_management, tf.train, tf.compat.v1.train):
+        mock.patch.object(module, "get_checkpoint_state", lambda path, *args, **kw: state(moved(path), *args, **kw)).start()
+
+
+def _moving(original: Callable[..., None], moved: Callable[[str], str]) -> Callable[..., None]:
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        for name in _HOOKS_PATHS:
+            if vars(self).get(name):
+                setattr(self, name, moved(vars(self)[name]))
+
+    return init
 
 
 def export_dir(folder: Path, asked: str) -> str:

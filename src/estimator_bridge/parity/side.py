@@ -67,25 +67,25 @@ def _run(order: Order, trace: Trace) -> None:
 
 
 def _legacy_engine(order: Order, trace: Trace) -> Engine:
-    _prepare(trace)
+    _prepare(order, trace)
     from estimator_bridge.parity.legacy_side import RecordingEngine
 
     return RecordingEngine(trace, order.replaying)
 
 
 def _modern_engine(order: Order, trace: Trace) -> Engine:
-    _prepare(trace)
+    _prepare(order, trace)
     from estimator_bridge.parity.modern_side import ReplayingEngine
 
     return ReplayingEngine(trace, order.trace("legacy"), order.replaying, order.replicas)
 
 
-def _prepare(trace: Trace) -> None:
+def _prepare(order: Order, trace: Trace) -> None:
     """After tf.estimator is there, before the script runs."""
     from estimator_bridge.parity import model_dirs, randomness
 
     randomness.equalise()
-    model_dirs.redirect(trace.folder)
+    model_dirs.redirect(trace.folder, Path(order.folder) / "start")
 
 
 def _end_with_parent() -> None:
