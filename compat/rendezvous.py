@@ -22,6 +22,26 @@ class Mark(enum.Enum):
     """Chief and workers have ended."""
 
 
+class Recovery(enum.Enum):
+    """Which tasks can be started again alone while the others go on; an evaluator always can."""
+
+    TASK = "task"
+    """Each: parameter servers keep what others lack, or the chief's checkpoint does."""
+    WORKER = "worker"
+    """Workers alone: the chief drives the training and cannot go on without a parameter server, nor without itself."""
+    GANG = "gang"
+    """None: they train in step, and all begin again from the last checkpoint."""
+
+    def alone(self, job: str) -> bool:
+        """Whether a task of the job can be started again by itself.
+
+        Example:
+            >>> [Recovery.WORKER.alone(job) for job in ("chief", "worker", "ps", "evaluator")]
+            [False, True, False, True]
+        """
+        return job == "evaluator" or self is Recovery.TASK or (self is Recovery.WORKER and job == "worker")
+
+
 @dataclasses.dataclass(frozen=True)
 class Rendezvous:
     """Where they meet.
@@ -55,18 +75,68 @@ class Rendezvous:
         """Whether the launcher has said it."""
         return (self.folder / mark.value).exists()
 
-    def report_step(self, job: str, index: int, step: int) -> None:
-        """The global step that a task has reached."""
-        file = self._file(job, index)
-        aside = file.with_suffix(".new")
-        aside.write_text(str(step), encoding="ascii")
-        aside.replace(file)
+    def unsay(self, mark: Mark) -> None:
+        """Takes it back."""
+        (self.folder / mark.value).unlink(missing_ok=True)
+
+    def report_recovery(self, recovery: Recovery) -> None:
+        """What the strategy of this cluster allows, as a task knows it before it trains."""
+        self._write("recovery", recovery.value)
+
+    def recovery(self) -> Recovery:
+        """What the tasks reported; without a word all of them belong together."""
+        return Recovery(self._read("recovery") or Recovery.GANG)
+
+    def report_step(self, job: str, index: int, step: int, training: bool = True) -> None:
+        """The global step that a task has reached.
+
+        Args:
+            job: of the task.
+            index: of the task.
+            step: the global step.
+            training: more steps are to follow at once; an evaluation or an export may take as long as it likes.
+        """
+        self._write(f"{job}-{index}.step", f"{step} {int(training)}")
 
     def step(self, job: str, index: int) -> int | None:
         """The global step that a task reported last; None before the first report."""
-        with contextlib.suppress(FileNotFoundError):
-            return int(self._file(job, index).read_text(encoding="ascii"))
-        return None
+        said = self._read(f"{job}-{index}.step")
+        return int(said.split()[0]) if said else None
 
-    def _file(self, job: str, index: int) -> Path:
-        return self.folder / f"{job}-{index}.step"
+    def is_training(self, job: str, index: int) -> bool:
+        """Whether a task said with its last step that more would follow."""
+        said = self._read(f"{job}-{index}.step")
+        return said is not None and said.endswith(" 1")
+
+    def say_last_step(self, step: int) -> None:
+        """A task's word to those that train in step with it: it has to end, so all save and end after this global step."""
+        self._write("last", str(step))
+
+    def last_step(self) -> int | None:
+        """What a task said last; None where none has to end."""
+        said = self._read("last")
+        return int(said) if said else None
+
+    def report_version(self, job: str, index: int, version: str) -> None:
+        """The TensorFlow that a task has imported."""
+        self._write(f"{job}-{index}.version", version)
+
+    def version(self, job: str, index: int) -> str | None:
+        """The TensorFlow that a task reported; None before it did."""
+        return self._read(f"{job}-{index}.version")
+
+    def forget(self, job: str, index: int) -> None:
+        """Drops what a task reported, since it is started again."""
+        for what in ("step", "version"):
+            (self.folder / f"{job}-{index}.{what}").unlink(missing_ok=True)
+
+    def _write(self, name: str, text: str) -> None:
+        """At once: nobody reads half of it."""
+        aside = self.folder / f"{name}.{os.getpid()}"
+        aside.write_text(text, encoding="ascii")
+        aside.replace(self.folder / name)
+
+    def _read(self, name: str) -> str | None:
+        with contextlib.suppress(FileNotFoundError):
+            return (self.folder / name).read_text(encoding="ascii")
+        return None

@@ -18,7 +18,7 @@ import pytest
 import estimator_bridge
 from estimator_bridge.cluster.launching import Launched, launch, local_layouts
 from estimator_bridge.cluster.layout import Layout
-from estimator_bridge.cluster.supervisor import Limits
+from estimator_bridge.cluster.outcome import Limits
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 DEADLINE = 60.0
@@ -26,9 +26,9 @@ COUNTS = {"chief": 1, "worker": 1, "ps": 1}
 LAUNCHER = """
 import json, pathlib, sys
 from estimator_bridge.cluster.launching import launch, local_layouts
-from estimator_bridge.cluster.supervisor import Limits
+from estimator_bridge.cluster.outcome import Limits
 counts, command, folder, grace, preload = json.loads(sys.argv[1])
-limits = Limits(ready=0, grace=grace)
+limits = Limits(ready=0, grace=grace, restarts=0)
 sys.exit(launch(local_layouts(counts), command, pathlib.Path(folder), limits, sys.stdout, preload).outcome.code)
 """
 
@@ -102,13 +102,12 @@ def play(tmp_path: Path, in_tasks: None) -> Play:
         plans: dict[str, str],
         counts: dict[str, int] = COUNTS,
         layouts: Iterable[Layout] = (),
-        ready: float = 0,
-        finish: float = 60,
         preload: str | None = None,
+        **limits: float,
     ) -> Ended:
         stream = io.StringIO()
-        places, limits = layouts or local_layouts(counts), Limits(ready, finish)
-        launched = launch(places, command(tmp_path, plans), tmp_path / "logs", limits, stream, preload)
+        asked = Limits(**({"ready": 0, "finish": 60} | limits))  # type: ignore[arg-type]
+        launched = launch(layouts or local_layouts(counts), command(tmp_path, plans), tmp_path / "logs", asked, stream, preload)
         assert pids(tmp_path)
         assert alive(pids(tmp_path)) == []
         return Ended(launched, stream.getvalue().splitlines(), tmp_path)

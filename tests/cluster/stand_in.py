@@ -1,6 +1,7 @@
 """Plays a task of a cluster without TensorFlow: stand_in.py FOLDER 'chief 0=ready,step:20' 'ps 0=serve,sleep:60' ...
 
 Every process leaves its pid in FOLDER, so that survivors can be looked for. Each action is a function below; a task without any ends.
+``|`` separates the lives of a task that is started again; further ones are as the last.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.compat.rendezvous import Mark, Rendezvous
+from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
 
 FOLDER = Path(sys.argv[1])
 TF_CONFIG = json.loads(os.environ["TF_CONFIG"])
@@ -25,6 +26,7 @@ JOB, INDEX = TF_CONFIG["task"]["type"], TF_CONFIG["task"]["index"]
 PORT = int(TF_CONFIG["cluster"].get(JOB, ["x:0"])[INDEX].rpartition(":")[2]) if JOB != "evaluator" else 0
 MEETING = Rendezvous.of_this_process() or Rendezvous(FOLDER)
 HELD: list[Any] = []
+LIFE = len(list(FOLDER.glob(f"{JOB}-{INDEX}.life-*")))
 GRANDCHILD = """
 import os, pathlib, signal, sys, time
 if os.fork():
@@ -37,11 +39,11 @@ time.sleep(60)
 
 
 def serve(job: str = JOB, index: str = str(INDEX)) -> None:
-    """GetStatus as TensorFlow answers it: field 1 a device; in it 1 its name, 6 its incarnation as fixed64 (here 7)."""
+    """GetStatus as TensorFlow answers it: field 1 a device; in it 1 its name, 6 its incarnation as fixed64 (here 7 in its first life)."""
     import grpc
 
     name = f"/job:{job}/replica:0/task:{index}/device:CPU:0".encode()
-    device = b"\x0a" + bytes([len(name)]) + name + b"\x31" + (7).to_bytes(8, "little")
+    device = b"\x0a" + bytes([len(name)]) + name + b"\x31" + (7 + LIFE).to_bytes(8, "little")
     answer = b"\x0a" + bytes([len(device)]) + device
     handler = grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
@@ -87,6 +89,18 @@ def child() -> None:
         time.sleep(0.02)
 
 
+def save() -> None:
+    """At SIGTERM, takes its time and tells who is there to help."""
+
+    def handler(*signal: Any) -> None:
+        time.sleep(0.5)
+        others = [int(file.read_text()) for file in FOLDER.glob("*.there")]
+        say(f"saved, with {sum(Path('/proc', str(pid)).exists() for pid in others)} parameter servers")
+        os._exit(143)
+
+    signal.signal(signal.SIGTERM, handler)
+
+
 ACTIONS: dict[str, Callable[..., Any]] = {
     "serve": serve,
     "bind": bind,
@@ -98,16 +112,23 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "stubborn": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     "sleep": lambda seconds: time.sleep(float(seconds)),
     "step": lambda step: MEETING.report_step(JOB, INDEX, int(step)),
+    "trained-to": lambda step: MEETING.report_step(JOB, INDEX, int(step), training=False),
+    "recovery": lambda name: MEETING.report_recovery(Recovery(name)),
+    "version": lambda version: MEETING.report_version(JOB, INDEX, version),
+    "save": save,
+    "stopped": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "say": say,
     "config": lambda: say(json.dumps(TF_CONFIG)),
     "exit": lambda code: os._exit(int(code)),
     "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
-    "there": (FOLDER / f"{JOB}-{INDEX}.there").touch,
+    "there": lambda: (FOLDER / f"{JOB}-{INDEX}.there").write_text(str(os.getpid())),
 }
 
 (FOLDER / f"{os.getpid()}.pid").touch()
 plans = dict(plan.split("=") for plan in sys.argv[2:])
-for action in filter(None, plans.get(f"{JOB} {INDEX}", "").split(",")):
+(FOLDER / f"{JOB}-{INDEX}.life-{LIFE}").touch()
+lives = plans.get(f"{JOB} {INDEX}", "").split("|")
+for action in filter(None, lives[min(LIFE, len(lives) - 1)].split(",")):
     verb, *values = action.split(":")
     ACTIONS[verb](*values)
 os._exit(0)  # at once: a gRPC server would wait

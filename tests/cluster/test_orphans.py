@@ -42,6 +42,20 @@ def test_sigterm_ends_who_does_not_heed_it_after_a_grace_period(launcher: Start,
     assert alive(pids(tmp_path)) == []
 
 
+def test_who_trains_saves_before_the_parameter_servers_end(launcher: Start, tmp_path: Path) -> None:
+    plans = {"chief 0": "save,there,sleep:60", "worker 0": "there,sleep:60", "ps 0": "there,sleep:60"}
+    process = launcher(plans, 3, 30)
+    wait_until(lambda: len(list(tmp_path.glob("*.there"))) == 3)
+    for job in ("chief", "worker"):
+        (tmp_path / f"{job}-0.there").unlink()
+
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(timeout=25) == 143
+    assert (tmp_path / "logs" / "chief-0.log").read_text().splitlines()[-1] == "saved, with 1 parameter servers"
+    assert alive(pids(tmp_path)) == []
+
+
 def test_a_second_signal_waits_for_nobody(launcher: Start, tmp_path: Path) -> None:
     process = launcher(PLANS, PROCESSES, 30)
     started = time.monotonic()

@@ -77,6 +77,28 @@ def add_parser(verbs: Any) -> None:
         help="from the chief's end to the others' (default: %(default)g)",
     )
     parser.add_argument(
+        "--stall-timeout",
+        type=_seconds,
+        default=120.0,
+        metavar="SECONDS",
+        help="without a step of any task while they train, after which who holds them up is named and started again; the first step may "
+        "take ten times as long; 0: never (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--max-restarts",
+        type=_count(1000),
+        default=3,
+        metavar="N",
+        help="how often a task that fails is started again, alone or with all others, as its strategy needs (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--grace",
+        type=_seconds,
+        default=20.0,
+        metavar="SECONDS",
+        help="after SIGTERM or Ctrl-C, for tasks to save and end before they are killed (default: %(default)g)",
+    )
+    parser.add_argument(
         "--trusted-network",
         action="store_true",
         help="allow addresses that other machines reach: TensorFlow's servers ask for no password and run what they are sent",
@@ -130,7 +152,7 @@ def _seconds(text: str) -> float:
 def execute(arguments: argparse.Namespace) -> int:
     """Runs the cluster to its end."""
     from estimator_bridge.cluster.launching import launch
-    from estimator_bridge.cluster.supervisor import Limits
+    from estimator_bridge.cluster.outcome import Limits
 
     script_of(arguments).check()
     options = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
@@ -138,7 +160,9 @@ def execute(arguments: argparse.Namespace) -> int:
         _layouts(arguments),
         ["-m", "estimator_bridge", "run", *options, arguments.script, *arguments.args],
         arguments.log_dir,
-        Limits(arguments.ready_timeout, arguments.finish_timeout),
+        Limits(
+            arguments.ready_timeout, arguments.finish_timeout, arguments.grace, arguments.stall_timeout, arguments.max_restarts
+        ),
         sys.stdout if arguments.format == "text" else sys.stderr,
         preload="estimator_bridge.legacy.preloaded",
         audit=_audit(arguments),

@@ -13,8 +13,9 @@ from typing import Any, TextIO
 from estimator_bridge.cluster.audit import AuditRequest
 from estimator_bridge.cluster.display import shown
 from estimator_bridge.cluster.layout import Layout, local_layout
+from estimator_bridge.cluster.outcome import Limits, Outcome
 from estimator_bridge.cluster.starting import Forker, Spawner
-from estimator_bridge.cluster.supervisor import Limits, Outcome, Supervisor
+from estimator_bridge.cluster.supervisor import Supervisor
 from estimator_bridge.cluster.task import Sink, Task
 from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
 from estimator_bridge.errors import BridgeError

@@ -1,61 +1,29 @@
-"""Watches the tasks of a cluster on this machine: from their start over the pre-flight to the end of the last one."""
+"""Watches the tasks of a cluster on this machine: starts them, starts those again that fail, and ends them together."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
-from estimator_bridge.cluster.asking import Health, ask
-from estimator_bridge.cluster.display import Show, told
+from estimator_bridge.cluster.display import Show
 from estimator_bridge.cluster.layout import TRAINERS, Layout
+from estimator_bridge.cluster.outcome import Judge, Limits, Outcome
+from estimator_bridge.cluster.preflight import Preflight
+from estimator_bridge.cluster.restarting import belonging, pause, why_not
 from estimator_bridge.cluster.starting import Spawner
 from estimator_bridge.cluster.task import Sink, State, Task
-from estimator_bridge.compat.rendezvous import Mark, Rendezvous
+from estimator_bridge.cluster.watchdog import Watchdog
+from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
 
 _KILL_SECONDS = 10.0  # for the guards to end what is left
+_LEAD_SECONDS = 3.0  # for workers, once the chief has saved and ended: who waits for it waits in vain
 _POLL_SECONDS = 0.1
-_ASK_SECONDS = 0.5  # between two rounds of asking, and the deadline of one
 _LINES_SHOWN = 15  # of the output of a task that failed
 _PORT_TAKEN = ("Could not start gRPC server", "Address already in use")  # TensorFlow's words, and the system's
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """How a cluster ended.
-
-    Attributes:
-        code: exit code.
-        problem: what went wrong; None where nothing did, or where the user ended it.
-        port_taken: it never came up, since a port was in use.
-    """
-
-    code: int
-    problem: BridgeError | None = None
-    port_taken: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """How long things may take, in seconds.
-
-    Attributes:
-        ready: from the start until every server answers; 0 means that none is asked.
-        finish: from the end of the chief, and of each task after it, until the next one has ended.
-        grace: from SIGTERM to SIGKILL.
-    """
-
-    ready: float = 120.0
-    finish: float = 600.0
-    grace: float = 5.0
-
-
-Judge = Callable[[bool], BridgeError | None]
-"""Gets whether training is over, so that nothing more will be reported; returns what is wrong, which ends everything, or None."""
 
 
 class Supervisor:
@@ -66,7 +34,7 @@ class Supervisor:
         tasks: not started yet.
         starter: starts them.
         meeting: where the tasks report and are told.
-        limits: of time.
+        limits: of time, and of restarts.
         say: takes lines for the reader.
         show: takes the tasks, at every look.
         judges: of what the tasks report, asked at every look.
@@ -83,7 +51,6 @@ class Supervisor:
         show: Show,
         judges: Sequence[Judge] = (),
     ) -> None:
-        self._layout = layout
         self._tasks = tasks
         self._starter = starter
         self._trainers = sorted((task for task in tasks if task.name.job in TRAINERS), key=lambda task: task.name)
@@ -92,8 +59,9 @@ class Supervisor:
         self._say = say
         self._show = show
         self._judges = judges
+        self._preflight = Preflight(layout, tasks, meeting, limits.ready, say)
+        self._watchdog = Watchdog(tasks, layout, meeting, limits.stall)
         self._signals: list[int] = []
-        self._asked_at = self._started_at = 0.0
 
     def run(self) -> Outcome:
         """Runs the cluster to its end; when this returns, no process of it is left."""
@@ -104,17 +72,24 @@ class Supervisor:
                 self._end()
 
     def _watch(self) -> Outcome:
-        self._started_at = time.monotonic()
-        serving = [task for task in self._tasks if task.name in self._layout.addresses]
-        if self._limits.ready == 0 or len(self._layout.addresses) == 1 or not serving:  # a chief alone starts no server
-            self._meeting.say(Mark.READY)
+        self._preflight.begin()
         for task in self._tasks:
             task.start(self._starter)
+        judges: tuple[Callable[[], Outcome | None], ...] = (
+            self._interrupted,
+            self._failed,
+            self._preflight.look,
+            self._stalled,
+            self._overdue,
+            self._judged,
+            self._finished,
+        )
         while True:
             self._look()
-            for judge in (self._interrupted, self._failed, self._unready, self._overdue, self._judged, self._finished):
+            for judge in judges:
                 if (outcome := judge()) is not None:
                     return outcome
+            self._resume()
             time.sleep(_POLL_SECONDS)
 
     def _look(self) -> None:
@@ -129,61 +104,77 @@ class Supervisor:
         return Outcome(128 + self._signals[0]) if self._signals else None
 
     def _failed(self) -> Outcome | None:
-        """The first task that ended with an error, or that served no longer while others trained."""
+        """The first task that ended with an error, or that served no longer while others trained: it is started again, or the end."""
         trained = all(task.state.ended for task in self._trainers)
         ended = [
-            task for task in self._tasks if task.state.ended and (task.exit_code or (task.name.job == "ps" and not trained))
+            task
+            for task in self._tasks
+            if task.state in {State.DONE, State.FAILED} and (task.exit_code or (task.name.job == "ps" and not trained))
         ]
-        ended = [task for task in ended if task.state is not State.STOPPED]
         if not ended:
             return None
         task = min(ended, key=lambda task: (task.ended_at, task.name))
         task.state = State.FAILED
+        taken = not self._meeting.said(Mark.READY) and any(word in line for line in task.tail for word in _PORT_TAKEN)
+        group = belonging(task, self._tasks, self._meeting.recovery())
+        reason = "a port was taken" if taken else why_not(task, group, self._limits.restarts)
+        if reason is None:
+            self._start_again(group, f"{task.name} ended with exit code {task.exit_code}")
+            return None
         lines = [line for line in task.tail if line.strip()][-_LINES_SHOWN:]
         problem = BridgeError(
             f"{task.name} ended with exit code {task.exit_code}, so the others were ended.",
             expected="that it serves until the training ends" if not task.exit_code else "exit code 0",
             received="\n    ".join(["it printed", *lines]) if lines else "no word on why",
-            fix=f"Read {task.log}.",
+            fix=f"Read {task.log}. It was not started again: {reason}.",
         )
-        taken = not self._meeting.said(Mark.READY) and any(word in line for line in task.tail for word in _PORT_TAKEN)
         return Outcome(task.exit_code or 1, problem, port_taken=taken)
+
+    def _start_again(self, group: Sequence[Task], why: str) -> None:
+        """Ends who is left of them, and has all of them started in a moment."""
+        wait = pause(max(task.restarts for task in group))
+        names = ", ".join(str(task.name) for task in group)
+        self._say("launch", f"{why}; starting again in {wait:g} s: {names}")
+        self._kill(group)
+        due = time.monotonic() + wait
+        for task in group:
+            self._meeting.forget(task.name.job, task.name.index)
+            task.start_again_at(due)
+        if all(self._meeting.recovery().alone(task.name.job) for task in group):
+            self._preflight.again([task.name for task in group])
+        else:
+            self._preflight.begin()
+
+    def _resume(self) -> None:
+        for task in self._tasks:
+            if task.state is State.RESTARTING and time.monotonic() >= task.due_at:
+                task.start(self._starter)
 
     def _judged(self) -> Outcome | None:
         over = bool(self._trainers) and all(task.state.ended for task in self._trainers)
         problems = (judge(over) for judge in self._judges)
         return next((Outcome(1, problem) for problem in problems if problem is not None), None)
 
-    def _unready(self) -> Outcome | None:
-        """The pre-flight: asks the servers now and then until all of them are there."""
-        past = self._meeting.said(Mark.READY) or self._meeting.said(Mark.TRAINED)
-        if past or time.monotonic() - self._asked_at < _ASK_SECONDS:
+    def _stalled(self) -> Outcome | None:
+        """Nobody's step advances: says how everybody is, and starts again who holds the others up, or all."""
+        if (seconds := self._watchdog.stalled()) is None:
             return None
-        answers = ask(self._layout.addresses, _ASK_SECONDS)
-        self._asked_at = time.monotonic()
-        mistaken = [told(answer) for answer in answers if answer.health is Health.MISTAKEN]
-        missing = [told(answer) for answer in answers if answer.health is Health.MISSING]
-        if not missing and not mistaken:
-            self._be_ready([told(answer) for answer in answers])
-        elif mistaken or self._asked_at - self._started_at > self._limits.ready:
-            return Outcome(
-                1,
-                BridgeError(
-                    f"The cluster is not ready after {self._asked_at - self._started_at:.0f} s.",
-                    expected="an answer from the TensorFlow server of each task, which train_and_evaluate starts",
-                    received="\n    ".join(mistaken + missing),
-                    fix="Read the logs of these tasks, or give them time with --ready-timeout SECONDS.",
-                ),
-            )
-        return None
-
-    def _be_ready(self, lines: Sequence[str]) -> None:
-        self._meeting.say(Mark.READY)
+        suspects, lines = self._watchdog.examine()
         for line in lines:
             self._say("launch", line)
-        for task in self._tasks:
-            if task.state is State.STARTING and task.name in self._layout.addresses:
-                task.state = State.READY
+        recovery = self._meeting.recovery()
+        alone = suspects and all(recovery.alone(task.name.job) for task in suspects)
+        group = suspects if alone else belonging(self._trainers[0], self._tasks, Recovery.GANG)
+        if all(task.restarts < self._limits.restarts for task in group):
+            self._start_again(group, f"no step for {seconds:.0f} s")
+            return None
+        problem = BridgeError(
+            f"Training stands still: no step for {seconds:.0f} s.",
+            expected="a step of some task within --stall-timeout",
+            received="\n    ".join(lines),
+            fix="Look at the tasks that are stopped or do not answer; give slow steps time with --stall-timeout SECONDS.",
+        )
+        return Outcome(1, problem)
 
     def _overdue(self) -> Outcome | None:
         """Who still runs, long after the chief."""
@@ -207,29 +198,42 @@ class Supervisor:
             return None
         if not self._meeting.said(Mark.TRAINED):
             self._meeting.say(Mark.TRAINED)
-            self._terminate("ps")
+            for task in self._tasks:
+                if task.name.job == "ps":
+                    task.terminate()
         if all(task.state.ended for task in self._tasks if task.name.job != "ps"):
             return Outcome(0)
         return None
 
-    def _terminate(self, *jobs: str) -> None:
-        for task in self._tasks:
-            if not jobs or task.name.job in jobs:
-                task.terminate()
-
     def _end(self) -> None:
-        """SIGTERM, then SIGKILL after a grace period or at a second signal; nothing is left afterwards."""
-        self._terminate()
+        """SIGTERM, then SIGKILL after the grace period or at a second signal; nothing is left afterwards.
+
+        Those who train are asked first: to save takes the others.
+        """
         deadline = time.monotonic() + self._limits.grace
-        while time.monotonic() < deadline and len(self._signals) < 2 and not all(task.state.ended for task in self._tasks):
+        self._ask_to_end(self._trainers, deadline)
+        self._ask_to_end(self._tasks, deadline)
+        self._kill(self._tasks)
+        self._look()
+
+    def _ask_to_end(self, tasks: Sequence[Task], deadline: float) -> None:
+        """SIGTERM, and time until the deadline, or for a moment after the first of them has ended."""
+        asked_at = time.monotonic()
+        for task in tasks:
+            task.terminate()
+        while len(self._signals) < 2 and not all(task.state.ended for task in tasks):
+            first = tasks[0]
+            if time.monotonic() >= (max(asked_at, first.ended_at) + _LEAD_SECONDS if first.state.ended else deadline):
+                return
             self._look()
             time.sleep(_POLL_SECONDS / 5)
-        for task in self._tasks:
+
+    def _kill(self, tasks: Sequence[Task]) -> None:
+        for task in tasks:
             task.kill()
-        for task in self._tasks:
+        for task in tasks:
             if not task.wait(_KILL_SECONDS):
                 self._say("launch", f"{task.name} does not end even by SIGKILL; look at process {task.pid} and those below it")
-        self._look()
 
     @contextlib.contextmanager
     def _signals_noted(self) -> Iterator[None]:

@@ -36,6 +36,8 @@ class State(enum.Enum):
     STARTING = "starting"
     READY = "ready"
     TRAINING = "training"
+    RESTARTING = "restarting"
+    """Ended, and to be started again in a moment."""
     DONE = "done"
     """Ended with exit code 0."""
     FAILED = "failed"
@@ -64,8 +66,11 @@ class Task:
         exit_code: once it has ended.
         started_at: ``time.monotonic()`` of its start.
         ended_at: and of its end.
+        stepped_at: and of its last new step since its start; None before the first.
+        due_at: and of its next start, while it waits for that.
         step: the global step that it reported last.
         restarts: how often it was started again.
+        last_failure: exit code and global step of the last failure after which it was.
         tail: its last lines.
     """
 
@@ -74,9 +79,11 @@ class Task:
         self.log = log
         self.state = State.STARTING
         self.exit_code: int | None = None
-        self.started_at = self.ended_at = 0.0
+        self.started_at = self.ended_at = self.due_at = 0.0
+        self.stepped_at: float | None = None
         self.step: int | None = None
         self.restarts = 0
+        self.last_failure: tuple[int, int] | None = None
         self.tail: collections.deque[str] = collections.deque(maxlen=_LINES_KEPT)
         self._steps: collections.deque[tuple[float, int]] = collections.deque()
         self._arguments = arguments
@@ -88,7 +95,12 @@ class Task:
         self._reader: threading.Thread | None = None
 
     def start(self, starter: Spawner) -> None:
-        """Starts it."""
+        """Starts it, for the first time or again."""
+        self.state = State.STARTING
+        self.exit_code = self.stepped_at = None
+        self._stopping = False
+        self._words = ""
+        self._steps.clear()
         reading, writing = os.pipe()
         self._control = starter.start(self._arguments, self._environment, writing)
         os.close(writing)
@@ -96,6 +108,15 @@ class Task:
         self._reader = threading.Thread(target=self._read, args=(os.fdopen(reading, "rb"),), daemon=True)
         self._reader.start()
         self.started_at = time.monotonic()
+
+    def start_again_at(self, due: float) -> None:
+        """Takes note that it is to be started again; it has ended."""
+        if self.exit_code is not None and not self._stopping:
+            self.last_failure = (self.exit_code, self.step or 0)
+        self.restarts += 1
+        self.due_at = due
+        self.state = State.RESTARTING
+        self._control = None
 
     def poll(self) -> bool:
         """Looks whether it has ended.
@@ -108,9 +129,8 @@ class Task:
         assert self._reader is not None
         self._reader.join(_PIPE_SECONDS)
         code = self._said(ENDED)
-        self.exit_code = (
-            128 + signal.SIGKILL if code is None else code
-        )  # without a word, the guard was killed, and with it its task
+        # A guard that does not say how its task ended was killed, and with it the task.
+        self.exit_code = 128 + signal.SIGKILL if code is None else code
         self.ended_at = time.monotonic()
         self.state = State.STOPPED if self._stopping else State.FAILED if self.exit_code else State.DONE
         return True
@@ -139,10 +159,11 @@ class Task:
 
     def reached(self, step: int) -> None:
         """Takes note of a global step that it reported."""
-        if step == self.step:
+        if step == self.step and self.stepped_at is not None:
             return
         now = time.monotonic()
         self.step = step
+        self.stepped_at = now
         if not self.state.ended:
             self.state = State.TRAINING
         self._steps.append((now, step))
@@ -159,7 +180,9 @@ class Task:
 
     def terminate(self) -> None:
         """Asks it to end."""
-        if self._control is not None and not self.state.ended:
+        if self.state is State.RESTARTING:
+            self.state = State.STOPPED
+        elif self._control is not None and not self.state.ended:
             self._stopping = True
             with contextlib.suppress(OSError):
                 self._control.send(TERMINATE)

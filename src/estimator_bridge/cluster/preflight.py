@@ -1,0 +1,108 @@
+"""Before training, and after a restart: are the servers there, are they who they should be, and of one TensorFlow?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from estimator_bridge.cluster.asking import Answer, Health, ask
+from estimator_bridge.cluster.display import told
+from estimator_bridge.cluster.layout import Layout, TaskId
+from estimator_bridge.cluster.outcome import Outcome
+from estimator_bridge.cluster.task import Sink, State, Task
+from estimator_bridge.compat.rendezvous import Mark, Rendezvous
+from estimator_bridge.errors import BridgeError
+
+_ASK_SECONDS = 0.5  # between two rounds of asking, and the deadline of one
+
+
+class Preflight:
+    """Asks servers now and then until all of them are there.
+
+    Args:
+        layout: of the cluster.
+        tasks: of it, those of this machine.
+        meeting: where the tasks are told that all are ready.
+        timeout: seconds from the start, of the cluster or of a task, until its server answers; 0: none is asked.
+        say: takes lines for the reader.
+    """
+
+    def __init__(self, layout: Layout, tasks: Sequence[Task], meeting: Rendezvous, timeout: float, say: Sink) -> None:
+        self._addresses = layout.addresses
+        self._tasks = tasks
+        self._meeting = meeting
+        self._timeout = timeout
+        self._say = say
+        self._asked_at = self._since = 0.0
+        self._awaited: set[TaskId] = set()
+        self._incarnations: dict[TaskId, int | None] = {}
+
+    def begin(self) -> None:
+        """The whole cluster starts, or starts again: nobody trains before every server has answered."""
+        self._meeting.unsay(Mark.READY)
+        served_here = any(task.name in self._addresses for task in self._tasks)
+        if self._timeout == 0 or len(self._addresses) == 1 or not served_here:  # a chief alone starts no server
+            self._meeting.say(Mark.READY)
+        else:
+            self._await(set(self._addresses))
+
+    def again(self, tasks: Iterable[TaskId]) -> None:
+        """These were started again, while the others go on."""
+        if self._timeout and len(self._addresses) > 1:
+            self._await(self._awaited | (set(tasks) & set(self._addresses)))
+
+    def _await(self, tasks: set[TaskId]) -> None:
+        self._awaited = tasks
+        self._since = time.monotonic()
+
+    def look(self) -> Outcome | None:
+        """Asks those that have not answered yet.
+
+        Returns:
+            How it ends where a server is another's, or late, or of another TensorFlow.
+        """
+        if not self._awaited or time.monotonic() - self._asked_at < _ASK_SECONDS:
+            return None
+        answers = ask({task: self._addresses[task] for task in self._addresses if task in self._awaited}, _ASK_SECONDS)
+        self._asked_at = time.monotonic()
+        mistaken = [told(answer) for answer in answers if answer.health is Health.MISTAKEN]
+        missing = [told(answer) for answer in answers if answer.health is Health.MISSING]
+        if mistaken or (missing and self._asked_at - self._since > self._timeout):
+            return Outcome(1, self._not_ready(mistaken + missing))
+        return None if missing else self._all_answered(answers)
+
+    def _not_ready(self, lines: Sequence[str]) -> BridgeError:
+        return BridgeError(
+            f"The cluster is not ready after {self._asked_at - self._since:.0f} s.",
+            expected="an answer from the TensorFlow server of each task, which train_and_evaluate starts",
+            received="\n    ".join(lines),
+            fix="Read the logs of these tasks, or give them time with --ready-timeout SECONDS.",
+        )
+
+    def _all_answered(self, answers: Sequence[Answer]) -> Outcome | None:
+        if (problem := self._versions_differ()) is not None:
+            return Outcome(1, problem)
+        for answer in answers:
+            before = self._incarnations.get(answer.task)
+            again = f", started again: it was {before:016x}" if before not in {None, answer.incarnation} else ""
+            self._say("launch", told(answer) + again)
+            self._incarnations[answer.task] = answer.incarnation
+        for task in self._tasks:
+            if task.state is State.STARTING and task.name in self._awaited:
+                task.state = State.READY
+        self._awaited = set()
+        self._meeting.say(Mark.READY)
+        return None
+
+    def _versions_differ(self) -> BridgeError | None:
+        """Servers do not tell their version; tasks report it, so this is of those that share our rendezvous."""
+        tasks = {*self._addresses, *(task.name for task in self._tasks)}
+        said = {task: version for task in tasks if (version := self._meeting.version(task.job, task.index))}
+        if len(set(said.values())) < 2:
+            return None
+        return BridgeError(
+            "The tasks run different versions of TensorFlow.",
+            expected="one version in a cluster: servers of two may misunderstand each other",
+            received=", ".join(f"{task}: {version}" for task, version in sorted(said.items())),
+            fix="Install the same TensorFlow on every machine.",
+        )

@@ -1,0 +1,74 @@
+"""Which tasks are started again after a failure, and when it is time to give up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from estimator_bridge.cluster.layout import TRAINERS
+from estimator_bridge.cluster.task import Task
+from estimator_bridge.compat.rendezvous import Recovery
+
+_SIGNALLED = 128  # exit codes above it are of signals
+_AT_ONCE_SECONDS = 10.0  # of a life without steps of its own that came to nothing
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 30.0
+
+
+def belonging(task: Task, tasks: Sequence[Task], recovery: Recovery) -> list[Task]:
+    """Who has to be started again when a task has failed: itself, or all but the evaluator.
+
+    Args:
+        task: that failed.
+        tasks: of this machine.
+        recovery: what the strategy allows.
+    """
+    return [task] if recovery.alone(task.name.job) else [each for each in tasks if each.name.job != "evaluator"]
+
+
+def why_not(task: Task, belonging_to_it: Sequence[Task], most: int) -> str | None:
+    """Why a failed task is not started again; None where it is.
+
+    A script's mistake fails again at the same place: who ended with an exit code of its own and made no step is not tried again, and
+    who was killed before it made one is tried once.
+
+    Args:
+        task: that failed.
+        belonging_to_it: who would be started again, itself included.
+        most: restarts of a task.
+    """
+    if most == 0:
+        return "--max-restarts is 0"
+    if task.restarts >= most:
+        return f"it was started again {most} times already (--max-restarts)"
+    killed = (task.exit_code or 0) > _SIGNALLED
+    if not killed and task.name.job in TRAINERS and _came_no_further(task):
+        return f"it ended so before, and came no further than step {task.step}"
+    if _came_to_something(task, belonging_to_it):
+        return None
+    if not killed:
+        return "it had come to nothing since its start, so it would fail again"
+    return "it was started again already, and came to nothing" if task.restarts else None
+
+
+def _came_no_further(task: Task) -> bool:
+    if task.last_failure is None:
+        return False
+    code, step = task.last_failure
+    return task.exit_code == code and (task.step or 0) <= step
+
+
+def _came_to_something(task: Task, belonging_to_it: Sequence[Task]) -> bool:
+    """Whether it, or those that train in step with it, made a step since its start; who makes none lived for some time at least."""
+    trainers = [each for each in belonging_to_it if each.name.job in TRAINERS]
+    if not trainers:
+        return task.ended_at - task.started_at > _AT_ONCE_SECONDS
+    return any((each.stepped_at or 0.0) > task.started_at for each in trainers)
+
+
+def pause(restarts: int) -> float:
+    """Seconds before a restart, longer each time.
+
+    Example:
+        >>> [pause(restarts) for restarts in (0, 1, 2, 10)]
+        [1.0, 2.0, 4.0, 30.0]
+    """
+    return min(_FIRST_PAUSE_SECONDS * 2.0**restarts, _LONGEST_PAUSE_SECONDS)
