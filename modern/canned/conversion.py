@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.modern.canned import clustering
+from estimator_bridge.modern.canned import clustering, slots
 from estimator_bridge.modern.canned.columns import Inputs
+from estimator_bridge.modern.canned.columns.embedding import CombinedEmbedding
 from estimator_bridge.modern.canned.heads.base import Head
 from estimator_bridge.modern.canned.heads.reading import layer
 from estimator_bridge.modern.canned.model import BaselineModel, CannedModel
@@ -16,6 +19,7 @@ from estimator_bridge.modern.canned.optimizers import optimizer_for
 from estimator_bridge.modern.canned.reading import Settings, read
 from estimator_bridge.modern.canned.weights import Saved, find_checkpoint, take_over
 
+logging = tf.compat.v1.logging
 Model = Any  # tf_keras.Model
 
 
@@ -34,8 +38,8 @@ def canned(estimator: Any, checkpoint_path: str | None = None, optimizer: Any = 
         optimizer: a tf_keras optimizer to compile with, in place of the Estimator's own.
 
     Returns:
-        A compiled ``tf_keras.Model``. The optimizer has the Estimator's hyperparameters and starts at its global step, with
-        slots as for a first step; ``estimator-bridge convert checkpoint`` converts slots.
+        A compiled ``tf_keras.Model``. The Estimator's own optimizer goes on with its hyperparameters, slots and global step;
+        another one begins without state.
 
     Raises:
         BridgeError: where there is no checkpoint, or one of another model.
@@ -67,11 +71,21 @@ def canned(estimator: Any, checkpoint_path: str | None = None, optimizer: Any = 
         model, parts = _baseline(settings, head)
     else:
         model, parts = _functional(settings, head)
-    step = take_over([weight for part in parts for weight in part.weights], checkpoint)
-    chosen = optimizer or optimizer_for(settings, parts, model.trainable_variables)
-    model.compile(chosen)
-    chosen.iterations.assign(step)
+    names = take_over([weight for part in parts for weight in part.weights], checkpoint)
+    _freeze_never_trained(model, names)
+    model.compile(optimizer or optimizer_for(settings, parts, model.trainable_variables))
+    if optimizer is None:
+        slots.continue_from(checkpoint, model.optimizer, model.trainable_variables, names)
+    model.optimizer.iterations.assign(tf.train.load_variable(checkpoint, "global_step"))
     return model
+
+
+def _freeze_never_trained(model: Model, names: Mapping[Any, str]) -> None:
+    """``tf.estimator``'s Estimators give the variable of ``shared_embeddings``, which is at a checkpoint's root, to no optimizer."""
+    for one in model.layers:
+        if isinstance(one, CombinedEmbedding) and "/" not in names[one.embeddings.ref()] and one.trainable:
+            one.trainable = False
+            logging.warn("%s stays as it is, as in this Estimator: shared_embeddings are not trained by it.", one.name)
 
 
 def _functional(settings: Settings, head: Head) -> tuple[Model, list[Part]]:

@@ -11,6 +11,7 @@ import tf_keras
 from estimator_bridge.modern.canned.heads.base import Head
 
 Tensor = Any
+_STATE = "optimizer_"
 
 
 def reinstate(model: Any) -> None:
@@ -43,6 +44,26 @@ class _Headed:
         """Compiles a model that is loaded; Keras leaves this out where ``compile`` is not its own."""
         self.compile(**tf_keras.saving.deserialize_keras_object(config))
 
+    def save_own_variables(self, store: Any) -> None:
+        """The optimizer's state is kept too: Keras leaves that of its legacy optimizers out of .keras files."""
+        super().save_own_variables(store)  # type: ignore[misc]
+        for index, variable in enumerate(self._optimizer_state()):
+            store[f"{_STATE}{index}"] = variable.numpy()
+
+    def load_own_variables(self, store: Any) -> None:
+        """Takes over what ``save_own_variables`` kept."""
+        super().load_own_variables({key: store[key] for key in store if not key.startswith(_STATE)})  # type: ignore[misc]
+        saved = [key for key in store if key.startswith(_STATE)]
+        for index, variable in enumerate(self._optimizer_state() if saved else ()):
+            variable.assign(store[f"{_STATE}{index}"])
+
+    def _optimizer_state(self) -> list[Any]:
+        optimizer: Any = getattr(self, "optimizer", None)
+        if not isinstance(optimizer, tf_keras.optimizers.legacy.Optimizer):
+            return []
+        optimizer._create_all_weights(self.trainable_variables)  # type: ignore[attr-defined]
+        return list(optimizer.variables())
+
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Tensor | None = None) -> Tensor:
         """The head's loss of a batch, a scalar."""
         loss = self.head.loss(y, y_pred, x, sample_weight)
@@ -71,6 +92,7 @@ class CannedModel(_Headed, tf_keras.Model):
         return super().call(read, training, mask)
 
 
+@tf_keras.saving.register_keras_serializable("estimator_bridge")
 class BaselineModel(_Headed, tf_keras.Model):
     """One bias for all examples: of the features only the batch's size is read, so the model has no fixed inputs.
 
@@ -88,3 +110,12 @@ class BaselineModel(_Headed, tf_keras.Model):
         first = tf.nest.flatten(inputs)[0]
         count = (first.dense_shape if isinstance(first, tf.SparseTensor) else tf.shape(first))[0]
         return self.head(tf.repeat(self.bias[tf.newaxis], count, axis=0))
+
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        return {"name": self.name, "head": self.head}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> BaselineModel:
+        """The same model."""
+        return cls(**tf_keras.saving.deserialize_keras_object(config, custom_objects))

@@ -94,6 +94,20 @@ class PartedOptimizer(tf_keras.optimizers.legacy.Optimizer):
         for index, part in enumerate(self.parts):
             self._track_trackable(part, f"part_{index}")
 
+    def variables(self) -> list[Any]:
+        """The state of all parts."""
+        return [*super().variables(), *(variable for part in self.parts for variable in part.variables())]
+
+    def _create_all_weights(self, var_list: Sequence[Any]) -> None:
+        super()._create_all_weights(var_list)
+        for part, variables in self.by_part(var_list):
+            part._create_all_weights(variables)
+
+    def by_part(self, trained: Sequence[Any]) -> list[tuple[Optimizer, list[Any]]]:
+        """Each part with those of the model's trainable variables, or of what goes with them, that are its own."""
+        owned = list(zip(trained, self.owners, strict=True))
+        return [(part, [variable for variable, owner in owned if owner == index]) for index, part in enumerate(self.parts)]
+
     def apply_gradients(self, grads_and_vars: Any, name: str | None = None, **kwargs: Any) -> Any:
         """Hands every gradient to the optimizer of its variable.
 
@@ -108,10 +122,8 @@ class PartedOptimizer(tf_keras.optimizers.legacy.Optimizer):
                 received=len(pairs),
                 fix="Compile the model with one optimizer for all of its variables.",
             )
-        for index, part in enumerate(self.parts):
-            part.apply_gradients(
-                [pair for pair, owner in zip(pairs, self.owners, strict=True) if owner == index], name, **kwargs
-            )
+        for part, own in self.by_part(pairs):
+            part.apply_gradients(own, name, **kwargs)
         return self.iterations.assign_add(1)
 
     def get_config(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def find_checkpoint(estimator: Any, checkpoint_path: str | None) -> str:
     return found
 
 
-def take_over(weights: Iterable[Saved], checkpoint: str) -> int:
+def take_over(weights: Iterable[Saved], checkpoint: str) -> dict[Any, str]:
     """Assigns every variable its value.
 
     Args:
@@ -51,7 +51,7 @@ def take_over(weights: Iterable[Saved], checkpoint: str) -> int:
         checkpoint: its prefix.
 
     Returns:
-        The global step.
+        ``variable.ref()`` -> its name there.
 
     Raises:
         BridgeError: where a name is missing or a shape differs: the Estimator was made with other arguments.
@@ -61,8 +61,9 @@ def take_over(weights: Iterable[Saved], checkpoint: str) -> int:
     known: dict[Any, list[str]] = {}
     for variable, names in weights:  # what two parts of a model share has a name in one of them
         known.setdefault(variable.ref(), []).extend(names)
-    for reference, candidates in known.items():
-        variable, name = reference.deref(), next((name for name in candidates if name in shapes), candidates[0])
+    chosen = {of: next((name for name in names if name in shapes), names[0]) for of, names in known.items()}
+    for reference, name in chosen.items():
+        variable = reference.deref()
         expected, received = variable.shape.as_list(), shapes.get(name)
         if expected != received:
             raise BridgeError(
@@ -72,4 +73,4 @@ def take_over(weights: Iterable[Saved], checkpoint: str) -> int:
                 fix="Make the Estimator with the arguments that it was trained with.",
             )
         variable.assign(reader.get_tensor(name))
-    return int(reader.get_tensor("global_step"))
+    return chosen

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.errors import BridgeError
+from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern.canned.graph_function import GraphFunction
 from estimator_bridge.modern.canned.heads.losses import reduced
 
 Tensor = Any
@@ -56,7 +57,8 @@ class Head(tf_keras.layers.Layer):
     Args:
         units: the logits' width.
         reduction: how a batch's losses become one; a key of ``losses.REDUCTIONS``.
-        weight_column: the feature that weights the examples: its key, or a numeric column.
+        weight_column: the key of the feature that weights the examples.
+        weight_normalizer: what that feature goes through first.
         vocabulary: the labels' names, where labels are strings.
         loss_fn: ``(labels, logits[, features]) -> losses``, in place of the head's own.
         title: the Estimator's name for this head; its metrics' keys end with it.
@@ -67,7 +69,8 @@ class Head(tf_keras.layers.Layer):
         self,
         units: int,
         reduction: str,
-        weight_column: Any = None,
+        weight_column: str | None = None,
+        weight_normalizer: Callable[[Tensor], Tensor] | None = None,
         vocabulary: Sequence[str] | None = None,
         loss_fn: Callable[..., Tensor] | None = None,
         title: str | None = None,
@@ -76,7 +79,7 @@ class Head(tf_keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         self.units, self.reduction, self.title, self.exact = units, reduction, title, exact
-        self._weight_column, self._loss_fn = weight_column, loss_fn
+        self._weight_column, self._weight_normalizer, self._loss_fn = weight_column, weight_normalizer, loss_fn
         self._vocabulary = list(vocabulary) if vocabulary else None
         if self._vocabulary:
             self._label_ids = tf_keras.layers.StringLookup(vocabulary=self._vocabulary, num_oov_indices=0, mask_token=None)
@@ -131,21 +134,46 @@ class Head(tf_keras.layers.Layer):
     def _unreduced(self, labels: Tensor, logits: Tensor, features: Features) -> Tensor:
         if self._loss_fn is None:
             return self.losses_of(labels, logits)
+        if isinstance(self._loss_fn, GraphFunction):
+            return self._loss_fn(labels, logits)
         wanted = {"features": features} if "features" in inspect.signature(self._loss_fn).parameters else {}
         return self._loss_fn(labels=labels, logits=logits, **wanted)
 
     def _weights(self, features: Features, logits: Tensor) -> Tensor:
         if self._weight_column is None:
             return tf.constant(1.0)
-        key = getattr(self._weight_column, "key", self._weight_column)
-        if key not in features:
+        if self._weight_column not in features:
             raise BridgeError(
-                f"The features have no {key!r}, the weight column of the Estimator.",
-                expected=f"{key!r} among the features of every batch that is trained on or evaluated",
+                f"The features have no {self._weight_column!r}, the weight column of the Estimator.",
+                expected=f"{self._weight_column!r} among the features of every batch that is trained on or evaluated",
                 received=", ".join(sorted(features)),
             )
-        normalizer = getattr(self._weight_column, "normalizer_fn", None)
-        return _column(normalizer(features[key]) if normalizer else features[key], logits)
+        weights = features[self._weight_column]
+        return _column(self._weight_normalizer(weights) if self._weight_normalizer else weights, logits)
+
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs.
+
+        Raises:
+            NotSupportedError: for a function of the script that is no graph.
+        """
+        own = {
+            "units": self.units,
+            "reduction": self.reduction,
+            "weight_column": self._weight_column,
+            "weight_normalizer": self._weight_normalizer,
+            "vocabulary": self._vocabulary,
+            "loss_fn": self._loss_fn,
+            "title": self.title,
+            "exact": self.exact,
+        }
+        _refuse_functions(own)
+        return {**super().get_config(), **own}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Head:
+        """The same head."""
+        return cls(**tf_keras.saving.deserialize_keras_object(config))
 
     def classes(self, ids: Tensor) -> Tensor:
         """The names of class ids, of the same shape."""
@@ -154,6 +182,16 @@ class Head(tf_keras.layers.Layer):
     def all_class_ids(self, logits: Tensor, count: int) -> Tensor:
         """Every class once an example: [batch, count], int32."""
         return tf.tile(tf.range(count)[tf.newaxis], [tf.shape(logits)[0], 1])
+
+
+def _refuse_functions(arguments: Mapping[str, Any]) -> None:
+    for name, value in arguments.items():
+        if callable(value) and not isinstance(value, GraphFunction):
+            raise NotSupportedError(
+                f"The head's {name} {getattr(value, '__qualname__', value)!r} is Python code, which a .keras file does not hold.",
+                expected="a function of labels and logits that builds TensorFlow operations",
+                fix="Use model.save_weights, or model.export for predictions alone.",
+            )
 
 
 def as_column(labels: Tensor, logits: Tensor) -> Tensor:

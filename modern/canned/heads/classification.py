@@ -33,6 +33,10 @@ class _Thresholded(Head):
         super().__init__(*args, **kwargs)
         self._thresholds = tuple(thresholds)
 
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        return {**super().get_config(), "thresholds": self._thresholds}
+
     def curves(self, key: str) -> Iterator[Measure]:
         make = TrapezoidalAUC if self.exact else _metrics.AUC
         yield Measure("auc", make, against(key))
@@ -55,6 +59,20 @@ class _Thresholded(Head):
         return Measure(f"accuracy/positive_threshold_{threshold:g}", _metrics.Accuracy, observed)
 
 
+def _classified(head: Head, logits: Tensor, scores: Tensor, count: int) -> Predictions:
+    """The predictions of a head that chooses one of ``count`` classes by their scores."""
+    ids = tf.argmax(scores, -1)[..., tf.newaxis]
+    every = head.all_class_ids(logits, count)
+    return {
+        "logits": logits,
+        "probabilities": tf.nn.softmax(scores),
+        "class_ids": ids,
+        "classes": head.classes(ids),
+        "all_class_ids": every,
+        "all_classes": head.classes(every),
+    }
+
+
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class BinaryHead(_Thresholded):
     """Two classes from one logit: sigmoid cross entropy; labels in [0, 1], or names of a vocabulary."""
@@ -62,17 +80,7 @@ class BinaryHead(_Thresholded):
     def call(self, logits: Tensor) -> Predictions:
         """The predictions of [batch, units] logits."""
         both = tf.concat([tf.zeros_like(logits), logits], -1)
-        ids = tf.argmax(both, -1)[..., tf.newaxis]
-        every = self.all_class_ids(logits, 2)
-        return {
-            "logits": logits,
-            "logistic": tf.sigmoid(logits),
-            "probabilities": tf.nn.softmax(both),
-            "class_ids": ids,
-            "classes": self.classes(ids),
-            "all_class_ids": every,
-            "all_classes": self.classes(every),
-        }
+        return {**_classified(self, logits, both, 2), "logistic": tf.sigmoid(logits)}
 
     def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
         """As numbers, in range."""
@@ -102,16 +110,7 @@ class MultiClassHead(Head):
 
     def call(self, logits: Tensor) -> Predictions:
         """The predictions of [batch, units] logits."""
-        ids = tf.argmax(logits, -1)[..., tf.newaxis]
-        every = self.all_class_ids(logits, self.units)
-        return {
-            "logits": logits,
-            "probabilities": tf.nn.softmax(logits),
-            "class_ids": ids,
-            "classes": self.classes(ids),
-            "all_class_ids": every,
-            "all_classes": self.classes(every),
-        }
+        return _classified(self, logits, logits, self.units)
 
     def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
         """As numbers, in range."""
@@ -140,10 +139,14 @@ class MultiLabelHead(_Thresholded):
         super().__init__(*args, **kwargs)
         self._judged = tuple(judged)
 
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        return {**super().get_config(), "judged": self._judged}
+
     def call(self, logits: Tensor) -> Predictions:
-        """The predictions of [batch, units] logits."""
-        classes = self.classes(self.all_class_ids(logits, self.units))
-        return {"logits": logits, "probabilities": tf.sigmoid(logits), "classes": classes}
+        """The predictions of [batch, units] logits; tf.contrib's head names no classes."""
+        named = {} if self.exact else {"classes": self.classes(self.all_class_ids(logits, self.units))}
+        return {"logits": logits, "probabilities": tf.sigmoid(logits), **named}
 
     def processed(self, labels: Any, logits: Tensor) -> Tensor:
         """As numbers, in range."""
@@ -169,6 +172,7 @@ class MultiLabelHead(_Thresholded):
             return seen.labels[..., index : index + 1], seen.predictions["probabilities"][..., index : index + 1]
 
         name = self._vocabulary[index] if self._vocabulary else f"class{index}"
+        make = TrapezoidalAUC if self.exact else _metrics.AUC
         yield Measure(f"probability_mean/{name}", _metrics.Mean, lambda seen: pair(seen)[1:])
-        yield Measure(f"auc/{name}", _metrics.AUC, pair)
-        yield Measure(f"auc_precision_recall/{name}", functools.partial(_metrics.AUC, curve="PR"), pair)
+        yield Measure(f"auc/{name}", make, pair)
+        yield Measure(f"auc_precision_recall/{name}", functools.partial(make, curve="PR"), pair)

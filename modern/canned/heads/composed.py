@@ -23,6 +23,10 @@ class MultiHead(Head):
         self._heads = list(heads)
         self._shares = list(shares) or [1.0] * len(self._heads)
 
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        return {**super().get_config(), "heads": self._heads, "shares": self._shares}
+
     def track_measures(self) -> None:
         """Makes its own metrics and those of the heads within."""
         super().track_measures()
@@ -71,6 +75,11 @@ class SequentialHead(Head):
     def __init__(self, head: Head, mask_key: str, weight_keys: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._head, self._mask_key, self._weight_keys = head, mask_key, tuple(weight_keys)
+
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        own = {"head": self._head, "mask_key": self._mask_key, "weight_keys": self._weight_keys}
+        return {**super().get_config(), **own}
 
     def track_measures(self) -> None:
         """Makes its own metrics and those of the heads within."""

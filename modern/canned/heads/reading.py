@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.canned.graph_function import GraphFunction
 from estimator_bridge.modern.canned.heads.base import Head
 from estimator_bridge.modern.canned.heads.classification import BinaryHead, MultiClassHead, MultiLabelHead
 from estimator_bridge.modern.canned.heads.composed import MultiHead, SequentialHead
@@ -17,32 +20,51 @@ Arguments = dict[str, Any]
 
 
 def layer(head: Any) -> Head:
-    """The Keras layer for a head of ``tf.estimator`` or ``tf.compat.v1.estimator``.
+    """The Keras layer for a head of ``tf.estimator``, ``tf.compat.v1.estimator`` or ``tf.contrib.estimator``.
 
     Raises:
         NotSupportedError: for heads of own classes.
     """
-    name = type(head).__name__
-    if name not in HEADS or not type(head).__module__.startswith("tensorflow_estimator."):
+    name, module = type(head).__name__, type(head).__module__
+    table = CONTRIB if module.startswith(_CONTRIB) else HEADS if module.startswith("tensorflow_estimator.") else {}
+    if name not in table:
         raise NotSupportedError(
             f"The head {type(head).__qualname__} has no Keras layer.",
             expected="one of " + ", ".join(sorted(row.lstrip("_") for row in HEADS)),
-            received=f"{type(head).__module__}.{type(head).__qualname__}",
+            received=f"{module}.{type(head).__qualname__}",
             fix="Use one of tf.estimator's heads, or run the Estimator with `estimator-bridge run --path modern`.",
         )
-    return HEADS[name](head)
+    return table[name](head)
 
 
-def _common(head: Any) -> Arguments:
-    column = head._weight_column
+def _common(head: Any, labels: Any = tf.float32) -> Arguments:
+    """What all heads have; ``labels`` is the type that a loss_fn is given."""
+    column, loss_fn = head._weight_column, head._loss_fn
+    normalizer = getattr(column, "normalizer_fn", None)
+    if loss_fn is not None and "features" not in inspect.signature(loss_fn).parameters:
+        given = tf.TensorSpec([None, head.logits_dimension if labels == tf.float32 else 1], labels)
+        loss_fn = _kept(_by_name(loss_fn), [given, tf.TensorSpec([None, head.logits_dimension])], loss_fn)
     return {
         "units": head.logits_dimension,
         "reduction": head._loss_reduction,
-        "weight_column": getattr(column, "key", column) if getattr(column, "normalizer_fn", None) is None else column,
-        "loss_fn": head._loss_fn,
+        "weight_column": getattr(column, "key", column),
+        "weight_normalizer": normalizer and _kept(normalizer, [tf.TensorSpec(None, column.dtype)], normalizer),
+        "loss_fn": loss_fn,
         "title": head.name,
         "exact": type(head).__name__.startswith("_"),
     }
+
+
+def _by_name(loss_fn: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda labels, logits: loss_fn(labels=labels, logits=logits)
+
+
+def _kept(function: Callable[..., Any], specs: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as its graph, so that the model can be saved; one that is more than a graph as it is."""
+    try:
+        return GraphFunction.of(function, specs, "function of the head")
+    except NotSupportedError:
+        return otherwise
 
 
 def _binary(head: Any) -> Head:
@@ -50,7 +72,7 @@ def _binary(head: Any) -> Head:
 
 
 def _multi_class(head: Any) -> Head:
-    return MultiClassHead(**_common(head), vocabulary=head._label_vocabulary)
+    return MultiClassHead(**_common(head, tf.int64), vocabulary=head._label_vocabulary)
 
 
 def _multi_label(head: Any) -> Head:
@@ -59,31 +81,37 @@ def _multi_label(head: Any) -> Head:
 
 
 def _regression(head: Any) -> Head:
-    return RegressionHead(**_common(head), inverse_link=head._inverse_link_fn)
-
-
-def _logistic(head: Any) -> Head:
-    return RegressionHead(**_common(head) | {"loss_fn": tf.nn.sigmoid_cross_entropy_with_logits}, inverse_link=tf.sigmoid)
-
-
-def _poisson(head: Any) -> Head:
-    full: bool = head._compute_full_loss
-
-    def loss(labels: Any, logits: Any) -> Any:
-        return tf.nn.log_poisson_loss(labels, logits, compute_full_loss=full)
-
-    return RegressionHead(**_common(head) | {"loss_fn": loss}, inverse_link=tf.exp)
+    link = head._inverse_link_fn
+    kept = link and _kept(link, [tf.TensorSpec([None, head.logits_dimension])], link)
+    return RegressionHead(**_common(head), inverse_link=kept)
 
 
 def _multi(head: Any) -> Head:
     heads = [layer(part) for part in head._heads]
-    return MultiHead(heads, head._head_weights, units=head.logits_dimension, reduction=head.loss_reduction)
+    return MultiHead(heads, head._head_weights or (), units=head.logits_dimension, reduction=head.loss_reduction)
 
 
 def _sequential(head: Any) -> Head:
     inner = layer(head.static_head)
     keys = head._feature_columns
     return SequentialHead(inner, head.input_sequence_mask_key, keys, units=inner.units, reduction=inner.reduction)
+
+
+def _contrib_multi(head: Any) -> Head:
+    heads = [layer(part) for part in head.heads]
+    return MultiHead(heads, head.head_weights, units=head.logits_dimension, reduction=heads[0].reduction)
+
+
+def _contrib_multi_label(head: Any) -> Head:
+    known = types.SimpleNamespace(
+        logits_dimension=head.n_classes,
+        name=head.name,
+        _weight_column=head.weight_column,
+        _loss_fn=head.loss_fn,
+        _loss_reduction=head.loss_reduction,
+    )
+    named = {"vocabulary": head.label_vocabulary, "thresholds": head.thresholds, "judged": head.class_ids, "exact": True}
+    return MultiLabelHead(**_common(known) | named)
 
 
 HEADS: Mapping[str, Callable[[Any], Head]] = {
@@ -93,9 +121,12 @@ HEADS: Mapping[str, Callable[[Any], Head]] = {
     "_MultiClassHeadWithSoftmaxCrossEntropyLoss": _multi_class,
     "MultiLabelHead": _multi_label,
     "RegressionHead": _regression,
-    "LogisticRegressionHead": _logistic,
-    "PoissonRegressionHead": _poisson,
+    "LogisticRegressionHead": _regression,
+    "PoissonRegressionHead": _regression,
     "_RegressionHeadWithMeanSquaredErrorLoss": _regression,
     "MultiHead": _multi,
     "SequentialHeadWrapper": _sequential,
 }
+# Of tf.contrib.estimator as old pipelines still import it; its other heads are tensorflow-estimator's own.
+CONTRIB: Mapping[str, Callable[[Any], Head]] = {"MultiHead": _contrib_multi, "MultiLabelHead": _contrib_multi_label}
+_CONTRIB = "estimator_bridge.legacy.contrib."

@@ -19,6 +19,10 @@ class RegressionHead(Head):
         super().__init__(*args, **kwargs)
         self._inverse_link = inverse_link
 
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        return {**super().get_config(), "inverse_link": self._inverse_link}
+
     def call(self, logits: Tensor) -> Predictions:
         """The predictions of [batch, units] logits."""
         if self._inverse_link is None:

@@ -148,21 +148,6 @@ def test_predictions_and_metrics_are_the_estimators(case: str) -> None:
     assert model.evaluate(input_fn(case), verbose=0, return_dict=True) == pytest.approx(metrics, rel=1e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize("case", ["wide and deep of TensorFlow 1, partitioned", "recurrent"])
-def test_training_goes_on_as_the_estimators_would(case: str) -> None:
-    """Without slots there is nothing to carry over but the weights: as many steps again give the same weights on both sides."""
-    estimator = trained(case)
-    model = modern.canned(estimator)
-    before = model.get_weights()
-    model.fit(input_fn(case), verbose=0)
-    engine("legacy").train(estimator, lambda: input_fn(case))
-    assert int(model.optimizer.iterations) == estimator.get_variable_value("global_step") == 6
-    expected = modern.canned(estimator).get_weights()
-    for mine, theirs, old in zip(model.get_weights(), expected, before, strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-6)
-        assert not np.array_equal(mine, old)
-
-
 def test_k_means_over_all_points_goes_on_as_the_estimators_does() -> None:
     case = "k-means of columns"
     estimator = trained(case)

@@ -1,0 +1,114 @@
+"""Functions of a script, kept as the graphs that they build."""
+
+from __future__ import annotations
+
+import base64
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+from tensorflow.python.eager import context
+
+from estimator_bridge.errors import NotSupportedError
+
+Tensor = Any
+v1 = tf.compat.v1
+
+
+@tf_keras.saving.register_keras_serializable("estimator_bridge")
+class GraphFunction:
+    """A graph of TensorFlow operations, called as the function that built it.
+
+    A saved model would keep the Python function's code, or its name: not loadable without the script, and a lambda only from trusted
+    files. A graph has the function's constants and needs nothing else, as in an Estimator's own exported model.
+
+    Args:
+        graph: the GraphDef, base64.
+        feeds: names of the tensors that the arguments are fed to: one an argument, or a sparse tensor's three.
+        fetches: names of the tensors that hold the result: one, or a sparse tensor's three.
+    """
+
+    def __init__(self, graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> None:
+        self._graph, self._feeds, self._fetches = graph, list(feeds), list(fetches)
+        self._run = _imported(graph, tuple(feeds), tuple(fetches))
+
+    @classmethod
+    def of(cls, function: Callable[..., Tensor], specs: Sequence[Any], what: str) -> GraphFunction:
+        """The graph of a function, called in a plain tf.Graph as an Estimator does.
+
+        Args:
+            function: called with one tensor for each of the specs.
+            specs: ``tf.TensorSpec`` or ``tf.SparseTensorSpec``.
+            what: how an error calls the function.
+
+        Raises:
+            NotSupportedError: a function that keeps variables or tables, or calls Python as it runs.
+
+        Example:
+            >>> double = GraphFunction.of(lambda values: 2.0 * values, [tf.TensorSpec([None])], "double")
+            >>> GraphFunction.from_config(double.get_config())(tf.constant([1.0, 4.0])).numpy().tolist()
+            [2.0, 8.0]
+        """
+        with tf.Graph().as_default() as graph:
+            fed = [_placeholder(spec) for spec in specs]
+            result = function(*fed)
+            result = result if isinstance(result, tf.SparseTensor) else tf.convert_to_tensor(result)
+            _refuse_what_is_no_graph(graph, what)
+        encoded = base64.b64encode(graph.as_graph_def().SerializeToString(deterministic=True)).decode()
+        return cls(encoded, _names(fed), _names(result))
+
+    def __call__(self, *arguments: Tensor) -> Tensor:
+        """The function's result; numbers of another type are cast to those it was built for."""
+        results = self._run(*tf.nest.flatten(arguments, expand_composites=True))
+        return tf.SparseTensor(*results) if len(self._fetches) > 1 else results[0]
+
+    def get_config(self) -> dict[str, Any]:
+        """What ``from_config`` needs."""
+        return {"graph": self._graph, "feeds": self._feeds, "fetches": self._fetches}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> GraphFunction:
+        """The same function."""
+        return cls(**config)
+
+
+@functools.cache
+def _imported(graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> Callable[..., list[Tensor]]:
+    graph_def = v1.GraphDef.FromString(base64.b64decode(graph))
+    for function in graph_def.library.function:  # branches and loops, which gradients do not find in the graph alone
+        context.context().add_function_def(function)
+    types = {node.name: tf.as_dtype(node.attr["dtype"].type) for node in graph_def.node if node.op == "Placeholder"}
+    wanted = [types[name.partition(":")[0]] for name in feeds]
+
+    @tf.function(autograph=False)
+    def run(*values: Tensor) -> list[Tensor]:
+        fed = {name: tf.cast(value, dtype) for name, value, dtype in zip(feeds, values, wanted, strict=True)}
+        results: list[Tensor] = tf.graph_util.import_graph_def(graph_def, fed, fetches, name="")
+        return results
+
+    return run  # type: ignore[no-any-return] # tf.function has no types
+
+
+def _placeholder(spec: Any) -> Tensor:
+    make = v1.sparse_placeholder if isinstance(spec, tf.SparseTensorSpec) else v1.placeholder
+    return make(spec.dtype, spec.shape if spec.shape.rank is None else tuple(spec.shape))
+
+
+def _names(value: Any) -> list[str]:
+    return [tensor.name for tensor in tf.nest.flatten(value, expand_composites=True)]
+
+
+def _refuse_what_is_no_graph(graph: tf.Graph, what: str) -> None:
+    state = {name for name in graph.get_all_collection_keys() if name.endswith(("variables", "initializer"))}
+    python = {operation.type for operation in graph.get_operations() if "PyFunc" in operation.type}
+    if state or python:
+        raise NotSupportedError(
+            f"The {what} is more than a graph of its values.",
+            expected="TensorFlow operations on the values and constants",
+            received=f"one that adds to {', '.join(sorted(state))}"
+            if state
+            else "one that calls Python as it runs, by py_function",
+            fix="Compute this in the input_fn.",
+        )

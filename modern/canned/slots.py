@@ -1,0 +1,107 @@
+"""The state of an Estimator's optimizers, taken over by those of its Keras model, so that training goes on where it stopped."""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.compat.checkpoint.source_slots import beta_powers, source_slots
+from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern.canned.optimizers import PartedOptimizer
+from estimator_bridge.modern.canned.recurrent import leaf_name
+
+Optimizer = Any
+Variable = Any
+
+
+def continue_from(checkpoint: str, optimizer: Optimizer, trained: Sequence[Variable], names: Mapping[Any, str]) -> None:
+    """Gives a model's optimizer what the Estimator's had: slots, beta powers, hyperparameters, the count of steps.
+
+    Args:
+        checkpoint: its prefix.
+        optimizer: of the model: one of ``tf_keras.optimizers.legacy``, or several.
+        trained: the model's trainable variables.
+        names: ``variable.ref()`` -> the variable's name in the checkpoint.
+
+    Raises:
+        BridgeError: where a slot is missing or has another shape: the Estimator was trained with another optimizer.
+        NotSupportedError: for slots in parts, as Linear Estimators of TensorFlow 1 with a partitioner save them.
+    """
+    saved = _Saved(checkpoint)
+    classes: collections.Counter[str] = collections.Counter()
+    parts = optimizer.by_part(trained) if isinstance(optimizer, PartedOptimizer) else [(optimizer, trained)]
+    for order, (part, variables) in enumerate(parts):
+        part._create_all_weights(variables)
+        part.iterations.assign(saved.value("global_step"))
+        for kind, power in getattr(part, "powers", {}).items():
+            saved.assign(power, saved.power(kind, order))
+        own = type(part).__name__
+        scope = saved.scope(own, classes[own])
+        classes[own] += 1
+        slots = {
+            part.get_slot(variable, slot).ref(): saved.slot(scope, names[variable.ref()], slot)
+            for variable in variables
+            for slot in part.get_slot_names()
+        }
+        for weight in part.weights:
+            name = slots.get(weight.ref(), f"{scope}/{leaf_name(weight)}")
+            if weight.ref() in slots or name in saved.shapes:
+                saved.assign(weight, name)
+
+
+class _Saved:
+    """What a checkpoint holds of optimizers."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self._checkpoint = checkpoint
+        self._reader = tf.train.load_checkpoint(checkpoint)
+        self.shapes: Mapping[str, list[int]] = self._reader.get_variable_to_shape_map()
+        self._powers = beta_powers(self.shapes)
+        self._slots: dict[tuple[str, str], list[str]] = {}  # of a partitioned variable, perhaps one for each part
+        for slot in source_slots(self.shapes):
+            if slot.row:
+                self._slots.setdefault((slot.variable, slot.row.legacy), []).append(slot.name)
+
+    def value(self, name: str) -> Any:
+        """A variable's value."""
+        return self._reader.get_tensor(name)
+
+    def scope(self, optimizer: str, order: int) -> str:
+        """Where TensorFlow 2's Estimators keep the state of the n-th optimizer of a class; a MultiHead numbers "training" too."""
+        pattern = re.compile(rf"(training(?:_\d+)?/{optimizer}(?:_\d+)?)/")
+        found = sorted({match[1] for match in map(pattern.match, self.shapes) if match}, key=lambda name: (len(name), name))
+        return found[order] if order < len(found) else f"training/{optimizer}"
+
+    def slot(self, scope: str, variable: str, slot: str) -> str:
+        """The name of a slot, TensorFlow 2's or TensorFlow 1's."""
+        own = f"{scope}/{variable}/{slot}"
+        found = [own] if own in self.shapes else self._slots.get((variable, slot), [own])
+        if len(found) > 1:
+            raise NotSupportedError(
+                f"The state of the optimizer for {variable!r} lies in parts that have names of their own.",
+                expected="a LinearClassifier or its kin without a partitioner",
+                received=", ".join(found),
+                fix="Pass optimizer=..., a tf_keras optimizer that starts without state.",
+            )
+        return found[0]
+
+    def power(self, kind: str, order: int) -> str:
+        """The name of an optimizer's beta power: the deep part's comes first."""
+        found = [name for name, of in self._powers.items() if of == kind]
+        return found[order] if order < len(found) else kind
+
+    def assign(self, variable: Variable, name: str) -> None:
+        """Gives a variable the value of that name."""
+        expected, received = variable.shape.as_list(), self.shapes.get(name)
+        if expected != received:
+            raise BridgeError(
+                f"The checkpoint has not the state of the Estimator's optimizer: {name!r}.",
+                expected=f"a variable of shape {expected}",
+                received=f"shape {received}" if received is not None else f"no such variable in {self._checkpoint}",
+                fix="Make the Estimator with the optimizer that it was trained with, or pass optimizer=..., which starts anew.",
+            )
+        variable.assign(self.value(name))
