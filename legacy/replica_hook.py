@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+import tensorflow as tf
+
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.notes import note
 
@@ -15,108 +17,111 @@ _POLL_SECONDS = 0.05
 _SAY_SECONDS = 30.0  # between two lines on who is missing
 _COUNT_SECONDS = 5.0  # for the others' last counts
 _TABLE = "estimator_bridge_local_steps"
+_NAME = "SyncReplicasOptimizer"
 
 
-def replica_hook(replicas: Replicas, model_dir: str) -> Any:
-    """The hook of one replica.
+class ReplicaHook(tf.compat.v1.train.SessionRunHook):
+    """Of one replica: waits for all at the start, and counts; the chief's says at the end how many steps each took.
 
     Args:
         replicas: of the training, with their optimizer.
-        model_dir: where the chief writes summaries: ``sync_replicas/local_steps/JOB_INDEX`` of each replica.
-
-    Returns:
-        A SessionRunHook.
+        model_dir: where the chief writes the summaries ``sync_replicas/local_steps/JOB_INDEX`` and ``sync_replicas/gradients_not_used``,
+            every ``RunConfig.save_summary_steps`` local steps and at the end.
     """
-    import tensorflow as tf
 
-    config, optimizer, own = replicas.config, replicas.optimizer, replicas.own
-    tasks = replicas.tasks
+    def __init__(self, replicas: Replicas, model_dir: str) -> None:
+        self._replicas, self._config, self._model_dir = replicas, replicas.config, model_dir
+        self._tasks = [f"{job} {index}" for job, index in replicas.tasks]
+        self._local_steps = self._first_step = self._written = 0
+        self._before: dict[int, int] = {}
 
-    class ReplicaHook(tf.compat.v1.train.SessionRunHook):
-        """Waits for all at the start; counts; the chief says at the end how many steps each took."""
+    def begin(self) -> None:
+        """Adds its operations to the graph, at the end: those of the model keep their random seeds."""
+        self._step = tf.compat.v1.train.get_global_step()
+        self._count = tf.compat.v1.placeholder(tf.int64, [], "local_steps")
+        with tf.device(self._step.device):
+            table = tf.raw_ops.MutableHashTableV2(key_dtype=tf.int64, value_dtype=tf.int64, shared_name=_TABLE)
+            own = tf.constant(self._replicas.own, tf.int64)
+            self._insert = tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=own, values=self._count)
+            self._export = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64)
+        if self._replicas.queue is not None:
+            self._left, self._drop = self._replicas.queue.size(), self._replicas.queue.dequeue()
 
-        def __init__(self) -> None:  # the base class has nothing to set, and tells of its deprecation
-            self.local_steps = self.first_step = self.written = 0
-            self.before: dict[int, int] = {}
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Waits for the others, each time that the session is made anew."""
+        self._catch_up(session)
+        self._before = self._counts(session)
+        self._local_steps = self._before.get(self._replicas.own, 0)
+        session.run(self._insert, {self._count: self._local_steps})
+        self._wait_for_all(session)
+        self._first_step = int(session.run(self._step))
 
-        def begin(self) -> None:
-            self.step = tf.compat.v1.train.get_global_step()
-            self.count = tf.compat.v1.placeholder(tf.int64, [], "local_steps")
-            with tf.device(self.step.device):
-                table = tf.raw_ops.MutableHashTableV2(key_dtype=tf.int64, value_dtype=tf.int64, shared_name=_TABLE)
-                key = tf.constant(own, tf.int64)
-                self.insert = tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=key, values=self.count)
-                self.export = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64)
-            if replicas.queue is not None:
-                self.left, self.drop = replicas.queue.size(), replicas.queue.dequeue()
+    def _catch_up(self, session: Any) -> None:
+        """Who was here before, and was killed, would be ahead by each token that it left."""
+        session.run(self._replicas.optimizer.local_step_init_op)
+        while self._replicas.queue is not None and (left := session.run(self._left)):
+            for _ in range(left):
+                session.run(self._drop)
+            session.run(self._replicas.optimizer.local_step_init_op)
 
-        def after_create_session(self, session: Any, coord: Any) -> None:
-            self._catch_up(session)
-            self.before = self._counts(session)
-            self.local_steps = self.before.get(own, 0)
-            session.run(self.insert, {self.count: self.local_steps})
-            self._wait_for_all(session)
-            self.first_step = int(session.run(self.step))
+    def _wait_for_all(self, session: Any) -> None:
+        limit = self._config.session_creation_timeout_secs
+        started = said = time.monotonic()
+        while missing := [name for place, name in enumerate(self._tasks) if place not in self._counts(session)]:
+            now = time.monotonic()
+            if now - started > limit:
+                raise BridgeError(
+                    f"{_NAME}: {', '.join(missing)} did not come within {limit:g} s.",
+                    expected="that estimator-bridge runs the script as every chief and worker of TF_CONFIG",
+                    fix="Read the logs of these tasks; RunConfig(session_creation_timeout_secs=...) gives them time.",
+                )
+            if now - said > _SAY_SECONDS:
+                said = now
+                note(f"{self._own} has waited {now - started:.0f} s for {', '.join(missing)}", _NAME)
+            time.sleep(_POLL_SECONDS)
 
-        def _catch_up(self, session: Any) -> None:
-            """A replica that was here before would else be one step ahead for each token that it left."""
-            session.run(optimizer.local_step_init_op)
-            while replicas.queue is not None and (left := session.run(self.left)):
-                for _ in range(left):
-                    session.run(self.drop)
-                session.run(optimizer.local_step_init_op)
+    @property
+    def _own(self) -> str:
+        return self._tasks[self._replicas.own]
 
-        def _wait_for_all(self, session: Any) -> None:
-            started = said = time.monotonic()
-            while missing := [f"{job} {index}" for place, (job, index) in enumerate(tasks) if place not in self._counts(session)]:
-                if time.monotonic() - started > config.session_creation_timeout_secs:
-                    raise BridgeError(
-                        f"Synchronous replicas are missing after {config.session_creation_timeout_secs} s: {', '.join(missing)}.",
-                        expected="that estimator-bridge runs the script as every chief and worker of TF_CONFIG",
-                        fix="Read the logs of these tasks.",
-                    )
-                if time.monotonic() - said > _SAY_SECONDS:
-                    said = time.monotonic()
-                    note(f"waiting for {', '.join(missing)} for {said - started:.0f} s", "SyncReplicasOptimizer")
-                time.sleep(_POLL_SECONDS)
+    def _counts(self, session: Any) -> dict[int, int]:
+        keys, values = session.run(self._export)
+        return dict(zip(keys.tolist(), values.tolist(), strict=True))
 
-        def _counts(self, session: Any) -> dict[int, int]:
-            keys, values = session.run(self.export)
-            return dict(zip(keys.tolist(), values.tolist(), strict=True))
+    def before_run(self, run_context: Any) -> Any:
+        """Counts the step that is about to be taken."""
+        self._local_steps += 1
+        return tf.compat.v1.train.SessionRunArgs(self._insert, {self._count: self._local_steps})
 
-        def before_run(self, run_context: Any) -> Any:
-            self.local_steps += 1
-            return tf.compat.v1.train.SessionRunArgs(self.insert, {self.count: self.local_steps})
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Writes the counts now and then."""
+        every = self._config.save_summary_steps
+        if self._config.is_chief and every and self._local_steps >= self._written + every:
+            self._write(run_context.session)
 
-        def after_run(self, run_context: Any, run_values: Any) -> None:
-            every = config.save_summary_steps
-            if config.is_chief and every and self.local_steps >= self.written + every:
-                self._write(run_context.session, self._counts(run_context.session))
-
-        def end(self, session: Any) -> None:
-            note(f"{config.task_type} {config.task_id} took {self.local_steps} local steps", "SyncReplicasOptimizer")
-            if not config.is_chief:
-                return
+    def end(self, session: Any) -> None:
+        """Says the counts. Replicas in step have taken the same steps, as soon as all have said so."""
+        note(f"{self._own} took {self._local_steps} local steps", _NAME)
+        if self._config.is_chief:
             deadline = time.monotonic() + _COUNT_SECONDS
-            counts = self._counts(session)
-            while replicas.queue is not None and len(set(counts.values())) > 1 and time.monotonic() < deadline:
+            while (
+                self._replicas.queue is not None
+                and len(set(self._counts(session).values())) > 1
+                and time.monotonic() < deadline
+            ):
                 time.sleep(_POLL_SECONDS)
-                counts = self._counts(session)
-            self._write(session, counts)
-            note(self.told, "SyncReplicasOptimizer")
+            note(self._write(session), _NAME)
 
-        def _write(self, session: Any, counts: dict[int, int]) -> None:
-            step = int(session.run(self.step))
-            used = (step - self.first_step) * optimizer._replicas_to_aggregate
-            unused = sum(counts.values()) - sum(self.before.values()) - used
-            named = {f"{job}_{index}": counts.get(place, 0) for place, (job, index) in enumerate(tasks)}
-            values = {f"sync_replicas/local_steps/{name}": steps for name, steps in named.items()}
-            values["sync_replicas/gradients_not_used"] = unused
-            summary = tf.compat.v1.Summary(
-                value=[tf.compat.v1.Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
-            )
-            tf.compat.v1.summary.FileWriterCache.get(model_dir).add_summary(summary, step)
-            self.written = self.local_steps
-            self.told = f"local steps {named}, {used} gradients used in {step - self.first_step} updates, {unused} not used"
-
-    return ReplicaHook()
+    def _write(self, session: Any) -> str:
+        counts, step = self._counts(session), int(session.run(self._step))
+        used = (step - self._first_step) * self._replicas.optimizer._replicas_to_aggregate
+        unused = max(0, sum(counts.values()) - sum(self._before.values()) - used)  # after a restart some are of before
+        steps = {name: counts.get(place, 0) for place, name in enumerate(self._tasks)}
+        values = {f"sync_replicas/local_steps/{name.replace(' ', '_')}": number for name, number in steps.items()}
+        summary = tf.compat.v1.Summary()
+        for tag, value in (values | {"sync_replicas/gradients_not_used": unused}).items():
+            summary.value.add(tag=tag, simple_value=value)
+        tf.compat.v1.summary.FileWriterCache.get(self._model_dir).add_summary(summary, step)
+        self._written = self._local_steps
+        told = ", ".join(f"{name} {number}" for name, number in steps.items())
+        return f"local steps: {told}; {used} gradients in {step - self._first_step} updates, {unused} not used"

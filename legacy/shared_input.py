@@ -69,10 +69,18 @@ def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
     shards = any(node.op == "ShardDataset" for node in nodes.node)
     first = "chief" if "chief" in config.cluster_spec.jobs else "worker"
     told = exchanged(
-        config.master, f"/job:{first}/task:0/device:CPU:0", own, number, f"{text} {shards}", config.session_creation_timeout_secs
+        config.master,
+        f"/job:{first}/task:0/device:CPU:0",
+        own,
+        number,
+        f"{text} {shards}",
+        config.session_creation_timeout_secs,
     )
     if len(set(told)) == 1:
-        note(f"the input_fn takes no input_context: worker {own} of {number} gets one of each {number} batches, and too few at the end are left out", where)
+        note(
+            f"the input_fn takes no input_context: worker {own} of {number} gets one of each {number} batches, and too few at the end are left out",
+            where,
+        )
         return _every(dataset, number, own)
     if len(set(told)) == number and all(line.endswith("True") for line in told):
         note("the input_fn takes no input_context, but shards by itself: its batches are left as they are", where)

@@ -86,6 +86,12 @@ def synchronous_replicas() -> Iterator[None]:
         yield
 
 
+def are_synchronous() -> bool:
+    """Whether the training whose graph is being built has a SyncReplicasOptimizer, and replicas."""
+    replicas = _building.get()
+    return replicas is not None and replicas.optimizer is not None
+
+
 def _knowing_replicas(train: Any) -> Any:
     @functools.wraps(train)
     def train_model(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -104,11 +110,11 @@ def _counting(train: Any, hook_type: type[Any]) -> Any:
     def train_with_estimator_spec(self: Any, spec: Any, worker_hooks: Any, *args: Any) -> Any:
         replicas = _building.get()
         if replicas is not None and replicas.optimizer is not None:
-            from estimator_bridge.legacy.replica_hook import replica_hook
+            from estimator_bridge.legacy.replica_hook import ReplicaHook
 
             hooks = [*spec.training_hooks, *(spec.training_chief_hooks if self.config.is_chief else ())]
             _check([hook for hook in hooks if isinstance(hook, hook_type)], self.config.is_chief)
-            worker_hooks = [*worker_hooks, replica_hook(replicas, self.model_dir)]
+            worker_hooks = [*worker_hooks, ReplicaHook(replicas, self.model_dir)]
         return train(self, spec, worker_hooks, *args)
 
     return train_with_estimator_spec
@@ -150,7 +156,9 @@ def _with_own_tokens(apply: Any, module: Any) -> Any:
 class _TokenQueues:
     """One queue a replica, for SyncReplicasOptimizer and QueueRunner, which expect one."""
 
-    def __init__(self, make: Any, number: int, own: int, capacity: int, dtype: Any, shapes: Any, name: str, shared_name: str):
+    def __init__(
+        self, make: Any, number: int, own: int, capacity: int, dtype: Any, shapes: Any, name: str, shared_name: str
+    ) -> None:
         self.name = name
         self.queues = [make(capacity, dtype, shapes=shapes, shared_name=f"{shared_name}_{i}") for i in range(number)]
         self.own = self.queues[own]
@@ -181,7 +189,10 @@ def _fewest_tokens(get: Any) -> Any:
         fewest = max(0, aggregated - min(total, number))
         asked = aggregated if num_tokens == -1 else num_tokens
         held = "all replicas take the same steps" if replicas.in_step(self) else "gradients that come too late are dropped"
-        note(f"{aggregated} gradients of {number} replicas make an update, {held}; tokens at the start: {fewest}, not {asked}", _NAME)
+        note(
+            f"{aggregated} gradients of {number} replicas make an update, {held}; tokens at the start: {fewest}, not {asked}",
+            _NAME,
+        )
         if total != number:
             note(f"total_num_replicas is {total}, but the cluster has {number}", _NAME)
         return get(self, fewest)

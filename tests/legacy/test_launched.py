@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.compat.loopback import keep_to_loopback
 from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
 from estimator_bridge.legacy import install
-from estimator_bridge.legacy.launched import keep_to_loopback, launched
+from estimator_bridge.legacy.launched import launched
 
 
 def _own_address() -> str | None:

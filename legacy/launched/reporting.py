@@ -1,0 +1,45 @@
+"""What a training task tells its launcher and hears from it: its step, what can be started again alone, and that it is to save and end."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+from unittest import mock
+
+from estimator_bridge.compat.preemption import EXIT_CODE, preemption
+from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
+from estimator_bridge.legacy.synchronous import are_synchronous
+
+
+def patches(meeting: Rendezvous) -> list[Any]:
+    """Adds a hook to each training."""
+    from tensorflow_estimator.python.estimator import estimator
+
+    cls = estimator.Estimator
+    return [mock.patch.object(cls, "_train_with_estimator_spec", _reporting(cls._train_with_estimator_spec, meeting))]
+
+
+def _reporting(train: Any, meeting: Rendezvous) -> Any:
+    @functools.wraps(train)
+    def train_with_estimator_spec(self: Any, spec: Any, worker_hooks: Any, hooks: Any, step: Any, listeners: Any) -> Any:
+        from estimator_bridge.legacy.launched.task_hook import TaskHook
+
+        recovery = _recovery(self._train_distribution)
+        meeting.report_recovery(recovery)
+        together = recovery is not Recovery.TASK and self.config.num_worker_replicas > 1
+        with preemption(not together or meeting.said(Mark.LOOPBACK)) as told:
+            hook = TaskHook(meeting, self.config, step, told, together)
+            result = train(self, spec, [*worker_hooks, hook], hooks, step, listeners)
+        if hook.stopped or told.asked:
+            raise SystemExit(EXIT_CODE)
+        return result
+
+    return train_with_estimator_spec
+
+
+def _recovery(strategy: Any) -> Recovery:
+    from tensorflow.python.distribute.parameter_server_strategy import ParameterServerStrategyExtended
+
+    if strategy is None:
+        return Recovery.WORKER if are_synchronous() else Recovery.TASK
+    return Recovery.TASK if isinstance(strategy.extended, ParameterServerStrategyExtended) else Recovery.GANG
