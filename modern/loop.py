@@ -142,8 +142,9 @@ class StepLoop:
             done = self._done.read_value()
             results = self._strategy.run(self._replica_step, args=(batches, done + 1 >= steps, until, report_from))
             loss, digest, last = [self._strategy.experimental_local_results(result)[0] for result in results]
-            last |= tf.math.is_nan(tf.cast(loss, tf.float32))  # where TF1's NanTensorHook ends the training
-            self._losses.scatter_update(tf.IndexedSlices(tf.cast(loss, tf.float32), done))
+            loss = tf.reshape(tf.cast(loss, tf.float32), [])  # of a model whose shapes are not all known
+            last |= tf.math.is_nan(loss)  # where TF1's NanTensorHook ends the training
+            self._losses.scatter_update(tf.IndexedSlices(loss, done))
             if self._audited:
                 self._digests.scatter_update(tf.IndexedSlices(digest, done))
             self._done.assign(done + 1)
