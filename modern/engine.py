@@ -13,6 +13,7 @@ from estimator_bridge.compat.engine import EstimatorEngine
 from estimator_bridge.modern import evaluation, session_config, strategies, training
 from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
+from estimator_bridge.modern.parameter_servers import training as parameter_servers
 from estimator_bridge.modern.shapes import tf2_shapes
 from estimator_bridge.modern.strategies import Distribution
 from estimator_bridge.modern.tasks import tasks
@@ -21,7 +22,7 @@ from estimator_bridge.modern.tpu import without_tpu
 logging = tf.compat.v1.logging
 
 
-_TRAIN: Mapping[str | None, Callable[..., None]] = {}
+_TRAIN: Mapping[str | None, Callable[..., None]] = {"ParameterServerStrategy": parameter_servers.train}
 """Strategy -> what executes a training under it, in place of ``training.train``."""
 
 

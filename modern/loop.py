@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -37,6 +37,19 @@ class Ran(NamedTuple):
     agreed: int
 
 
+class Loop(Protocol):
+    """Runs steps.
+
+    Attributes:
+        exact: it stops at the global step that it is told, whatever else it is told.
+    """
+
+    exact: bool
+
+    def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
+        """See ``StepLoop.run``."""
+
+
 class StepLoop:
     """The compiled loop over one dataset.
 
@@ -51,6 +64,8 @@ class StepLoop:
         endless: no worker's input ends.
         audited: the batch's last tensor is its digest, a vector of one value.
     """
+
+    exact = False
 
     def __init__(
         self,

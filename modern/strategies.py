@@ -20,6 +20,7 @@ from estimator_bridge.compat.config.model import ModernConfig, Part, Strategy
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.inputs import piece_of
+from estimator_bridge.modern.parameter_servers.cluster import coordinator
 from estimator_bridge.modern.workers import multi_worker, number_of_workers
 
 logging = tf.compat.v1.logging
@@ -41,6 +42,11 @@ class Distribution:
     def workers(self) -> int:
         """Number of processes that train together."""
         return number_of_workers(self.strategy)
+
+    @property
+    def together(self) -> bool:
+        """Whether other processes take part."""
+        return self.workers > 1
 
     @property
     def worker(self) -> int:
@@ -108,12 +114,6 @@ def prepare(replicas: int) -> None:
     if replicas < 1:
         raise BridgeError("There is no training on less than one replica.", expected="--replicas 1 or more", received=replicas)
     cluster = _cluster()
-    if cluster.get("ps"):  # it would wait for ever before it asks us anything
-        raise NotSupportedError(
-            "A TF_CONFIG cluster with parameter servers does not run on the modern path yet.",
-            expected="chief and workers, or one process",
-            fix="Use --path legacy for this script.",
-        )
     if replicas > 1 and cluster:
         raise NotSupportedError(
             "--replicas belongs to one process, and TF_CONFIG makes this one a task of a cluster.",
@@ -185,10 +185,15 @@ def _multi_worker(config: Any) -> Distribution:
     return Distribution(multi_worker(config))
 
 
+def _parameter_servers(config: Any) -> Distribution:
+    return Distribution(tf.distribute.get_strategy() if config.task_type == "worker" else coordinator(config).strategy)
+
+
 _MAKERS: Mapping[str, Callable[[Any], Distribution]] = {
     "MirroredStrategy": _from_devices,
     "MultiWorkerMirroredStrategy": _multi_worker,
     "OneDeviceStrategy": _from_devices,
+    "ParameterServerStrategy": _parameter_servers,
 }
 
 

@@ -19,6 +19,7 @@ from tensorflow.python.distribute.collective_all_reduce_strategy import Collecti
 from tensorflow.python.eager import context
 
 from estimator_bridge.modern import strategies
+from estimator_bridge.modern.parameter_servers import cluster
 
 
 @contextlib.contextmanager
@@ -34,7 +35,9 @@ def tasks() -> Iterator[None]:
         mock.patch.object(executor, "_start_std_server", _serving(executor._start_std_server)),
         mock.patch.object(executor, "run_worker", _led(executor.run_worker)),
         mock.patch.object(extended, "_initialize_strategy", _describing(extended._initialize_strategy)),
-        mock.patch.object(extended, "__deepcopy__", lambda self, memo: self),  # by Estimator.config; a copy would look for its devices
+        mock.patch.object(
+            extended, "__deepcopy__", lambda self, memo: self
+        ),  # by Estimator.config; a copy would look for its devices
         mock.patch.object(extended, "_initialize_local_devices", _seen(extended._initialize_local_devices)),
     ]
     with contextlib.ExitStack() as stack:
@@ -71,7 +74,7 @@ def _serving(start: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(start)
     def start_std_server(self: Any, config: Any) -> Any:
-        return start(self, config) if strategies.decided(config).strategy == "ParameterServerStrategy" else None
+        return cluster.start(start, self, config) if strategies.decided(config).strategy == "ParameterServerStrategy" else None
 
     return start_std_server
 

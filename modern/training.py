@@ -24,7 +24,7 @@ from estimator_bridge.modern.callbacks.stop import StopAtStep
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
 from estimator_bridge.modern.carving import Tensor
 from estimator_bridge.modern.inputs import read_ahead
-from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, NEVER, PREEMPTED, REBUILD, STOP, Ran, StepLoop
+from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, NEVER, PREEMPTED, REBUILD, STOP, Loop, Ran, StepLoop
 from estimator_bridge.modern.model_graph import ModelGraph, v1
 from estimator_bridge.modern.sharing import common_seed, is_endless, own_share, with_context
 from estimator_bridge.modern.strategies import Distribution
@@ -46,6 +46,8 @@ def train(
     saving_listeners: Sequence[Any] = (),
     callbacks: Sequence[Callback] = (),
     audited: bool = False,
+    make_transplant: Callable[..., Transplant] = Transplant,
+    make_loop: Callable[[Transplant, Any], Loop] | None = None,
 ) -> None:
     """Trains as ``Estimator.train`` does, and leaves the checkpoints that it would leave.
 
@@ -55,6 +57,8 @@ def train(
         distribution: the strategy and the share of its replicas.
         callbacks: in addition to those that the config and the hooks amount to.
         audited: give the callbacks a digest of each batch.
+        make_transplant: ``Transplant`` or a subclass.
+        make_loop: makes what runs the steps of a transplant over an iterator of batches; None for a ``StepLoop``.
 
     Raises:
         NotSupportedError: for what cannot be transplanted, before anything is trained.
@@ -68,7 +72,7 @@ def train(
     asked = _callbacks if distribution.worker == 0 else _workers_callbacks
     chosen = [*asked(model, run, estimator.config, hooks, saving_listeners, stop), *_told(estimator.config), *callbacks]
     with distribution.strategy.scope():
-        transplant = Transplant(model, _report(chosen), distribution.split)
+        transplant = make_transplant(model, _report(chosen), distribution.split)
     check_equal(transplant, distribution)
     dataset, share = own_share(model.pipeline.dataset(), model.pipeline, input_fn, distribution)
     endless = is_endless(dataset, distribution)
@@ -80,13 +84,21 @@ def train(
             "Summaries and logged tensors show the first replica's piece of each batch; the loss of a step is that of all."
         )
     iterator = iter(read_ahead(dataset))
-    together = distribution.workers > 1
-    with contextlib.closing(run), shown_progress(stop) as bar, preemption(together) as told, lost_workers(distribution):
-        _run(transplant, lambda: StepLoop(transplant, iterator, distribution, endless, audited), [*chosen, *bar], told)
+
+    def loop() -> Loop:
+        return make_loop(transplant, iterator) if make_loop else StepLoop(transplant, iterator, distribution, endless, audited)
+
+    with (
+        contextlib.closing(run),
+        shown_progress(stop) as bar,
+        preemption(distribution.together) as told,
+        lost_workers(distribution),
+    ):
+        _run(transplant, loop, [*chosen, *bar], told)
         distribution.gather(tf.constant([0], tf.int64))  # nobody leaves, or looks for checkpoints, before the chief has saved
 
 
-def _run(transplant: Transplant, make_loop: Callable[[], StepLoop], callbacks: Sequence[Callback], told: Preemption) -> None:
+def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback], told: Preemption) -> None:
     """Trains; all workers of a cluster leave at the same step.
 
     Raises:
@@ -140,11 +152,11 @@ class _Steps:
         one_by_one: a callback sees every step.
     """
 
-    def __init__(self, transplant: Transplant, make_loop: Callable[[], StepLoop], callbacks: Sequence[Callback]) -> None:
+    def __init__(self, transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback]) -> None:
         self._transplant = transplant
         self._make_loop = make_loop
         self._callbacks = callbacks
-        self._loop: StepLoop | None = None
+        self._loop: Loop | None = None
         self.one_by_one = any(callback.every_step for callback in callbacks)
         self._pace = Pace(1 if self.one_by_one else MAX_STEPS_PER_CALL)
 
@@ -162,7 +174,8 @@ class _Steps:
             self._transplant.watch(wanted)
         known = self._loop is not None
         self._loop = self._loop or self._make_loop()
-        until = min((stop for stop in stops if stop is not None and stop > step and not self.one_by_one), default=NEVER)
+        stopping = self._loop.exact or not self.one_by_one
+        until = min((stop for stop in stops if stop is not None and stop > step and stopping), default=NEVER)
         reporting = [stop or step for callback, stop in zip(self._callbacks, stops, strict=True) if callback.report]
         report_from = min(reporting, default=NEVER)
         ran = self._pace.run(self._loop, until, report_from, REBUILD if wish is None and known and grown else wish)
@@ -188,7 +201,7 @@ class Pace:
         self._seconds = seconds
         self._most = self._steps = most
 
-    def run(self, loop: StepLoop, until: int, report_from: int, wish: int | None = None) -> Ran:
+    def run(self, loop: Loop, until: int, report_from: int, wish: int | None = None) -> Ran:
         """``loop.run`` with a number of steps that the last call suggests, or another wish."""
         start = time.monotonic()
         ran = loop.run(self._steps if wish is None else wish, until, report_from)

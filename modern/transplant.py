@@ -150,9 +150,12 @@ class Transplant:
         parts = iter([known[tensor.name] for tensor in update.gradients()])
         pairs = [(_scaled(rebuild(gradient, parts), weight), self.store[variable]) for gradient, variable in update.pairs]
         for name, value in update.changing().items():
-            variable = optimizer._hyper[name]
-            variable.assign(tf.cast(known[value.name], variable.dtype))
+            self._set_hyperparameter(optimizer, name, known[value.name])
         optimizer.apply_gradients(pairs)
+
+    def _set_hyperparameter(self, optimizer: Any, name: str, value: Tensor) -> None:
+        variable = optimizer._hyper[name]
+        variable.assign(tf.cast(value, variable.dtype))
 
     def _weight(self, batch: Sequence[Tensor]) -> Tensor | None:
         """This replica's share of the gradient; None where gradients are added up as they are."""

@@ -50,15 +50,18 @@ def multi_worker(config: Any) -> Any:
 @functools.cache
 def _connected(options: tuple[Any, ...], jobs: Jobs, job: str, index: int) -> Any:
     own = Strategy("MultiWorkerMirroredStrategy", **dict(zip(_OPTIONS, options, strict=True)))
-    meeting = Rendezvous.of_this_process()
     port = int(dict(jobs)[job][index].rpartition(":")[2])
-    with _kept(port) if meeting is not None and meeting.said(Mark.LOOPBACK) else contextlib.nullcontext():
+    with kept_to_loopback(port):
         return make_strategy(ModernConfig(strategy=own, cluster=Cluster(dict(jobs), job, index)))
 
 
 @contextlib.contextmanager
-def _kept(port: int) -> Iterator[None]:
-    """Keeps the server that is started inside to the loopback interface: it listens on all, and at once waits for its peers."""
+def kept_to_loopback(port: int) -> Iterator[None]:
+    """Where the launcher says so, keeps the server that is started inside to this machine: it listens on every interface at once."""
+    meeting = Rendezvous.of_this_process()
+    if meeting is None or not meeting.said(Mark.LOOPBACK):
+        yield
+        return
     over = threading.Event()
     kept = threading.Event()
 

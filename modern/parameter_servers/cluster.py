@@ -17,6 +17,7 @@ from estimator_bridge.compat.rendezvous import Rendezvous
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern import session_config
 from estimator_bridge.modern.parameter_servers.feeding import Feed
+from estimator_bridge.modern.workers import kept_to_loopback
 
 _CONNECT_SECONDS = 300.0  # schedulers start tasks minutes apart
 _REPORT_SECONDS = 1.0
@@ -85,9 +86,9 @@ def _coordinator(jobs: tuple[tuple[str, tuple[str, ...]], ...], index: int, prot
             received="no answer from " + ", ".join(missing),
             fix="Start these tasks, or correct their addresses in TF_CONFIG.",
         )
-    strategy = make_strategy(
-        ModernConfig(strategy=Strategy("ParameterServerStrategy"), cluster=Cluster(dict(jobs), "chief", index, protocol))
-    )
+    config = ModernConfig(strategy=Strategy("ParameterServerStrategy"), cluster=Cluster(dict(jobs), "chief", index, protocol))
+    with kept_to_loopback(int(dict(jobs)["chief"][index].rpartition(":")[2])):
+        strategy = make_strategy(config)
     if strategy.num_replicas_in_sync > 1:
         raise NotSupportedError(
             "A worker has several GPUs, of which Estimator uses the first.",

@@ -40,6 +40,7 @@ class Feed:
         self._published = threading.Event()
         self._batches: Iterator[Batch] = iter(())
         self._specs: Sequence[tf.TensorSpec] = ()
+        self._batch: Batch | None = None
         self._registered = (self._next, self.ended.set)  # the registry itself holds no references
         script_ops._py_funcs._funcs.update(zip((_BATCH, _END), self._registered, strict=True))
 
@@ -49,8 +50,8 @@ class Feed:
         self._batches = batches
         self._published.set()
 
-    def _next(self, wanted: np.ndarray, step: np.ndarray, expected: bytes) -> list[Any]:
-        """Whether there is a batch, and its tensors; a batch is taken only where it is wanted."""
+    def _next(self, unused: np.ndarray, step: np.ndarray, expected: bytes) -> list[Any]:
+        """Whether there is a batch, and its tensors: those of the last call again where they are ``unused``."""
         self._published.wait()
         own = _described(self._specs)
         if own.encode() != expected:
@@ -60,27 +61,30 @@ class Feed:
                 received=own,
                 fix="Let it give the same features and labels in every task, in batches of one size or of any (drop_remainder=False).",
             )
-        batch = next(self._batches, None) if wanted else None
-        if batch is None:
+        if step >= 0:
+            self._report(int(step))
+        if not unused or self._batch is None:
+            self._batch = next(self._batches, None)
+        if self._batch is None:
             return [np.bool_(False), *map(_nothing, self._specs)]
-        self._report(int(step))
-        return [np.bool_(True), *(tensor.numpy() for tensor in batch)]
+        return [np.bool_(True), *(tensor.numpy() for tensor in self._batch)]
 
 
-def take(wanted: Tensor, step: Tensor, specs: Sequence[tf.TensorSpec]) -> tuple[Tensor, list[Tensor]]:
+def take(unused: bool, step: Tensor, specs: Sequence[tf.TensorSpec]) -> tuple[Tensor, list[Tensor]]:
     """Takes a batch of the input of the process in which this operation runs.
 
     Args:
-        wanted: scalar; without it nothing is taken.
-        step: the global step.
+        unused: the last one that was taken was not used, and is taken again.
+        step: the last global step that this process has begun to make; -1 where nobody is to be told.
         specs: of the batch's tensors.
 
     Returns:
         Whether there is a batch, and its tensors, of no use where there is none.
     """
-    expected = tf.constant(_described(specs))
     given, *batch = tf.raw_ops.PyFunc(
-        input=[wanted, step, expected], token=_BATCH, Tout=[tf.bool, *(spec.dtype for spec in specs)]
+        input=[tf.constant(unused), step, tf.constant(_described(specs))],
+        token=_BATCH,
+        Tout=[tf.bool, *(spec.dtype for spec in specs)],
     )
     return tf.ensure_shape(given, []), [tf.ensure_shape(tensor, spec.shape) for tensor, spec in zip(batch, specs, strict=True)]
 

@@ -42,6 +42,8 @@ class Pool:
         coordinator: a ``ClusterCoordinator``. Its workers' processes have a ``Feed``, as this one has.
     """
 
+    exact = True
+
     def __init__(self, transplant: Transplant, coordinator: Any) -> None:
         self._transplant = transplant
         self._coordinator = coordinator
@@ -59,7 +61,7 @@ class Pool:
         """Executes up to ``steps`` steps for each trainer, so that the global step gets no further than ``until``.
 
         Args:
-            steps: of each trainer on average: who is faster takes more.
+            steps: of each trainer on average: who is faster takes more. Or what else a worker may ask for; then no step runs.
             until: the global step to stop at.
             report_from: compute the report tensors if the global step gets as far as this, with a last step, which is the chief's.
 
@@ -69,6 +71,8 @@ class Pool:
         Raises:
             BridgeError: where a parameter server has gone, and its variables with it.
         """
+        if steps <= 0:
+            return Ran(np.zeros(0), np.zeros(0, np.int64), self._global_step(), None, False, steps)
         with _lost_server_named():
             before = self._global_step()
             goal = min(until, before + steps * (len(self._workers) + 1))
@@ -83,17 +87,16 @@ class Pool:
             if reporting:
                 own.append(self._on_chief(tf.constant([0, 1], tf.int64)))
             self._wait()
-            return self._ran(
-                [*_finished(handed_out), *(Share(*(tensor.numpy() for tensor in share)) for share in own)], reporting
-            )
+            chiefs = [Share(*(tensor.numpy() for tensor in share)) for share in own]
+            return self._ran([*_finished(handed_out), *chiefs], steps, reporting)
 
-    def _ran(self, shares: Sequence[Share], reporting: bool) -> Ran:
+    def _ran(self, shares: Sequence[Share], steps: int, reporting: bool) -> Ran:
         chief = shares[-1]
         order = np.argsort(np.concatenate([share.tickets for share in shares]), kind="stable")
         losses = np.concatenate([share.losses for share in shares])[order]
         shown = reporting and len(chief.losses)
         report = [variable.numpy() for variable in self._report.variables] if shown else None
-        return Ran(losses, np.zeros(len(losses), np.int64), self._global_step(), report, bool(chief.ended))
+        return Ran(losses, np.zeros(len(losses), np.int64), self._global_step(), report, bool(chief.ended), steps)
 
     def _global_step(self) -> int:
         return int(self._transplant.global_step.numpy())
@@ -133,21 +136,26 @@ class Pool:
         limit, alone = limits[0], tf.cast(limits[1], tf.int32)
 
         def one(count: Tensor, drawn: _Draw, losses: Any, tickets: Any) -> tuple[Any, ...]:
-            following = self._draw(count + 1, limit, alone)  # while the step before it runs
+            following = self._draw(count + 1, limit, alone, drawn.ticket)  # while the step before it runs
             loss = self._coordinator.strategy.run(step, (drawn.batch, tf.equal(count + 1, alone)))
             return count + 1, following, losses.write(count, tf.cast(loss, tf.float32)), tickets.write(count, drawn.ticket)
 
-        first = self._draw(tf.constant(0), limit, alone)
+        first = self._draw(tf.constant(0), limit, alone, None)
         arrays = [tf.TensorArray(dtype, 0, dynamic_size=True, element_shape=[]) for dtype in (tf.float32, tf.int64)]
-        _, drawn, losses, tickets = tf.while_loop(lambda count, drawn, *_: drawn.given, one, (0, first, *arrays))
-        return Share(losses.stack(), tickets.stack(), tf.logical_and(drawn.wanted, tf.logical_not(drawn.given)))
+        _, last, losses, tickets = tf.while_loop(lambda count, drawn, *_: drawn.good, one, (0, first, *arrays))
+        return Share(losses.stack(), tickets.stack(), tf.logical_not(last.given))
 
-    def _draw(self, count: Tensor, limit: Tensor, alone: Tensor) -> _Draw:
-        """What the step after ``count`` others runs with: ``alone`` steps need no ticket."""
-        ticket = tf.cond(alone > 0, lambda: tf.constant(NEVER, tf.int64), self._next_ticket)
-        wanted = tf.logical_or(count < alone, ticket < limit)
-        given, batch = take(wanted, ticket, self._specs)
-        return _Draw(ticket, wanted, given, tuple(batch))
+    def _draw(self, count: Tensor, limit: Tensor, alone: Tensor, ticket: Tensor | None) -> _Draw:
+        """What the step after ``count`` others runs with, of which the last had this ticket; ``alone`` steps need none.
+
+        The batch comes first, so that no ticket is lost on a trainer whose input has ended; the last batch of a share is the first of the
+        next one.
+        """
+        given, batch = take(ticket is None, tf.constant(-1, tf.int64) if ticket is None else ticket, self._specs)
+        takes_ticket = tf.logical_and(given, tf.equal(alone, 0))
+        ticket = tf.cond(takes_ticket, self._next_ticket, lambda: tf.constant(NEVER, tf.int64))
+        good = tf.logical_and(given, tf.logical_or(count < alone, ticket < limit))
+        return _Draw(ticket, good, given, tuple(batch))
 
     def _next_ticket(self) -> Tensor:
         """Counts in one operation, which no other process can come in between."""
@@ -158,7 +166,7 @@ class _Draw(NamedTuple):
     """A ticket, whether it is good for a step, whether there is a batch for it, and the batch."""
 
     ticket: Tensor
-    wanted: Tensor
+    good: Tensor
     given: Tensor
     batch: tuple[Tensor, ...]
 

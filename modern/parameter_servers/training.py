@@ -18,6 +18,7 @@ from estimator_bridge.modern.parameter_servers.feeding import end
 from estimator_bridge.modern.parameter_servers.pool import Pool
 from estimator_bridge.modern.parameter_servers.transplant import SharedTransplant
 from estimator_bridge.modern.strategies import Distribution
+from estimator_bridge.modern.transplant import Transplant
 
 logging = tf.compat.v1.logging
 _LOOK_SECONDS = 5.0
@@ -29,6 +30,7 @@ class ParameterServers(Distribution):
 
     workers = 1
     worker = 0
+    together = True
     replicas = 1
 
     def describe(self, batch_size: int | None = None) -> str:
@@ -67,7 +69,7 @@ def train(
         return
     leader, own = coordinator(estimator.config), feed(estimator.config)
 
-    def pool(transplant: SharedTransplant, batches: Any) -> Pool:
+    def pool(transplant: Transplant, batches: Any) -> Pool:
         own.publish(batches)
         return Pool(transplant, leader)
 

@@ -40,6 +40,7 @@ class SharedTransplant(Transplant):
         for update, optimizer in updates:
             constants = {name: value for name, value in update.hyperparameters.items() if name in optimizer._hyper}
             optimizer._hyper |= {name: functools.partial(tf.constant, value, tf.float32) for name, value in constants.items()}
+            optimizer.gradient_aggregator = list  # the pairs as they are: a trainer is one replica
         return updates
 
     def _set_hyperparameter(self, optimizer: Any, name: str, value: Tensor) -> None:
