@@ -64,7 +64,7 @@ class ModernEngine:
             if max_steps is not None and max_steps <= _saved_step(estimator):
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
-            train = _TRAIN.get(strategies.decided(estimator.config).strategy, training.train)
+            train = _TRAIN.get(strategies.decided(estimator.config).strategy) or training.train
             train(
                 estimator,
                 input_fn,
