@@ -1,0 +1,113 @@
+"""Faults of training that nobody notices, each planted in a real cluster: with the audit it ends and says why."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.cluster.audit import AuditRequest
+from estimator_bridge.cluster.launching import Launched, launch, local_layouts
+from estimator_bridge.cluster.outcome import Limits
+from estimator_bridge.cluster.task import State
+from tests.legacy.running import write
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.usefixtures("warm_python", "in_tasks")]
+
+JOB = """
+    import sys, time
+    import numpy as np
+    import tensorflow as tf
+
+    model_dir, fault, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    mirrored = fault in ("equal batches", "own values", "moving averages")
+    strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy() if mirrored else None
+    config = tf.estimator.RunConfig(model_dir, save_checkpoints_secs=600, tf_random_seed=1, train_distribute=strategy)
+    worker = config.task_type == "worker"
+
+    def input_fn(input_context=None):
+        x = np.random.RandomState(0).rand(240, 4).astype(np.float32)
+        if fault != "equal batches":
+            x = x[int(worker)::2]
+        return tf.data.Dataset.from_tensor_slices(({"x": x}, x[:, :1])).shuffle(16).repeat().batch(4)
+
+    class Optimizer(tf.train.GradientDescentOptimizer):
+        def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+            if worker and fault == "nothing applied":
+                return tf.group(*[gradient for gradient, _ in grads_and_vars], tf.assign_add(global_step, 1))
+            counted = None if worker and fault == "not counted" else global_step
+            return super().apply_gradients(grads_and_vars, counted, name)
+
+    class Tokens(tf.train.SyncReplicasOptimizer):
+        # as TensorFlow has it, before it was mended
+        apply_gradients = tf.train.SyncReplicasOptimizer.apply_gradients.__wrapped__
+        get_init_tokens_op = tf.train.SyncReplicasOptimizer.get_init_tokens_op.__wrapped__
+
+    def model_fn(features, labels, mode):
+        if worker and fault == "late":
+            time.sleep(2)
+        x = tf.layers.batch_normalization(features["x"], training=True)
+        loss = tf.losses.mean_squared_error(labels, tf.layers.dense(x, 1))
+        optimizer, hooks = Optimizer(0.01), []
+        if fault == "late":
+            optimizer = Tokens(optimizer, 2, total_num_replicas=2)
+            hooks = [optimizer.make_session_run_hook(config.is_chief)]
+        updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+        if fault == "own values":
+            first = tf.VariableAggregation.ONLY_FIRST_REPLICA
+            updates.append(tf.get_variable("seen", [], trainable=False, aggregation=first).assign(tf.reduce_sum(x * x)))
+        with tf.control_dependencies(updates):
+            train_op = optimizer.minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, None, loss, train_op, training_hooks=hooks)
+
+    estimator = tf.estimator.Estimator(model_fn, config=config)
+    train = tf.estimator.TrainSpec(input_fn, max_steps=steps)
+    tf.estimator.train_and_evaluate(estimator, train, tf.estimator.EvalSpec(input_fn, steps=1))
+"""
+SERVERS = {"chief": 1, "worker": 1, "ps": 1}
+MIRRORED = {"chief": 1, "worker": 1}
+LONG = 20_000  # steps, of which the audit needs a hundred
+
+
+def run(folder: Path, counts: dict[str, int], fault: str, steps: int, audit: AuditRequest | None) -> tuple[Launched, str]:
+    script = write(folder / "train.py", JOB)
+    arguments = ["-m", "estimator_bridge", "run", str(script), str(folder / f"model-{steps}"), fault, str(steps)]
+    stream = io.StringIO()
+    limits = Limits(restarts=0)
+    launched = launch(
+        local_layouts(counts), arguments, folder / "logs", limits, stream, "estimator_bridge.legacy.preloaded", audit
+    )
+    return launched, stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("fault", "counts", "said"),
+    [
+        ("equal batches", MIRRORED, "train on the same data, so one of them is of no use."),
+        ("late", SERVERS, "chief 0 makes the steps of others: synchronous training is not synchronous."),
+        ("not counted", SERVERS, "steps of the workers are lost: the global step does not count them."),
+        ("nothing applied", SERVERS, "Updates of worker 0 do not arrive: its steps leave the variables as they were."),
+        ("own values", MIRRORED, "have diverged at global step 1."),
+    ],
+)
+def test_a_fault_that_nobody_notices(tmp_path: Path, fault: str, counts: dict[str, int], said: str) -> None:
+    unnoticed, output = run(tmp_path, counts, fault, 50, None)
+    assert unnoticed.outcome.problem is None
+    assert unnoticed.outcome.code == 0
+
+    audited, output = run(tmp_path, counts, fault, LONG, AuditRequest(every=20))
+
+    assert audited.outcome.code == 1, output
+    assert audited.tasks[-1].state is State.STOPPED, "it was still training"
+    assert str(audited.outcome.problem).splitlines()[0].endswith(said)
+
+
+@pytest.mark.parametrize(("fault", "counts"), [("moving averages", MIRRORED), ("", SERVERS)])
+def test_a_sound_training(tmp_path: Path, fault: str, counts: dict[str, int]) -> None:
+    """Moving averages of batch normalization differ between replicas until they are saved."""
+    ended, output = run(tmp_path, counts, fault, 100, AuditRequest(every=10, folder=tmp_path / "reports"))
+
+    assert ended.outcome.code == 0, output
+    assert "audit: nothing found; audited steps: " in output
+    assert sorted(file.name for file in (tmp_path / "reports").iterdir()) == ["chief-0.audit.jsonl", "worker-0.audit.jsonl"]
