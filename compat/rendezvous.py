@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import json
 import os
 from pathlib import Path
 
@@ -117,17 +118,27 @@ class Rendezvous:
         said = self._read("last")
         return int(said) if said else None
 
-    def report_version(self, job: str, index: int, version: str) -> None:
-        """The TensorFlow that a task has imported."""
-        self._write(f"{job}-{index}.version", version)
+    def introduce(self, version: str) -> None:
+        """The TensorFlow that this process, a task by its TF_CONFIG, has imported."""
+        task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task")
+        if task:
+            self._write(f"{task['type']}-{task['index']}.version", version)
 
     def version(self, job: str, index: int) -> str | None:
         """The TensorFlow that a task reported; None before it did."""
         return self._read(f"{job}-{index}.version")
 
+    def report_end(self, job: str, index: int) -> None:
+        """A task that trained has ended well; its launcher says so."""
+        self._write(f"{job}-{index}.ended", "")
+
+    def has_ended(self, job: str, index: int) -> bool:
+        """Whether a task that trained has ended well."""
+        return self._read(f"{job}-{index}.ended") is not None
+
     def forget(self, job: str, index: int) -> None:
         """Drops what a task reported, since it is started again."""
-        for what in ("step", "version"):
+        for what in ("step", "version", "ended"):
             (self.folder / f"{job}-{index}.{what}").unlink(missing_ok=True)
 
     def _write(self, name: str, text: str) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.compat.engine import Engine, EstimatorEngine, interposed
+from estimator_bridge.compat.rendezvous import Rendezvous
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.aliases import tf1_imports
 from estimator_bridge.legacy.installation import install
@@ -86,6 +87,7 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
 
     _examine(script)
     install()
+    _introduce()
     with contextlib.ExitStack() as stack:
         stack.enter_context(launched())
         stack.enter_context(synchronous_replicas())
@@ -115,6 +117,7 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
 
     _examine(script)
     install()
+    _introduce()
     engine = make_engine()
     with (
         launched(),
@@ -132,6 +135,14 @@ def _examine(script: Script) -> None:
 
     script.check()
     tell_python2(script.target, script.is_module, script.python2)
+
+
+def _introduce() -> None:
+    """A launcher learns which TensorFlow this is."""
+    import tensorflow as tf
+
+    if meeting := Rendezvous.of_this_process():
+        meeting.introduce(tf.__version__)
 
 
 @contextlib.contextmanager

@@ -103,11 +103,13 @@ def play(tmp_path: Path, in_tasks: None) -> Play:
         counts: dict[str, int] = COUNTS,
         layouts: Iterable[Layout] = (),
         preload: str | None = None,
+        rendezvous: Path | None = None,
         **limits: float,
     ) -> Ended:
         stream = io.StringIO()
         asked = Limits(**({"ready": 0, "finish": 60} | limits))  # type: ignore[arg-type]
-        launched = launch(layouts or local_layouts(counts), command(tmp_path, plans), tmp_path / "logs", asked, stream, preload)
+        places, logs = layouts or local_layouts(counts), tmp_path / "logs"
+        launched = launch(places, command(tmp_path, plans), logs, asked, stream, preload, rendezvous=rendezvous)
         assert pids(tmp_path)
         assert alive(pids(tmp_path)) == []
         return Ended(launched, stream.getvalue().splitlines(), tmp_path)

@@ -114,7 +114,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "step": lambda step: MEETING.report_step(JOB, INDEX, int(step)),
     "trained-to": lambda step: MEETING.report_step(JOB, INDEX, int(step), training=False),
     "recovery": lambda name: MEETING.report_recovery(Recovery(name)),
-    "version": lambda version: MEETING.report_version(JOB, INDEX, version),
+    "version": MEETING.introduce,
     "save": save,
     "stopped": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "say": say,

@@ -23,11 +23,12 @@ _EPILOG = """examples:
   estimator-bridge launch --worker 1 --ps 1 --log-dir /tmp/logs train.py
   estimator-bridge launch --worker 1 --ps 1 --format json train.py > result.json
   TF_CONFIG=... estimator-bridge launch train.py
+  estimator-bridge launch --hosts a:2222,b:2222,c:2222 --worker 1 --ps 1 --task worker:0 --trusted-network train.py
 
 exit code: the chief's; that of the first task that failed; 1 when the cluster was not ready or did not end in time;
 2 when the request cannot be carried out; 130 after Ctrl-C, 143 after SIGTERM.
-Whatever the tasks started ends with them. Where TF_CONFIG is set already, the one task that it names is run, among the others
-that somebody else runs; else addresses are of this machine alone.
+Whatever the tasks started ends with them. Where TF_CONFIG is set already, the one task that it names is run, and with --hosts the one
+that --task names, among the others that somebody else runs; else addresses are of this machine alone.
 """
 
 _JOBS = {"chief": (1, 1), "worker": (1000, 0), "ps": (1000, 0), "evaluator": (1, 0)}  # most, default
@@ -46,6 +47,21 @@ def add_parser(verbs: Any) -> None:
     for job, (most, default) in _JOBS.items():
         allowed = "0 or 1" if most == 1 else "how many"
         parser.add_argument(f"--{job}", type=_count(most), metavar="N", help=f"{allowed} (default: {default})")
+    parser.add_argument(
+        "--hosts",
+        type=lambda text: text.split(","),
+        metavar="HOST:PORT,...",
+        help="a cluster on several machines: addresses of the chief, the workers, the parameter servers; the same on each of them",
+    )
+    parser.add_argument("--task", metavar="JOB:INDEX", help="with --hosts: which task this machine runs, worker:0 for example")
+    shared = parser.add_argument(
+        "--rendezvous",
+        type=Path,
+        metavar="DIR",
+        help="with --hosts or TF_CONFIG: a folder that all machines share, a new one for each training; launchers compare their TensorFlow "
+        "there, and tell that training has ended",
+    )
+    shared.complete = DIRECTORY
     add_path(parser)
     add_python2(parser)
     logs = parser.add_argument(
@@ -166,6 +182,7 @@ def execute(arguments: argparse.Namespace) -> int:
         sys.stdout if arguments.format == "text" else sys.stderr,
         preload="estimator_bridge.legacy.preloaded",
         audit=_audit(arguments),
+        rendezvous=arguments.rendezvous,
     )
     if arguments.format == "json":
         sys.stdout.write(json.dumps(launched.to_json(), indent=1) + "\n")
@@ -185,7 +202,7 @@ def _audit(arguments: argparse.Namespace) -> AuditRequest | None:
         raise BridgeError(f"{options} without --audit.", fix="Add --audit, or nothing is audited.")
     if not arguments.audit:
         return None
-    if os.environ.get("TF_CONFIG") and not arguments.audit_dir:
+    if (os.environ.get("TF_CONFIG") or arguments.hosts) and not arguments.audit_dir:
         raise BridgeError(
             "Workers cannot be compared with each other from one machine.",
             expected="--audit-dir DIR, a folder that all machines of the cluster share",
@@ -195,22 +212,40 @@ def _audit(arguments: argparse.Namespace) -> AuditRequest | None:
 
 
 def _layouts(arguments: argparse.Namespace) -> Iterable[Layout]:
-    """The one task of the environment's TF_CONFIG, or a cluster of our own."""
+    """The one task of the environment's TF_CONFIG or of --hosts, or a cluster of our own."""
     from estimator_bridge.cluster.launching import local_layouts
-    from estimator_bridge.cluster.layout import check_network, given_layout
+    from estimator_bridge.cluster.layout import check_network, given_layout, hosted_layout
     from estimator_bridge.compat.config.cluster.tf_config import from_environment
-    from estimator_bridge.errors import BridgeError
 
     asked = {job: number for job in _JOBS if (number := getattr(arguments, job)) is not None}
-    if not os.environ.get("TF_CONFIG"):
-        return local_layouts({job: default for job, (_, default) in _JOBS.items()} | asked)
-    if asked:
-        raise BridgeError(
-            "TF_CONFIG is set: this process is one task of a cluster, and starts no other.",
-            expected="no number of tasks, or no TF_CONFIG",
-            received=" ".join(f"--{job} {number}" for job, number in asked.items()),
-            fix="Unset TF_CONFIG for a cluster on this machine.",
-        )
-    layout = given_layout(from_environment())
+    counts = {job: default for job, (_, default) in _JOBS.items()} | asked
+    _check_places(arguments, asked)
+    if arguments.hosts:
+        layout = hosted_layout(arguments.hosts, counts, arguments.task)
+    elif os.environ.get("TF_CONFIG"):
+        layout = given_layout(from_environment())
+    else:
+        return local_layouts(counts)
     check_network(layout, arguments.trusted_network)
     return [layout]
+
+
+def _check_places(arguments: argparse.Namespace, asked: dict[str, int]) -> None:
+    """Who lays the cluster out is one: TF_CONFIG, --hosts, or we."""
+    from estimator_bridge.errors import BridgeError
+
+    if os.environ.get("TF_CONFIG") and (asked or arguments.hosts):
+        raise BridgeError(
+            "TF_CONFIG is set: this process is one task of a cluster, and starts no other.",
+            expected="no number of tasks, no --hosts, or no TF_CONFIG",
+            received=" ".join(
+                [f"--{job} {number}" for job, number in asked.items()] + (["--hosts"] if arguments.hosts else [])
+            ),
+            fix="Unset TF_CONFIG for a cluster on this machine.",
+        )
+    if bool(arguments.hosts) != bool(arguments.task):
+        raise BridgeError(
+            "--hosts and --task belong together.", expected="both, or neither", fix="Name the task of this machine."
+        )
+    if arguments.rendezvous and not (arguments.hosts or os.environ.get("TF_CONFIG")):
+        raise BridgeError("--rendezvous is for clusters on several machines.", expected="--hosts and --task, or TF_CONFIG")

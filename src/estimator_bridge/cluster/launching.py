@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import sys
@@ -64,6 +65,7 @@ def launch(
     stream: TextIO,
     preload: str | None = None,
     audit: AuditRequest | None = None,
+    rendezvous: Path | None = None,
 ) -> Launched:
     """Runs the tasks of a cluster that are this machine's to their end.
 
@@ -77,6 +79,7 @@ def launch(
         preload: module that every task would import, seconds long: imported once and each task forked from there, where there
             are several and the system allows it.
         audit: how to look for silent faults of the training, if that is asked for.
+        rendezvous: folder that the launchers of a cluster on several machines share, if they do.
 
     Returns:
         How it ended; no process of it is left.
@@ -84,11 +87,11 @@ def launch(
     Raises:
         BridgeError: when it cannot be started.
     """
-    _make(log_dir)
+    _make(log_dir, "The tasks' logs cannot be written.", "--log-dir")
     with shown(stream) as (say, show):
         for layout in layouts:
-            with tempfile.TemporaryDirectory(prefix="estimator-bridge-") as folder:
-                meeting = Rendezvous(Path(folder))
+            with _folder(rendezvous) as folder:
+                meeting = Rendezvous(folder)
                 if layout.is_local:
                     meeting.say(Mark.LOOPBACK)
                 audits = [audit.begin(layout, meeting)] if audit is not None else []
@@ -102,6 +105,16 @@ def launch(
                 break
             say("launch", "a port was taken before its server started")
     return launched
+
+
+@contextlib.contextmanager
+def _folder(shared: Path | None) -> Iterator[Path]:
+    if shared is None:
+        with tempfile.TemporaryDirectory(prefix="estimator-bridge-") as folder:
+            yield Path(folder)
+    else:
+        _make(shared, "The rendezvous of the launchers is not there.", "--rendezvous")
+        yield shared.absolute()
 
 
 def _starter(preload: str | None, log_dir: Path) -> Spawner:
@@ -124,16 +137,16 @@ def local_layouts(counts: Mapping[str, int]) -> Iterator[Layout]:
     return (local_layout(counts) for _ in range(_ATTEMPTS))
 
 
-def _make(log_dir: Path) -> None:
+def _make(folder: Path, otherwise: str, option: str) -> None:
     try:
-        log_dir.mkdir(parents=True, exist_ok=True)
-        problem = None if os.access(log_dir, os.W_OK) else "no permission to write"
+        folder.mkdir(parents=True, exist_ok=True)
+        problem = None if os.access(folder, os.W_OK) else "no permission to write"
     except OSError as error:
         problem = error.strerror
     if problem:
         raise BridgeError(
-            "The tasks' logs cannot be written.",
+            otherwise,
             expected="a folder, or a path where one can be made",
-            received=f"{log_dir}: {problem}",
-            fix="Choose another --log-dir.",
+            received=f"{folder}: {problem}",
+            fix=f"Choose another {option}.",
         )

@@ -102,6 +102,38 @@ def local_layout(counts: Mapping[str, int]) -> Layout:
     return laid_out({task: f"{_HOST}:{port}" for task, port in zip(servers, ports, strict=True)}, tasks)
 
 
+def hosted_layout(hosts: Sequence[str], counts: Mapping[str, int], task: str) -> Layout:
+    """One task of a cluster on several machines, of which each gets the same list.
+
+    Args:
+        hosts: ``host:port`` of the chief, then of the workers, then of the parameter servers.
+        counts: tasks of each job.
+        task: that is to run here, as ``worker:1``.
+
+    Returns:
+        The layout, with the one task.
+
+    Raises:
+        BridgeError: where hosts and tasks are not as many, or there is no such task.
+
+    Example:
+        >>> layout = hosted_layout(["a:2222", "b:2222"], {"chief": 1, "ps": 1}, "ps:0")
+        >>> layout.tf_configs[TaskId("ps", 0)]
+        '{"cluster": {"chief": ["a:2222"], "ps": ["b:2222"]}, "task": {"type": "ps", "index": 0}}'
+    """
+    servers = [TaskId(job, index) for job in ("chief", "worker", "ps") for index in range(counts.get(job, 0))]
+    if len(hosts) != len(servers) or any(not re.fullmatch(r".+:\d+", host) for host in hosts):
+        raise BridgeError(
+            "--hosts does not give each task its address.",
+            expected=f"{len(servers)} times host:port, for {', '.join(map(str, servers))}",
+            received=",".join(hosts),
+        )
+    named = {f"{each.job}:{each.index}": each for each in (*servers, *(TaskId(job, 0) for job in _SERVERLESS))}
+    if task not in named:
+        raise BridgeError("There is no such task.", expected=f"--task and one of {', '.join(named)}", received=task)
+    return laid_out(dict(zip(servers, hosts, strict=True)), [named[task]])
+
+
 def given_layout(tf_config: Document) -> Layout:
     """One task of a cluster that somebody else laid out: a scheduler, or a human on several machines.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 from estimator_bridge.cluster.display import Show
+from estimator_bridge.cluster.elsewhere import Elsewhere
 from estimator_bridge.cluster.layout import TRAINERS, Layout
 from estimator_bridge.cluster.outcome import Judge, Limits, Outcome
 from estimator_bridge.cluster.preflight import Preflight
@@ -61,6 +62,7 @@ class Supervisor:
         self._judges = judges
         self._preflight = Preflight(layout, tasks, meeting, limits.ready, say)
         self._watchdog = Watchdog(tasks, layout, meeting, limits.stall)
+        self._elsewhere = Elsewhere(layout, meeting, limits.finish)
         self._signals: list[int] = []
 
     def run(self) -> Outcome:
@@ -97,6 +99,8 @@ class Supervisor:
             if (step := self._meeting.step(task.name.job, task.name.index)) is not None:
                 task.reached(step)
             if task.poll():
+                if task.state is State.DONE and task in self._trainers:
+                    self._meeting.report_end(task.name.job, task.name.index)
                 self._say("launch", f"{task.name}: {task.state.value}, exit code {task.exit_code}")
         self._show(self._tasks)
 
@@ -192,18 +196,16 @@ class Supervisor:
 
     def _finished(self) -> Outcome | None:
         """Parameter servers never end by themselves; an evaluator does after the last checkpoint, once it knows that it is the last."""
-        if not self._trainers:  # a scheduler runs them elsewhere, and ends what is here
-            return Outcome(0) if all(task.state.ended for task in self._tasks) else None
         if not all(task.state.ended for task in self._trainers):
             return None
-        if not self._meeting.said(Mark.TRAINED):
+        if not self._meeting.said(Mark.TRAINED) and self._elsewhere.over():
             self._meeting.say(Mark.TRAINED)
             for task in self._tasks:
                 if task.name.job == "ps":
                     task.terminate()
-        if all(task.state.ended for task in self._tasks if task.name.job != "ps"):
-            return Outcome(0)
-        return None
+        over = self._trainers and self._meeting.said(Mark.TRAINED)
+        left = [task for task in self._tasks if not task.state.ended and not (over and task.name.job == "ps")]
+        return None if left else Outcome(0)
 
     def _end(self) -> None:
         """SIGTERM, then SIGKILL after the grace period or at a second signal; nothing is left afterwards.

@@ -1,0 +1,257 @@
+"""What clusters do when something happens to them: ``python benchmarks/cluster_faults.py [--strategies async ...] [--events ...]``.
+
+Real clusters of ``estimator-bridge launch`` on this machine train jobs/cluster_training.py; each event happens at a random step. Cells
+of the table in docs/cluster-faults.md that were run are replaced, the others stay. It takes about half an hour for everything; a cut
+network takes Linux and the right to make network namespaces (root, or ``unshare -rn python benchmarks/cluster_faults.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+from clusters import POLL_SECONDS, Machines, Run
+
+TABLE = Path(__file__).parent.parent / "docs" / "cluster-faults.md"
+STRATEGIES = {
+    "async": ("parameter servers, asynchronous", "legacy", "async", {"worker": 2, "ps": 2, "evaluator": 1}),
+    "sync": ("parameter servers, SyncReplicasOptimizer", "legacy", "sync", {"worker": 2, "ps": 1}),
+    "mirrored": ("MultiWorkerMirroredStrategy", "legacy", "mirrored", {"worker": 1}),
+    "pss": ("ParameterServerStrategy V2, modern path", "modern", "async", {"worker": 2, "ps": 2}),
+}
+"""Of each: its heading, the path, the job's --strategy, and tasks beside the chief."""
+STOPPED_SECONDS = LATE_SECONDS = CUT_SECONDS = 30.0
+DEADLINE = 300.0
+STEPS = 100_000  # more than any event takes; where the end counts it comes sooner
+Cell = Callable[["Cluster"], str]
+
+
+class Cluster:
+    """Starts runs of one strategy in one model_dir.
+
+    Args:
+        strategy: a key of STRATEGIES.
+        folder: for logs and the model.
+    """
+
+    def __init__(self, strategy: str, folder: Path) -> None:
+        _, self.path, self.job, self.counts = STRATEGIES[strategy]
+        self.folder = folder
+
+    def command(self, steps: int = STEPS, late: str = "") -> list[str]:
+        """What each task runs."""
+        flags = [
+            f"--model_dir={self.folder / 'model'}",
+            f"--steps={steps}",
+            f"--strategy={self.job}",
+            "--pace=0.02",
+            f"--late={late}",
+        ]
+        return ["--path", self.path, str(Path(__file__).parent / "jobs" / "cluster_training.py"), *flags]
+
+    def start(self, steps: int = STEPS, late: str = "", **counts: int) -> Run:
+        """A cluster on this machine; entered, it runs."""
+        asked = {"chief": 1} | self.counts | counts
+        numbers = [word for job, number in asked.items() for word in (f"--{job}", str(number))]
+        return Run([*numbers, "--max-restarts", "10", "--stall-timeout", "60", *self.command(steps, late)], self.folder)
+
+
+def killed(task: str) -> Cell:
+    """SIGKILL to its process."""
+
+    def cell(cluster: Cluster) -> str:
+        with cluster.start() as run:
+            if not (number := training(run, task)):
+                return no_start(run)
+            happened, highest = time.time(), run.step()
+            os.kill(number, signal.SIGKILL)
+            back = run.wait(lambda: run.pids.get(task, number) != number and run.goes_on(happened, task), DEADLINE)
+            again = run.goes_on(happened, task)
+            return f"back after {again - happened:.0f} s, {resumed(run, happened, again, highest)}" if back else ended(run)
+
+    return cell
+
+
+def stopped(task: str) -> Cell:
+    """SIGSTOP, and SIGCONT after 30 s."""
+
+    def cell(cluster: Cluster) -> str:
+        with cluster.start() as run:
+            if not (number := training(run, task)):
+                return no_start(run)
+            happened = time.time()
+            psutil.Process(number).suspend()
+            run.wait(lambda: False, STOPPED_SECONDS)
+            meanwhile = "the others go on" if run.stepped_after(happened + 5) else "all wait"
+            went_on = time.time()
+            psutil.Process(number).resume()
+            back = run.wait(lambda: bool(run.goes_on(went_on, task)), DEADLINE)
+            return f"{meanwhile}; goes on {run.goes_on(went_on, task) - went_on:.1f} s after SIGCONT" if back else ended(run)
+
+    return cell
+
+
+def late(task: str) -> Cell:
+    """Starts its script 20 s after the others."""
+
+    def cell(cluster: Cluster) -> str:
+        with cluster.start(late=f"{task.replace(' ', ':')}:20") as run:
+            if not run.wait(lambda: len(run.first_steps) == run.trainers, DEADLINE):
+                return no_start(run)
+            first = min(run.first_steps.values()) - run.process_at[task]
+            return (
+                f"nobody trains before it; first step {first - 20:.0f} s after it" if first > 20 else "the others do not wait"
+            )
+
+    return cell
+
+
+def preempted(cluster: Cluster) -> str:
+    """SIGTERM to the launcher, then the same command again, then with one worker more, to the end."""
+    with cluster.start() as run:
+        if not training(run, "chief 0"):
+            return no_start(run)
+        last, happened = run.step(), time.time()
+        run.process.send_signal(signal.SIGTERM)
+        run.process.wait(60)
+        took, saved = time.time() - happened, run.saved()
+    lost = max(last - saved, 0)
+    return f"exit code {run.process.returncode} after {took:.1f} s, " + ("saved at once" if not lost else f"{lost} steps lost")
+
+
+def started_again(workers: int) -> Cell:
+    """The whole cluster is killed with its launcher and started again, with as many workers more or less."""
+
+    def cell(cluster: Cluster) -> str:
+        with cluster.start() as run:
+            if not training(run, "chief 0"):
+                return no_start(run)
+            run.wait(lambda: run.saved() > 0, DEADLINE)
+            run.process.kill()
+        saved, counts = run.saved(), {"worker": cluster.counts["worker"] + workers}
+        with cluster.start(steps=saved + 100, **counts) as again:
+            again.wait(lambda: again.process.poll() is not None, DEADLINE)
+            first = min((step for _, _, step, _ in again.steps), default=-1)
+            if again.process.returncode != 0:
+                return ended(again)
+            return f"goes on at step {first} from the checkpoint of {saved}, and ends at {again.saved()}"
+
+    return cell
+
+
+def cut(cluster: Cluster) -> str:
+    """A worker's machine loses the network for 30 s: each task under a launcher in a network namespace of its own."""
+    with Machines(
+        {"chief": 1} | {job: n for job, n in cluster.counts.items() if job != "evaluator"}, cluster.folder
+    ) as machines:
+        machines.start(cluster.command())
+        worker = machines.runs["worker 0"]
+        if not worker.wait(lambda: bool(worker.steps), DEADLINE):
+            return no_start(worker)
+        happened = time.time()
+        with machines.cut("worker 0"):
+            worker.wait(lambda: False, CUT_SECONDS)
+            meanwhile = "the others go on" if machines.runs["chief 0"].stepped_after(happened + 10) else "all wait"
+        mended = time.time()
+        back = worker.wait(lambda: worker.stepped_after(mended), DEADLINE)
+        return (
+            f"{meanwhile}; goes on {worker.steps_after(mended)[0][0] - mended:.0f} s after the cut" if back else ended(worker)
+        )
+
+
+def training(run: Run, task: str) -> int:
+    """Waits for a random step of a cluster in which all train; the task's process number, 0 where that does not come."""
+    begun = run.wait(lambda: len(run.first_steps) >= run.trainers and task in run.pids, DEADLINE)
+    target = run.step() + random.randint(120, 250)  # past the first checkpoint, at 100
+    return run.pids[task] if begun and run.wait(lambda: run.step() >= target, DEADLINE) else 0
+
+
+def resumed(run: Run, happened: float, again: float, highest: int) -> str:
+    """Where it goes on, and whether the loss does: a training that begins anew would show it."""
+    before = [(step, loss) for at, _, step, loss in run.steps if at < happened]
+    after = [(step, loss) for _, _, step, loss in run.steps_after(again - POLL_SECONDS)][:10]
+    begun = min(step for step, _ in after)
+    there = [loss for step, loss in before if abs(step - begun) < 25] or [before[-1][1]]
+    expected, now, drop = sum(there) / len(there), sum(loss for _, loss in after) / len(after), before[0][1] - before[-1][1]
+    kept = "" if now - expected < drop / 3 else f", THE LOSS DOES NOT: {expected:.2f} there before, {now:.2f} now"
+    return f"from step {begun} of {highest}{kept}"
+
+
+def no_start(run: Run) -> str:
+    """The event could not even happen."""
+    return "NO START: " + run.problem()
+
+
+def ended(run: Run) -> str:
+    """It did not come back."""
+    return "ENDS: " + run.problem() if run.process.poll() is not None else f"HANGS (no end within {DEADLINE:.0f} s)"
+
+
+EVENTS: dict[str, Cell] = {
+    **{f"SIGKILL {task}": killed(f"{task} 0") for task in ("chief", "worker", "ps", "evaluator")},
+    **{f"SIGSTOP {task} for 30 s": stopped(f"{task} 0") for task in ("chief", "worker", "ps", "evaluator")},
+    **{f"{task} 20 s late": late(f"{task} 0") for task in ("chief", "worker", "ps")},
+    "network of a worker cut for 30 s": cut,
+    "SIGTERM": preempted,
+    "kill -9 of the launcher, started again": started_again(0),
+    "the same with a worker more": started_again(1),
+}
+
+
+def run_cell(event: str, strategy: str) -> str:
+    """One cell; a dash where the strategy has no such task."""
+    job = next((word for word in event.split() if word in ("ps", "evaluator")), "chief")
+    if job not in {"chief", *STRATEGIES[strategy][3]}:
+        return "-"
+    with tempfile.TemporaryDirectory() as folder:
+        return EVENTS[event](Cluster(strategy, Path(folder)))
+
+
+def read_table() -> dict[tuple[str, str], str]:
+    """The cells that are there."""
+    lines = [line for line in TABLE.read_text().splitlines() if line.startswith("| ")] if TABLE.exists() else []
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {(row[0], strategy): cell for row in rows[1:] for strategy, cell in zip(STRATEGIES, row[1:], strict=False)}
+
+
+def write_table(cells: dict[tuple[str, str], str]) -> None:
+    """The whole page, by moving it in place."""
+    heading = " | ".join(("Event", *(heading for heading, *_ in STRATEGIES.values())))
+    rows = [" | ".join((event, *(cells.get((event, strategy), "not run") for strategy in STRATEGIES))) for event in EVENTS]
+    text = f"""# What faults do to a cluster
+
+Written by `benchmarks/cluster_faults.py`: real clusters of `estimator-bridge launch --stall-timeout 60` on one machine, each event at a
+random step of a training that waits 20 ms a step. Times are from the event to the next step of the task that it happened to (of any task,
+where it makes none), restart included; on a machine that does other things, they are longer.
+
+| {heading} |
+{"|---" * (len(STRATEGIES) + 1)}|
+""" + "".join(f"| {row} |\n" for row in rows)
+    aside = TABLE.with_suffix(".new")
+    aside.write_text(text)
+    aside.replace(TABLE)
+
+
+def main() -> None:
+    """Runs cells and writes the table after each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
+    parser.add_argument("--events", nargs="+", choices=EVENTS, default=list(EVENTS), metavar="EVENT")
+    arguments = parser.parse_args()
+    for strategy in arguments.strategies:
+        for event in arguments.events:
+            cell = run_cell(event, strategy)
+            print(f"{strategy}, {event}: {cell}", file=sys.stderr, flush=True)
+            write_table(read_table() | {(event, strategy): cell})
+
+
+if __name__ == "__main__":
+    main()

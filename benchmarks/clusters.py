@@ -1,0 +1,182 @@
+"""Clusters of ``estimator-bridge launch`` as cluster_faults.py and cluster.py see them from outside: their output, line by line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+LAUNCH = (sys.executable, "-m", "estimator_bridge", "launch", "--format", "json")
+ENVIRONMENT = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "PYTHONUNBUFFERED": "1"}
+POLL_SECONDS = 0.05
+PORT = 2222
+
+
+class Run:
+    """One launcher of a cluster that trains jobs/cluster_training.py.
+
+    Args:
+        arguments: of launch.
+        folder: for logs; the model's is in it.
+        prefix: of the command, to start it elsewhere.
+        environment: on top of ours.
+
+    Attributes:
+        pids: task -> its process's number.
+        process_at: task -> when it said that.
+        first_steps: task -> time of its first step in its first life.
+        steps: time, task, global step, loss.
+    """
+
+    def __init__(
+        self, arguments: Sequence[str], folder: Path, prefix: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.folder = folder
+        self.pids: dict[str, int] = {}
+        self.process_at: dict[str, float] = {}
+        self.first_steps: dict[str, float] = {}
+        self.steps: list[tuple[float, str, int, float]] = []
+        self.lines: list[str] = []
+        words = list(arguments)
+        self.trainers = sum(int(words[words.index(job) + 1]) for job in ("--chief", "--worker") if job in words) or 1
+        command = [*prefix, *LAUNCH, "--log-dir", str(folder / "logs"), *arguments]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT | dict(environment or {})
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """What a launcher started ends with it."""
+        self.process.kill()
+        self.process.wait()
+
+    def _read(self) -> None:
+        assert self.process.stderr
+        for line in self.process.stderr:
+            self.lines.append(line.rstrip())
+            name, bar, text = line.partition("|")
+            task, now = name.strip(), time.time()
+            if not bar:
+                continue
+            if found := re.match(r" process (\d+)", text):
+                self.pids[task] = int(found[1])
+                self.process_at.setdefault(task, now)
+            elif found := re.match(r" first step at (.+)", text):
+                self.first_steps.setdefault(task, float(found[1]))
+            elif found := re.match(r" at (\d+) loss (.+)", text):
+                self.steps.append((now, task, int(found[1]), float(found[2])))
+
+    def wait(self, holds: Callable[[], bool], seconds: float) -> bool:
+        """Until it holds, the launcher has ended, or so many seconds have passed; whether it holds."""
+        end = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > end or self.process.poll() is not None:
+                return holds()
+            time.sleep(POLL_SECONDS)
+        return True
+
+    def step(self) -> int:
+        """The highest global step so far."""
+        return max((step for _, _, step, _ in list(self.steps)), default=0)
+
+    def steps_after(self, moment: float) -> list[tuple[float, str, int, float]]:
+        """What was said of steps later."""
+        return [said for said in list(self.steps) if said[0] > moment]
+
+    def stepped_after(self, moment: float) -> bool:
+        """Whether any task made a step later."""
+        return bool(self.steps_after(moment))
+
+    def goes_on(self, moment: float, task: str) -> float:
+        """When the task, or any where it makes no steps itself, made a step later; 0 where none did.
+
+        What a process said before it was killed may be read after.
+        """
+        own = [said for said in self.steps_after(moment + 0.2) if said[1] == task or task.startswith(("ps", "evaluator"))]
+        return own[0][0] if own else 0.0
+
+    def saved(self) -> int:
+        """The global step of the newest checkpoint, 0 where there is none."""
+        with contextlib.suppress(FileNotFoundError):
+            found = re.search(r"ckpt-(\d+)", (self.folder / "model" / "checkpoint").read_text())
+            return int(found[1]) if found else 0
+        return 0
+
+    def problem(self) -> str:
+        """What the launcher said when it ended."""
+        told = [line for line in self.lines if line.startswith("estimator-bridge: ")]
+        return told[-1].removeprefix("estimator-bridge: ") if told else f"no word, exit code {self.process.poll()}"
+
+
+class Machines:
+    """A cluster with a launcher for each task, each in a network namespace of its own on one bridge.
+
+    Args:
+        counts: tasks of each job.
+        folder: for logs and the model.
+    """
+
+    def __init__(self, counts: Mapping[str, int], folder: Path) -> None:
+        self._names = [f"{job} {index}" for job, count in counts.items() for index in range(count)]
+        self._folder = folder
+        self._stack = contextlib.ExitStack()
+        self._spaces: dict[str, str] = {}
+        self.runs: dict[str, Run] = {}
+
+    def __enter__(self) -> Machines:
+        self._bridge = f"eb{os.getpid() % 10**6}"
+        _ip("link", "add", self._bridge, "type", "bridge")
+        self._stack.callback(_ip, "link", "delete", self._bridge)
+        _ip("link", "set", self._bridge, "up")
+        for number, name in enumerate(self._names):
+            space = self._spaces[name] = f"{self._bridge}n{number}"
+            _ip("netns", "add", space)
+            self._stack.callback(_ip, "netns", "delete", space)
+            _ip("link", "add", f"{self._bridge}v{number}", "type", "veth", "peer", "name", "eth0", "netns", space)
+            _ip("link", "set", f"{self._bridge}v{number}", "master", self._bridge, "up")
+            for words in (
+                ("addr", "add", f"10.213.0.{number + 1}/24", "dev", "eth0"),
+                ("link", "set", "eth0", "up"),
+                ("link", "set", "lo", "up"),
+            ):
+                _ip("-n", space, *words)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def start(self, command: Sequence[str]) -> None:
+        """A launcher for each task."""
+        cluster: dict[str, list[str]] = {}
+        for number, name in enumerate(self._names):
+            cluster.setdefault(name.split()[0], []).append(f"10.213.0.{number + 1}:{PORT}")
+        for name in self._names:
+            job, index = name.split()
+            tf_config = json.dumps({"cluster": cluster, "task": {"type": job, "index": int(index)}})
+            arguments = ["--trusted-network", "--stall-timeout", "60", "--max-restarts", "10", *command]
+            run = Run(arguments, self._folder, ("ip", "netns", "exec", self._spaces[name]), {"TF_CONFIG": tf_config})
+            self.runs[name] = self._stack.enter_context(run)
+
+    @contextlib.contextmanager
+    def cut(self, name: str) -> Iterator[None]:
+        """The task's machine is alone for a while."""
+        port = f"{self._bridge}v{self._names.index(name)}"
+        _ip("link", "set", port, "down")
+        try:
+            yield
+        finally:
+            _ip("link", "set", port, "up")
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True)

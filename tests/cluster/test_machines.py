@@ -1,0 +1,112 @@
+"""One task of a cluster whose others run on other machines: played by this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.cli.main import main
+from estimator_bridge.cluster import elsewhere
+from estimator_bridge.cluster.layout import TaskId, free_ports, hosted_layout
+from estimator_bridge.compat.rendezvous import Rendezvous
+from estimator_bridge.errors import BridgeError
+from tests.cluster.conftest import STAND_IN, Play, command
+
+COUNTS = {"chief": 1, "worker": 1, "ps": 1}
+
+
+def hosts() -> list[str]:
+    return [f"127.0.0.1:{port}" for port in free_ports(3)]
+
+
+def test_each_machine_gets_the_same_list_and_runs_its_own_task() -> None:
+    layout = hosted_layout(["a:1", "b:2", "c:3"], COUNTS, "worker:0")
+
+    assert list(layout.tf_configs) == [TaskId("worker", 0)]
+    assert json.loads(layout.tf_configs[TaskId("worker", 0)]) == {
+        "cluster": {"chief": ["a:1"], "worker": ["b:2"], "ps": ["c:3"]},
+        "task": {"type": "worker", "index": 0},
+    }
+    assert json.loads(hosted_layout(["a:1", "b:2", "c:3"], COUNTS, "evaluator:0").tf_configs[TaskId("evaluator", 0)])["task"] == {
+        "type": "evaluator", "index": 0}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "task", "said"),
+    [
+        (["a:1", "b:2"], "ps:0", "3 times host:port, for chief 0, worker 0, ps 0"),
+        (["a:1", "b", "c:3"], "ps:0", "--hosts does not give each task its address"),
+        (["a:1", "b:2", "c:3"], "worker:1", "one of chief:0, worker:0, ps:0, evaluator:0"),
+    ],
+)
+def test_hosts_that_are_no_cluster(given: list[str], task: str, said: str) -> None:
+    with pytest.raises(BridgeError, match=said):
+        hosted_layout(given, COUNTS, task)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--hosts", "10.0.0.1:1"], "--hosts and --task belong together."),
+        (["--hosts", "10.0.0.1:1", "--task", "chief:0"], "Servers of this cluster can be reached over the network."),
+        (["--rendezvous", "shared"], "--rendezvous is for clusters on several machines."),
+        (
+            ["--hosts", "127.0.0.1:1", "--task", "chief:0", "--rendezvous", "/proc/no"],
+            "The rendezvous of the launchers is not there.",
+        ),
+    ],
+)
+def test_what_the_command_line_refuses(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert main(["launch", "--log-dir", str(tmp_path), *arguments, __file__]) == 2
+    assert capsys.readouterr().err.startswith(f"estimator-bridge: {said}")
+
+
+@pytest.mark.parametrize(("job", "state"), [("ps", "stopped"), ("evaluator", "done")])
+def test_who_is_alone_ends_when_the_others_say_that_they_have(play: Play, tmp_path: Path, job: str, state: str) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    Rendezvous(shared).report_end("chief", 0)
+    threading.Timer(1.0, Rendezvous(shared).report_end, ("worker", 0)).start()
+    plan = "sleep:60" if job == "ps" else "trained,say:evaluated"
+
+    ended = play({f"{job} 0": plan}, layouts=[hosted_layout(hosts(), COUNTS, f"{job}:0")], rendezvous=shared)
+
+    assert (ended.code, ended.states) == (0, {f"{job} 0": state})
+
+
+def test_a_worker_that_has_ended_says_so_to_the_others(play: Play, tmp_path: Path) -> None:
+    ended = play(
+        {"worker 0": "say:trained"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared"
+    )
+
+    assert ended.code == 0
+    assert Rendezvous(tmp_path / "shared").has_ended("worker", 0)
+    assert not Rendezvous(tmp_path / "shared").has_ended("chief", 0)
+
+
+def test_a_parameter_server_ends_when_no_chief_or_worker_has_answered_for_long(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elsewhere, "_ASK_SECONDS", 0.2)
+    addresses = hosts()
+    chief = hosted_layout(addresses, COUNTS, "chief:0")
+    environment = os.environ | {"TF_CONFIG": chief.tf_configs[TaskId("chief", 0)]}
+    asked = [sys.executable, str(STAND_IN), *command(tmp_path, {"chief 0": "serve,sleep:3"})[2:]]
+    process = subprocess.Popen(asked, env=environment)
+    try:
+        ended = play({"ps 0": "say:there,sleep:60"}, layouts=[hosted_layout(addresses, COUNTS, "ps:0")], finish=2)
+    finally:
+        process.kill()
+        process.wait()
+
+    assert (ended.code, ended.states) == (0, {"ps 0": "stopped"})
+    assert process.returncode == 0, "the chief had ended by then"
