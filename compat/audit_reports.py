@@ -94,14 +94,23 @@ class Auditing:
     every: int
     folder: Path
 
-    def due(self, local: int) -> bool:
-        """Whether the ``local``-th step of a training, from 1, is audited.
+    def due(self, local: Any) -> Any:
+        """Whether the ``local``-th step of a training, from 1, is audited; of a tensor, a tensor.
 
         Example:
             >>> [local for local in range(1, 31) if Auditing(10, Path()).due(local)]
             [1, 2, 3, 4, 5, 6, 7, 8, 10, 20, 30]
         """
-        return local <= _FIRST or local % self.every == 0
+        return (local <= _FIRST) | (local % self.every == 0)
+
+    def next_due(self, local: int) -> int:
+        """The first audited step after the ``local``-th.
+
+        Example:
+            >>> [Auditing(10, Path()).next_due(local) for local in (0, 7, 8, 10, 19)]
+            [1, 8, 10, 20, 20]
+        """
+        return local + 1 if local < _FIRST else (local // self.every + 1) * self.every
 
     def ask(self, meeting: Rendezvous) -> None:
         """The launcher's word to the tasks that it starts."""
@@ -109,12 +118,11 @@ class Auditing:
         (meeting.folder / _ASKED).write_text(json.dumps(asked), encoding="utf-8")
 
     @classmethod
-    def asked(cls, meeting: Rendezvous) -> Auditing | None:
-        """What the launcher asked for; None where it did not."""
-        try:
-            asked = json.loads((meeting.folder / _ASKED).read_text(encoding="utf-8"))
-        except FileNotFoundError:
+    def asked(cls, meeting: Rendezvous | None) -> Auditing | None:
+        """What the launcher asked for; None where it did not, or where there is none."""
+        if meeting is None or not (file := meeting.folder / _ASKED).exists():
             return None
+        asked = json.loads(file.read_text(encoding="utf-8"))
         return cls(asked["every"], Path(asked["folder"]))
 
     def file(self, job: str, index: int) -> Path:

@@ -9,10 +9,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.compat.digest import batch_digest
+from estimator_bridge.compat.audit_reports import Auditing
 from estimator_bridge.compat.preemption import EXIT_CODE, Preemption, preemption
 from estimator_bridge.compat.rendezvous import Rendezvous
 from estimator_bridge.modern import model_graph
+from estimator_bridge.modern.callbacks.audit import AuditReport
 from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
 from estimator_bridge.modern.callbacks.checkpoint import with_saver
 from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
@@ -23,6 +24,7 @@ from estimator_bridge.modern.callbacks.step_report import StepReport
 from estimator_bridge.modern.callbacks.stop import StopAtStep
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
 from estimator_bridge.modern.carving import Tensor
+from estimator_bridge.modern.digests import with_digests
 from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, NEVER, PREEMPTED, REBUILD, STOP, Loop, Ran, StepLoop
 from estimator_bridge.modern.model_graph import ModelGraph, v1
@@ -70,14 +72,17 @@ def train(
     stop = StopAtStep(steps, max_steps)
     run = HookedRun(model.graph, [model.spec.train_op, model.spec.loss])
     asked = _callbacks if distribution.worker == 0 else _workers_callbacks
-    chosen = [*asked(model, run, estimator.config, hooks, saving_listeners, stop), *_told(estimator.config), *callbacks]
+    auditing = Auditing.asked(Rendezvous.of_this_process())
+    told_of = _told(estimator.config, auditing, distribution)
+    chosen = [*asked(model, run, estimator.config, hooks, saving_listeners, stop), *told_of, *callbacks]
     with distribution.strategy.scope():
         transplant = make_transplant(model, _report(chosen), distribution.split)
     check_equal(transplant, distribution)
     dataset, share = own_share(model.pipeline.dataset(), model.pipeline, input_fn, distribution)
     endless = is_endless(dataset, distribution)
-    if audited:
-        dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
+    hashed = audited or auditing is not None
+    if hashed:
+        dataset = with_digests(dataset, None if audited else auditing, distribution.batches)
     logging.info("%s", " ".join(filter(None, [distribution.describe(_batch_size(model)), share])))
     if transplant.pieces > 1 and transplant.reported:
         logging.warn(
@@ -86,7 +91,7 @@ def train(
     iterator = iter(read_ahead(dataset))
 
     def loop() -> Loop:
-        return make_loop(transplant, iterator) if make_loop else StepLoop(transplant, iterator, distribution, endless, audited)
+        return make_loop(transplant, iterator) if make_loop else StepLoop(transplant, iterator, distribution, endless, hashed)
 
     with (
         contextlib.closing(run),
@@ -253,10 +258,11 @@ def _reading(hooks: Sequence[Any]) -> list[Any]:
     return [hook for hook in hooks if hook not in writing]
 
 
-def _told(config: Any) -> list[Callback]:
-    """Where a launcher started this process, it wants to know how far the training is."""
-    meeting = Rendezvous.of_this_process()
-    return [StepReport(meeting, config.task_type, config.task_id)] if meeting else []
+def _told(config: Any, auditing: Auditing | None, distribution: Distribution) -> list[Callback]:
+    """Where a launcher started this process, it wants to know how far the training is, and perhaps more."""
+    meeting, task = Rendezvous.of_this_process(), (config.task_type, config.task_id)
+    steps = [StepReport(meeting, *task)] if meeting else []
+    return [*steps, *([AuditReport(auditing, *task, distribution)] if auditing else [])]
 
 
 def _batch_size(model: ModelGraph) -> int | None:
@@ -277,9 +283,3 @@ def _merged_summaries(model: ModelGraph) -> Any:
         if model.spec.scaffold.summary_op is not None:
             return model.spec.scaffold.summary_op
         return v1.train.Scaffold.get_or_default("summary_op", v1.GraphKeys.SUMMARY_OP, v1.summary.merge_all)
-
-
-def _digest_column(batch: Sequence[Any]) -> Any:
-    """The digest once for each row, so that it is split with the batch."""
-    rows = tf.shape(batch[0])[:1] if batch[0].shape.rank else tf.constant([1])
-    return tf.fill(rows, batch_digest(batch))

@@ -9,8 +9,7 @@ import contextlib
 from collections.abc import Iterator
 
 from estimator_bridge.compat.rendezvous import Rendezvous
-from estimator_bridge.legacy import auditing
-from estimator_bridge.legacy.launched import reporting, waiting
+from estimator_bridge.legacy.launched import auditing, reporting, waiting
 
 _PARTS = (waiting, reporting, auditing)
 

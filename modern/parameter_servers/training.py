@@ -9,6 +9,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from estimator_bridge.compat.audit_reports import Auditing
+from estimator_bridge.compat.rendezvous import Rendezvous
+from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import model_graph, training
 from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.carving import Fragment, upstream
@@ -61,9 +64,10 @@ def train(
         distribution: of the chief; a worker has none.
 
     Raises:
-        NotSupportedError: for what cannot be trained in this way, before anything is trained.
+        NotSupportedError: for what cannot be trained, or not be audited, in this way, before anything is trained.
         BridgeError: where a parameter server is lost.
     """
+    _refuse_audit()
     if estimator.config.task_type == "worker":
         _serve(estimator, input_fn, hooks, max_steps)
         return
@@ -87,6 +91,15 @@ def train(
         make_loop=pool,
     )
     _say_farewell([worker.device_name for worker in leader._cluster.workers])
+
+
+def _refuse_audit() -> None:
+    if Auditing.asked(Rendezvous.of_this_process()) is not None:
+        raise NotSupportedError(
+            "launch --audit does not look at parameter servers on the modern path yet.",
+            expected="MultiWorkerMirroredStrategy, or the legacy path",
+            fix="Launch without --audit, or audit the same script with --path legacy.",
+        )
 
 
 def _serve(estimator: Any, input_fn: Callable[..., Any], hooks: Sequence[Any], max_steps: int | None) -> None:

@@ -49,7 +49,7 @@ def _audited(train: Any, auditing: Auditing) -> Any:
     def audited(self: Any, spec: Any, worker_hooks: Any, hooks: Any, step: Any, listeners: Any) -> Any:
         import tensorflow as tf
 
-        from estimator_bridge.legacy.audit_hook import AuditHook
+        from estimator_bridge.legacy.launched.audit_hook import AuditHook
 
         batches = _batches.get(tf.compat.v1.get_default_graph(), [])
         hook = AuditHook(auditing, self.config, batches, step, [*hooks, *spec.training_hooks, *spec.training_chief_hooks])

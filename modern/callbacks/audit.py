@@ -1,0 +1,51 @@
+"""Reports audited steps to the launcher: digests of the batch and of each replica's variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.compat.audit_reports import Auditing, Report, Updates
+from estimator_bridge.compat.digest import variables_digest
+from estimator_bridge.modern.callbacks.base import Callback, Progress
+from estimator_bridge.modern.strategies import Distribution
+from estimator_bridge.modern.transplant import Transplant
+
+
+class AuditReport(Callback):
+    """Writes a report at the start of a training and after each audited step.
+
+    Args:
+        auditing: which steps, and where to.
+        job, index: of this task.
+        distribution: of the training.
+    """
+
+    def __init__(self, auditing: Auditing, job: str, index: int, distribution: Distribution) -> None:
+        self._auditing = auditing
+        self._task = job, index
+        self._strategy = distribution.strategy
+        self._updates = Updates.MIRRORED if distribution.replicas > 1 else Updates.UNKNOWN
+
+    def begin(self, transplant: Transplant, step: int) -> None:
+        """Says where it starts."""
+        self._start = step
+        kept = [one for one in transplant.variables.values() if one.synchronization != tf.VariableSynchronization.ON_READ]
+        copies = list(zip(*map(self._strategy.experimental_local_results, kept), strict=True))
+        self._variables = tf.function(lambda: [variables_digest(own) for own in copies], autograph=False)
+        self._write(step)
+
+    def next_stop(self, step: int) -> int | None:
+        """The next step that is audited."""
+        return self._start + self._auditing.next_due(step - self._start)
+
+    def after(self, progress: Progress) -> bool:
+        """Reports, if the step is audited."""
+        if self._auditing.due(progress.step - self._start):
+            variables = tuple(int(digest) for digest in self._variables())
+            self._write(progress.step, batches=(int(progress.digests[-1]),), variables=variables)
+        return False
+
+    def _write(self, step: int, **fields: Any) -> None:
+        self._auditing.write(Report(*self._task, step - self._start, step, self._updates, **fields))
