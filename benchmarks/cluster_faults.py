@@ -149,9 +149,7 @@ def started_again(workers: int) -> Cell:
 
 def cut(cluster: Cluster) -> str:
     """A worker's machine loses the network for 30 s: each task under a launcher in a network namespace of its own."""
-    with Machines(
-        {"chief": 1} | {job: n for job, n in cluster.counts.items() if job != "evaluator"}, cluster.folder
-    ) as machines:
+    with Machines({job: 1 for job in ("chief", *cluster.counts) if job != "evaluator"}, cluster.folder) as machines:
         machines.start(cluster.command())
         worker = machines.runs["worker 0"]
         if not worker.wait(lambda: bool(worker.steps), DEADLINE):

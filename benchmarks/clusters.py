@@ -1,4 +1,4 @@
-"""Clusters of ``estimator-bridge launch`` as cluster_faults.py and cluster.py see them from outside: their output, line by line."""
+"""Clusters as cluster_faults.py and cluster.py see them from outside: their output, line by line."""
 
 from __future__ import annotations
 
@@ -13,13 +13,91 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from estimator_bridge.cluster.layout import local_layout
+
+RUN = (sys.executable, "-m", "estimator_bridge", "run")
 LAUNCH = (sys.executable, "-m", "estimator_bridge", "launch", "--format", "json")
 ENVIRONMENT = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "PYTHONUNBUFFERED": "1"}
 POLL_SECONDS = 0.05
 PORT = 2222
 
 
-class Run:
+class Seen:
+    """What the tasks of jobs/cluster_training.py have said.
+
+    Attributes:
+        pids: task -> its process's number.
+        process_at: task -> when it said that.
+        first_steps: task -> time of its first step in its first life.
+        ends: task -> when its training ended.
+        steps: time, task, global step, loss.
+    """
+
+    def __init__(self) -> None:
+        self.pids: dict[str, int] = {}
+        self.process_at: dict[str, float] = {}
+        self.first_steps: dict[str, float] = {}
+        self.ends: dict[str, float] = {}
+        self.steps: list[tuple[float, str, int, float]] = []
+
+    def take(self, task: str, text: str) -> None:
+        """A line of a task."""
+        now = time.time()
+        if found := re.match(r"process (\d+)", text):
+            self.pids[task] = int(found[1])
+            self.process_at.setdefault(task, now)
+        elif found := re.match(r"first step at (.+)", text):
+            self.first_steps.setdefault(task, float(found[1]))
+        elif found := re.match(r"at (\d+) loss (.+)", text):
+            self.steps.append((now, task, int(found[1]), float(found[2])))
+        elif text.startswith("trained"):
+            self.ends[task] = now
+
+
+class ByHand(Seen):
+    """A process of ``estimator-bridge run`` for each task, started with its TF_CONFIG and nothing else, as people do by hand.
+
+    Args:
+        counts: tasks of each job.
+        command: of run.
+    """
+
+    def __init__(self, counts: Mapping[str, int], command: Sequence[str]) -> None:
+        super().__init__()
+        self.processes: dict[str, subprocess.Popen[str]] = {}
+        for task, tf_config in local_layout(counts).tf_configs.items():
+            self.processes[str(task)] = process = subprocess.Popen(
+                [*RUN, *command],
+                stdout=subprocess.PIPE,
+                text=True,
+                env=ENVIRONMENT | {"TF_CONFIG": tf_config},
+                stderr=subprocess.DEVNULL,
+            )
+            threading.Thread(target=self._read, args=(str(task), process), daemon=True).start()
+
+    def _read(self, task: str, process: subprocess.Popen[str]) -> None:
+        assert process.stdout
+        for line in process.stdout:
+            self.take(task, line.rstrip())
+
+    def __enter__(self) -> ByHand:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def finish(self, seconds: float) -> bool:
+        """Waits for those who train; a parameter server never ends by itself."""
+        end = time.monotonic() + seconds
+        trainers = [process for task, process in self.processes.items() if not task.startswith("ps")]
+        while any(process.poll() is None for process in trainers) and time.monotonic() < end:
+            time.sleep(POLL_SECONDS)
+        return all(process.poll() == 0 for process in trainers)
+
+
+class Run(Seen):
     """One launcher of a cluster that trains jobs/cluster_training.py.
 
     Args:
@@ -27,22 +105,13 @@ class Run:
         folder: for logs; the model's is in it.
         prefix: of the command, to start it elsewhere.
         environment: on top of ours.
-
-    Attributes:
-        pids: task -> its process's number.
-        process_at: task -> when it said that.
-        first_steps: task -> time of its first step in its first life.
-        steps: time, task, global step, loss.
     """
 
     def __init__(
         self, arguments: Sequence[str], folder: Path, prefix: Sequence[str] = (), environment: Mapping[str, str] | None = None
     ) -> None:
+        super().__init__()
         self.folder = folder
-        self.pids: dict[str, int] = {}
-        self.process_at: dict[str, float] = {}
-        self.first_steps: dict[str, float] = {}
-        self.steps: list[tuple[float, str, int, float]] = []
         self.lines: list[str] = []
         words = list(arguments)
         self.trainers = sum(int(words[words.index(job) + 1]) for job in ("--chief", "--worker") if job in words) or 1
@@ -64,17 +133,12 @@ class Run:
         assert self.process.stderr
         for line in self.process.stderr:
             self.lines.append(line.rstrip())
-            name, bar, text = line.partition("|")
-            task, now = name.strip(), time.time()
-            if not bar:
-                continue
-            if found := re.match(r" process (\d+)", text):
-                self.pids[task] = int(found[1])
-                self.process_at.setdefault(task, now)
-            elif found := re.match(r" first step at (.+)", text):
-                self.first_steps.setdefault(task, float(found[1]))
-            elif found := re.match(r" at (\d+) loss (.+)", text):
-                self.steps.append((now, task, int(found[1]), float(found[2])))
+            name, _, text = line.partition("| ")
+            self.take(name.strip(), text.rstrip())
+
+    def finish(self, seconds: float) -> bool:
+        """Waits for the end of the launcher."""
+        return self.wait(lambda: self.process.poll() is not None, seconds) and self.process.returncode == 0
 
     def wait(self, holds: Callable[[], bool], seconds: float) -> bool:
         """Until it holds, the launcher has ended, or so many seconds have passed; whether it holds."""
@@ -115,6 +179,7 @@ class Run:
     def problem(self) -> str:
         """What the launcher said when it ended."""
         told = [line for line in self.lines if line.startswith("estimator-bridge: ")]
+        sys.stderr.write("\n".join([*self.lines[-30:], ""]))
         return told[-1].removeprefix("estimator-bridge: ") if told else f"no word, exit code {self.process.poll()}"
 
 
@@ -143,6 +208,7 @@ class Machines:
             _ip("netns", "add", space)
             self._stack.callback(_ip, "netns", "delete", space)
             _ip("link", "add", f"{self._bridge}v{number}", "type", "veth", "peer", "name", "eth0", "netns", space)
+            self._stack.callback(_ip, "link", "delete", f"{self._bridge}v{number}")
             _ip("link", "set", f"{self._bridge}v{number}", "master", self._bridge, "up")
             for words in (
                 ("addr", "add", f"10.213.0.{number + 1}/24", "dev", "eth0"),

@@ -1,0 +1,102 @@
+"""``estimator-bridge launch`` against tasks started by hand with TF_CONFIG, in turn: ``python benchmarks/cluster.py [--runs 7] [--routes async]``.
+
+Both run jobs/cluster_training.py by ``estimator-bridge run`` on this machine. Of each run: global steps a second while everybody trains,
+and seconds from the command to the first step of any task and of all. A ratio is taken within each turn; reported are the median of the
+turns and the interval that holds the true median with 95 % probability. One turn of one route: ``--runs 1 --routes async``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from clusters import ByHand, Run, Seen
+from turns import ratio
+
+JOB = str(Path(__file__).parent / "jobs" / "cluster_training.py")
+ROUTES = {
+    "async": ("legacy", "async", {"chief": 1, "worker": 2, "ps": 2}),
+    "sync": ("legacy", "sync", {"chief": 1, "worker": 1, "ps": 1}),
+    "mirrored": ("legacy", "mirrored", {"chief": 1, "worker": 1}),
+    "modern mirrored": ("modern", "mirrored", {"chief": 1, "worker": 1}),
+    "modern ps": ("modern", "async", {"chief": 1, "worker": 2, "ps": 1}),
+}
+"""Of each: the path, the job's --strategy, the tasks."""
+DEADLINE = 600.0
+WAYS = ("by hand", "launch")
+
+
+class Figures(NamedTuple):
+    """Of one run."""
+
+    steps_per_second: float
+    first_step: float
+    all_train: float
+
+
+def measured(way: str, route: str, steps: int) -> Figures:
+    """One run to its end."""
+    path, strategy, counts = ROUTES[route]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            "--path",
+            path,
+            JOB,
+            f"--model_dir={folder}/model",
+            f"--steps={steps}",
+            f"--strategy={strategy}",
+            "--save_every=100000",
+        ]
+        started = time.time()
+        cluster: ByHand | Run
+        if way == "by hand":
+            cluster = ByHand(counts, command)
+        else:
+            cluster = Run([*(word for job, n in counts.items() for word in (f"--{job}", str(n))), *command], Path(folder))
+        with cluster:
+            if not cluster.finish(DEADLINE):
+                sys.exit(f"{route} {way}: no end, or one with an error")
+    return Figures(rate(cluster), min(cluster.first_steps.values()) - started, max(cluster.first_steps.values()) - started)
+
+
+def rate(seen: Seen) -> float:
+    """Global steps a second from the first step of the last task to the end of the first."""
+    begin, end = max(seen.first_steps.values()), min(seen.ends.values())
+    within = [(at, step) for at, _, step, _ in seen.steps if begin <= at <= end]
+    if len(within) < 2:
+        sys.exit("Nobody trained while all did: more --steps are needed.")
+    (first_at, first), (last_at, last) = within[0], within[-1]
+    return (last - first) / (last_at - first_at)
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--routes", nargs="+", choices=ROUTES, default=["async"])
+    parser.add_argument(
+        "--steps", type=int, default=10000, help="enough to train on when the last worker has come, 15 s after the first"
+    )
+    arguments = parser.parse_args()
+    print("| route | way | steps/s | first step, s | all train, s |\n|---|---|---|---|---|")
+    for route in arguments.routes:
+        figures: dict[str, list[Figures]] = {way: [] for way in WAYS}
+        for turn in range(arguments.runs):
+            for way in WAYS if turn % 2 == 0 else reversed(WAYS):
+                figures[way].append(measured(way, route, arguments.steps))
+                print(f"turn {turn + 1} {route} {way}: {figures[way][-1]}", file=sys.stderr)
+        for way in WAYS:
+            medians = (f"{statistics.median(values):.1f}" for values in zip(*figures[way], strict=True))
+            print(f"| {route} | {way} | {' | '.join(medians)} |")
+        ours, theirs = (list(zip(*figures[way], strict=True)) for way in ("launch", "by hand"))
+        ratios = (str(ratio(*pair)) for pair in zip(ours, theirs, strict=True))
+        print(f"| {route} | launch / by hand | {' | '.join(ratios)} |")
+
+
+if __name__ == "__main__":
+    main()
