@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+import tf_keras
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern import keras_data, model_graph, session_config
 from estimator_bridge.modern.keras_model import TransplantedModel
-from estimator_bridge.modern.mode_choice import Modes
+from estimator_bridge.modern.mode_choice import Modes, refuse_weights
 from estimator_bridge.modern.mode_graphs import Evaluation, Prediction
 from estimator_bridge.modern.model_graph import EVAL, PREDICT, TRAIN, v1
 from estimator_bridge.modern.transplant import Transplant
@@ -103,17 +104,23 @@ class EstimatorModel(TransplantedModel):
 
         Raises:
             BridgeError: for batches that the training graph was not built for.
-            NotSupportedError: for validation that ``evaluate`` would refuse.
+            NotSupportedError: for validation that ``evaluate`` would refuse, weights of classes or examples, and callbacks that set
+                the learning rate.
         """
+        refuse_weights(kwargs)
+        _refuse_other_rates(kwargs.get("callbacks"))
         x = self._modes.dataset(x, TRAIN)
         self._modes.check_training(x, y)
         validation_data = self._modes.dataset(validation_data, EVAL)
         if validation_data is not None:  # refused now rather than after an epoch
-            self._modes.evaluation(*(validation_data[:2] if isinstance(validation_data, tuple) else (validation_data, None)))
+            held_out = validation_data if isinstance(validation_data, tuple) else (validation_data, None)
+            refuse_weights({"sample_weight": held_out[2] if len(held_out) > 2 else None})
+            self._modes.evaluation(*held_out[:2])
         return super().fit(x, y, *args, validation_data=validation_data, **kwargs)
 
     def evaluate(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         """``tf_keras.Model.evaluate``; ``x`` may be an input_fn. Metrics come by name with ``return_dict=True``."""
+        refuse_weights(kwargs)
         x = self._modes.dataset(x, EVAL)
         chosen = self._modes.evaluation(x, y)
         if chosen is not self._evaluation:
@@ -177,3 +184,13 @@ class EstimatorModel(TransplantedModel):
         prediction = self._predicting
         assert prediction is not None, "predict chooses the graph"
         return prediction(keras_data.leaves_for(prediction.model, keras_data.features_of(data)))
+
+
+def _refuse_other_rates(callbacks: Any) -> None:
+    for callback in tf.nest.flatten(callbacks):
+        if isinstance(callback, (tf_keras.callbacks.LearningRateScheduler, tf_keras.callbacks.ReduceLROnPlateau)):
+            raise NotSupportedError(
+                f"{type(callback).__name__} sets a learning rate, which is the model_fn's.",
+                expected="callbacks that watch, stop or save",
+                fix="Let the model_fn compute its learning rate of the global step.",
+            )

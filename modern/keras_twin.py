@@ -65,6 +65,8 @@ def check_optimizer(optimizer: Any) -> None:
     Raises:
         NotSupportedError: with the argument that it lacks.
     """
+    if hasattr(optimizer, "optimizer"):  # Keras' cover of one of tf.compat.v1.train, which graphs take as it is
+        return
     for name, neutral in _CHANGES_THE_STEP.items():
         value = optimizer.get_config().get(name)
         if value not in neutral:

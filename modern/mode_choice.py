@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -96,9 +96,23 @@ def note_hooks(*groups: Sequence[Any]) -> None:
         v1.logging.warn("The model_fn's %s does not run here: Keras' callbacks take its place.", name)
 
 
+def refuse_weights(given: Mapping[str, Any]) -> None:
+    """Raises NotSupportedError for Keras' weights of classes or examples among arguments."""
+    for name in ("class_weight", "sample_weight"):
+        if given.get(name) is not None:
+            raise NotSupportedError(
+                f"{name} has no place in a model_fn, whose loss is its own.",
+                expected="weights of examples among the features, for the model_fn or a canned Estimator's weight_column",
+                received=name,
+                fix=f"Drop {name}, or have the input_fn give the weights.",
+            )
+
+
 def _spec(x: Any, y: Any) -> Spec | None:
     """The structure of a batch of (features, labels), or of features alone."""
     spec = keras_data.spec_of(x)
+    if isinstance(spec, tuple) and len(spec) > 2:
+        refuse_weights({"sample_weight": spec[2]})
     if y is None or spec is None:
         return spec
     labels = keras_data.spec_of(y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.carving import Fragment, Tensor, is_source, upstream
 from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.script_lines import located
-from estimator_bridge.modern.transplant import initialise_tables, table_filler
+from estimator_bridge.modern.transplant import initialise_tables
 from estimator_bridge.modern.variables import VariableStore, assigned
 
 Variables = Mapping[str, Any]  # operation name -> a variable of the training
@@ -123,14 +124,20 @@ class GraphMetric(tf_keras.metrics.Metric):
 
 
 class Tables(tf.saved_model.experimental.TrackableResource):
-    """A graph's lookup tables as part of a SavedModel, whose loading fills them; files that they are filled from stay where they are.
+    """A graph's lookup tables as part of a SavedModel, whose loading fills them; files that they are filled from are its assets.
 
     Args:
         model: whose tables.
     """
 
     def __init__(self, model: ModelGraph) -> None:
-        self._fill = table_filler(model)  # read when the resource is made
+        initialisers = [operation(op) for op in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
+        files = {tensor.name: tensor for tensor in model.collection(v1.GraphKeys.ASSET_FILEPATHS)}
+        fragment = Fragment.cut(upstream(initialisers, lambda op: False), [])
+        self._fill = _given(fragment, list(files.values())).function([])
+        self._assets = [tf.saved_model.Asset(tf.compat.as_str(tf.get_static_value(tensor).item())) for tensor in files.values()]
+        for index, asset in enumerate(self._assets):
+            self._track_trackable(asset, f"asset_{index}")
         super().__init__()
 
     def _create_resource(self) -> Tensor:
@@ -139,7 +146,15 @@ class Tables(tf.saved_model.experimental.TrackableResource):
         )  # stands for the tables, found by their names
 
     def _initialize(self) -> None:
-        self._fill()
+        self._fill([], [asset.asset_path for asset in self._assets])
+
+
+def _given(fragment: Fragment, constants: Sequence[Tensor]) -> Fragment:
+    """The same fragment, with some of its constants as inputs."""
+    names = {tensor.op.name for tensor in constants}
+    graph_def = v1.GraphDef(versions=fragment.graph_def.versions, library=fragment.graph_def.library)
+    graph_def.node.extend(node for node in fragment.graph_def.node if node.name not in names)
+    return dataclasses.replace(fragment, graph_def=graph_def, inputs=(*fragment.inputs, *constants))
 
 
 class _Runner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.errors import NotSupportedError
 from tests.modern.jobs import CLASSES, PATHS, WORDS, X, Y, engine, saved, v1
 
 pytestmark = pytest.mark.timeout(150)
@@ -97,16 +97,53 @@ def make(space: str, name: str, model_dir: Path) -> Any:
 
 
 def input_fn(name: str) -> Callable[[], tf.data.Dataset]:
-    features: dict[str, Any] = {"x": X}
-    if not name.startswith(("Baseline", "KMeans")):  # of several features the first checks sizes before it makes its variable
-        features["words"] = WORDS
-    labels = ARGUMENTS[name][1]
-    labels = ARGUMENTS[name][1]
+    return reading(features_of(name), ARGUMENTS[name][1])
 
-    def read() -> tf.data.Dataset:
-        return tf.data.Dataset.from_tensor_slices(features if labels is None else (features, labels)).batch(16)
 
-    return read
+def features_of(name: str) -> dict[str, Any]:
+    alone = name.startswith(("Baseline", "KMeans"))  # of several features the first checks sizes before it makes its variable
+    return {"x": X} if alone else {"x": X, "words": WORDS}
+
+
+def reading(features: Any, labels: Any) -> Callable[[], tf.data.Dataset]:
+    return lambda: tf.data.Dataset.from_tensor_slices(features if labels is None else (features, labels)).batch(16)
+
+
+def served(export: bytes, features: Mapping[str, Any]) -> dict[str, Any]:
+    """By signature: method, tensors' types and shapes, and what it gives for the first examples."""
+    kinds = {"f": ("float_list", float), "i": ("int64_list", int)}
+    rows = []
+    for index in range(5):
+        feature = {
+            key: tf.train.Feature(**{kinds[value.dtype.kind][0]: {"value": value[index].tolist()}})
+            for key, value in features.items()
+        }
+        rows.append(tf.train.Example(features={"feature": feature}).SerializeToString())
+    found = {}
+    with tf.Graph().as_default(), v1.Session() as session:
+        loaded = v1.saved_model.load(session, ["serve"], export.decode())
+        for key, signature in loaded.signature_def.items():
+            (given,) = signature.inputs.values()
+            outputs = {name: tensor.name for name, tensor in signature.outputs.items()}
+            found[key] = signature.SerializeToString(deterministic=True), session.run(outputs, {given.name: rows})
+    return found
+
+
+def check_both_paths(trained: Mapping[str, Any], read: Callable[[], Any], features: Mapping[str, Any], folder: Path) -> None:
+    """Evaluates, predicts and exports what the legacy path trained, and exports what the modern one did: everything is equal."""
+    one = trained["legacy"]
+    metrics = {path: engine(path).evaluate(one, read, name=path) for path in PATHS}
+    tf.nest.map_structure(np.testing.assert_array_equal, metrics["modern"], metrics["legacy"])
+    predictions = [list(engine(path).predict(one, read)) for path in PATHS]
+    tf.nest.map_structure(np.testing.assert_array_equal, *predictions)
+    columns = {key: tf.io.FixedLenFeature(value.shape[1:], value.dtype) for key, value in features.items()}
+    receiver_fn = tf.estimator.export.build_parsing_serving_input_receiver_fn(columns)
+    exports = [
+        served(engine(path).export_saved_model(trained.get(path, one), str(folder / f"{path}-export"), receiver_fn), features)
+        for path in PATHS
+    ]
+    assert sorted(exports[0]) == sorted(exports[1])
+    tf.nest.map_structure(np.testing.assert_array_equal, *exports)
 
 
 def test_the_table_has_every_canned_estimator() -> None:
@@ -114,27 +151,71 @@ def test_the_table_has_every_canned_estimator() -> None:
     assert {name for _, name in canned_names()} == set(ARGUMENTS)
 
 
-@pytest.mark.parametrize(("space", "name"), [(space, name) for space, name in canned_names() if name != "KMeans"])
+@pytest.mark.parametrize(("space", "name"), list(canned_names()))
 def test_every_canned_estimator(space: str, name: str, tmp_path: Path) -> None:
-    made = {path: make(space, name, tmp_path / path) for path in PATHS}
+    trained = {path: make(space, name, tmp_path / path) for path in PATHS if path == "legacy" or name != "KMeans"}
     read = input_fn(name)
-    for path, estimator in made.items():
+    check_training(trained, read)
+    check_both_paths(trained, read, features_of(name), tmp_path)
+
+
+def check_training(estimators: Mapping[str, Any], read: Callable[[], Any]) -> None:
+    for path, estimator in estimators.items():
         tf.keras.utils.set_random_seed(1)  # Keras' layers of RNN take no seed from the graph
         engine(path).train(estimator, read)
-    expected, actual = saved(tmp_path / "legacy"), saved(tmp_path / "modern")
-    assert sorted(actual) == sorted(expected)
-    for key, value in expected.items():
-        np.testing.assert_array_equal(actual[key], value, err_msg=key)
-    if not name.endswith("Classifier") and name not in ("BaselineEstimator", "DNNRegressor"):
-        return  # its network is that of a classifier, its head one of these two's
-    trained = made["legacy"]
-    metrics = {path: engine(path).evaluate(trained, read, name=path) for path in PATHS}
-    assert metrics["modern"] == metrics["legacy"]
-    predictions = [list(engine(path).predict(trained, read)) for path in PATHS]
-    tf.nest.map_structure(np.testing.assert_array_equal, *predictions)
+    checkpoints = [saved(estimator.model_dir) for estimator in estimators.values()]
+    for other in checkpoints[1:]:
+        tf.nest.map_structure(np.testing.assert_array_equal, other, checkpoints[0])
 
 
-def test_kmeans_is_refused_by_name(tmp_path: Path) -> None:
-    """Its hook chooses the centers from batches, in a session."""
-    with pytest.raises(NotSupportedError, match="_InitializeClustersHook"):
-        engine("modern").train(make("v1.experimental", "KMeans", tmp_path), input_fn("KMeans"))
+POSITIVE = np.abs(Y)
+IDS = (np.arange(len(X)) % 3)[:, np.newaxis]
+MANY = np.random.RandomState(3).randint(0, 2, [len(X), 3])
+NAMES = np.array(["a", "b", "c"])
+
+
+def several(module: Any) -> tuple[Any, Any]:
+    binary = "BinaryClassHead" if module is tf.estimator else "binary_classification_head"
+    poisson = "PoissonRegressionHead" if module is tf.estimator else "poisson_regression_head"
+    made = [getattr(module, binary)(name="bits"), getattr(module, poisson)(name="counts")]
+    multi = module.MultiHead if module is tf.estimator else module.multi_head
+    return multi(made, [1.0, 0.5]), {"bits": CLASSES, "counts": POSITIVE}
+
+
+HEADS: Mapping[str, tuple[Callable[[Any], Any], Any]] = {  # of tf.estimator and of tf.contrib.estimator
+    "BinaryClassHead": (lambda head: head(thresholds=[0.5]), CLASSES),
+    "MultiClassHead": (lambda head: head(3, label_vocabulary=list(NAMES)), NAMES[IDS]),
+    "MultiLabelHead": (lambda head: head(3, thresholds=[0.25], classes_for_class_based_metrics=[0]), MANY),
+    "RegressionHead": (lambda head: head(label_dimension=2), np.hstack([Y, -Y])),
+    "LogisticRegressionHead": (lambda head: head(), CLASSES),
+    "PoissonRegressionHead": (lambda head: head(), POSITIVE),
+}
+FUNCTIONS = {"BinaryClassHead": "binary_classification_head"}  # of tf.contrib, where the name says another
+
+
+def contrib() -> Any:
+    from estimator_bridge.legacy.contrib import estimator
+
+    return estimator
+
+
+@pytest.mark.parametrize("space", ["v2", "contrib"])
+@pytest.mark.parametrize("name", [*HEADS, "MultiHead"])
+def test_every_head(space: str, name: str, tmp_path: Path) -> None:
+    """With the smallest Estimator that takes one."""
+    module = tf.estimator if space == "v2" else contrib()
+    if name == "MultiHead":
+        head, labels = several(module)
+    else:
+        function = name if space == "v2" else FUNCTIONS.get(name, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+        head, labels = HEADS[name][0](getattr(module, function)), HEADS[name][1]
+    cls = tf.estimator.BaselineEstimator if space == "v2" else v1.estimator.BaselineEstimator
+    config = {"tf_random_seed": 1, "save_summary_steps": None, "log_step_count_steps": None}
+    trained = {path: cls(head, config=v1.estimator.RunConfig(str(tmp_path / path), **config)) for path in PATHS}
+    read = reading({"x": X}, labels)
+    check_training(trained, read)
+    check_both_paths(trained, read, {"x": X}, tmp_path)
+
+
+def test_the_table_has_every_head() -> None:
+    assert {name for name in dir(tf.estimator) if name.endswith("Head")} - {"Head", "MultiHead"} == set(HEADS)

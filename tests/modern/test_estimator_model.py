@@ -171,9 +171,105 @@ def test_a_saved_model_predicts_with_its_tables(tmp_path: Path, model: Any) -> N
     np.testing.assert_allclose(again.predict(FEATURES, verbose=0)["logits"], expected["logits"], rtol=1e-6)
 
 
+def sentences() -> tf.data.Dataset:
+    """Sparse strings."""
+    names = np.array(list("abcdefg"))
+    data = tf.data.Dataset.from_tensor_slices(({"x": X, "word": names[WORDS]}, Y)).batch(16)
+    return data.map(lambda features, labels: (features | {"word": tf.sparse.from_dense(features["word"])}, labels))
+
+
+def test_two_optimizers_sparse_strings_a_warm_start_and_a_vocabulary_file(tmp_path: Path) -> None:
+    """As the Estimator to the last bit; the file is part of what is saved."""
+    vocabulary = tmp_path / "words.txt"
+    vocabulary.write_text("a\nb\nc\nd\n")
+    word = tf.feature_column.categorical_column_with_vocabulary_file("word", str(vocabulary), num_oov_buckets=2)
+    x = tf.feature_column.numeric_column("x", (3,))
+
+    def wide_and_deep(folder: str, **options: Any) -> Any:
+        deep = [x, tf.feature_column.embedding_column(word, 2)]
+        config = v1.estimator.RunConfig(str(tmp_path / folder), tf_random_seed=1, save_summary_steps=None)
+        return v1.estimator.DNNLinearCombinedRegressor(
+            linear_feature_columns=[x, word], dnn_feature_columns=deep, dnn_hidden_units=[4], config=config, **options
+        )
+
+    engine("legacy").train(wide_and_deep("before"), sentences, steps=2)
+    old = wide_and_deep("legacy", warm_start_from=str(tmp_path / "before"))
+    engine("legacy").train(old, sentences, steps=2)
+    fitted = modern.from_estimator(wide_and_deep("new", warm_start_from=str(tmp_path / "before")), sentences)
+    fitted.fit(sentences, steps_per_epoch=2, verbose=0)
+    for name, value in values(fitted).items():
+        np.testing.assert_array_equal(value, saved(tmp_path / "legacy")[name.replace("/part_0", "")], err_msg=name)
+    expected = engine("legacy").evaluate(old, sentences)
+    for name, value in fitted.evaluate(sentences, verbose=0, return_dict=True).items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    wanted = [one["predictions"] for one in engine("legacy").predict(old, sentences)]
+    np.testing.assert_allclose(fitted.predict(sentences, verbose=0)["predictions"], wanted, rtol=1e-6, atol=1e-7)
+    fitted.save(tmp_path / "saved")
+    assert (tmp_path / "saved" / "assets" / "words.txt").read_text() == vocabulary.read_text()
+    assert not constants_with(str(vocabulary), tmp_path / "saved")
+    vocabulary.unlink()
+    again = tf_keras.models.load_model(tmp_path / "saved")
+    features = sentences().map(lambda features, labels: features)
+    np.testing.assert_allclose(again.predict(features, verbose=0)["predictions"], wanted, rtol=1e-6, atol=1e-7)
+
+
+def constants_with(text: str, folder: Path) -> list[str]:
+    from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+
+    model = SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    nodes = (node for function in model.meta_graphs[0].graph_def.library.function for node in function.node_def)
+    return [node.name for node in nodes if node.op == "Const" and text.encode() in node.attr["value"].tensor.string_val]
+
+
+def test_ragged_features(tmp_path: Path) -> None:
+    def of_ragged(features: Any, labels: Any, mode: str) -> Any:
+        logits = linear(features["x"]) + tf.reduce_sum(features["ragged"], axis=1, keepdims=True)
+        if mode == "infer":
+            return v1.estimator.EstimatorSpec(mode, predictions={"logits": logits})
+        loss = tf.reduce_mean(tf.square(logits - labels))
+        return spec(mode, loss, v1.train.AdamOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    def read() -> tf.data.Dataset:
+        ragged = tf.RaggedTensor.from_row_lengths(np.arange(96, dtype=np.float32) / 100, np.tile([1, 3], 24))
+        return tf.data.Dataset.from_tensor_slices(({"x": X, "ragged": ragged}, Y)).batch(16)
+
+    old = estimator(of_ragged, tmp_path / "legacy")
+    engine("legacy").train(old, read, steps=3)
+    fitted = modern.from_estimator(estimator(of_ragged, tmp_path / "new"), read)
+    fitted.fit(read, steps_per_epoch=3, verbose=0)
+    for name, value in values(fitted).items():
+        np.testing.assert_array_equal(value, saved(tmp_path / "legacy")[name], err_msg=name)
+    wanted = [one["logits"] for one in engine("legacy").predict(old, read)]
+    np.testing.assert_allclose(fitted.predict(read, verbose=0)["logits"], wanted, rtol=1e-6)
+
+
+def test_callbacks_of_keras(tmp_path: Path) -> None:
+    """Those that watch, stop and save; a learning rate is the model_fn's."""
+    fitted, callbacks = made(tmp_path / "model"), tf_keras.callbacks
+    stops = callbacks.EarlyStopping("val_accuracy", patience=0, mode="min", baseline=-1.0)
+    saves = [callbacks.ModelCheckpoint(str(tmp_path / "saved")), callbacks.CSVLogger(tmp_path / "log.csv")]
+    history = fitted.fit(once, steps_per_epoch=2, epochs=5, verbose=0, validation_data=once, callbacks=[stops, *saves])
+    assert len(history.epoch) == 2  # of five: the second is the first that may stop
+    assert "val_auc" in (tmp_path / "log.csv").read_text().splitlines()[0]
+    wanted = fitted.predict(FEATURES, verbose=0)["logits"]
+    loaded = tf_keras.models.load_model(tmp_path / "saved")
+    np.testing.assert_allclose(loaded.predict(FEATURES, verbose=0)["logits"], wanted, rtol=1e-6)
+    for changes in (callbacks.LearningRateScheduler(lambda epoch: 0.1), callbacks.ReduceLROnPlateau("loss")):
+        with pytest.raises(NotSupportedError, match=type(changes).__name__):
+            fitted.fit(once, steps_per_epoch=1, verbose=0, callbacks=[changes])
+
+
+ONES = np.ones(len(Y))
+
+
 @pytest.mark.parametrize(
     ("mistake", "told"),
     [
+        (lambda model, path: model.fit(FEATURES, Y, class_weight={0: 1.0}), "class_weight"),
+        (lambda model, path: model.fit(FEATURES, Y, sample_weight=ONES), "sample_weight"),
+        (lambda model, path: model.fit(regression_input().map(lambda x, y: (x, y, y))), "sample_weight"),
+        (lambda model, path: model.evaluate(regression_input().map(lambda x, y: (x, y, y))), "sample_weight"),
+        (lambda model, path: model.fit(FEATURES, Y, validation_data=(FEATURES, Y, ONES)), "sample_weight"),
         (lambda model, path: model.fit({"x": X}, Y), "expected:.*words"),
         (lambda model, path: model.fit(FEATURES, CLASSES), r"received:.*int64\(None, 1\)"),
         (lambda model, path: model.fit(FEATURES), "not what the model was built for"),

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.canned.columns.categorical import Ids, ids_of
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
 from estimator_bridge.modern.canned.columns.missing import at_least_2d
@@ -14,9 +15,16 @@ from estimator_bridge.modern.canned.columns.missing import at_least_2d
 
 def crossed(column: Column, inputs: Inputs) -> Ids:
     """``crossed_column``: of features as they are, of columns' ids, of other crosses."""
-    parts = [inputs[key] if isinstance(key, str) else ids_of(key, inputs).ids for key in _leaves(column)]
+    parts = [inputs[key] if isinstance(key, str) else _unweighted(key, inputs) for key in _leaves(column)]
     layer = HashedCross(column.hash_bucket_size, column.hash_key, name=inputs.name(column.name, "cross"))
     return Ids(layer(parts), column.hash_bucket_size)
+
+
+def _unweighted(column: Column, inputs: Inputs) -> Tensor:
+    found = ids_of(column, inputs)
+    if found.weights is not None:
+        raise BridgeError(f"A cross takes no weights, as those of {column.name!r}.", fix="Cross the column within.")
+    return found.ids
 
 
 def _leaves(column: Column) -> list[Column | str]:

@@ -44,7 +44,7 @@ def _ids(column: Column, terms: list[Any], inputs: Inputs) -> Ids:
     if column.num_oov_buckets:
         buckets = tf_keras.layers.Hashing(column.num_oov_buckets, name=inputs.name(column.key, "oov"))(values)
     layer = OutOfVocabularyLast(len(terms), column.default_value, name=inputs.name(column.key, "ids"))
-    complete = bool(column.num_oov_buckets) or column.default_value >= 0
+    complete = bool(column.num_oov_buckets) or 0 <= column.default_value < len(terms)
     return Ids(layer(looked_up, buckets=buckets), len(terms) + column.num_oov_buckets, complete=complete)
 
 

@@ -105,7 +105,11 @@ DENSE_CASES: Mapping[str, Callable[[Path], list[Any]]] = {
     "buckets": lambda _: [buckets(), buckets("pair")],
     "embedded buckets": lambda _: [fc.embedding_column(buckets("pair"), 2), fc.indicator_column(buckets())],
     "vocabulary list": lambda _: [fc.indicator_column(words()), fc.embedding_column(words("other"), 3)],
-    "list with a default": lambda _: [fc.indicator_column(words(default_value=1)), fc.indicator_column(words("flat"))],
+    "list with a default": lambda _: [
+        fc.indicator_column(words(default_value=1)),
+        fc.indicator_column(words("flat")),
+        fc.indicator_column(words("other", default_value=7)),  # out of range: nothing
+    ],
     "list with buckets": lambda _: [
         fc.indicator_column(words(num_oov_buckets=3)),
         fc.indicator_column(words("flat", num_oov_buckets=1)),

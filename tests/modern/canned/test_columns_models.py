@@ -246,6 +246,7 @@ def test_refusals(tmp_path: Path) -> None:
     latin = fc.categorical_column_with_vocabulary_file("w", str(tmp_path / "latin"), 1)
     stateful = fc.numeric_column("x", normalizer_fn=with_state)
     python = fc.numeric_column("x", normalizer_fn=lambda x: tf.numpy_function(np.sqrt, [x], tf.float32))
+    weighted = fc.crossed_column([fc.weighted_categorical_column(WORDS, "w"), "word"], 5)
     steps = fc.indicator_column(fc.sequence_categorical_column_with_identity("id", 3))
     for part, columns, message in [
         (dense, [fc.indicator_column(short)], "shorter than its column says"),
@@ -255,6 +256,7 @@ def test_refusals(tmp_path: Path) -> None:
         (dense, [python], "calls Python as it runs"),
         (dense, [WORDS], "cannot stand here"),
         (dense, [steps], "is one of a sequence"),
+        (linear, [weighted], "takes no weights"),
         (sequence, [NUMBER], "is not one of a sequence"),
         (dense, [], "a name of their own"),
         (linear, [NUMBER, fc.numeric_column("x", default_value=3.0)], "a name of their own"),
