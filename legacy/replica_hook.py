@@ -121,7 +121,9 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
         summary = tf.compat.v1.Summary()
         for tag, value in (values | {"sync_replicas/gradients_not_used": unused}).items():
             summary.value.add(tag=tag, simple_value=value)
-        tf.compat.v1.summary.FileWriterCache.get(self._model_dir).add_summary(summary, step)
+        writer = tf.compat.v1.summary.FileWriterCache.get(self._model_dir)
+        writer.add_summary(summary, step)
+        writer.flush()  # the last may come after those of Estimator's own hooks
         self._written = self._local_steps
         told = ", ".join(f"{name} {number}" for name, number in steps.items())
         return f"local steps: {told}; {used} gradients in {step - self._first_step} updates, {unused} not used"

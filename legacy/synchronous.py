@@ -37,12 +37,10 @@ class Replicas:
     Attributes:
         config: the Estimator's RunConfig.
         optimizer: the SyncReplicasOptimizer that was applied, if any.
-        queue: its tokens for this replica alone, where each has such a queue.
     """
 
     config: Any
     optimizer: Any = None
-    queue: Any = None
 
     @property
     def tasks(self) -> list[tuple[str, int]]:
@@ -55,10 +53,16 @@ class Replicas:
         """The place of this task among them."""
         return self.tasks.index((self.config.task_type, self.config.task_id))
 
-    def in_step(self, optimizer: Any) -> bool:
+    @property
+    def in_step(self) -> bool:
         """Whether each replica gives the same number of gradients to an update."""
-        aggregated: int = optimizer._replicas_to_aggregate
-        return aggregated == optimizer._tokens_per_step and aggregated % len(self.tasks) == 0
+        aggregated: int = self.optimizer._replicas_to_aggregate
+        return aggregated == self.optimizer._tokens_per_step and aggregated % len(self.tasks) == 0
+
+    @property
+    def queue(self) -> Any:
+        """Of this replica's own tokens; None where all replicas have one queue."""
+        return self.optimizer._sync_token_queue.own if self.in_step else None
 
 
 _building: contextvars.ContextVar[Replicas | None] = contextvars.ContextVar("replicas", default=None)
@@ -79,7 +83,8 @@ def synchronous_replicas() -> Iterator[None]:
     with (
         mock.patch.object(cls, "_train_model_default", _knowing_replicas(cls._train_model_default)),
         mock.patch.object(cls, "_train_with_estimator_spec", _counting(cls._train_with_estimator_spec, hook)),
-        mock.patch.object(optimizer, "apply_gradients", _with_own_tokens(optimizer.apply_gradients, module)),
+        mock.patch.object(module, "data_flow_ops", _with_own_tokens(module.data_flow_ops)),
+        mock.patch.object(optimizer, "apply_gradients", _remembered(optimizer.apply_gradients)),
         mock.patch.object(optimizer, "get_init_tokens_op", _fewest_tokens(optimizer.get_init_tokens_op)),
         mock.patch.object(hook, "after_create_session", _unjoined(hook.after_create_session)),
     ):
@@ -133,24 +138,30 @@ def _check(hooks: list[Any], is_chief: bool) -> None:
     )
 
 
-def _with_own_tokens(apply: Any, module: Any) -> Any:
+def _remembered(apply: Any) -> Any:
     @functools.wraps(apply)
     def apply_gradients(self: Any, *args: Any, **kwargs: Any) -> Any:
-        replicas = _building.get()
-        if replicas is None:
-            return apply(self, *args, **kwargs)
-        replicas.optimizer = self
-        if not replicas.in_step(self):
-            return apply(self, *args, **kwargs)
-        ops = module.data_flow_ops
-        accumulators = {name: getattr(ops, name) for name in ("ConditionalAccumulator", "SparseConditionalAccumulator")}
-        queue = functools.partial(_TokenQueues, ops.FIFOQueue, len(replicas.tasks), replicas.own)
-        with mock.patch.object(module, "data_flow_ops", SimpleNamespace(FIFOQueue=queue, **accumulators)):
-            train_op = apply(self, *args, **kwargs)
-        replicas.queue = self._sync_token_queue.own
-        return train_op
+        if (replicas := _building.get()) is not None:
+            replicas.optimizer = self
+        return apply(self, *args, **kwargs)
 
     return apply_gradients
+
+
+def _with_own_tokens(ops: Any) -> Any:
+    """What SyncReplicasOptimizer takes from ``data_flow_ops``, with a queue for each replica where all are in step."""
+
+    def fifo_queue(*args: Any, **kwargs: Any) -> Any:
+        replicas = _building.get()
+        if replicas is None or not replicas.in_step:
+            return ops.FIFOQueue(*args, **kwargs)
+        return _TokenQueues(ops.FIFOQueue, len(replicas.tasks), replicas.own, *args, **kwargs)
+
+    return SimpleNamespace(
+        FIFOQueue=fifo_queue,
+        ConditionalAccumulator=ops.ConditionalAccumulator,
+        SparseConditionalAccumulator=ops.SparseConditionalAccumulator,
+    )
 
 
 class _TokenQueues:
@@ -188,7 +199,7 @@ def _fewest_tokens(get: Any) -> Any:
         number, aggregated, total = len(replicas.tasks), self._replicas_to_aggregate, self._total_num_replicas
         fewest = max(0, aggregated - min(total, number))
         asked = aggregated if num_tokens == -1 else num_tokens
-        held = "all replicas take the same steps" if replicas.in_step(self) else "gradients that come too late are dropped"
+        held = "all replicas take the same steps" if replicas.in_step else "gradients that come too late are dropped"
         note(
             f"{aggregated} gradients of {number} replicas make an update, {held}; tokens at the start: {fewest}, not {asked}",
             _NAME,
@@ -203,7 +214,7 @@ def _fewest_tokens(get: Any) -> Any:
 def _unjoined(after_create_session: Any) -> Any:
     @functools.wraps(after_create_session)
     def created(self: Any, session: Any, coord: Any) -> None:
-        after_create_session(self, session, _Unjoined(coord) if _building.get() else coord)
+        after_create_session(self, session, _Unjoined(coord))
 
     return created
 
