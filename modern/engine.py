@@ -17,6 +17,7 @@ from estimator_bridge.modern.parameter_servers import training as parameter_serv
 from estimator_bridge.modern.shapes import tf2_shapes
 from estimator_bridge.modern.strategies import Distribution
 from estimator_bridge.modern.tasks import tasks
+from estimator_bridge.modern.together import lost_workers
 from estimator_bridge.modern.tpu import without_tpu
 
 logging = tf.compat.v1.logging
@@ -65,17 +66,19 @@ class ModernEngine:
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
             train = _TRAIN.get(strategies.decided(estimator.config).strategy) or training.train
-            train(
-                estimator,
-                input_fn,
-                distribution=distribution or strategies.distribution_for(estimator.config, self._replicas),
-                hooks=hooks or (),
-                steps=steps,
-                max_steps=max_steps,
-                saving_listeners=saving_listeners or (),
-                callbacks=self._callbacks(),
-                audited=self._audited,
-            )
+            chosen = distribution or strategies.distribution_for(estimator.config, self._replicas)
+            with lost_workers(chosen):
+                train(
+                    estimator,
+                    input_fn,
+                    distribution=chosen,
+                    hooks=hooks or (),
+                    steps=steps,
+                    max_steps=max_steps,
+                    saving_listeners=saving_listeners or (),
+                    callbacks=self._callbacks(),
+                    audited=self._audited,
+                )
         return estimator
 
     def evaluate(

@@ -10,10 +10,12 @@ import tensorflow as tf
 from tensorflow.python.util import function_utils
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.carving import upstream
+from estimator_bridge.modern.carving import Tensor, upstream
 from estimator_bridge.modern.inputs import InputPipeline
 from estimator_bridge.modern.strategies import Distribution
 
+_END = "Training ends where the first worker's input ends."
+_BATCHES = ("BatchDataset", "BatchDatasetV2", "PaddedBatchDataset", "PaddedBatchDatasetV2", "ParallelBatchDataset")
 _OFF = tf.data.experimental.AutoShardPolicy.OFF
 
 
@@ -53,7 +55,7 @@ def own_share(
     if number == 1:
         return dataset, ""
     if _takes_context(input_fn):
-        return dataset, f"It reads what its input_fn gives for input_context {index} of {number}."
+        return dataset, f"This worker reads what its input_fn gives for input_context {index} of {number}. {_END}"
     if pipeline.queue_runners or not pipeline.datasets:
         raise NotSupportedError(
             "The workers of this cluster cannot share an input that is no tf.data.Dataset: all would train on the same batches.",
@@ -62,11 +64,26 @@ def own_share(
             fix="Return a Dataset, or use --path legacy.",
         )
     if _shards_itself(pipeline):
-        return dataset, "It reads what its input_fn gives, which shards its dataset by itself."
-    return (
-        dataset.shard(number, index),
-        f"Its input_fn takes no input_context and does not shard: of its batches this worker takes every {number}th, from number {index}.",
+        return dataset, f"This worker reads what its input_fn gives, which shards its dataset by itself. {_END}"
+    said = (
+        "The input_fn takes no input_context and does not shard, so every worker reads all of it, and of its batches each takes one in "
+        f"{number}: this one from number {index} on. {_END}"
     )
+    return dataset.shard(number, index), said
+
+
+def batch_size(pipeline: InputPipeline) -> int | None:
+    """How many examples a batch of the input_fn has; None where its graph does not say."""
+    sizes = {leaf.shape[0] for leaf in pipeline.leaves if leaf.shape.rank}
+    if None in sizes:  # batch(n) without drop_remainder: the last one may be smaller
+        ops = upstream([dataset._variant_tensor.op for dataset in pipeline.datasets.values()], lambda op: False)
+        sizes = {_constant(op.inputs[1]) for op in ops if op.type in _BATCHES}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _constant(tensor: Tensor) -> int | None:
+    value = tf.get_static_value(tensor)
+    return None if value is None else int(value)
 
 
 def is_endless(dataset: tf.data.Dataset, distribution: Distribution) -> bool:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
 from estimator_bridge.compat.config.applying.in_force import set_runtime
-from estimator_bridge.compat.config.applying.reading import settings_of_strategy
+from estimator_bridge.compat.config.applying.reading import short_device
 from estimator_bridge.compat.config.applying.strategy import make_strategy
 from estimator_bridge.compat.config.decisions import Decision, decide
 from estimator_bridge.compat.config.legacy import LegacyConfig
@@ -157,7 +158,7 @@ def distribution_for(config: Any, replicas: int = 1) -> Distribution:
         return Distribution(asked)
     if row.strategy is None and row.fidelity is Fidelity.EXACT:
         return Distribution(_mirrored(replicas), split=True) if replicas > 1 else Distribution(tf.distribute.get_strategy())
-    if row.strategy not in _MAKERS:
+    if row.strategy is None or row.strategy not in _MAKERS:
         name = "this cluster" if asked is None else f"RunConfig(train_distribute={type(asked).__name__})"
         raise NotSupportedError(
             f"A job with {name} does not run on the modern path: {row.note}.",
@@ -169,10 +170,13 @@ def distribution_for(config: Any, replicas: int = 1) -> Distribution:
 
 
 def _from_devices(config: Any) -> Distribution:
-    settings = settings_of_strategy(config.train_distribute)
-    devices = settings["strategy.devices"]
-    if len(devices) > 1 and settings["strategy.name"] == "MirroredStrategy":
+    asked = config.train_distribute.extended
+    devices = tuple(map(short_device, asked.worker_devices))
+    if len(devices) > 1 and isinstance(asked, MirroredExtended):
         return Distribution(_mirrored_over(devices))
+    if len(devices) > 1:
+        own = Strategy("CentralStorageStrategy", devices, parameter_device=short_device(asked.parameter_devices[0]))
+        return Distribution(make_strategy(ModernConfig(strategy=own)))
     return Distribution(make_strategy(ModernConfig(strategy=Strategy("OneDeviceStrategy", devices))))
 
 
@@ -190,6 +194,7 @@ def _parameter_servers(config: Any) -> Distribution:
 
 
 _MAKERS: Mapping[str, Callable[[Any], Distribution]] = {
+    "CentralStorageStrategy": _from_devices,
     "MirroredStrategy": _from_devices,
     "MultiWorkerMirroredStrategy": _multi_worker,
     "OneDeviceStrategy": _from_devices,

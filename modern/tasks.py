@@ -29,15 +29,13 @@ def tasks() -> Iterator[None]:
     from tensorflow_estimator.python.estimator import training
 
     executor, extended = training._TrainingExecutor, CollectiveAllReduceExtended
-    patches = [
+    patches: list[contextlib.AbstractContextManager[Any]] = [
         mock.patch.object(estimator_training, "init_run_config", _placed(estimator_training.init_run_config)),
         mock.patch.object(training, "_DELAY_SECS_PER_WORKER", 0),  # those that train together have nobody to wait for
         mock.patch.object(executor, "_start_std_server", _serving(executor._start_std_server)),
         mock.patch.object(executor, "run_worker", _led(executor.run_worker)),
         mock.patch.object(extended, "_initialize_strategy", _describing(extended._initialize_strategy)),
-        mock.patch.object(
-            extended, "__deepcopy__", lambda self, memo: self
-        ),  # by Estimator.config; a copy would look for its devices
+        mock.patch.object(extended, "__deepcopy__", lambda self, memo: self),  # Estimator.config copies it in eager mode, too
         mock.patch.object(extended, "_initialize_local_devices", _seen(extended._initialize_local_devices)),
     ]
     with contextlib.ExitStack() as stack:
@@ -84,7 +82,10 @@ def _led(run_worker: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(run_worker)
     def run(self: Any) -> None:
-        return self.run_chief() if self._estimator.config.is_chief else run_worker(self)
+        if self._estimator.config.is_chief:
+            self.run_chief()
+        else:
+            run_worker(self)
 
     return run
 

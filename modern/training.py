@@ -28,9 +28,9 @@ from estimator_bridge.modern.digests import with_digests
 from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, NEVER, PREEMPTED, REBUILD, STOP, Loop, Ran, StepLoop
 from estimator_bridge.modern.model_graph import ModelGraph, v1
-from estimator_bridge.modern.sharing import common_seed, is_endless, own_share, with_context
+from estimator_bridge.modern.sharing import batch_size, common_seed, is_endless, own_share, with_context
 from estimator_bridge.modern.strategies import Distribution
-from estimator_bridge.modern.together import check_equal, lost_workers
+from estimator_bridge.modern.together import check_equal
 from estimator_bridge.modern.transplant import Transplant
 
 logging = v1.logging
@@ -83,12 +83,13 @@ def train(
     hashed = audited or auditing is not None
     if hashed:
         dataset = with_digests(dataset, None if audited else auditing, distribution.batches)
-    logging.info("%s", " ".join(filter(None, [distribution.describe(_batch_size(model)), share])))
+    logging.info("%s", " ".join(filter(None, [distribution.describe(batch_size(model.pipeline)), share])))
     if transplant.pieces > 1 and transplant.reported:
         logging.warn(
             "Summaries and logged tensors show the first replica's piece of each batch; the loss of a step is that of all."
         )
     iterator = iter(read_ahead(dataset))
+    run.batches = None if make_loop else iterator
 
     def loop() -> Loop:
         return make_loop(transplant, iterator) if make_loop else StepLoop(transplant, iterator, distribution, endless, hashed)
@@ -97,7 +98,6 @@ def train(
         contextlib.closing(run),
         shown_progress(stop) as bar,
         preemption(distribution.together) as told,
-        lost_workers(distribution),
     ):
         _run(transplant, loop, [*chosen, *bar], told)
         distribution.gather(tf.constant([0], tf.int64))  # nobody leaves, or looks for checkpoints, before the chief has saved
@@ -130,7 +130,7 @@ def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Seque
         asking = [  # every callback sees every progress
             callback.after(progress)
             for callback, stop in zip(callbacks, stops, strict=True)
-            if not (steps.one_by_one and _jumped(before, stop, step))
+            if not (steps.may_jump and _jumped(before, stop, step))
         ]
         stopping = any(asking)
         if ran.ended:
@@ -165,6 +165,11 @@ class _Steps:
         self.one_by_one = any(callback.every_step for callback in callbacks)
         self._pace = Pace(1 if self.one_by_one else MAX_STEPS_PER_CALL)
 
+    @property
+    def may_jump(self) -> bool:
+        """True where steps run one by one, and one may count several."""
+        return self.one_by_one and self._loop is not None and not self._loop.exact
+
     def run(self, step: int, stops: Sequence[int | None], wish: int | None) -> Ran:
         """Runs some.
 
@@ -179,8 +184,7 @@ class _Steps:
             self._transplant.watch(wanted)
         known = self._loop is not None
         self._loop = self._loop or self._make_loop()
-        stopping = self._loop.exact or not self.one_by_one
-        until = min((stop for stop in stops if stop is not None and stop > step and stopping), default=NEVER)
+        until = min((stop for stop in stops if stop is not None and stop > step and not self.may_jump), default=NEVER)
         reporting = [stop or step for callback, stop in zip(self._callbacks, stops, strict=True) if callback.report]
         report_from = min(reporting, default=NEVER)
         ran = self._pace.run(self._loop, until, report_from, REBUILD if wish is None and known and grown else wish)
@@ -263,11 +267,6 @@ def _told(config: Any, auditing: Auditing | None, distribution: Distribution) ->
     meeting, task = Rendezvous.of_this_process(), (config.task_type, config.task_id)
     steps = [StepReport(meeting, *task)] if meeting else []
     return [*steps, *([AuditReport(auditing, *task, distribution)] if auditing else [])]
-
-
-def _batch_size(model: ModelGraph) -> int | None:
-    sizes = {leaf.shape[0] for leaf in model.batch if leaf.shape.rank}
-    return sizes.pop() if len(sizes) == 1 else None
 
 
 def _add_loss_summary(model: ModelGraph) -> None:

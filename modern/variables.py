@@ -7,6 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute.parameter_server_strategy import ParameterServerStrategyExtended
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from estimator_bridge.modern.carving import Fragment, Tensor
 
@@ -73,12 +75,49 @@ class VariableStore:
         return bound
 
 
+class Copies:
+    """A copy for each replica, under CentralStorageStrategy, whose own variables are one for all: each would add its update to it.
+
+    Args:
+        template: the graph's variable.
+        value: the initial one.
+
+    Attributes:
+        values: one for each replica.
+        synchronization: as a strategy's variables say it.
+    """
+
+    synchronization = tf.VariableSynchronization.ON_READ
+
+    def __init__(self, template: Any, value: Any) -> None:
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        own = {"trainable": False, "name": template.op.name, "dtype": template.dtype.base_dtype}
+        self.values = [ResourceVariable(value, **own) for _ in range(replicas)]  # tf.Variable would be the strategy's
+
+    def read_value(self) -> Tensor:
+        """A replica's own value; outside of replicas the mean, and of what cannot have one the first's."""
+        context = tf.distribute.get_replica_context()
+        if context is not None and context.num_replicas_in_sync > 1:
+            return self.values[int(tf.get_static_value(context.replica_id_in_sync_group))].read_value()
+        if not self.values[0].dtype.is_floating:
+            return self.values[0].read_value()
+        return tf.add_n([value.read_value() for value in self.values]) / len(self.values)
+
+    def numpy(self) -> Any:
+        """``read_value`` as an array."""
+        return self.read_value().numpy()
+
+
 def _variable(template: Any, value: Any, updated: bool) -> Variable:
+    if updated and type(tf.distribute.get_strategy().extended) is ParameterServerStrategyExtended:  # of CentralStorageStrategy
+        return Copies(template, value)
     kwargs: dict[str, Any] = {}
     if updated and template.dtype.is_floating:
         kwargs = {"synchronization": tf.VariableSynchronization.ON_READ, "aggregation": tf.VariableAggregation.MEAN}
     elif updated:
         kwargs = {"aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
+    if not template.shape.is_fully_defined():  # as of the centers of k-means, whose number grows
+        kwargs["shape"] = template.shape
     return tf.Variable(value, trainable=template.trainable, name=template.op.name, dtype=template.dtype.base_dtype, **kwargs)
 
 

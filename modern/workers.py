@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
+
 from estimator_bridge.compat.config.applying.reading import settings_of_strategy
 from estimator_bridge.compat.config.applying.strategy import make_strategy
 from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
@@ -24,8 +26,8 @@ Jobs = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def number_of_workers(strategy: Any) -> int:
-    """How many processes train together under a strategy."""
-    return int(getattr(strategy.extended, "_num_workers", 1))
+    """How many processes train in step under a strategy."""
+    return int(strategy.extended._num_workers) if isinstance(strategy.extended, CollectiveAllReduceExtended) else 1
 
 
 def multi_worker(config: Any) -> Any:

@@ -27,15 +27,18 @@ class StepReport(Callback):
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Reports where it starts."""
-        self.end(step)
+        self._report(step, training=True)
 
     def after(self, progress: Progress) -> bool:
         """Reports if it is time."""
         if time.monotonic() - self._at >= _SECONDS:
-            self.end(progress.step)
+            self._report(progress.step, training=True)
         return False
 
     def end(self, step: int) -> None:
         """Reports how far it came."""
-        self._meeting.report_step(*self._task, step)
+        self._report(step, training=False)
+
+    def _report(self, step: int, training: bool) -> None:
+        self._meeting.report_step(*self._task, step, training)
         self._at = time.monotonic()

@@ -13,7 +13,7 @@ import tensorflow as tf
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.engine import ModernEngine
 from estimator_bridge.modern.strategies import distribution_for
-from tests.modern.jobs import estimator, minimizing, regression_input, train, v1
+from tests.modern.jobs import minimizing, train, v1
 
 Run = Callable[..., str]
 pytestmark = pytest.mark.timeout(170)
@@ -214,7 +214,7 @@ for name, model in models.items():
         ("device_fn", {"device_fn": lambda op: "/cpu:0"}),
         ("eval_distribute", {"eval_distribute": object()}),
         ("experimental_distribute", {"_experimental_distribute": object()}),
-        ("ParameterServerStrategy", {"train_distribute": "ps"}),
+        ("CentralStorageStrategy", {"cluster_spec": tf.train.ClusterSpec({"chief": ["a:1"], "worker": ["b:1"]})}),
     ],
 )
 def test_what_is_not_honoured_is_refused_by_name(name: str, config: dict[str, Any], tmp_path: Path) -> None:
@@ -224,18 +224,10 @@ def test_what_is_not_honoured_is_refused_by_name(name: str, config: dict[str, An
     settings: Any = Settings()
     for key, value in config.items():
         setattr(settings, key, value)
-    if name == "ParameterServerStrategy":
-        settings.train_distribute = v1.distribute.experimental.ParameterServerStrategy()
+    if name == "CentralStorageStrategy":
+        settings.train_distribute = tf.distribute.experimental.CentralStorageStrategy(["/cpu:0"], "/cpu:0")
     with pytest.raises(NotSupportedError, match=name):
         distribution_for(settings)
-
-
-def test_a_cluster_is_refused_before_anything_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    cluster = '{"cluster": {"chief": ["localhost:1"], "ps": ["localhost:2"]}, "task": {"type": "chief", "index": 0}}'
-    monkeypatch.setenv("TF_CONFIG", cluster)
-    made = estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path)
-    with pytest.raises(NotSupportedError, match="TF_CONFIG"):
-        ModernEngine().train(made, regression_input, steps=1)
 
 
 def test_one_device_strategies_are_one_device(tmp_path: Path) -> None:
@@ -251,12 +243,11 @@ def test_no_replicas_make_no_training() -> None:
         ModernEngine(replicas=0)
 
 
-@pytest.mark.parametrize("task", ["chief", "ps"])
-def test_every_task_of_a_cluster_is_refused_before_it_can_wait(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = {"chief": ["localhost:1"], "ps": ["localhost:2"]}
-    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": task, "index": 0}}))
-    with pytest.raises(NotSupportedError, match="TF_CONFIG cluster"):
-        ModernEngine()
+def test_replicas_are_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = {"chief": ["localhost:1"], "worker": ["localhost:2"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}}))
+    with pytest.raises(NotSupportedError, match="--replicas belongs to one process"):
+        ModernEngine(replicas=2)
 
 
 @pytest.mark.parametrize("tf_config", ["", "{}", '{"task": {"type": "worker"}}', "no json"])

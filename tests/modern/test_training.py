@@ -194,7 +194,7 @@ def test_slow_steps_are_taken_few_at_a_time(seconds_per_step: float, expected: i
         def run(self, steps: int, until: int = 0, report_from: int = 0) -> Ran:
             self.asked = steps
             clock[0] += seconds_per_step * steps
-            return Ran(np.zeros(steps), np.zeros(steps), steps, None, ended=False)
+            return Ran(np.zeros(steps), np.zeros(steps), steps, None, ended=False, agreed=steps)
 
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     pace, loop = Pace(seconds=2.0), Loop()
