@@ -12,6 +12,7 @@ from estimator_bridge.modern.callbacks.adapter import SessionHook
 from estimator_bridge.modern.callbacks.at_steps import HookAtSteps
 from estimator_bridge.modern.callbacks.base import Callback, Timer
 from estimator_bridge.modern.callbacks.checkpoint import CheckpointSaver
+from estimator_bridge.modern.callbacks.clusters import ClusterInitialiser
 from estimator_bridge.modern.callbacks.logs import NanGuard, StepCounter, TensorLogger
 from estimator_bridge.modern.callbacks.session_hook import HookedRun
 from estimator_bridge.modern.callbacks.stop import StopAtStep, StopOnPredicate
@@ -56,7 +57,10 @@ def check_hooks(hooks: Sequence[Any]) -> None:
 def _callback(hook: Any, model: ModelGraph, run: HookedRun) -> Callback:
     if _saves(hook):
         return CheckpointSaver(hook, model)
-    make = _MAPPING.get(type(hook).__name__) if _is_tensorflows(type(hook)) else None
+    name = type(hook).__name__ if _is_tensorflows(type(hook)) else ""
+    if name == "_InitializeClustersHook":
+        return ClusterInitialiser(hook, model, run)
+    make = _MAPPING.get(name)
     return (make and make(hook, model)) or SessionHook(hook, run)
 
 

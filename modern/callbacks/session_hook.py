@@ -27,6 +27,7 @@ class HookedRun:
     Attributes:
         hooks: in their order.
         session: reads the variables; None before there are any.
+        batches: iterator over the training's input, before the first step.
         context: of the present step.
     """
 
@@ -34,6 +35,7 @@ class HookedRun:
         self.graph = graph
         self.hooks: list[HookCalls] = []
         self.session: Any = None
+        self.batches: Any = None
         self.coordinator = v1.train.Coordinator()
         self.context: Any = None
         self._arguments = v1.train.SessionRunArgs(fetches)

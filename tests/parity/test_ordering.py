@@ -89,4 +89,20 @@ def test_the_legacy_side_says_what_it_ordered(tmp_path: Path) -> None:
         legacy_side._TrainHook(trace, "train-1", recording=False).begin()
 
     (note,) = [event["message"] for event in trace.events("note")]
-    assert "global_step before or after it assigns" in note
+    assert "its assignment to global_step; here the script's order was kept" in note
+
+
+def test_nothing_is_counted_where_the_input_has_ended() -> None:
+    with tf.Graph().as_default():
+        batch = v1.data.make_one_shot_iterator(tf.data.Dataset.range(2).map(late)).get_next()
+        step = v1.get_variable("steps", initializer=0, use_resource=True)
+        train_op = tf.group(batch, step.assign_add(1))
+        inside = upstream([train_op], lambda op: op is batch.op)
+        assert order_assignments(inside, [batch.op]) == ["steps"]
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            session.run(train_op)
+            session.run(train_op)
+            with pytest.raises(tf.errors.OutOfRangeError):
+                session.run(train_op)
+            assert session.run(step) == 2

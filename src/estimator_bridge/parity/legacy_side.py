@@ -141,16 +141,19 @@ class _TrainHook(_BatchHook):
             in_step=random_operations(in_step),
             functions=random_functions(in_step, graph.as_graph_def()),
         )
-        racing = order_assignments(in_step)
+        racing = order_assignments(in_step, given)
         if racing:
             self._trace.write("note", message=_race(racing))
         self._saver = v1.train.Saver(max_to_keep=None, name="estimator_bridge/save")
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         self._start = int(session.run(self._step))
-        self._saver.save(session, self._trace.values(self._call, "initial"), write_meta_graph=False, write_state=False)
+        if not self._writer:
+            self._save(session, "start")
 
     def before_run(self, run_context: Any) -> Any:
+        if self._steps == 0:  # other hooks may have chosen values since the session began: k-means' centers
+            self._save(run_context.session, "initial")
         args = super().before_run(run_context)
         return v1.train.SessionRunArgs({**args.fetches, "loss": self._loss})
 
@@ -158,8 +161,7 @@ class _TrainHook(_BatchHook):
         super().after_run(run_context, run_values)
         self._steps += 1
         if self._steps == 1:
-            first = self._trace.values(self._call, "first")
-            self._saver.save(run_context.session, first, write_meta_graph=False, write_state=False)
+            self._save(run_context.session, "first")
         results = run_values.results
         self._trace.write(
             "step",
@@ -169,12 +171,15 @@ class _TrainHook(_BatchHook):
             batch=int(results["digest"]),
         )
 
+    def _save(self, session: Any, moment: str) -> None:
+        self._saver.save(session, self._trace.values(self._call, moment), write_meta_graph=False, write_state=False)
+
 
 def _race(variables: Sequence[str]) -> str:
     more = f" and {len(variables) - 3} more" if len(variables) > 3 else ""
     return (
-        f"the script leaves open whether a step reads {', '.join(variables[:3])}{more} before or after it assigns a new value; "
-        "here the script's order was kept, and a run of its own may take the other."
+        f"the script gives no order to what a step reads, its batch included, and its assignment to {', '.join(variables[:3])}{more}; "
+        "here the script's order was kept, and a run of its own may take another."
     )
 
 

@@ -49,7 +49,7 @@ class ReplayingEngine:
         """``Estimator.train`` from the legacy side's initial values."""
         call = self._call = self._names.next("train")
         self._trace.write("train", call=call, max_steps=max_steps or steps)
-        initial = self._legacy.values(call, "initial")
+        initial = self._legacy.values(call, "initial" if self._replaying else "start")
         if tf.train.latest_checkpoint(estimator.model_dir) is None and tf.io.gfile.exists(f"{initial}.index"):
             step = int(tf.train.load_variable(initial, "global_step"))
             install_checkpoint(initial, Path(estimator.model_dir), f"model.ckpt-{step}")

@@ -1,4 +1,4 @@
-"""Takes the races of a training graph away: an assignment waits for what the script read of the same variable before."""
+"""Takes the races of a training graph away: an assignment waits for its batch, and for what the script read before."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ _SAME_MEMORY = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze", "StopG
 """What comes out of these is still the reference variable's own memory, which an assignment changes."""
 
 
-def order_assignments(step: Collection[Operation]) -> list[str]:
+def order_assignments(step: Collection[Operation], batch: Collection[Operation] = ()) -> list[str]:
     """Adds the control dependencies that a TensorFlow 1 script left out between reading a variable and assigning to it.
 
-    TensorFlow 1 may run such a pair either way. One way is left: that of the script's lines, which the modern path keeps, too.
-    What is inside of a loop or a branch stays as it is.
+    TensorFlow 1 may run such a pair either way. One way is left: that of the script's lines, which the modern path keeps, too. Nor
+    is anything assigned where the input has ended. What is inside of a loop or a branch stays as it is.
 
     Args:
         step: the operations of a training step, in a graph that no session has run yet.
+        batch: those that give it its batch.
 
     Returns:
         The names of the variables that had no order, sorted.
@@ -40,11 +41,12 @@ def order_assignments(step: Collection[Operation]) -> list[str]:
     made = sorted(step, key=lambda op: op._id)
     uses = list(_uses(made))
     reads = [(op, variable) for op, variable, writes in uses if not writes]
-    behind = _masks(made, {op: 1 << bit for bit, (op, _) in enumerate(reads)})
+    first = [*batch, *(op for op, _ in reads)]
+    behind = _masks([*batch, *made], {op: 1 << bit for bit, op in enumerate(first)})
     ordered = set()
     for write, variable in ((op, variable) for op, variable, writes in uses if writes):
-        earlier = [(bit, op) for bit, (op, read) in enumerate(reads) if read == variable and op._id < write._id]
-        free = [op for bit, op in earlier if not behind[write] >> bit & 1]
+        earlier = {*batch, *(op for op, read in reads if read == variable and op._id < write._id)}
+        free = [op for bit, op in enumerate(first) if op in earlier and not behind[write] >> bit & 1]
         if free:
             write._add_control_inputs(free)
             ordered.add(variable)

@@ -6,7 +6,7 @@
       events.jsonl     one line an event, in order: train, step, trained, evaluated, predicted, note, failed
       model-0/ ...     the model_dirs of the side's Estimators
       batches/         one TFRecord file a call: the recorded batches (legacy side of a replay)
-      values/          checkpoints: initial values and values after the first step of each training call
+      values/          checkpoints: values at the start, before and after the first step of each training call
       predictions/     one .npz a call
 """
 
@@ -63,7 +63,10 @@ class Trace:
         return self.folder / "batches" / f"{call}.tfrecord"
 
     def values(self, call: str, moment: str) -> str:
-        """The checkpoint prefix of a training call's ``initial`` values or those after its ``first`` step."""
+        """The checkpoint prefix of a training call's ``initial`` values or those after its ``first`` step.
+
+        Between its ``start``, which is kept for a free run, and the first step, hooks may have chosen values from batches.
+        """
         return str(self.folder / "values" / f"{call}.{moment}")
 
     def predictions(self, call: str) -> Path:

@@ -1,0 +1,52 @@
+"""k-means' own hook: it picks the first centers of the clusters from batches of the training's input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.eager import context
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.callbacks.base import Callback
+from estimator_bridge.modern.callbacks.session_hook import HookedRun
+from estimator_bridge.modern.carving import Fragment, is_source, upstream
+from estimator_bridge.modern.model_graph import ModelGraph, operation
+from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.variables import VariableStore
+
+
+class ClusterInitialiser(Callback):
+    """Runs what TF1's ``_InitializeClustersHook`` runs, as often, on the same batches; the training goes on with those after them.
+
+    Args:
+        hook: knows the operation that adds centers, and the variable that says when there are enough.
+        model: the graph of the model_fn.
+        run: whose input is the training's.
+    """
+
+    def __init__(self, hook: Any, model: ModelGraph, run: HookedRun) -> None:
+        self._add_centers = operation(hook._init_op)
+        self._done = hook._is_initialized_var
+        self._model = model
+        self._run = run
+
+    def begin(self, transplant: Transplant, step: int) -> None:
+        """Picks centers until there are enough, unless a checkpoint has them.
+
+        Raises:
+            NotSupportedError: where workers of a cluster have the input.
+            tf.errors.OutOfRangeError: where the input ends before.
+        """
+        if self._run.batches is None:
+            raise NotSupportedError(
+                "k-means picks its first centers from batches of the chief, which has none under parameter servers.",
+                expected="one device",
+                fix="Train without a cluster, or use --path legacy.",
+            )
+        fragment = Fragment.cut(upstream([self._add_centers], is_source), [])
+        add_centers = VariableStore(self._model.variables(), {}, shared=transplant.variables).function(fragment)
+        names = [placeholder.name for placeholder in self._model.batch]
+        with context.eager_mode():
+            while not transplant.variables[self._done.op.name].numpy():
+                known = dict(zip(names, self._run.batches.get_next() if fragment.inputs else (), strict=False))  # and a digest
+                add_centers([known[tensor.name] for tensor in fragment.inputs])
