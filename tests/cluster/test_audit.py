@@ -16,7 +16,7 @@ from tests.legacy.running import write
 pytestmark = [pytest.mark.timeout(180), pytest.mark.usefixtures("warm_python", "in_tasks")]
 
 JOB = """
-    import sys, time
+    import json, os, sys, time
     import numpy as np
     import tensorflow as tf
 
@@ -24,7 +24,7 @@ JOB = """
     mirrored = fault in ("equal batches", "own values", "moving averages")
     strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy() if mirrored else None
     config = tf.estimator.RunConfig(model_dir, save_checkpoints_secs=600, tf_random_seed=1, train_distribute=strategy)
-    worker = config.task_type == "worker"
+    worker = json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "worker"
 
     def input_fn(input_context=None):
         x = np.random.RandomState(0).rand(240, 4).astype(np.float32)
@@ -39,10 +39,11 @@ JOB = """
             counted = None if worker and fault == "not counted" else global_step
             return super().apply_gradients(grads_and_vars, counted, name)
 
-    class Tokens(tf.train.SyncReplicasOptimizer):
+    def synchronous(optimizer):
         # as TensorFlow has it, before it was mended
-        apply_gradients = tf.train.SyncReplicasOptimizer.apply_gradients.__wrapped__
-        get_init_tokens_op = tf.train.SyncReplicasOptimizer.get_init_tokens_op.__wrapped__
+        base = tf.train.SyncReplicasOptimizer
+        plain = {name: getattr(base, name).__wrapped__ for name in ("apply_gradients", "get_init_tokens_op")}
+        return type("Unmended", (base,), plain)(optimizer, 2, total_num_replicas=2)
 
     def model_fn(features, labels, mode):
         if worker and fault == "late":
@@ -51,12 +52,13 @@ JOB = """
         loss = tf.losses.mean_squared_error(labels, tf.layers.dense(x, 1))
         optimizer, hooks = Optimizer(0.01), []
         if fault == "late":
-            optimizer = Tokens(optimizer, 2, total_num_replicas=2)
+            optimizer = synchronous(optimizer)
             hooks = [optimizer.make_session_run_hook(config.is_chief)]
         updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
         if fault == "own values":
             first = tf.VariableAggregation.ONLY_FIRST_REPLICA
-            updates.append(tf.get_variable("seen", [], trainable=False, aggregation=first).assign(tf.reduce_sum(x * x)))
+            seen = tf.get_variable("seen", [], tf.int32, tf.zeros_initializer(), trainable=False, aggregation=first)
+            updates.append(seen.assign(tf.cast(1000 * tf.reduce_sum(features["x"]), tf.int32)))
         with tf.control_dependencies(updates):
             train_op = optimizer.minimize(loss, tf.train.get_global_step())
         return tf.estimator.EstimatorSpec(mode, None, loss, train_op, training_hooks=hooks)
@@ -70,9 +72,21 @@ MIRRORED = {"chief": 1, "worker": 1}
 LONG = 20_000  # steps, of which the audit needs a hundred
 
 
-def run(folder: Path, counts: dict[str, int], fault: str, steps: int, audit: AuditRequest | None) -> tuple[Launched, str]:
+def run(
+    folder: Path, counts: dict[str, int], fault: str, steps: int, audit: AuditRequest | None, path: str = "legacy"
+) -> tuple[Launched, str]:
     script = write(folder / "train.py", JOB)
-    arguments = ["-m", "estimator_bridge", "run", str(script), str(folder / f"model-{steps}"), fault, str(steps)]
+    arguments = [
+        "-m",
+        "estimator_bridge",
+        "run",
+        "--path",
+        path,
+        str(script),
+        str(folder / f"model-{steps}"),
+        fault,
+        str(steps),
+    ]
     stream = io.StringIO()
     limits = Limits(restarts=0)
     launched = launch(
@@ -103,10 +117,21 @@ def test_a_fault_that_nobody_notices(tmp_path: Path, fault: str, counts: dict[st
     assert str(audited.outcome.problem).splitlines()[0].endswith(said)
 
 
-@pytest.mark.parametrize(("fault", "counts"), [("moving averages", MIRRORED), ("", SERVERS)])
-def test_a_sound_training(tmp_path: Path, fault: str, counts: dict[str, int]) -> None:
+@pytest.mark.parametrize(("fault", "said"), [("equal batches", "one of them is of no use."), ("own values", "global step 1.")])
+def test_faults_on_the_modern_path(tmp_path: Path, fault: str, said: str) -> None:
+    audited, output = run(tmp_path, MIRRORED, fault, LONG, AuditRequest(), "modern")
+
+    assert audited.outcome.code == 1, output
+    assert str(audited.outcome.problem).splitlines()[0].endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("fault", "counts", "path"),
+    [("moving averages", MIRRORED, "legacy"), ("", SERVERS, "legacy"), ("moving averages", MIRRORED, "modern")],
+)
+def test_a_sound_training(tmp_path: Path, fault: str, counts: dict[str, int], path: str) -> None:
     """Moving averages of batch normalization differ between replicas until they are saved."""
-    ended, output = run(tmp_path, counts, fault, 100, AuditRequest(every=10, folder=tmp_path / "reports"))
+    ended, output = run(tmp_path, counts, fault, 100, AuditRequest(every=10, folder=tmp_path / "reports"), path)
 
     assert ended.outcome.code == 0, output
     assert "audit: nothing found; audited steps: " in output

@@ -59,7 +59,7 @@ def test_without_a_word_of_the_strategy_all_begin_again_but_the_evaluator(play: 
 def test_the_coordinator_takes_all_with_it_where_it_drives_them_and_a_worker_nobody(play: Play) -> None:
     plans = {
         "chief 0": "recovery:worker,step:1,sleep:1.5,killed|step:4,sleep:0.3",
-        "worker 0": "step:1,sleep:0.5,killed|step:4,sleep:60|sleep:0.1",
+        "worker 0": "recovery:worker,step:1,sleep:0.5,killed|step:4,sleep:60|sleep:0.1",
         "ps 0": "sleep:60",
     }
 
@@ -85,7 +85,9 @@ def test_the_coordinator_takes_all_with_it_where_it_drives_them_and_a_worker_nob
     ],
 )
 def test_what_would_fail_again_is_given_up(play: Play, worker: str, limits: dict[str, Any], lives: int, reason: str) -> None:
-    ended = play({"chief 0": "recovery:task,sleep:60", "worker 0": worker, "ps 0": "sleep:60"}, **limits)
+    plans = {"chief 0": "sleep:60", "worker 0": "recovery:task," + worker.replace("|", "|recovery:task,"), "ps 0": "sleep:60"}
+
+    ended = play(plans, **limits)
 
     assert ended.code == (137 if worker.endswith("killed") else 3)
     assert restarts(ended) == ({"worker 0": lives} if lives else {})

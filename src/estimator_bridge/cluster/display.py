@@ -17,7 +17,7 @@ from estimator_bridge.cluster.task import Sink, State, Task
 
 _WIDTH = len("evaluator 0")
 _REFRESHES = 4  # a second
-_STYLES = {State.DONE: "green", State.FAILED: "red", State.STOPPED: "dim", State.TRAINING: "cyan"}
+_STYLES = {State.DONE: "green", State.FAILED: "red", State.STOPPED: "dim", State.TRAINING: "cyan", State.RESTARTING: "yellow"}
 _HEALTH_STYLES = {Health.READY: "green", Health.MISSING: "red", Health.MISTAKEN: "red"}
 
 Show = Callable[[Sequence[Task]], None]

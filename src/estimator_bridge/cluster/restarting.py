@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from estimator_bridge.cluster.layout import TRAINERS
-from estimator_bridge.cluster.task import Task
-from estimator_bridge.compat.rendezvous import Recovery
+from estimator_bridge.cluster.preflight import Preflight
+from estimator_bridge.cluster.starting import Spawner
+from estimator_bridge.cluster.task import Sink, State, Task, kill_all
+from estimator_bridge.compat.rendezvous import Recovery, Rendezvous
 
 _SIGNALLED = 128  # exit codes above it are of signals
 _AT_ONCE_SECONDS = 10.0  # of a life without steps of its own that came to nothing
@@ -72,3 +75,47 @@ def pause(restarts: int) -> float:
         [1.0, 2.0, 4.0, 30.0]
     """
     return min(_FIRST_PAUSE_SECONDS * 2.0**restarts, _LONGEST_PAUSE_SECONDS)
+
+
+class Restarter:
+    """Starts tasks again, after a pause that does not keep the launcher from looking after the others.
+
+    Args:
+        tasks: of this machine.
+        starter: starts them.
+        meeting: where they report.
+        preflight: asks them whether they are back.
+        say: takes lines for the reader.
+    """
+
+    def __init__(self, tasks: Sequence[Task], starter: Spawner, meeting: Rendezvous, preflight: Preflight, say: Sink) -> None:
+        self._tasks = tasks
+        self._starter = starter
+        self._meeting = meeting
+        self._preflight = preflight
+        self._say = say
+
+    def start_again(self, group: Sequence[Task], why: str) -> None:
+        """Ends who is left of some tasks, and has them started in a moment.
+
+        Args:
+            group: who belongs together.
+            why: for the reader.
+        """
+        wait = pause(max(task.restarts for task in group))
+        self._say("launch", f"{why}; starting again in {wait:g} s: {', '.join(str(task.name) for task in group)}")
+        kill_all(group, self._say)
+        due = time.monotonic() + wait
+        for task in group:
+            self._meeting.forget(task.name.job, task.name.index)
+            task.start_again_at(due)
+        if all(self._meeting.recovery().alone(task.name.job) for task in group):
+            self._preflight.again([task.name for task in group])
+        else:
+            self._preflight.begin()
+
+    def resume(self) -> None:
+        """Starts whose pause is over."""
+        for task in self._tasks:
+            if task.state is State.RESTARTING and time.monotonic() >= task.due_at:
+                task.start(self._starter)

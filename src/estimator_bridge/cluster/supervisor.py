@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
+from collections.abc import Callable, Sequence
 
 from estimator_bridge.cluster.display import Show
 from estimator_bridge.cluster.elsewhere import Elsewhere
 from estimator_bridge.cluster.layout import TRAINERS, Layout
 from estimator_bridge.cluster.outcome import Judge, Limits, Outcome
 from estimator_bridge.cluster.preflight import Preflight
-from estimator_bridge.cluster.restarting import belonging, pause, why_not
+from estimator_bridge.cluster.restarting import Restarter, belonging, why_not
+from estimator_bridge.cluster.signals import noted
 from estimator_bridge.cluster.starting import Spawner
-from estimator_bridge.cluster.task import Sink, State, Task
+from estimator_bridge.cluster.task import Sink, State, Task, kill_all
 from estimator_bridge.cluster.watchdog import Watchdog
 from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
 
-_KILL_SECONDS = 10.0  # for the guards to end what is left
 _LEAD_SECONDS = 3.0  # for workers, once the chief has saved and ended: who waits for it waits in vain
 _POLL_SECONDS = 0.1
 _LINES_SHOWN = 15  # of the output of a task that failed
@@ -62,12 +59,13 @@ class Supervisor:
         self._judges = judges
         self._preflight = Preflight(layout, tasks, meeting, limits.ready, say)
         self._watchdog = Watchdog(tasks, layout, meeting, limits.stall)
+        self._restarter = Restarter(tasks, starter, meeting, self._preflight, say)
         self._elsewhere = Elsewhere(layout, meeting, limits.finish)
         self._signals: list[int] = []
 
     def run(self) -> Outcome:
         """Runs the cluster to its end; when this returns, no process of it is left."""
-        with self._signals_noted():
+        with noted() as self._signals:
             try:
                 return self._watch()
             finally:
@@ -91,7 +89,7 @@ class Supervisor:
             for judge in judges:
                 if (outcome := judge()) is not None:
                     return outcome
-            self._resume()
+            self._restarter.resume()
             time.sleep(_POLL_SECONDS)
 
     def _look(self) -> None:
@@ -123,7 +121,7 @@ class Supervisor:
         group = belonging(task, self._tasks, self._meeting.recovery())
         reason = "a port was taken" if taken else why_not(task, group, self._limits.restarts)
         if reason is None:
-            self._start_again(group, f"{task.name} ended with exit code {task.exit_code}")
+            self._restarter.start_again(group, f"{task.name} ended with exit code {task.exit_code}")
             return None
         lines = [line for line in task.tail if line.strip()][-_LINES_SHOWN:]
         problem = BridgeError(
@@ -133,26 +131,6 @@ class Supervisor:
             fix=f"Read {task.log}. It was not started again: {reason}.",
         )
         return Outcome(task.exit_code or 1, problem, port_taken=taken)
-
-    def _start_again(self, group: Sequence[Task], why: str) -> None:
-        """Ends who is left of them, and has all of them started in a moment."""
-        wait = pause(max(task.restarts for task in group))
-        names = ", ".join(str(task.name) for task in group)
-        self._say("launch", f"{why}; starting again in {wait:g} s: {names}")
-        self._kill(group)
-        due = time.monotonic() + wait
-        for task in group:
-            self._meeting.forget(task.name.job, task.name.index)
-            task.start_again_at(due)
-        if all(self._meeting.recovery().alone(task.name.job) for task in group):
-            self._preflight.again([task.name for task in group])
-        else:
-            self._preflight.begin()
-
-    def _resume(self) -> None:
-        for task in self._tasks:
-            if task.state is State.RESTARTING and time.monotonic() >= task.due_at:
-                task.start(self._starter)
 
     def _judged(self) -> Outcome | None:
         over = bool(self._trainers) and all(task.state.ended for task in self._trainers)
@@ -170,7 +148,7 @@ class Supervisor:
         alone = suspects and all(recovery.alone(task.name.job) for task in suspects)
         group = suspects if alone else belonging(self._trainers[0], self._tasks, Recovery.GANG)
         if all(task.restarts < self._limits.restarts for task in group):
-            self._start_again(group, f"no step for {seconds:.0f} s")
+            self._restarter.start_again(group, f"no step for {seconds:.0f} s")
             return None
         problem = BridgeError(
             f"Training stands still: no step for {seconds:.0f} s.",
@@ -215,7 +193,7 @@ class Supervisor:
         deadline = time.monotonic() + self._limits.grace
         self._ask_to_end(self._trainers, deadline)
         self._ask_to_end(self._tasks, deadline)
-        self._kill(self._tasks)
+        kill_all(self._tasks, self._say)
         self._look()
 
     def _ask_to_end(self, tasks: Sequence[Task], deadline: float) -> None:
@@ -229,25 +207,3 @@ class Supervisor:
                 return
             self._look()
             time.sleep(_POLL_SECONDS / 5)
-
-    def _kill(self, tasks: Sequence[Task]) -> None:
-        for task in tasks:
-            task.kill()
-        for task in tasks:
-            if not task.wait(_KILL_SECONDS):
-                self._say("launch", f"{task.name} does not end even by SIGKILL; look at process {task.pid} and those below it")
-
-    @contextlib.contextmanager
-    def _signals_noted(self) -> Iterator[None]:
-        def note(number: int, frame: FrameType | None) -> None:
-            self._signals.append(number)
-
-        numbers = [signal.SIGINT, signal.SIGTERM]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
-            numbers.append(signal.SIGHUP)
-        before = {number: signal.signal(number, note) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

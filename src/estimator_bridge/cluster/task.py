@@ -27,6 +27,7 @@ _LINES_KEPT = 200  # of the output, to say why a task failed
 _RATE_SECONDS = 10.0  # over which steps are counted
 _LATE_SECONDS = 2.0  # a report comes each second; without one for longer, the rate falls
 _BUFFER = 4096
+_KILL_SECONDS = 10.0  # for a guard to end what is left
 _PIPE_SECONDS = 2.0  # for the output's end, once the process has ended
 
 
@@ -215,3 +216,17 @@ class Task:
                 text = line.decode("utf-8", "replace").rstrip("\r\n")
                 self.tail.append(text)
                 self._sink(str(self.name), text)
+
+
+def kill_all(tasks: Sequence[Task], say: Sink) -> None:
+    """Lets the guards end tasks and whatever they started, and waits for that.
+
+    Args:
+        tasks: to end; those that have ended stay as they are.
+        say: is told who does not.
+    """
+    for task in tasks:
+        task.kill()
+    for task in tasks:
+        if not task.wait(_KILL_SECONDS):
+            say("launch", f"{task.name} does not end even by SIGKILL; look at process {task.pid} and those below it")
