@@ -94,14 +94,14 @@ class Auditing:
     every: int
     folder: Path
 
-    def due(self, local: Any) -> Any:
-        """Whether the ``local``-th step of a training, from 1, is audited; of a tensor, a tensor.
+    def due(self, local: int) -> bool:
+        """Whether the ``local``-th step of a training, from 1, is audited.
 
         Example:
             >>> [local for local in range(1, 31) if Auditing(10, Path()).due(local)]
             [1, 2, 3, 4, 5, 6, 7, 8, 10, 20, 30]
         """
-        return (local <= _FIRST) | (local % self.every == 0)
+        return local <= _FIRST or local % self.every == 0
 
     def next_due(self, local: int) -> int:
         """The first audited step after the ``local``-th.

@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.compat.audit_reports import Auditing
+from estimator_bridge.compat.digest import batch_digest
 from estimator_bridge.compat.preemption import EXIT_CODE, Preemption, preemption
 from estimator_bridge.compat.rendezvous import Rendezvous
 from estimator_bridge.modern import model_graph
@@ -24,7 +25,6 @@ from estimator_bridge.modern.callbacks.step_report import StepReport
 from estimator_bridge.modern.callbacks.stop import StopAtStep
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
 from estimator_bridge.modern.carving import Tensor
-from estimator_bridge.modern.digests import with_digests
 from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, NEVER, PREEMPTED, REBUILD, STOP, Loop, Ran, StepLoop
 from estimator_bridge.modern.model_graph import ModelGraph, v1
@@ -72,17 +72,15 @@ def train(
     stop = StopAtStep(steps, max_steps)
     run = HookedRun(model.graph, [model.spec.train_op, model.spec.loss])
     asked = _callbacks if distribution.worker == 0 else _workers_callbacks
-    auditing = Auditing.asked(Rendezvous.of_this_process())
-    told_of = _told(estimator.config, auditing, distribution)
-    chosen = [*asked(model, run, estimator.config, hooks, saving_listeners, stop), *told_of, *callbacks]
+    given = asked(model, run, estimator.config, hooks, saving_listeners, stop)
+    chosen = [*given, *_told(model, estimator.config, distribution), *callbacks]
     with distribution.strategy.scope():
         transplant = make_transplant(model, _report(chosen), distribution.split)
     check_equal(transplant, distribution)
     dataset, share = own_share(model.pipeline.dataset(), model.pipeline, input_fn, distribution)
     endless = is_endless(dataset, distribution)
-    hashed = audited or auditing is not None
-    if hashed:
-        dataset = with_digests(dataset, None if audited else auditing, distribution.batches)
+    if audited:
+        dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
     logging.info("%s", " ".join(filter(None, [distribution.describe(batch_size(model.pipeline)), share])))
     if transplant.pieces > 1 and transplant.reported:
         logging.warn(
@@ -92,7 +90,7 @@ def train(
     run.batches = None if make_loop else iterator
 
     def loop() -> Loop:
-        return make_loop(transplant, iterator) if make_loop else StepLoop(transplant, iterator, distribution, endless, hashed)
+        return make_loop(transplant, iterator) if make_loop else StepLoop(transplant, iterator, distribution, endless, audited)
 
     with (
         contextlib.closing(run),
@@ -262,11 +260,12 @@ def _reading(hooks: Sequence[Any]) -> list[Any]:
     return [hook for hook in hooks if hook not in writing]
 
 
-def _told(config: Any, auditing: Auditing | None, distribution: Distribution) -> list[Callback]:
-    """Where a launcher started this process, it wants to know how far the training is, and perhaps more."""
+def _told(model: ModelGraph, config: Any, distribution: Distribution) -> list[Callback]:
+    """Where a launcher started this process, it wants to know how far the training is, and perhaps whether it is sound."""
     meeting, task = Rendezvous.of_this_process(), (config.task_type, config.task_id)
+    auditing = Auditing.asked(meeting)
     steps = [StepReport(meeting, *task)] if meeting else []
-    return [*steps, *([AuditReport(auditing, *task, distribution)] if auditing else [])]
+    return [*steps, *([AuditReport(auditing, task, model, distribution)] if auditing else [])]
 
 
 def _add_loss_summary(model: ModelGraph) -> None:
@@ -282,3 +281,9 @@ def _merged_summaries(model: ModelGraph) -> Any:
         if model.spec.scaffold.summary_op is not None:
             return model.spec.scaffold.summary_op
         return v1.train.Scaffold.get_or_default("summary_op", v1.GraphKeys.SUMMARY_OP, v1.summary.merge_all)
+
+
+def _digest_column(batch: Sequence[Any]) -> Any:
+    """The digest once for each row, so that it is split with the batch."""
+    rows = tf.shape(batch[0])[:1] if batch[0].shape.rank else tf.constant([1])
+    return tf.fill(rows, batch_digest(batch))

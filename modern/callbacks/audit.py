@@ -7,8 +7,9 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.compat.audit_reports import Auditing, Report, Updates
-from estimator_bridge.compat.digest import variables_digest
+from estimator_bridge.compat.digest import batch_digest, variables_digest
 from estimator_bridge.modern.callbacks.base import Callback, Progress
+from estimator_bridge.modern.model_graph import ModelGraph
 from estimator_bridge.modern.strategies import Distribution
 from estimator_bridge.modern.transplant import Transplant
 
@@ -18,20 +19,24 @@ class AuditReport(Callback):
 
     Args:
         auditing: which steps, and where to.
-        job, index: of this task.
+        task: job and index of this one.
+        model: whose graph gets an operation more, which runs in the audited steps alone.
         distribution: of the training.
     """
 
-    def __init__(self, auditing: Auditing, job: str, index: int, distribution: Distribution) -> None:
+    def __init__(self, auditing: Auditing, task: tuple[str, int], model: ModelGraph, distribution: Distribution) -> None:
         self._auditing = auditing
-        self._task = job, index
+        self._task = task
+        with model.graph.as_default(), tf.name_scope("estimator_bridge_audit"):
+            self.report = [batch_digest(model.batch)]
         self._strategy = distribution.strategy
         self._updates = Updates.MIRRORED if distribution.replicas > 1 else Updates.UNKNOWN
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Says where it starts."""
         self._start = step
-        kept = [one for one in transplant.variables.values() if one.synchronization != tf.VariableSynchronization.ON_READ]
+        apart = tf.VariableSynchronization.ON_READ
+        kept = [one for one in transplant.variables.values() if getattr(one, "synchronization", apart) != apart]
         copies = list(zip(*map(self._strategy.experimental_local_results, kept), strict=True))
         self._variables = tf.function(lambda: [variables_digest(own) for own in copies], autograph=False)
         self._write(step)
@@ -42,9 +47,10 @@ class AuditReport(Callback):
 
     def after(self, progress: Progress) -> bool:
         """Reports, if the step is audited."""
-        if self._auditing.due(progress.step - self._start):
+        [batch] = self.report
+        if batch.name in progress.report and self._auditing.due(progress.step - self._start):
             variables = tuple(int(digest) for digest in self._variables())
-            self._write(progress.step, batches=(int(progress.digests[-1]),), variables=variables)
+            self._write(progress.step, batches=(int(progress.report[batch.name]),), variables=variables)
         return False
 
     def _write(self, step: int, **fields: Any) -> None:
