@@ -144,6 +144,8 @@ class Supervisor:
         suspects, lines = self._watchdog.examine()
         for line in lines:
             self._say("launch", line)
+        if all(task.step is None for task in self._tasks):  # a training of its own kind, which tells us nothing of its steps
+            return None
         recovery = self._meeting.recovery()
         alone = suspects and all(recovery.alone(task.name.job) for task in suspects)
         group = suspects if alone else belonging(self._trainers[0], self._tasks, Recovery.GANG)

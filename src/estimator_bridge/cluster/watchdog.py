@@ -31,6 +31,7 @@ class Watchdog:
         self._layout = layout
         self._meeting = meeting
         self._seconds = seconds
+        self._examined_at = 0.0
 
     def stalled(self) -> float | None:
         """Seconds since the last sign of life, where these are too many; None where all is well.
@@ -48,7 +49,7 @@ class Watchdog:
             allowed = self._seconds * _FIRST_STEP
         else:
             return None
-        passed = time.monotonic() - max(begun, last)
+        passed = time.monotonic() - max(begun, last, self._examined_at)
         return passed if passed > allowed else None
 
     def examine(self) -> tuple[list[Task], list[str]]:
@@ -57,6 +58,7 @@ class Watchdog:
         Returns:
             Those of this machine that are stopped or do not answer, and a line for each task of the cluster.
         """
+        self._examined_at = time.monotonic()
         here = {task.name: task for task in self._tasks}
         answers = {answer.task: answer for answer in ask(self._layout.addresses, _ASK_SECONDS)}
         suspects, lines = [], []
