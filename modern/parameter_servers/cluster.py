@@ -13,7 +13,7 @@ from tensorflow.python.eager import context
 from estimator_bridge.compat.config.applying.connecting import unanswered
 from estimator_bridge.compat.config.applying.strategy import make_strategy
 from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
-from estimator_bridge.compat.rendezvous import Rendezvous
+from estimator_bridge.compat.rendezvous import Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern import session_config
 from estimator_bridge.modern.parameter_servers.feeding import Feed
@@ -39,6 +39,9 @@ def start(start_server: Callable[[Any, Any], Any], executor: Any, config: Any) -
         BridgeError: where not all of them answer in time.
         NotSupportedError: for a cluster that lacks a chief or workers.
     """
+    meeting = Rendezvous.of_this_process()
+    if meeting is not None:
+        meeting.report_recovery(Recovery.WORKER)
     if config.task_type in _SERVING:
         feed(config)
         return start_server(executor, config)

@@ -6,6 +6,7 @@ Whatever a callback has to see (a checkpoint, a hook, the end) is between two po
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,11 +18,13 @@ from tensorflow.python.distribute.coordinator.remote_value import RemoteValueSta
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.carving import Tensor
 from estimator_bridge.modern.loop import NEVER, Ran
+from estimator_bridge.modern.model_graph import ModelGraph, v1
 from estimator_bridge.modern.parameter_servers.feeding import take
 from estimator_bridge.modern.reports import Report
-from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.transplant import Transplant, table_filler
 
 _POLL_SECONDS = 0.001
+_SERVER = re.compile(r"/job:ps/replica:0/task:([0-9]+)")
 _LOST = ("unknown device", "Unable to find the relevant tensor remote_handle", "Could not find variable", "was not found")
 """TensorFlow's words where a parameter server is there again, but without its variables."""
 
@@ -53,6 +56,8 @@ class Pool:
         self._report = Report(transplant)
         with coordinator.strategy.scope():
             self._tickets = tf.Variable(0, trainable=False, dtype=tf.int64)
+        if transplant.model.collection(v1.GraphKeys.TABLE_INITIALIZERS):  # a worker that comes back fills its tables first
+            self._tables = coordinator._create_per_worker_resources(_filling(transplant.model))
         # One function a process: a second one would begin the stream of its random numbers anew.
         self._on_worker = self._traced(self._share)
         self._on_chief = self._traced(self._reported_share)
@@ -171,6 +176,17 @@ class _Draw(NamedTuple):
     batch: tuple[Tensor, ...]
 
 
+def _filling(model: ModelGraph) -> Any:
+    fill = table_filler(model)
+
+    @tf.function(autograph=False)
+    def filled() -> Tensor:
+        fill()
+        return tf.constant(True)
+
+    return filled
+
+
 def _finished(handed_out: Sequence[Any]) -> list[Share]:
     return [Share(*one.fetch()) for one in handed_out if one._status is RemoteValueStatus.READY]
 
@@ -180,14 +196,13 @@ def _lost_server_named() -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        lost = isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError)) or any(
-            word in str(error) for word in _LOST
-        )
-        if not lost or "/job:ps" not in str(error):
+        words, server = str(error), _SERVER.search(str(error))
+        lost = isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError)) or any(word in words for word in _LOST)
+        if not lost or server is None:
             raise
         raise BridgeError(
-            "A parameter server does not answer any more, and the variables that it had are lost.",
+            f"Parameter server {server[1]} does not answer any more, and the variables that it had are lost.",
             expected="parameter servers that run as long as the training",
-            received=str(error).splitlines()[0],
+            received=next((line.strip() for line in words.splitlines() if server[0] in line), None),
             fix="Start it and the chief again: training goes on from the last checkpoint. Workers need not be started again.",
         ) from error
