@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
-import os
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -32,9 +30,9 @@ def mended_strategies() -> Iterator[None]:
     from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
     from tensorflow_estimator.python.estimator import estimator, run_config
 
-    cls = estimator.Estimator
+    cls, coordinator = estimator.Estimator, run_config.distribute_coordinator_training
     with (
-        mock.patch.object(run_config.RunConfig, "__init__", _settled(run_config.RunConfig.__init__)),
+        mock.patch.object(coordinator, "init_run_config", _settled(coordinator.init_run_config)),
         mock.patch.object(
             CollectiveAllReduceExtended,
             "_initialize_strategy",
@@ -48,14 +46,12 @@ def mended_strategies() -> Iterator[None]:
 
 def _settled(init: Any) -> Any:
     @functools.wraps(init)
-    def settled(self: Any, *args: Any, **kwargs: Any) -> None:
-        init(self, *args, **kwargs)
-        if getattr(self, "_distribute_coordinator_mode", None) == _INDEPENDENT_WORKER and _of_one_process(
-            self._train_distribute
-        ):
-            _train_alone(self)
+    def init_run_config(config: Any, tf_config: dict[str, Any]) -> None:
+        init(config, tf_config)
+        if config._distribute_coordinator_mode == _INDEPENDENT_WORKER and _of_one_process(config._train_distribute):
+            _train_alone(config, tf_config)
 
-    return settled
+    return init_run_config
 
 
 def _of_one_process(strategy: Any) -> bool:
@@ -70,8 +66,7 @@ def _of_one_process(strategy: Any) -> bool:
         return False
 
 
-def _train_alone(config: Any) -> None:
-    tf_config = json.loads(os.environ["TF_CONFIG"])
+def _train_alone(config: Any, tf_config: dict[str, Any]) -> None:
     jobs = {job: len(config._cluster_spec.job_tasks(job)) for job in config._cluster_spec.jobs if job != "evaluator"}
     if sum(jobs.values()) > 1:
         name = type(config._train_distribute).__name__
