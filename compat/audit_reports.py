@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ KINDS = ("same-data", "chief-alone", "lost-updates", "diverged")
 """What can be found."""
 EVERY = 100  # steps between two audited ones
 _FIRST = 8  # steps of a training are all audited: most faults show at once
-_ASKED = "audit.json"  # in the folder of a rendezvous
+_ASKED = "audit"  # file of a rendezvous: the steps between two audited ones
 
 
 class Updates(enum.Enum):
@@ -88,7 +87,7 @@ class Auditing:
 
     Attributes:
         every: after the first steps of a training, one in so many is audited.
-        folder: that all tasks and their launchers see.
+        folder: of the rendezvous, which all tasks and their launchers see.
     """
 
     every: int
@@ -112,18 +111,16 @@ class Auditing:
         """
         return local + 1 if local < _FIRST else (local // self.every + 1) * self.every
 
-    def ask(self, meeting: Rendezvous) -> None:
+    def ask(self) -> None:
         """The launcher's word to the tasks that it starts."""
-        asked = {"every": self.every, "folder": os.fspath(self.folder.absolute())}
-        (meeting.folder / _ASKED).write_text(json.dumps(asked), encoding="utf-8")
+        (self.folder / _ASKED).write_text(str(self.every), encoding="ascii")
 
     @classmethod
     def asked(cls, meeting: Rendezvous | None) -> Auditing | None:
         """What the launcher asked for; None where it did not, or where there is none."""
         if meeting is None or not (file := meeting.folder / _ASKED).exists():
             return None
-        asked = json.loads(file.read_text(encoding="utf-8"))
-        return cls(asked["every"], Path(asked["folder"]))
+        return cls(int(file.read_text(encoding="ascii")), meeting.folder)
 
     def file(self, job: str, index: int) -> Path:
         """Where a task's reports are."""

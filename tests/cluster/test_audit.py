@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -131,8 +132,7 @@ def test_faults_on_the_modern_path(tmp_path: Path, fault: str, said: str) -> Non
 )
 def test_a_sound_training(tmp_path: Path, fault: str, counts: dict[str, int], path: str) -> None:
     """Moving averages of batch normalization differ between replicas until they are saved."""
-    ended, output = run(tmp_path, counts, fault, 100, AuditRequest(every=10, folder=tmp_path / "reports"), path)
+    ended, output = run(tmp_path, counts, fault, 100, AuditRequest(every=10), path)
 
     assert ended.outcome.code == 0, output
-    assert "audit: nothing found; audited steps: " in output
-    assert sorted(file.name for file in (tmp_path / "reports").iterdir()) == ["chief-0.audit.jsonl", "worker-0.audit.jsonl"]
+    assert re.search(r"audit: nothing found; audited steps: \d+ of worker 0, \d+ of chief 0", output)

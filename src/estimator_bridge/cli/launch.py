@@ -59,7 +59,7 @@ def add_parser(verbs: Any) -> None:
         type=Path,
         metavar="DIR",
         help="with --hosts or TF_CONFIG: a folder that all machines share, a new one for each training; launchers compare their TensorFlow "
-        "there, and tell that training has ended",
+        "there, tell that training has ended, and audit",
     )
     shared.complete = DIRECTORY
     add_path(parser)
@@ -142,10 +142,6 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
         choices=KINDS,
         help="what the script means to do; may be given several times",
     )
-    folder = parser.add_argument(
-        "--audit-dir", type=Path, metavar="DIR", help="folder that all machines of the cluster share, for the tasks' reports"
-    )
-    folder.complete = DIRECTORY  # type: ignore[attr-defined]
 
 
 def _count(most: int, least: int = 0) -> Any:
@@ -196,19 +192,19 @@ def _audit(arguments: argparse.Namespace) -> AuditRequest | None:
     from estimator_bridge.cluster.audit import AuditRequest
     from estimator_bridge.errors import BridgeError
 
-    given = {name: value for name in ("every", "allow", "dir") if (value := getattr(arguments, f"audit_{name}"))}
+    given = {name: value for name in ("every", "allow") if (value := getattr(arguments, f"audit_{name}"))}
     if given and not arguments.audit:
         options = " ".join(f"--audit-{name}" for name in given)
         raise BridgeError(f"{options} without --audit.", fix="Add --audit, or nothing is audited.")
     if not arguments.audit:
         return None
-    if (os.environ.get("TF_CONFIG") or arguments.hosts) and not arguments.audit_dir:
+    if (os.environ.get("TF_CONFIG") or arguments.hosts) and not arguments.rendezvous:
         raise BridgeError(
-            "Workers cannot be compared with each other from one machine.",
-            expected="--audit-dir DIR, a folder that all machines of the cluster share",
+            "Workers on several machines cannot be compared with each other from one.",
+            expected="--rendezvous DIR, a folder that all machines of the cluster share",
             fix="Choose a new one for each training, beside model_dir for example.",
         )
-    return AuditRequest(arguments.audit_every or EVERY, arguments.audit_dir, arguments.audit_allow or ())
+    return AuditRequest(arguments.audit_every or EVERY, arguments.audit_allow or ())
 
 
 def _layouts(arguments: argparse.Namespace) -> Iterable[Layout]:

@@ -19,12 +19,10 @@ class AuditRequest:
 
     Attributes:
         every: after the first steps of a training, one in so many is audited.
-        folder: for the reports, the same for all launchers of a cluster; None where there is one launcher.
         allowed: names of rules that do not count, of ``audit_reports.KINDS``.
     """
 
     every: int = EVERY
-    folder: Path | None = None
     allowed: Sequence[str] = ()
 
     def begin(self, layout: Layout, meeting: Rendezvous) -> Audit:
@@ -32,16 +30,15 @@ class AuditRequest:
 
         Args:
             layout: of the cluster.
-            meeting: where tasks and launcher meet.
+            meeting: where tasks and launchers meet.
 
         Returns:
             What judges their reports.
         """
-        auditing = Auditing(self.every, self.folder or meeting.folder)
-        auditing.folder.mkdir(parents=True, exist_ok=True)
+        auditing = Auditing(self.every, meeting.folder)
         for task in layout.tf_configs:  # what an earlier run left there; nobody trains before every launcher is past this
             auditing.file(task.job, task.index).unlink(missing_ok=True)
-        auditing.ask(meeting)
+        auditing.ask()
         return Audit(auditing, list(layout.addresses), self.allowed)
 
 
