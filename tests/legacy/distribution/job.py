@@ -156,7 +156,10 @@ def all_reduce(model_dir: str) -> None:
     train(model_dir + "-knowing", make_model_fn(), knowing, train_distribute=OwnStrategy())
     place = {"chief": 0, "worker": 1}.get(json.loads(os.environ["TF_CONFIG"])["task"]["type"])
     if place is not None:
-        train(model_dir + "-own", make_model_fn(), lambda: batches(2).skip(place), train_distribute=strategy)
+        try:
+            train(model_dir + "-own", make_model_fn(), lambda: batches(2).skip(place), train_distribute=strategy)
+        except Exception as error:  # noqa: BLE001 -- the test looks at what it is
+            sys.stdout.write(f"REFUSED {type(error).__name__}: {error}\n")
 
 
 def in_one_process(model_dir: str) -> None:
