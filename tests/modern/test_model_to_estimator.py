@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +103,22 @@ def test_a_sequential_model_of_keras_3(tmp_path: Path) -> None:
         next(iter(one.values())) for one in engine("legacy").predict(estimator, lambda: tf.data.Dataset.from_tensors({"x": X}))
     ]
     np.testing.assert_allclose(predicted, model.predict(X, verbose=0), rtol=1e-6, atol=1e-7)
+
+
+cases: Any = importlib.import_module("tests.golden.keras_estimators.cases")
+NATIVE = json.loads((Path(cases.__file__).parent / "keras_estimators.json").read_text())
+
+
+@pytest.mark.parametrize("name", cases.CASES)
+def test_as_the_native_function_of_tensorflow_2_15(name: str, tmp_path: Path) -> None:
+    """Names of metrics, predictions, signatures and variables; their numbers (tests/golden/make_keras_estimators.py)."""
+    found = cases.run(modern.model_to_estimator, name, str(tmp_path))
+    for key in ("signatures", "variables"):
+        assert found[key] == NATIVE[name][key]
+    for key in ("evaluation", "predictions"):
+        assert set(found[key]) == set(NATIVE[name][key])
+        for metric, value in NATIVE[name][key].items():
+            assert found[key][metric] == pytest.approx(value, rel=1e-4, abs=1e-5), metric
 
 
 def of_ops(keras: Any) -> Any:

@@ -14,6 +14,10 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge import modern
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.legacy.contrib import estimator as contrib
+from estimator_bridge.modern.canned.heads.reading import layer
+from estimator_bridge.modern.canned.model import BaselineModel
 from tests.modern.jobs import CLASSES, ROWS, WORDS, X, Y, engine, v1
 
 pytestmark = pytest.mark.timeout(150)
@@ -35,6 +39,14 @@ def heads() -> Any:
     classes = tf.estimator.MultiClassHead(3, label_vocabulary=["a", "b", "c"], name="classes")
     numbers = tf.estimator.RegressionHead(2, weight_column="weight", name="numbers")
     return tf.estimator.MultiHead([classes, numbers], head_weights=[2.0, 0.5])
+
+
+def contrib_heads() -> Any:
+    """Those that are not tensorflow-estimator's own, and those with a loss of their own."""
+    many = contrib.multi_label_head(3, thresholds=[0.3], classes_for_class_based_metrics=[1], name="many")
+    return contrib.multi_head(
+        [many, contrib.poisson_regression_head(name="counts"), contrib.logistic_regression_head(name="odds")], [2.0, 0.5, 1.0]
+    )
 
 
 SEVERAL = {"classes": np.array(["a", "b", "c"])[THREE], "numbers": np.hstack([Y, -Y])}
@@ -68,7 +80,12 @@ CASES = {
         {"head": heads(), "hidden_units": [4], "feature_columns": [x], "optimizer": tf.keras.optimizers.legacy.Adam(0.02)},
         SEVERAL,
     ),
-    "baseline": Case(tf.estimator.BaselineRegressor, {}, Y),
+    "heads of tf.contrib": Case(
+        v1.estimator.DNNEstimator,
+        {"head": contrib_heads(), "hidden_units": [4], "feature_columns": [x], "optimizer": v1.train.AdamOptimizer(0.02)},
+        {"many": np.eye(3, dtype=np.int64)[THREE[:, 0]], "counts": np.abs(Y), "odds": CLASSES},
+    ),
+    "baseline": Case(tf.estimator.BaselineEstimator, {"head": tf.estimator.PoissonRegressionHead()}, np.abs(Y)),
     "recurrent": Case(
         recurrent,
         {"sequence_feature_columns": [steps], "context_feature_columns": [embedded], "units": [3, 2], "cell_type": "lstm"}
@@ -181,11 +198,29 @@ def test_the_optimizers_are_the_estimators() -> None:
     assert int(linear.iterations) == 3
 
 
-def test_a_saved_model_needs_no_estimator(tmp_path: Path) -> None:
-    case = "wide and deep"
+@pytest.mark.parametrize(
+    "case",
+    ["wide and deep", "several heads", "heads of tf.contrib", "baseline", "recurrent, each step", "linear of TensorFlow 1"],
+)
+def test_a_saved_model_needs_no_estimator(case: str, tmp_path: Path) -> None:
+    """It evaluates the same, and its optimizers go on from the same state."""
     model = modern.canned(trained(case))
     model.save(tmp_path / "model.keras")
     loaded = tf_keras.models.load_model(tmp_path / "model.keras")
     assert loaded.evaluate(input_fn(case), verbose=0) == model.evaluate(input_fn(case), verbose=0)
-    assert [type(part) for part in loaded.optimizer.parts] == [type(part) for part in model.optimizer.parts]
+    assert type(loaded.optimizer) is type(model.optimizer)
+    for mine, theirs in zip(loaded.optimizer.variables(), model.optimizer.variables(), strict=True):
+        np.testing.assert_array_equal(mine, theirs, err_msg=theirs.name)
     loaded.fit(input_fn(case), verbose=0)
+    assert int(loaded.optimizer.iterations) == int(model.optimizer.iterations) + 3
+
+
+def test_what_a_keras_file_does_not_hold(tmp_path: Path) -> None:
+    def by_python(labels: Any, logits: Any) -> Any:
+        return tf.numpy_function(lambda gap: gap * gap, [logits - labels], tf.float32)
+
+    head = tf.estimator.RegressionHead(loss_fn=by_python)
+    model = BaselineModel(layer(head))
+    with pytest.raises(NotSupportedError, match="by_python"):
+        model.save(tmp_path / "model.keras")
+    assert not (tmp_path / "model.keras").exists()
