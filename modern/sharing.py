@@ -21,7 +21,7 @@ _OFF = tf.data.experimental.AutoShardPolicy.OFF
 
 def with_context(input_fn: Callable[..., Any], distribution: Distribution) -> Callable[..., Any]:
     """The input_fn with the ``input_context`` that it takes, if it takes one: which worker asks, of how many."""
-    if not _takes_context(input_fn):
+    if not takes_context(input_fn):
         return input_fn
     given = tf.distribute.InputContext(distribution.workers, distribution.worker, distribution.replicas)
     return functools.partial(input_fn, input_context=given)
@@ -29,7 +29,7 @@ def with_context(input_fn: Callable[..., Any], distribution: Distribution) -> Ca
 
 def common_seed(input_fn: Callable[..., Any], distribution: Distribution) -> int | None:
     """A seed that all workers have in common where they divide an input among them: each has to shuffle it as the others do."""
-    if distribution.workers == 1 or _takes_context(input_fn):
+    if distribution.workers == 1 or takes_context(input_fn):
         return None
     return int(distribution.gather(tf.random.uniform([1], 1, 2**31 - 1, tf.int64))[0, 0])
 
@@ -54,7 +54,7 @@ def own_share(
     number, index = distribution.workers, distribution.worker
     if number == 1:
         return dataset, ""
-    if _takes_context(input_fn):
+    if takes_context(input_fn):
         return dataset, f"This worker reads what its input_fn gives for input_context {index} of {number}. {_END}"
     if pipeline.queue_runners or not pipeline.datasets:
         raise NotSupportedError(
@@ -92,7 +92,8 @@ def is_endless(dataset: tf.data.Dataset, distribution: Distribution) -> bool:
     return bool(tf.reduce_all(distribution.gather(tf.cast([own], tf.int64)) > 0))
 
 
-def _takes_context(input_fn: Callable[..., Any]) -> bool:
+def takes_context(input_fn: Callable[..., Any]) -> bool:
+    """Whether an input_fn wants to know which worker asks."""
     return "input_context" in function_utils.fn_args(input_fn)
 
 

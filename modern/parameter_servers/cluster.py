@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import socket
 import time
 from collections.abc import Callable
 from typing import Any
@@ -80,6 +81,7 @@ def coordinator(config: Any) -> Any:
 
 @functools.cache
 def _coordinator(jobs: tuple[tuple[str, tuple[str, ...]], ...], index: int, protocol: str | None) -> Any:
+    _check_free(dict(jobs)["chief"][index])
     addresses = [f"/job:{job}/task:{index} at {task}" for job, tasks in jobs[1:] for index, task in enumerate(tasks)]
     missing = unanswered(addresses, _CONNECT_SECONDS)
     if missing:
@@ -103,6 +105,19 @@ def _coordinator(jobs: tuple[tuple[str, tuple[str, ...]], ...], index: int, prot
     return tf.distribute.coordinator.ClusterCoordinator(strategy)
 
 
+def _check_free(address: str) -> None:
+    """Said before anything is connected."""
+    try:
+        socket.create_server(("", int(address.rpartition(":")[2]))).close()
+    except OSError as error:
+        raise BridgeError(
+            "The chief's port is in use, and on the modern path TensorFlow listens there when it connects to the cluster.",
+            expected="a script that leaves the servers to train_and_evaluate, and a port of its own",
+            received=f"{address}: {error.strerror}",  # "Address already in use"
+            fix="Drop tf.train.Server from the script, or use --path legacy.",
+        ) from error
+
+
 def _reporter(meeting: Rendezvous, job: str, index: int) -> Callable[[int], None]:
     """Tells the launcher the global step, once a second."""
     reported_at = -_REPORT_SECONDS
@@ -111,6 +126,6 @@ def _reporter(meeting: Rendezvous, job: str, index: int) -> Callable[[int], None
         nonlocal reported_at
         if time.monotonic() - reported_at >= _REPORT_SECONDS:
             reported_at = time.monotonic()
-            meeting.report_step(job, index, step)
+            meeting.report_step(job, index, step, training=False)  # how long that lasts is the chief's to say
 
     return report

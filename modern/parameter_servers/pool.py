@@ -5,17 +5,14 @@ Whatever a callback has to see (a checkpoint, a hook, the end) is between two po
 
 from __future__ import annotations
 
-import contextlib
-import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.distribute.coordinator.remote_value import RemoteValueStatus
 
-from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.carving import Tensor
 from estimator_bridge.modern.loop import NEVER, Ran
 from estimator_bridge.modern.model_graph import ModelGraph, v1
@@ -24,9 +21,6 @@ from estimator_bridge.modern.reports import Report
 from estimator_bridge.modern.transplant import Transplant, table_filler
 
 _POLL_SECONDS = 0.001
-_SERVER = re.compile(r"/job:ps/replica:0/task:([0-9]+)")
-_LOST = ("unknown device", "Unable to find the relevant tensor remote_handle", "Could not find variable", "was not found")
-"""TensorFlow's words where a parameter server is there again, but without its variables."""
 
 
 class Share(NamedTuple):
@@ -72,28 +66,24 @@ class Pool:
 
         Returns:
             What ran, in the order of the tickets, the chief's last step last. It is ``ended`` where the chief's input is.
-
-        Raises:
-            BridgeError: where a parameter server has gone, and its variables with it.
         """
         if steps <= 0:
             return Ran(np.zeros(0), np.zeros(0, np.int64), self._global_step(), None, False, steps)
-        with _lost_server_named():
-            before = self._global_step()
-            goal = min(until, before + steps * (len(self._workers) + 1))
-            reporting = goal >= report_from
-            limit = goal - reporting
-            self._tickets.assign(before)
-            handed_out = self._hand_out(limit) if limit > before else []
-            own = []
-            if not reporting or steps > 1:  # else the step to report is the chief's only one, beside those of the workers
-                own.append(self._on_chief(tf.constant([limit, 0], tf.int64)))
-                self._wait()
-            if reporting:
-                own.append(self._on_chief(tf.constant([0, 1], tf.int64)))
+        before = self._global_step()
+        goal = min(until, before + steps * (len(self._workers) + 1))
+        reporting = goal >= report_from
+        limit = goal - reporting
+        self._tickets.assign(before)
+        handed_out = self._hand_out(limit) if limit > before else []
+        own = []
+        if not reporting or steps > 1:  # else the step to report is the chief's only one, beside those of the workers
+            own.append(self._on_chief(tf.constant([limit, 0], tf.int64)))
             self._wait()
-            chiefs = [Share(*(tensor.numpy() for tensor in share)) for share in own]
-            return self._ran([*_finished(handed_out), *chiefs], steps, reporting)
+        if reporting:
+            own.append(self._on_chief(tf.constant([0, 1], tf.int64)))
+        self._wait()
+        chiefs = [Share(*(tensor.numpy() for tensor in share)) for share in own]
+        return self._ran([*_finished(handed_out), *chiefs], steps, reporting)
 
     def _ran(self, shares: Sequence[Share], steps: int, reporting: bool) -> Ran:
         chief = shares[-1]
@@ -189,20 +179,3 @@ def _filling(model: ModelGraph) -> Any:
 
 def _finished(handed_out: Sequence[Any]) -> list[Share]:
     return [Share(*one.fetch()) for one in handed_out if one._status is RemoteValueStatus.READY]
-
-
-@contextlib.contextmanager
-def _lost_server_named() -> Iterator[None]:
-    try:
-        yield
-    except tf.errors.OpError as error:
-        words, server = str(error), _SERVER.search(str(error))
-        lost = isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError)) or any(word in words for word in _LOST)
-        if not lost or server is None:
-            raise
-        raise BridgeError(
-            f"Parameter server {server[1]} does not answer any more, and the variables that it had are lost.",
-            expected="parameter servers that run as long as the training",
-            received=next((line.strip() for line in words.splitlines() if server[0] in line), None),
-            fix="Start it and the chief again: training goes on from the last checkpoint. Workers need not be started again.",
-        ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,8 +19,10 @@ from estimator_bridge.modern.carving import Fragment, upstream
 from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.parameter_servers.cluster import coordinator, feed
 from estimator_bridge.modern.parameter_servers.feeding import end
+from estimator_bridge.modern.parameter_servers.lost import lost_server_named
 from estimator_bridge.modern.parameter_servers.pool import Pool
 from estimator_bridge.modern.parameter_servers.transplant import SharedTransplant
+from estimator_bridge.modern.sharing import takes_context
 from estimator_bridge.modern.strategies import Distribution
 from estimator_bridge.modern.transplant import Transplant
 
@@ -68,8 +71,9 @@ def train(
         BridgeError: where a parameter server is lost.
     """
     _refuse_audit()
+    asking = _with_context(input_fn, estimator.config)
     if estimator.config.task_type == "worker":
-        _serve(estimator, input_fn, hooks, max_steps)
+        _serve(estimator, asking, hooks, max_steps)
         return
     leader, own = coordinator(estimator.config), feed(estimator.config)
 
@@ -77,19 +81,20 @@ def train(
         own.publish(batches)
         return Pool(transplant, leader)
 
-    training.train(
-        estimator,
-        input_fn,
-        distribution=ParameterServers(distribution.strategy),
-        hooks=hooks,
-        steps=steps,
-        max_steps=max_steps,
-        saving_listeners=saving_listeners,
-        callbacks=callbacks,
-        audited=audited,
-        make_transplant=SharedTransplant,
-        make_loop=pool,
-    )
+    with lost_server_named():
+        training.train(
+            estimator,
+            asking,
+            distribution=ParameterServers(distribution.strategy),
+            hooks=hooks,
+            steps=steps,
+            max_steps=max_steps,
+            saving_listeners=saving_listeners,
+            callbacks=callbacks,
+            audited=audited,
+            make_transplant=SharedTransplant,
+            make_loop=pool,
+        )
     _say_farewell([worker.device_name for worker in leader._cluster.workers])
 
 
@@ -100,6 +105,12 @@ def _refuse_audit() -> None:
             expected="MultiWorkerMirroredStrategy, or the legacy path",
             fix="Launch without --audit, or audit the same script with --path legacy.",
         )
+
+
+def _with_context(input_fn: Callable[..., Any], config: Any) -> Callable[..., Any]:
+    """Where the input_fn takes an ``input_context``: which trainer asks, of how many."""
+    given = tf.distribute.InputContext(config.num_worker_replicas, config.global_id_in_cluster, config.num_worker_replicas)
+    return functools.partial(input_fn, input_context=given) if takes_context(input_fn) else input_fn
 
 
 def _serve(estimator: Any, input_fn: Callable[..., Any], hooks: Sequence[Any], max_steps: int | None) -> None:

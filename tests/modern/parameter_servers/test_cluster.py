@@ -57,7 +57,7 @@ class Cluster:
         job, _, index = task.partition("-")
         tf_config = {"cluster": self._jobs, "task": {"type": job, "index": int(index)}} if self._jobs else {}
         environment = {**os.environ, "TF_CONFIG": json.dumps(tf_config), "PYTHONPATH": str(ROOT / "src")}
-        arguments = [SCRIPT, self.model_dir, str(self._max_steps), self._notes, *self._options, *options]
+        arguments: list[Any] = [SCRIPT, self.model_dir, str(self._max_steps), self._notes, *self._options, *options]
         with (self.folder / f"{task}.log").open("ab") as log:
             self._running[task] = subprocess.Popen(
                 [self._python, "-m", "estimator_bridge", "run", "--path", "modern", *arguments],
@@ -114,7 +114,7 @@ def _free_ports(number: int) -> Iterator[int]:
 
 def _on_the_legacy_path(python: str, folder: Path, *max_steps: int) -> None:
     """Trains in one process, to one step after the other."""
-    arguments = [SCRIPT, folder / "model", ",".join(map(str, max_steps)), folder, "alone"]
+    arguments: list[Any] = [SCRIPT, folder / "model", ",".join(map(str, max_steps)), folder, "alone"]
     environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
     environment |= {"PYTHONPATH": str(ROOT / "src"), "TF_CPP_MIN_LOG_LEVEL": "3"}
     command = [python, "-m", "estimator_bridge", "run", *arguments]

@@ -1,0 +1,122 @@
+"""What several trainers at once would silently do otherwise is refused before training, and named."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.errors import BridgeError, NotSupportedError
+from tests.modern import jobs  # installs the legacy path
+
+from estimator_bridge.modern import model_graph  # isort: skip
+from estimator_bridge.modern.parameter_servers import cluster  # isort: skip
+from estimator_bridge.modern.parameter_servers.feeding import Feed, take  # isort: skip
+from estimator_bridge.modern.parameter_servers.transplant import SharedTransplant  # isort: skip
+
+v1 = tf.compat.v1
+
+
+def _train_spec(make_train_op: Callable[[Any], Any]) -> Any:
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        loss = v1.losses.mean_squared_error(labels, v1.layers.dense(features["x"], 1))
+        return v1.estimator.EstimatorSpec(mode, loss=loss, train_op=make_train_op(loss))
+
+    return model_fn
+
+
+def _counts_twice(loss: Any) -> Any:
+    step = v1.train.get_global_step()
+    return tf.group(v1.train.GradientDescentOptimizer(0.1).minimize(loss, step), v1.assign_add(step, 1))
+
+
+def _counts_not(loss: Any) -> Any:
+    return v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+
+def _keeps_a_metric(loss: Any) -> Any:
+    _, update = v1.metrics.mean(loss)
+    return tf.group(v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()), update)
+
+
+def _is_synchronous(loss: Any) -> Any:
+    optimizer = v1.train.SyncReplicasOptimizer(v1.train.GradientDescentOptimizer(0.1), 2, 2)
+    return optimizer.minimize(loss, v1.train.get_global_step())
+
+
+@pytest.mark.parametrize(
+    ("make_train_op", "words"),
+    [
+        (_counts_twice, "does not count the global step by one"),
+        (_counts_not, "a train_op that does not count"),
+        (_keeps_a_metric, r"local variable 'mean/(total|count)'"),
+        (_is_synchronous, r"SyncReplicasOptimizer(.|\n)*MultiWorkerMirroredStrategy"),
+    ],
+)
+def test_a_train_op_that_trainers_cannot_share(make_train_op: Callable[[Any], Any], words: str, tmp_path: Path) -> None:
+    estimator = jobs.estimator(_train_spec(make_train_op), tmp_path)
+    graph = model_graph.build(estimator, jobs.regression_input, model_graph.TRAIN, None)
+    with pytest.raises(NotSupportedError, match=words):
+        SharedTransplant(graph)
+
+
+def test_the_learning_rate_is_each_trainers_own_and_in_no_variable(tmp_path: Path) -> None:
+    def train_op(loss: Any) -> Any:
+        step = v1.train.get_global_step()
+        return v1.train.AdamOptimizer(v1.train.exponential_decay(0.1, step, 2, 0.5)).minimize(loss, step)
+
+    estimator = jobs.estimator(_train_spec(train_op), tmp_path)
+    transplant = SharedTransplant(model_graph.build(estimator, jobs.regression_input, model_graph.TRAIN, None))
+    batch = tuple(next(iter(transplant.model.pipeline.dataset())))
+    tf.function(lambda: transplant.step(batch)[0])()
+    ((_, optimizer),) = transplant.updates
+    assert not any(isinstance(value, tf.Variable) for name, value in optimizer._hyper.items() if name != "decay")
+
+
+def test_a_port_in_use_is_told_before_anything_is_connected() -> None:
+    with (
+        socket.create_server(("", 0)) as server,
+        pytest.raises(BridgeError, match=r"Address already in use(.|\n)*tf.train.Server"),
+    ):
+        cluster._check_free(f"127.0.0.1:{server.getsockname()[1]}")
+
+
+@pytest.mark.parametrize("missing", ["chief", "worker"])
+def test_a_cluster_without_a_chief_or_a_worker(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs_of = {"chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"], "ps": ["127.0.0.1:3"]}
+    del jobs_of[missing]
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": jobs_of, "task": {"type": "ps", "index": 0}}))
+    with pytest.raises(NotSupportedError, match=f"it has no {missing}"):
+        cluster.coordinator(v1.estimator.RunConfig())
+
+
+def test_a_batch_that_was_not_used_is_taken_again_and_the_end_is_told() -> None:
+    steps: list[int] = []
+    feed = Feed("worker 0", steps.append)
+    dataset = tf.data.Dataset.from_tensor_slices((np.arange(4.0), [b"a", b"b", b"c", b"d"])).batch(2)
+    feed.publish(iter(dataset))
+    spec = dataset.element_spec
+
+    def taken(unused: bool, step: int) -> Any:
+        given, batch = take(unused, tf.constant(step, tf.int64), spec)
+        return [tensor.numpy().tolist() for tensor in batch] if given else None
+
+    assert taken(True, -1) == [[0.0, 1.0], [b"a", b"b"]]
+    assert taken(True, -1) == [[0.0, 1.0], [b"a", b"b"]]
+    assert taken(False, 7) == [[2.0, 3.0], [b"c", b"d"]]
+    assert taken(False, 8) is None
+    assert taken(True, -1) is None
+    assert steps == [7, 8]
+
+
+def test_another_input_than_the_chiefs_is_refused() -> None:
+    feed = Feed("worker 1", lambda step: None)
+    feed.publish(iter(tf.data.Dataset.from_tensors((np.float32(1.0),))))
+    with pytest.raises(tf.errors.OpError, match=r"input_fn of worker 1 gives other tensors(.|\n)*int64"):
+        take(True, tf.constant(-1, tf.int64), [tf.TensorSpec([], tf.int64)])
