@@ -14,7 +14,7 @@ import pytest
 from estimator_bridge.cli.main import main
 from estimator_bridge.cluster import elsewhere
 from estimator_bridge.cluster.layout import TaskId, free_ports, hosted_layout
-from estimator_bridge.compat.rendezvous import Rendezvous
+from estimator_bridge.compat.rendezvous import Mark, Rendezvous
 from estimator_bridge.errors import BridgeError
 from tests.cluster.conftest import STAND_IN, Play, command
 
@@ -75,7 +75,13 @@ def test_who_is_alone_ends_when_the_others_say_that_they_have(play: Play, tmp_pa
     shared = tmp_path / "shared"
     shared.mkdir()
     Rendezvous(shared).report_end("chief", 0)
-    threading.Timer(1.0, Rendezvous(shared).report_end, ("worker", 0)).start()
+
+    def worker_ends() -> None:
+        """As its launcher says it, the last of those that have somebody to train."""
+        Rendezvous(shared).report_end("worker", 0)
+        Rendezvous(shared).say(Mark.TRAINED)
+
+    threading.Timer(1.0, worker_ends).start()
     plan = "sleep:60" if job == "ps" else "trained,say:evaluated"
 
     ended = play({f"{job} 0": plan}, layouts=[hosted_layout(hosts(), COUNTS, f"{job}:0")], rendezvous=shared)

@@ -93,13 +93,25 @@ def local_layout(counts: Mapping[str, int]) -> Layout:
         >>> [str(task) for task in local_layout({"chief": 1, "worker": 1, "ps": 1, "evaluator": 1}).tf_configs]
         ['ps 0', 'worker 0', 'chief 0', 'evaluator 0']
     """
-    if not any(counts.get(job, 0) for job in TRAINERS):
-        raise BridgeError("No task would train.", expected="a chief or a worker", received=dict(counts), fix="Add --chief 1.")
+    check_trained(counts)
     jobs = ("ps", "worker", "chief", "evaluator")
     tasks = [TaskId(job, index) for job in jobs for index in range(counts.get(job, 0))]
     servers = [task for task in tasks if task.job not in _SERVERLESS]
     ports = free_ports(len(servers))
     return laid_out({task: f"{_HOST}:{port}" for task, port in zip(servers, ports, strict=True)}, tasks)
+
+
+def check_trained(counts: Mapping[str, int]) -> None:
+    """Refuses a cluster in which nobody trains.
+
+    Args:
+        counts: tasks of each job.
+
+    Raises:
+        BridgeError: for one without chief and workers.
+    """
+    if not any(counts.get(job, 0) for job in TRAINERS):
+        raise BridgeError("No task would train.", expected="a chief or a worker", received=dict(counts), fix="Add --chief 1.")
 
 
 def hosted_layout(hosts: Sequence[str], counts: Mapping[str, int], task: str) -> Layout:

@@ -62,6 +62,7 @@ class Supervisor:
         self._restarter = Restarter(tasks, starter, meeting, self._preflight, say)
         self._elsewhere = Elsewhere(layout, meeting, limits.finish)
         self._signals: list[int] = []
+        self._over = False
 
     def run(self) -> Outcome:
         """Runs the cluster to its end; when this returns, no process of it is left."""
@@ -178,13 +179,14 @@ class Supervisor:
         """Parameter servers never end by themselves; an evaluator does after the last checkpoint, once it knows that it is the last."""
         if not all(task.state.ended for task in self._trainers):
             return None
-        if not self._meeting.said(Mark.TRAINED) and self._elsewhere.over():
+        if not self._over and (self._meeting.said(Mark.TRAINED) or self._elsewhere.over()):  # another launcher may have said so
+            self._over = True
             self._meeting.say(Mark.TRAINED)
             for task in self._tasks:
                 if task.name.job == "ps":
                     task.terminate()
-        over = self._trainers and self._meeting.said(Mark.TRAINED)
-        left = [task for task in self._tasks if not task.state.ended and not (over and task.name.job == "ps")]
+        waiting_for = [task for task in self._tasks if task.name.job != "ps" or not self._trainers]
+        left = [task for task in waiting_for if not task.state.ended]
         return None if left else Outcome(0)
 
     def _end(self) -> None:
