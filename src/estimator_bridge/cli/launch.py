@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from estimator_bridge.cli.launch_engine import add_engine, for_engine
 from estimator_bridge.cli.script_arguments import DIRECTORY, add_path, add_python2, add_script, script_of
 from estimator_bridge.compat.audit_reports import EVERY, KINDS
 
@@ -120,6 +121,7 @@ def add_parser(verbs: Any) -> None:
         help="allow addresses that other machines reach: TensorFlow's servers ask for no password and run what they are sent",
     )
     _add_audit(parser)
+    add_engine(parser)
     add_script(parser)
     parser.set_defaults(execute=execute)
 
@@ -163,6 +165,9 @@ def _seconds(text: str) -> float:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Runs the cluster to its end."""
+    if arguments.engine != "local":
+        sys.stdout.write(for_engine(arguments, _counts(arguments)))
+        return 0
     from estimator_bridge.cluster.launching import launch
     from estimator_bridge.cluster.outcome import Limits
 
@@ -207,15 +212,19 @@ def _audit(arguments: argparse.Namespace) -> AuditRequest | None:
     return AuditRequest(arguments.audit_every or EVERY, arguments.audit_allow or ())
 
 
+def _counts(arguments: argparse.Namespace) -> dict[str, int]:
+    given = {job: getattr(arguments, job) for job in _JOBS}
+    return {job: default if given[job] is None else given[job] for job, (_, default) in _JOBS.items()}
+
+
 def _layouts(arguments: argparse.Namespace) -> Iterable[Layout]:
     """The one task of the environment's TF_CONFIG or of --hosts, or a cluster of our own."""
     from estimator_bridge.cluster.launching import local_layouts
     from estimator_bridge.cluster.layout import check_network, given_layout, hosted_layout
     from estimator_bridge.compat.config.cluster.tf_config import from_environment
 
-    asked = {job: number for job in _JOBS if (number := getattr(arguments, job)) is not None}
-    counts = {job: default for job, (_, default) in _JOBS.items()} | asked
-    _check_places(arguments, asked)
+    counts = _counts(arguments)
+    _check_places(arguments, {job: number for job in _JOBS if (number := getattr(arguments, job)) is not None})
     if arguments.hosts:
         layout = hosted_layout(arguments.hosts, counts, arguments.task)
     elif os.environ.get("TF_CONFIG"):

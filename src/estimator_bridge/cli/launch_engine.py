@@ -1,0 +1,99 @@
+"""``estimator-bridge launch --engine``: what a scheduler is given, printed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+
+_VALUES = (
+    "path",
+    "log_dir",
+    "ready_timeout",
+    "finish_timeout",
+    "stall_timeout",
+    "max_restarts",
+    "grace",
+    "rendezvous",
+    "audit_every",
+)
+_FLAGS = ("py2", "trusted_network", "audit")
+_ELSEWHERE = ("hosts", "task")
+"""Options that lay out a cluster by themselves."""
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Adds --engine and what belongs to it."""
+    parser.add_argument(
+        "--engine",
+        choices=("local", "kubeflow", "slurm"),
+        default="local",
+        help="local: start the tasks; kubeflow, slurm: print a TFJob as JSON, or a script for sbatch, that starts each task by launch",
+    )
+    parser.add_argument("--image", help="with --engine kubeflow: the container image, with this package and the script in it")
+
+
+def for_engine(arguments: argparse.Namespace, counts: Mapping[str, int]) -> str:
+    """What the engine takes.
+
+    Args:
+        arguments: of the command line.
+        counts: tasks of each job.
+
+    Returns:
+        A manifest, or a script.
+
+    Raises:
+        BridgeError: for options that do not go with the engine, and without consent to a network that others may reach.
+    """
+    from estimator_bridge.cluster.engines.kubeflow import manifest
+    from estimator_bridge.cluster.engines.slurm import batch_script
+    from estimator_bridge.cluster.layout import Layout, TaskId, check_network, check_trained
+
+    _check(arguments)
+    check_trained(counts)
+    tasks = [TaskId(job, index) for job, number in counts.items() for index in range(number)]
+    check_network(Layout(dict.fromkeys(tasks, "a node of the scheduler's"), {}), arguments.trusted_network)
+    handed_on = [*_options(arguments), arguments.script, *arguments.args]
+    if arguments.engine == "slurm":
+        return batch_script(counts, handed_on)
+    return json.dumps(manifest(counts, arguments.image, handed_on), indent=2) + "\n"
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    from estimator_bridge.errors import BridgeError
+
+    if given := [name for name in _ELSEWHERE if getattr(arguments, name)]:
+        raise BridgeError(
+            f"--engine {arguments.engine} and --{given[0]} exclude each other.",
+            expected="the scheduler's addresses, or your own",
+            fix="Leave one of them out.",
+        )
+    if bool(arguments.image) != (arguments.engine == "kubeflow"):
+        raise BridgeError(
+            f"--engine {arguments.engine} goes {'with' if arguments.engine == 'kubeflow' else 'without'} --image.",
+            expected="--engine kubeflow --image IMAGE: pods run a container image; tasks of Slurm do not",
+        )
+    if arguments.audit and not arguments.rendezvous:
+        raise BridgeError(
+            "Workers on several machines cannot be compared with each other from one.",
+            expected="--rendezvous DIR, a folder that all machines of the cluster share",
+        )
+
+
+def _options(arguments: argparse.Namespace) -> Iterator[str]:
+    """Those of ``launch`` that each task's launcher has to know."""
+    for name in _VALUES:
+        if (value := getattr(arguments, name)) is not None:
+            yield from (_option(name), str(value))
+    for name in _FLAGS:
+        if getattr(arguments, name):
+            yield _option(name)
+    for kind in arguments.audit_allow or ():
+        yield from ("--audit-allow", kind)
+    if arguments.module:
+        yield "-m"
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
