@@ -74,7 +74,7 @@ def coordinator(config: Any) -> Any:
             f"A cluster with parameter servers needs a chief and a worker beside it on the modern path; it has no {missing[0]}.",
             expected="one chief, workers, and ps tasks",
             received=", ".join(f"{len(tasks)} {job}" for job, tasks in jobs.items()),
-            fix="Add a task to TF_CONFIG, or use --path legacy.",
+            fix="Add it to TF_CONFIG (a master is a chief by its old name), or use --path legacy.",
         )
     return _coordinator(tuple((job, tuple(jobs[job])) for job in ("chief", "worker", "ps")), config.task_id, config.protocol)
 

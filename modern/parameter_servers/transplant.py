@@ -75,7 +75,7 @@ class SharedTransplant(Transplant):
 
 def _check_asynchronous(model: ModelGraph) -> None:
     for op in model.graph.get_operations():
-        if op.type == "ConditionalAccumulator":
+        if op.type.endswith("ConditionalAccumulator"):
             error = NotSupportedError(
                 "SyncReplicasOptimizer waits for gradients of several workers, and parameter servers on the modern path train "
                 "asynchronously.",

@@ -87,11 +87,11 @@ def test_a_port_in_use_is_told_before_anything_is_connected() -> None:
         cluster._check_free(f"127.0.0.1:{server.getsockname()[1]}")
 
 
-@pytest.mark.parametrize("missing", ["chief", "worker"])
-def test_a_cluster_without_a_chief_or_a_worker(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs_of = {"chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"], "ps": ["127.0.0.1:3"]}
-    del jobs_of[missing]
-    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": jobs_of, "task": {"type": "ps", "index": 0}}))
+@pytest.mark.parametrize(("jobs_of", "missing"), [(("master", "worker", "ps"), "chief"), (("chief", "ps"), "worker")])
+def test_a_cluster_without_a_chief_or_a_worker(jobs_of: tuple[str, ...], missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A master is a chief of before TensorFlow 1.4."""
+    addresses = {job: [f"127.0.0.1:{port}"] for port, job in enumerate(jobs_of, 1)}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": addresses, "task": {"type": "ps", "index": 0}}))
     with pytest.raises(NotSupportedError, match=f"it has no {missing}"):
         cluster.coordinator(v1.estimator.RunConfig())
 
