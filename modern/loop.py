@@ -50,6 +50,14 @@ class Loop(Protocol):
         """See ``StepLoop.run``."""
 
 
+class _Limits(NamedTuple):
+    """What ends a call, as ``StepLoop.run`` takes it."""
+
+    steps: Tensor
+    until: Tensor
+    report_from: Tensor
+
+
 class StepLoop:
     """The compiled loop over one dataset.
 
@@ -121,10 +129,15 @@ class StepLoop:
         """Returns something also because TensorFlow prunes and folds only in functions that do."""
         self._done.assign(0)
         self._ended.assign(False)
-        steps, until = tf.unstack(tf.reduce_min(self._distribution.gather(limits[:2]), axis=0))
-        self._agreed.assign(steps)
-        tf.while_loop(lambda going: going, lambda going: [self._one_step(steps, until, limits[2])], [steps > 0])
+        to = _Limits(*tf.unstack(tf.reduce_min(self._distribution.gather(limits[:2]), axis=0)), limits[2])
+        self._agreed.assign(to.steps)
+        # Carried from step to step: to read them in each takes time.
+        so_far = [to.steps > 0, tf.constant(0, tf.int64), self._global_step()]
+        tf.while_loop(lambda going, *_: going, lambda _, *counts: self._one_step(*counts, to), so_far)
         return self._state()
+
+    def _global_step(self) -> Tensor:
+        return tf.cast(self._transplant.global_step.read_value(), tf.int64)
 
     def _state(self) -> list[Tensor]:
         """What is left of the steps that ran, also where the input's end broke the last one off."""
@@ -132,31 +145,30 @@ class StepLoop:
         variables = [*counts, self._losses, self._digests, *self._report.variables]
         return [variable.read_value() for variable in variables]
 
-    def _one_step(self, steps: Tensor, until: Tensor, report_from: Tensor) -> Tensor:
-        """False after the last step."""
+    def _one_step(self, done: Tensor, before: Tensor, to: _Limits) -> list[Tensor]:
+        """Whether another step is to follow, how many are done, and the global step."""
         number = self._distribution.batches
         # A distributed iterator would do the same, but one that is dropped before its input's end may wait for itself for ever.
         if not self._asks:
-            return self._step_with([next(self._iterator) for _ in range(number)], steps, until, report_from)
+            return self._step_with([next(self._iterator) for _ in range(number)], done, before, to)
         batches = [self._iterator.get_next_as_optional() for _ in range(number)]
         own = tf.reduce_all([batch.has_value() for batch in batches])
         everywhere = tf.reduce_all(self._distribution.gather(tf.cast([own], tf.int64)) > 0)
         return tf.cond(
             everywhere,
-            lambda: self._step_with([batch.get_value() for batch in batches], steps, until, report_from),
-            self._at_the_end,
+            lambda: self._step_with([batch.get_value() for batch in batches], done, before, to),
+            lambda: self._at_the_end(done, before),
         )
 
-    def _at_the_end(self) -> Tensor:
+    def _at_the_end(self, *counts: Tensor) -> list[Tensor]:
         self._ended.assign(True)
-        return tf.constant(False)
+        return [tf.constant(False), *counts]
 
-    def _step_with(self, batches: Any, steps: Tensor, until: Tensor, report_from: Tensor) -> Tensor:
+    def _step_with(self, batches: Any, done: Tensor, before: Tensor, to: _Limits) -> list[Tensor]:
         # At the input's end nothing of a step may run, not even what needs no batch, such as counting.
         with tf.control_dependencies(tf.nest.flatten(batches)):
-            done = self._done.read_value()
-            results = self._strategy.run(self._replica_step, args=(batches, done + 1 >= steps, until, report_from))
-            loss, digest, last = [self._strategy.experimental_local_results(result)[0] for result in results]
+            results = self._strategy.run(self._replica_step, args=(batches, before, done + 1 >= to.steps, to))
+            loss, digest, last, after = [self._strategy.experimental_local_results(result)[0] for result in results]
             loss = tf.reshape(tf.cast(loss, tf.float32), [])  # of a model whose shapes are not all known
             last |= tf.math.is_nan(loss)  # where TF1's NanTensorHook ends the training
             self._losses.scatter_update(tf.IndexedSlices(loss, done))
@@ -164,18 +176,17 @@ class StepLoop:
                 self._digests.scatter_update(tf.IndexedSlices(digest, done))
             self._done.assign(done + 1)
             self._transplant.settle(last)
-            return tf.logical_not(last)
+            return [tf.logical_not(last), done + 1, after]
 
-    def _replica_step(self, batches: Any, full: Tensor, until: Tensor, report_from: Tensor) -> tuple[Any, ...]:
+    def _replica_step(self, batches: Any, before: Tensor, full: Tensor, to: _Limits) -> tuple[Tensor, ...]:
         batch = self._distribution.share(batches)
         tensors = batch[:-1] if self._audited else batch
         digest = batch[-1][0] if self._audited else tf.constant(0, tf.int64)
-        before = tf.cast(self._transplant.global_step.read_value(), tf.int64)
-        early = self._report.early(tf.logical_or(full, before + 1 >= until))
+        early = self._report.early(tf.logical_or(full, before + 1 >= to.until))
         with tf.control_dependencies(tf.nest.flatten(batches)):  # anew in the thread of each replica
             loss, known = self._transplant.step(tensors)
-        after = tf.cast(self._transplant.global_step.read_value(), tf.int64)
-        last = tf.where(after >= until, before + 1 >= until, full)
+        after = self._global_step()
+        last = tf.where(after >= to.until, before + 1 >= to.until, full)
         if self._distribution.replica == 0:
-            self._report.keep(tf.logical_and(last, after >= report_from), known | early)
-        return loss, digest, last
+            self._report.keep(tf.logical_and(last, after >= to.report_from), known | early)
+        return loss, digest, last, after
