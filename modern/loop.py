@@ -129,11 +129,12 @@ class StepLoop:
         """Returns something also because TensorFlow prunes and folds only in functions that do."""
         self._done.assign(0)
         self._ended.assign(False)
-        to = _Limits(*tf.unstack(tf.reduce_min(self._distribution.gather(limits[:2]), axis=0)), limits[2])
+        steps, until = tf.unstack(tf.reduce_min(self._distribution.gather(limits[:2]), axis=0))
+        to = _Limits(steps, until, limits[2])
         self._agreed.assign(to.steps)
         # Carried from step to step: to read them in each takes time.
         so_far = [to.steps > 0, tf.constant(0, tf.int64), self._global_step()]
-        tf.while_loop(lambda going, *_: going, lambda _, *counts: self._one_step(*counts, to), so_far)
+        tf.while_loop(lambda going, *_: going, lambda _, done, step: self._one_step(done, step, to), so_far)
         return self._state()
 
     def _global_step(self) -> Tensor:
@@ -145,7 +146,7 @@ class StepLoop:
         variables = [*counts, self._losses, self._digests, *self._report.variables]
         return [variable.read_value() for variable in variables]
 
-    def _one_step(self, done: Tensor, before: Tensor, to: _Limits) -> list[Tensor]:
+    def _one_step(self, done: Tensor, before: Tensor, to: _Limits) -> Any:
         """Whether another step is to follow, how many are done, and the global step."""
         number = self._distribution.batches
         # A distributed iterator would do the same, but one that is dropped before its input's end may wait for itself for ever.
