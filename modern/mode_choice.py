@@ -35,6 +35,8 @@ class Modes:
         self._replicas = tf.distribute.get_strategy().num_replicas_in_sync
         saved = {variable.op.name for variable in transplant.model.collection(v1.GraphKeys.GLOBAL_VARIABLES)}
         self._variables = {name: variable for name, variable in transplant.variables.items() if name in saved}
+        self._means = {name: (_copy(one), one) for name, one in self._variables.items() if _differs_by_replica(one)}
+        self._variables |= {name: mean for name, (mean, _) in self._means.items()}
         self._graphs: dict[str, Any] = {}
         structure = tf.nest.map_structure(tf.type_spec_from_value, self._training.pipeline.structure)
         self._examples = keras_data.any_batch_size(structure)
@@ -65,6 +67,8 @@ class Modes:
 
     def prediction(self, spec: Spec | None) -> Prediction:
         """The predictions for a kind of batches; labels among them are passed over."""
+        for mean, variable in self._means.values():
+            mean.assign(variable.read_value())
         spec = self.features if spec is None else keras_data.features_of(spec)
         return self._graph(PREDICT, spec if self._replicas == 1 else keras_data.any_batch_size(spec), Prediction)
 
@@ -77,6 +81,15 @@ class Modes:
             tf_keras.Model()  # one made in a graph turns the classes of all into TF1's; one made outside turns them back
             self._graphs[key] = make(model, self._variables)
         return self._graphs[key]
+
+
+def _differs_by_replica(variable: Any) -> bool:
+    """Such as moving averages: each replica keeps its own, and their mean, which a checkpoint would hold, is what predicts."""
+    return getattr(variable, "synchronization", None) is tf.VariableSynchronization.ON_READ
+
+
+def _copy(variable: Any) -> Any:
+    return tf.Variable(variable.read_value(), trainable=False, name=variable.name.partition(":")[0])
 
 
 def note_hooks(*groups: Sequence[Any]) -> None:

@@ -15,9 +15,6 @@ import tf_keras
 
 from estimator_bridge import modern
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.legacy.contrib import estimator as contrib
-from estimator_bridge.modern.canned.heads.reading import layer
-from estimator_bridge.modern.canned.model import BaselineModel
 from tests.modern.jobs import CLASSES, ROWS, WORDS, X, Y, engine, v1
 
 pytestmark = pytest.mark.timeout(150)
@@ -43,6 +40,8 @@ def heads() -> Any:
 
 def contrib_heads() -> Any:
     """Those that are not tensorflow-estimator's own, and those with a loss of their own."""
+    from estimator_bridge.legacy.contrib import estimator as contrib  # which needs what jobs has installed
+
     many = contrib.multi_label_head(3, thresholds=[0.3], classes_for_class_based_metrics=[1], name="many")
     return contrib.multi_head(
         [many, contrib.poisson_regression_head(name="counts"), contrib.logistic_regression_head(name="odds")], [2.0, 0.5, 1.0]
@@ -216,6 +215,9 @@ def test_a_saved_model_needs_no_estimator(case: str, tmp_path: Path) -> None:
 
 
 def test_what_a_keras_file_does_not_hold(tmp_path: Path) -> None:
+    from estimator_bridge.modern.canned.heads.reading import layer
+    from estimator_bridge.modern.canned.model import BaselineModel
+
     def by_python(labels: Any, logits: Any) -> Any:
         return tf.numpy_function(lambda gap: gap * gap, [logits - labels], tf.float32)
 
