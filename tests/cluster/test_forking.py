@@ -61,3 +61,4 @@ def test_a_module_that_cannot_be_imported_leaves_the_error_to_the_tasks(play: Pl
     ended = play({"chief 0": "say:there", "ps 0": "sleep:60"}, preload="nowhere")
     assert ended.code == 0
     assert "chief 0     | there" in ended.output
+    assert "No module named 'nowhere'" in ended.log("launch")

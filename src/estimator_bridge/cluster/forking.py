@@ -9,7 +9,6 @@ multiprocessing's forkserver does not serve: its children know no guard, no sess
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib
 import json
@@ -18,6 +17,7 @@ import runpy
 import signal
 import socket
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 
@@ -30,13 +30,17 @@ def main(module: str) -> None:
     """Serves until the launcher closes its end of standard input; in a task, runs the task.
 
     Args:
-        module: to import first. Where that fails, each task meets the error itself.
+        module: to import first. Where that fails, tasks are forked without it, and each meets the error itself.
     """
+    try:
+        importlib.import_module(module)
+    except Exception:  # noqa: BLE001 -- whatever it is, the tasks will meet it
+        traceback.print_exc()
+        # Half an import would spoil theirs. The new process has the same standard input, and imports what is there already.
+        os.execv(sys.executable, [sys.executable, "-m", "estimator_bridge.cluster.forking", "runpy"])
     requests = socket.socket(fileno=os.dup(0))
     with open(os.devnull, "rb") as nothing:  # noqa: PTH123 -- what tasks read
         os.dup2(nothing.fileno(), 0)
-    with contextlib.suppress(Exception):
-        importlib.import_module(module)
     gc.freeze()  # what is imported stays: looking through it in each task would copy its memory, and take a second at its end
     # Python warns where there are threads, and numpy's BLAS has idle ones, which it starts anew in a child.
     warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
