@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.cli.launch_engine import add_engine, for_engine
+from estimator_bridge.cli.launch_engine import add_engine, check_engine, for_engine
 from estimator_bridge.cli.script_arguments import DIRECTORY, add_path, add_python2, add_script, script_of
 from estimator_bridge.compat.audit_reports import EVERY, KINDS
 
@@ -165,6 +165,7 @@ def _seconds(text: str) -> float:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Runs the cluster to its end."""
+    check_engine(arguments)
     if arguments.engine != "local":
         sys.stdout.write(for_engine(arguments, _counts(arguments)))
         return 0

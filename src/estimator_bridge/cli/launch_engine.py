@@ -50,7 +50,6 @@ def for_engine(arguments: argparse.Namespace, counts: Mapping[str, int]) -> str:
     from estimator_bridge.cluster.engines.slurm import batch_script
     from estimator_bridge.cluster.layout import Layout, TaskId, check_network, check_trained
 
-    _check(arguments)
     check_trained(counts)
     tasks = [TaskId(job, index) for job, number in counts.items() for index in range(number)]
     check_network(Layout(dict.fromkeys(tasks, "a node of the scheduler's"), {}), arguments.trusted_network)
@@ -60,21 +59,27 @@ def for_engine(arguments: argparse.Namespace, counts: Mapping[str, int]) -> str:
     return json.dumps(manifest(counts, arguments.image, handed_on), indent=2) + "\n"
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def check_engine(arguments: argparse.Namespace) -> None:
+    """Refuses options that do not go with the engine.
+
+    Raises:
+        BridgeError: for such options.
+    """
     from estimator_bridge.errors import BridgeError
 
-    if given := [name for name in _ELSEWHERE if getattr(arguments, name)]:
+    if bool(arguments.image) != (arguments.engine == "kubeflow"):
         raise BridgeError(
-            f"--engine {arguments.engine} and --{given[0]} exclude each other.",
+            "--engine kubeflow goes with --image, and no other engine does.",
+            expected="--engine kubeflow --image IMAGE: its pods run a container image",
+            received=f"--engine {arguments.engine}" + (f" --image {arguments.image}" if arguments.image else ""),
+        )
+    if arguments.engine != "local" and (arguments.hosts or arguments.task):
+        raise BridgeError(
+            f"--engine {arguments.engine} and --hosts exclude each other.",
             expected="the scheduler's addresses, or your own",
             fix="Leave one of them out.",
         )
-    if bool(arguments.image) != (arguments.engine == "kubeflow"):
-        raise BridgeError(
-            f"--engine {arguments.engine} goes {'with' if arguments.engine == 'kubeflow' else 'without'} --image.",
-            expected="--engine kubeflow --image IMAGE: pods run a container image; tasks of Slurm do not",
-        )
-    if arguments.audit and not arguments.rendezvous:
+    if arguments.engine != "local" and arguments.audit and not arguments.rendezvous:
         raise BridgeError(
             "Workers on several machines cannot be compared with each other from one.",
             expected="--rendezvous DIR, a folder that all machines of the cluster share",

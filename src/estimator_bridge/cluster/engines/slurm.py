@@ -49,11 +49,12 @@ def tf_config(jobs: Mapping[str, int], environment: Mapping[str, str]) -> str:
     Raises:
         BridgeError: when Slurm started another number of tasks, or put this one where the resolver does not expect it.
     """
-    from tensorflow.distribute.cluster_resolver import SlurmClusterResolver
+    import tensorflow as tf
 
     total, port = sum(jobs.values()), _PORTS + int(environment.get("SLURM_JOB_ID", 0)) % _PORT_RANGE
     try:  # which GPUs a task sees is Slurm's to say; the resolver has to think that there is one for each
-        resolver = SlurmClusterResolver(dict(jobs), port, gpus_per_node=total, gpus_per_task=1, auto_set_gpu=False)
+        make = tf.distribute.cluster_resolver.SlurmClusterResolver
+        resolver = make(dict(jobs), port, gpus_per_node=total, gpus_per_task=1, auto_set_gpu=False)
         cluster = resolver.cluster_spec().as_dict()
     except (RuntimeError, KeyError) as error:
         raise BridgeError(
