@@ -181,11 +181,9 @@ def _from_devices(config: Any) -> Distribution:
 
 
 def _multi_worker(config: Any) -> Distribution:
-    if config.train_distribute is None:
-        logging.warn(
-            "Workers without a parameter server share no variables on the legacy path, and wait for the chief's for ever. Here they "
-            "train together, under MultiWorkerMirroredStrategy, and each takes batches of its own."
-        )
+    row = decided(config)
+    if row.fidelity is not Fidelity.EXACT:
+        logging.warn("This cluster trains under MultiWorkerMirroredStrategy: %s.", row.note)
     return Distribution(multi_worker(config))
 
 
@@ -231,7 +229,7 @@ def _refuse(config: Any) -> None:
     unsupported = {
         "RunConfig(master=...)": bool(config.master) and not config.cluster_spec,
         "RunConfig(eval_distribute=...)": config.eval_distribute is not None,
-        "RunConfig(experimental_distribute=...)": config._experimental_distribute is not None,
+        "DistributeConfig(remote_cluster=...)": getattr(config._experimental_distribute, "remote_cluster", None) is not None,
         "RunConfig(device_fn=...)": config.device_fn is not None,
     }
     for name, present in unsupported.items():

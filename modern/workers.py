@@ -16,6 +16,7 @@ from estimator_bridge.compat.config.applying.strategy import make_strategy
 from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
 from estimator_bridge.compat.loopback import keep_to_loopback
 from estimator_bridge.compat.rendezvous import Mark, Rendezvous
+from estimator_bridge.errors import BridgeError
 
 _JOBS = {"master": "chief", "chief": "chief", "worker": "worker"}
 """Jobs that train; a master is a chief under the name that it had before TensorFlow 1.4."""
@@ -38,6 +39,9 @@ def multi_worker(config: Any) -> Any:
 
     Returns:
         A ``tf.distribute.MultiWorkerMirroredStrategy``, the same at each call: a process connects once.
+
+    Raises:
+        BridgeError: where the devices are in use already.
     """
     asked = config.train_distribute
     if getattr(
@@ -54,7 +58,15 @@ def _connected(options: tuple[Any, ...], jobs: Jobs, job: str, index: int) -> An
     own = Strategy("MultiWorkerMirroredStrategy", **dict(zip(_OPTIONS, options, strict=True)))
     port = int(dict(jobs)[job][index].rpartition(":")[2])
     with kept_to_loopback(port):
-        return make_strategy(ModernConfig(strategy=own, cluster=Cluster(dict(jobs), job, index)))
+        try:
+            return make_strategy(ModernConfig(strategy=own, cluster=Cluster(dict(jobs), job, index)))
+        except RuntimeError as error:
+            raise BridgeError(
+                "The workers cannot connect, since this process uses TensorFlow's devices already.",
+                expected="nothing that runs eagerly, and no MirroredStrategy() without devices, before the Estimator trains",
+                received=str(error),
+                fix="Use MultiWorkerMirroredStrategy, or name the devices: MirroredStrategy(['/cpu:0']).",
+            ) from error
 
 
 @contextlib.contextmanager

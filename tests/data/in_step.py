@@ -112,7 +112,7 @@ def main():
         tf.estimator.EvalSpec(
             lambda: numbers().take(10),
             start_delay_secs=0,
-            throttle_secs=1,
+            throttle_secs=600,
             exporters=[tf.estimator.LatestExporter("latest", serving)],
         ),
     )

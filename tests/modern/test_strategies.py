@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -213,7 +214,7 @@ for name, model in models.items():
     [
         ("device_fn", {"device_fn": lambda op: "/cpu:0"}),
         ("eval_distribute", {"eval_distribute": object()}),
-        ("experimental_distribute", {"_experimental_distribute": object()}),
+        ("remote_cluster", {"_experimental_distribute": types.SimpleNamespace(remote_cluster={"worker": ["a:1"]})}),
         ("CentralStorageStrategy", {"cluster_spec": tf.train.ClusterSpec({"chief": ["a:1"], "worker": ["b:1"]})}),
     ],
 )
