@@ -45,6 +45,8 @@ class Cluster:
     def __init__(self, strategy: str, folder: Path) -> None:
         _, self.path, self.job, self.counts = STRATEGIES[strategy]
         self.folder = folder
+        self.tell = 1 if self.path == "modern" and "ps" in self.counts else 1 + self.counts["worker"]
+        """Tasks that say which steps they make: all that train, or the one that coordinates the others."""
 
     def command(self, steps: int = STEPS, late: str = "") -> list[str]:
         """What each task runs."""
@@ -69,7 +71,7 @@ def killed(task: str) -> Cell:
 
     def cell(cluster: Cluster) -> str:
         with cluster.start() as run:
-            if not (number := training(run, task)):
+            if not (number := training(cluster, run, task)):
                 return no_start(run)
             happened, highest = time.time(), run.step()
             os.kill(number, signal.SIGKILL)
@@ -85,7 +87,7 @@ def stopped(task: str) -> Cell:
 
     def cell(cluster: Cluster) -> str:
         with cluster.start() as run:
-            if not (number := training(run, task)):
+            if not (number := training(cluster, run, task)):
                 return no_start(run)
             happened = time.time()
             psutil.Process(number).suspend()
@@ -104,9 +106,9 @@ def late(task: str) -> Cell:
 
     def cell(cluster: Cluster) -> str:
         with cluster.start(late=f"{task.replace(' ', ':')}:20") as run:
-            if not run.wait(lambda: len(run.first_steps) == run.trainers, DEADLINE):
+            if not run.wait(lambda: len(run.first_steps) == cluster.tell, DEADLINE):
                 return no_start(run)
-            first = min(run.first_steps.values()) - run.process_at[task]
+            first = min(run.first_steps.values()) - run.born[task]
             return (
                 f"nobody trains before it; first step {first - 20:.0f} s after it" if first > 20 else "the others do not wait"
             )
@@ -117,7 +119,7 @@ def late(task: str) -> Cell:
 def preempted(cluster: Cluster) -> str:
     """SIGTERM to the launcher, then the same command again, then with one worker more, to the end."""
     with cluster.start() as run:
-        if not training(run, "chief 0"):
+        if not training(cluster, run, "chief 0"):
             return no_start(run)
         last, happened = run.step(), time.time()
         run.process.send_signal(signal.SIGTERM)
@@ -132,7 +134,7 @@ def started_again(workers: int) -> Cell:
 
     def cell(cluster: Cluster) -> str:
         with cluster.start() as run:
-            if not training(run, "chief 0"):
+            if not training(cluster, run, "chief 0"):
                 return no_start(run)
             run.wait(lambda: run.saved() > 0, DEADLINE)
             run.process.kill()
@@ -151,7 +153,7 @@ def cut(cluster: Cluster) -> str:
     """A worker's machine loses the network for 30 s: each task under a launcher in a network namespace of its own."""
     with Machines({job: 1 for job in ("chief", *cluster.counts) if job != "evaluator"}, cluster.folder) as machines:
         machines.start(cluster.command())
-        worker = machines.runs["worker 0"]
+        worker = machines.runs["worker 0" if cluster.tell > 1 else "chief 0"]
         if not worker.wait(lambda: bool(worker.steps), DEADLINE):
             return no_start(worker)
         happened = time.time()
@@ -165,9 +167,9 @@ def cut(cluster: Cluster) -> str:
         )
 
 
-def training(run: Run, task: str) -> int:
+def training(cluster: Cluster, run: Run, task: str) -> int:
     """Waits for a random step of a cluster in which all train; the task's process number, 0 where that does not come."""
-    begun = run.wait(lambda: len(run.first_steps) >= run.trainers and task in run.pids, DEADLINE)
+    begun = run.wait(lambda: len(run.first_steps) >= cluster.tell and task in run.pids, DEADLINE)
     target = run.step() + random.randint(120, 250)  # past the first checkpoint, at 100
     return run.pids[task] if begun and run.wait(lambda: run.step() >= target, DEADLINE) else 0
 

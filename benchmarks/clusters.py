@@ -27,7 +27,7 @@ class Seen:
 
     Attributes:
         pids: task -> its process's number.
-        process_at: task -> when it said that.
+        born: task -> when it said that, in its last life.
         first_steps: task -> time of its first step in its first life.
         ends: task -> when its training ended.
         steps: time, task, global step, loss.
@@ -35,7 +35,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.pids: dict[str, int] = {}
-        self.process_at: dict[str, float] = {}
+        self.born: dict[str, float] = {}
         self.first_steps: dict[str, float] = {}
         self.ends: dict[str, float] = {}
         self.steps: list[tuple[float, str, int, float]] = []
@@ -45,7 +45,7 @@ class Seen:
         now = time.time()
         if found := re.match(r"process (\d+)", text):
             self.pids[task] = int(found[1])
-            self.process_at.setdefault(task, now)
+            self.born[task] = now
         elif found := re.match(r"first step at (.+)", text):
             self.first_steps.setdefault(task, float(found[1]))
         elif found := re.match(r"at (\d+) loss (.+)", text):
@@ -113,8 +113,6 @@ class Run(Seen):
         super().__init__()
         self.folder = folder
         self.lines: list[str] = []
-        words = list(arguments)
-        self.trainers = sum(int(words[words.index(job) + 1]) for job in ("--chief", "--worker") if job in words) or 1
         command = [*prefix, *LAUNCH, "--log-dir", str(folder / "logs"), *arguments]
         self.process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT | dict(environment or {})
@@ -162,12 +160,13 @@ class Run(Seen):
         return bool(self.steps_after(moment))
 
     def goes_on(self, moment: float, task: str) -> float:
-        """When the task, or any where it makes no steps itself, made a step later; 0 where none did.
+        """When the task, or any since its last start where it tells of none itself, made a step later; 0 where none did.
 
         What a process said before it was killed may be read after.
         """
-        own = [said for said in self.steps_after(moment + 0.2) if said[1] == task or task.startswith(("ps", "evaluator"))]
-        return own[0][0] if own else 0.0
+        tells = task in self.first_steps
+        later = self.steps_after(max(moment + 0.2, 0.0 if tells else self.born[task]))
+        return next((at for at, other, _, _ in later if other == task or not tells), 0.0)
 
     def saved(self) -> int:
         """The global step of the newest checkpoint, 0 where there is none."""
