@@ -3,6 +3,7 @@
 - A strategy of one process (MirroredStrategy, OneDeviceStrategy, CentralStorageStrategy) in a TF_CONFIG with one chief trains as without
   TF_CONFIG; the distribute coordinator makes a cluster of one of it and fails. With more workers it is refused: these would idle for ever.
 - MultiWorkerMirroredStrategy can be made in an evaluator, which is no part of the cluster: there it is a strategy of that process alone.
+- Several chiefs and workers without a strategy and without a parameter server are refused: their variables would be each one's own.
 - Virtual CPUs that a strategy uses are in the session's ``device_count``; without that the first step waits for them for ever.
 """
 
@@ -25,7 +26,8 @@ def mended_strategies() -> Iterator[None]:
     """While active, strategies of RunConfigs find the devices and tasks that they need.
 
     Raises:
-        NotSupportedError: when a RunConfig is made, for a strategy of one process in a cluster of several.
+        NotSupportedError: when a RunConfig is made, for a strategy of one process in a cluster of several; when an Estimator trains, for
+            several tasks that share no variables.
     """
     from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
     from tensorflow_estimator.python.estimator import estimator, run_config
@@ -38,6 +40,7 @@ def mended_strategies() -> Iterator[None]:
             "_initialize_strategy",
             _alone_in_evaluator(CollectiveAllReduceExtended._initialize_strategy),
         ),
+        mock.patch.object(cls, "_train_model_default", _sharing_variables(cls._train_model_default)),
         mock.patch.object(cls, "_actual_train_model_distributed", _training(cls._actual_train_model_distributed)),
         mock.patch.object(cls, "_evaluate_build_graph", _evaluating(cls._evaluate_build_graph)),
     ):
@@ -90,6 +93,22 @@ def _alone_in_evaluator(initialize: Any) -> Any:
             initialize(self, cluster_resolver, devices=devices)
 
     return initialize_strategy
+
+
+def _sharing_variables(train: Any) -> Any:
+    @functools.wraps(train)
+    def train_model(self: Any, *args: Any, **kwargs: Any) -> Any:
+        config = self.config
+        if config.num_worker_replicas > 1 and config.num_ps_replicas == 0 and config.device_fn is None:
+            raise NotSupportedError(
+                f"{config.num_worker_replicas} tasks would train without a place for the variables that they share.",
+                expected="a parameter server, a strategy, or a RunConfig with a device_fn that places the variables",
+                received=", ".join(config.cluster_spec.jobs),
+                fix="Add --ps 1, or RunConfig(train_distribute=tf.distribute.experimental.MultiWorkerMirroredStrategy()).",
+            )
+        return train(self, *args, **kwargs)
+
+    return train_model
 
 
 def _training(train: Any) -> Any:

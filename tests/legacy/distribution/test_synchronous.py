@@ -165,7 +165,7 @@ def test_tokens_that_the_script_asks_for(
     """They would let replicas run ahead of the updates, so there are none, and it is said."""
     replicas = Replicas(1, tmp_path, monkeypatch)
 
-    class Eager(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
+    class Eager(tf.train.SyncReplicasOptimizer):
         def make_session_run_hook(self, is_chief: bool, num_tokens: int = 5) -> Any:
             return super().make_session_run_hook(is_chief, num_tokens)
 
@@ -181,7 +181,7 @@ def test_hooks_that_would_leave_all_waiting(
 ) -> None:
     replicas = Replicas(1, tmp_path, monkeypatch)
 
-    class Mistaken(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
+    class Mistaken(tf.train.SyncReplicasOptimizer):
         def make_session_run_hook(self, _: bool, num_tokens: int = -1) -> Any:
             return super().make_session_run_hook(is_chief, num_tokens)
 
