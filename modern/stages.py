@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import graphlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.capture import Update
 from estimator_bridge.modern.carving import Fragment, Operation, Tensor, is_copied, is_source, producers, upstream
+from estimator_bridge.modern.effects import Effect, Effects
 from estimator_bridge.modern.script_lines import located
 
 
@@ -27,19 +29,24 @@ class Stage:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
-    """A whole training step: ``stages`` in order, and what is only looked at now and then (summaries).
+class Look:
+    """Tensors that are looked at together, now and then: ``late.outputs``.
 
     Attributes:
-        stages: in order.
-        early: what of the report depends on variables alone; a TF1 session reads them before it updates them.
-        report: the rest of it, after the last stage.
-        operations: those of the stages.
+        early: what of them depends on variables alone; a TF1 session reads it before it updates them.
+        late: the rest, after the last stage.
     """
 
-    stages: tuple[Stage, ...]
     early: Fragment
-    report: Fragment
+    late: Fragment
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A whole training step: ``stages`` in order, ``looks`` at it (such as summaries), and the ``operations`` of the stages."""
+
+    stages: tuple[Stage, ...]
+    looks: tuple[Look, ...]
     operations: frozenset[Operation]
 
     @property
@@ -48,17 +55,18 @@ class Plan:
         return tuple(update for stage in self.stages for update in stage.updates)
 
 
-def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: Sequence[Tensor]) -> Plan:
+def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: Sequence[Sequence[Tensor]]) -> Plan:
     """Divides a training graph.
 
     Args:
         train_op: the operation that Estimator would run at each step.
         loss: its loss; an output of the stage that computes it.
         updates: the captured optimizer calls; those that ``train_op`` does not run are left out.
-        report: tensors for the report fragment.
+        report: groups of tensors to look at.
 
     Returns:
-        The plan.
+        The plan, with a look for each group; with one look for all, where two of them share an operation that may run once in a
+        step, such as drawing a random number.
 
     Raises:
         NotSupportedError: for TF1 while loops with cycles in the graph.
@@ -69,11 +77,14 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
         return by_op[op].producers() if op in by_op else producers(op)
 
     closure = upstream([train_op, loss.op], is_source, parents)
-    reporting = upstream([tensor.op for tensor in report], lambda op: is_source(op) or op in closure)
-    early = _independent(reporting, closure)
+    behind = [upstream([tensor.op for tensor in group], lambda op: is_source(op) or op in closure) for group in report]
+    if _share_effects(behind):
+        report = [list({tensor.name: tensor for group in report for tensor in group}.values())]
+        behind = [set().union(*behind)]
+    reporting: set[Operation] = set().union(*behind)
     level = _levels({op: [parent for parent in parents(op) if parent in closure] for op in closure}, set(by_op))
     used = [update for update in updates if update.op in closure]
-    wanted = [loss, *report, *(tensor for update in used for tensor in needs(update))]
+    wanted = [loss, *(tensor for group in report for tensor in group), *(tensor for update in used for tensor in needs(update))]
     levels = range(max(level.values()) + 1)
     members = [{op for op in closure if level[op] == at and op not in by_op} for at in levels]
     stages = tuple(
@@ -83,12 +94,20 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
         )
         for at, ops in zip(levels, members, strict=True)
     )
-    return Plan(
-        stages,
-        Fragment.cut(early, _outputs(early, report, reporting)),
-        Fragment.cut(reporting - early, report),
-        frozenset(closure),
-    )
+    looks = tuple(_look(group, ops, closure) for group, ops in zip(report, behind, strict=True))
+    return Plan(stages, looks, frozenset(closure))
+
+
+def _look(tensors: Sequence[Tensor], ops: set[Operation], step: set[Operation]) -> Look:
+    early = _independent(ops, step)
+    return Look(Fragment.cut(early, _outputs(early, tensors, ops)), Fragment.cut(ops - early, tensors))
+
+
+def _share_effects(groups: Sequence[set[Operation]]) -> bool:
+    counts = Counter(op for ops in groups for op in ops)
+    shared = [op for op, count in counts.items() if count > 1]
+    effects = Effects(shared[0].graph) if shared else None
+    return effects is not None and any(effects.of(op) > Effect.NONE for op in shared)
 
 
 def _independent(ops: set[Operation], step: set[Operation]) -> set[Operation]:

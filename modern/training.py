@@ -82,7 +82,7 @@ def train(
     if audited:
         dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
     logging.info("%s", " ".join(filter(None, [distribution.describe(batch_size(model.pipeline)), share])))
-    if transplant.pieces > 1 and transplant.reported:
+    if transplant.pieces > 1 and transplant.looks:
         logging.warn(
             "Summaries and logged tensors show the first replica's piece of each batch; the loss of a step is that of all."
         )
@@ -114,7 +114,7 @@ def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Seque
     stopping = False
     steps = _Steps(transplant, make_loop, callbacks)
     while True:
-        for callback in callbacks:
+        for callback in callbacks if not stopping else ():  # another round is what the other workers are told by
             callback.before()
         stops = [callback.next_stop(step) for callback in callbacks]
         ran = steps.run(step, stops, PREEMPTED if told.asked else STOP if stopping else None)
@@ -122,8 +122,7 @@ def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Seque
             break
         loss = ran.losses[-1]
         before, step = step, _advanced(step, ran.step)
-        names = [tensor.name for tensor in transplant.reported]
-        report = dict(zip(names, ran.report, strict=True)) if ran.report is not None else {}
+        report = transplant.named(ran.report) if ran.report is not None else {}
         progress = Progress(step, ran.losses, ran.digests, report)
         asking = [  # every callback sees every progress
             callback.after(progress)
@@ -177,9 +176,11 @@ class _Steps:
             wish: what this worker asks for in place of steps.
         """
         wanted = _report(self._callbacks)
-        grown = len(wanted) > len(self._transplant.reported)
+        grown = sum(map(len, wanted)) > sum(map(len, self._transplant.watched))
         if grown:
             self._transplant.watch(wanted)
+        if self.one_by_one:
+            self._transplant.ask([callback.asks(step + 1) for callback in self._callbacks if callback.report])
         known = self._loop is not None
         self._loop = self._loop or self._make_loop()
         until = min((stop for stop in stops if stop is not None and stop > step and not self.may_jump), default=NEVER)
@@ -192,8 +193,9 @@ class _Steps:
         return ran
 
 
-def _report(callbacks: Sequence[Callback]) -> list[Tensor]:
-    return list({tensor.name: tensor for callback in callbacks for tensor in callback.report}.values())
+def _report(callbacks: Sequence[Callback]) -> list[list[Tensor]]:
+    """A group for each callback that looks at steps."""
+    return [list({tensor.name: tensor for tensor in callback.report}.values()) for callback in callbacks if callback.report]
 
 
 def _jumped(before: int, stop: int | None, after: int) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.distribute.values import SyncOnReadVariable
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import optimizers
@@ -26,7 +27,7 @@ class Transplant:
 
     Args:
         model: the training graph.
-        report: tensors of the graph that ``report`` computes besides a step's loss.
+        report: groups of tensors of the graph to look at besides a step's loss.
         split: each replica has a piece of one batch (else a batch of its own).
 
     Attributes:
@@ -34,14 +35,19 @@ class Transplant:
         updates: the script's optimizer calls and the Keras optimizer that stands for each.
         variables: every variable of the graph, slots included, by its operation's name.
         settled: the same, as whoever saves is to see them: of a variable of which each replica has a copy of its own, the mean.
-        reported: the tensors that ``report`` gives.
+        watched: ``report``, or what ``watch`` was given since.
+        looks: the groups as they are computed.
+        asked: a variable that says for each of ``looks`` whether to compute it.
         pieces: how many replicas share one batch.
 
     Raises:
         NotSupportedError: for what cannot run on the strategy in scope, named.
     """
 
-    def __init__(self, model: ModelGraph, report: Sequence[Tensor] = (), split: bool = False) -> None:
+    _asking: list[bool]
+    asked: Any
+
+    def __init__(self, model: ModelGraph, report: Sequence[Sequence[Tensor]] = (), split: bool = False) -> None:
         self.model = model
         self._split = split
         self.pieces = tf.distribute.get_strategy().num_replicas_in_sync if split else 1
@@ -86,23 +92,41 @@ class Transplant:
         """What a step runs, but for the optimizers' own operations."""
         return self._plan.operations
 
-    def watch(self, report: Sequence[Tensor]) -> None:
-        """Replaces the tensors that ``report`` computes; whoever calls a step from a function must trace that anew."""
+    def watch(self, report: Sequence[Sequence[Tensor]]) -> None:
+        """Replaces the groups to look at; whoever calls a step from a function must trace that anew."""
         self._plan = self._planned(report)
         self._import()
 
-    def _planned(self, report: Sequence[Tensor]) -> Plan:
+    def ask(self, groups: Sequence[bool]) -> None:
+        """Says which groups of ``watched`` the next steps are asked for; all, unless it is called."""
+        groups = list(groups) if len(groups) == len(self.looks) else [any(groups)]
+        if groups != self._asking:
+            self._asking = groups
+            self.asked.assign(groups)
+
+    def named(self, values: Iterable[Any]) -> dict[str, Any]:
+        """By the tensors' names, those of the values of all ``looks`` that were asked for."""
+        remaining = iter(values)
+        return {
+            tensor.name: value
+            for look, asked in zip(self.looks, self._asking, strict=True)
+            for tensor, value in [(tensor, next(remaining)) for tensor in look.late.outputs]
+            if asked
+        }
+
+    def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
         made = plan(operation(self.model.spec.train_op), self.model.spec.loss, self.model.updates, report)
-        for fragment in [*(stage.fragment for stage in made.stages), made.report]:
+        for fragment in [*(stage.fragment for stage in made.stages), *(look.late for look in made.looks)]:
             self.model.check_fed(fragment.inputs)
-        self.reported = tuple(report)
+        self.watched, self.looks = [list(group) for group in report], made.looks
+        self._asking = [True] * len(made.looks)
+        self.asked = ResourceVariable(self._asking, dtype=tf.bool, trainable=False)  # tf.Variable would be the strategy's
         return made
 
     def _import(self) -> None:
         variables = VariableStore(self.model.variables(), {}, shared=self.variables)
         self._stages = [(stage, variables.function(stage.fragment)) for stage in self._plan.stages]
-        self._early = variables.function(self._plan.early)
-        self._report = variables.function(self._plan.report)
+        self._looks = [(variables.function(look.early), variables.function(look.late)) for look in self.looks]
 
     def step(self, batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Runs one step on one replica.
@@ -133,18 +157,15 @@ class Transplant:
             optimizer._create_all_weights([self.store[variable] for update in own for _, variable in update.pairs])
         return [(update, built[id(update.optimizer)]) for update in self._plan.updates]
 
-    @property
-    def early(self) -> tuple[Tensor, ...]:
-        """The graph's tensors that ``read_early`` gives."""
-        return self._plan.early.outputs
+    def read_early(self, look: int) -> list[Tensor]:
+        """What of a look depends on variables alone, as its ``early.outputs``: call it before the step that is looked at."""
+        early: list[Tensor] = self._looks[look][0]([])
+        return early
 
-    def read_early(self) -> list[Tensor]:
-        """What of the report depends on variables alone: call it before the step that is reported."""
-        return self._early([])
-
-    def report(self, known: dict[str, Tensor]) -> list[Tensor]:
-        """``reported``, for the step that gave ``known``, which holds ``early`` by name, too."""
-        return self._report([known[tensor.name] for tensor in self._plan.report.inputs])
+    def report(self, look: int, known: dict[str, Tensor]) -> list[Tensor]:
+        """The tensors of a look, for the step that gave ``known``, which holds what was read early by name, too."""
+        late: list[Tensor] = self._looks[look][1]([known[tensor.name] for tensor in self.looks[look].late.inputs])
+        return late
 
     def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
         parts = iter([known[tensor.name] for tensor in update.gradients()])

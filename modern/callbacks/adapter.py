@@ -50,6 +50,10 @@ class SessionHook(Callback):
         if pieces:
             raise self._calls.refused(f"asks for {pieces[0]!r}, of which each replica has a piece", "Run on one replica")
 
+    def asks(self, step: int) -> bool:
+        """Where ``before_run`` has asked for something."""
+        return self._calls.asking
+
     def after(self, progress: Progress) -> bool:
         """Shows it; True where the hook asks to stop."""
         if self.every_step:

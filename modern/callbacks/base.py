@@ -47,6 +47,10 @@ class Callback:
         """The first global step after ``step`` at whose end ``after`` must be called; None where any will do."""
         return None
 
+    def asks(self, step: int) -> bool:
+        """Where steps run one by one: whether ``report`` is needed of the next one, which makes the global step ``step``."""
+        return True
+
     def before(self) -> None:
         """Called whenever steps are about to run."""
 

@@ -53,6 +53,10 @@ class TensorLogger(Callback):
             return None
         return step + 1 if self._first else self._timer.next_stop()
 
+    def asks(self, step: int) -> bool:
+        """At its stops, or when its time has come."""
+        return self._timer is not None and (self._first or self._timer.due(step))
+
     def after(self, progress: Progress) -> bool:
         """Logs if it is time and the values are there."""
         there = all(tensor.name in progress.report for tensor in self.report)

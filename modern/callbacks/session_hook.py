@@ -72,6 +72,7 @@ class HookCalls:
         name: of its class.
         every_step: it has something to do at each step.
         wanted: the tensors that steps compute for it; grows.
+        asking: it has asked for some of them at the present step.
     """
 
     def __init__(self, hook: Any, run: HookedRun) -> None:
@@ -85,6 +86,7 @@ class HookCalls:
             getattr(type(hook), name) is not getattr(v1.train.SessionRunHook, name) for name in ("before_run", "after_run")
         )
         self.wanted: list[Tensor] = []
+        self.asking = False
         run.hooks.append(self)
         with calling(run.graph):
             hook.begin()
@@ -104,9 +106,11 @@ class HookCalls:
                 session.check_plain(arguments.feed_dict, arguments.options)
             asked = arguments is not None and arguments.fetches is not None
             self._request = Request(self._run.graph, arguments.fetches) if asked else None
+            self.asking = False
             if self._request:
                 later = {element.name for element in self._request.elements if session.needs_step(element)}
                 self._values = session.read([tensor for tensor in self._request.tensors if tensor.name not in later])
+                self.asking = bool(later)
                 self._want([tensor for tensor in self._request.tensors if tensor.name in later], session)
 
     def after(self, report: Mapping[str, Any]) -> None:

@@ -42,6 +42,10 @@ class SummarySaver(Callback):
         """The first step, then the timer's."""
         return step + 1 if self._first else self._timer.next_stop()
 
+    def asks(self, step: int) -> bool:
+        """At its stops, or when its time has come."""
+        return self._first or self._timer.due(step)
+
     def after(self, progress: Progress) -> bool:
         """Writes if it is time."""
         due = self._first or self._timer.due(progress.step)

@@ -114,9 +114,9 @@ def test_stages_without_updates_are_one() -> None:
     with tf.Graph().as_default():
         x = v1.placeholder(tf.float32, [])
         loss = x * 2.0
-        stages = plan(tf.group(loss), loss, [], [loss + 1.0])
+        stages = plan(tf.group(loss), loss, [], [[loss + 1.0]])
     assert len(stages.stages) == 1
-    assert stages.report.inputs == (loss,)
+    assert stages.looks[0].late.inputs == (loss,)
     assert stages.updates == ()
 
 

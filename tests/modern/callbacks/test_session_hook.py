@@ -124,6 +124,43 @@ def test_what_would_start_random_numbers_anew_is_refused(tmp_path: Path) -> None
         train("modern", model(), tmp_path, hooks=[hook], steps=6)
 
 
+def test_summaries_are_computed_where_they_are_saved_whatever_a_hook_asks_for(tmp_path: Path) -> None:
+    """Steps run one by one for the first hook, and the second one keeps a tensor that it wants now and then."""
+    calls: dict[str, list[str]] = {"summary": [], "kept": []}
+
+    def noted(name: str, value: Any) -> Any:
+        def note(given: Any) -> Any:
+            calls[name].append(name)
+            return given
+
+        return v1.py_func(note, [value], tf.float32, name=name)
+
+    class Keeping(tf.compat.v1.train.SessionRunHook):
+        count = 0
+
+        def begin(self) -> None:
+            self.kept = v1.get_default_graph().get_tensor_by_name("kept:0")
+
+        def before_run(self, run_context: Any) -> Any:
+            self.count += 1
+            return v1.train.SessionRunArgs(self.kept) if self.count % 4 == 0 else None
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        loss = tf.reduce_mean(tf.square(linear(features["x"]) - labels))
+        v1.summary.scalar("noted", noted("summary", tf.reduce_sum(v1.trainable_variables()[0])))
+        noted("kept", loss)
+        return spec(mode, loss, v1.train.AdamOptimizer(0.05).minimize(loss, v1.train.get_global_step()))
+
+    counts = []
+    for path in PATHS:
+        hooks = [Reading([], lambda step: False), Keeping()]
+        train(path, model_fn, tmp_path / path, hooks=hooks, steps=9, config={"save_summary_steps": 5})
+        counts.append({name: len(made) for name, made in calls.items()})
+        for made in calls.values():
+            made.clear()
+    assert counts[1] == counts[0] == {"summary": 2, "kept": 2}
+
+
 class Threaded(tf.compat.v1.train.SessionRunHook):
     """Has a thread that lives until the coordinator stops."""
 
