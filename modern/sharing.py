@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.framework.dataset_options_pb2 import Options
 from tensorflow.python.util import function_utils
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.carving import Tensor, upstream
+from estimator_bridge.modern.carving import Operation, Tensor, upstream
 from estimator_bridge.modern.inputs import InputPipeline
 from estimator_bridge.modern.strategies import Distribution
 
 _END = "Training ends where the first worker's input ends."
 _BATCHES = ("BatchDataset", "BatchDatasetV2", "PaddedBatchDataset", "PaddedBatchDatasetV2", "ParallelBatchDataset")
-_OFF = tf.data.experimental.AutoShardPolicy.OFF
 
 
 def with_context(input_fn: Callable[..., Any], distribution: Distribution) -> Callable[..., Any]:
@@ -98,8 +98,11 @@ def takes_context(input_fn: Callable[..., Any]) -> bool:
 
 
 def _shards_itself(pipeline: InputPipeline) -> bool:
-    datasets = pipeline.datasets.values()
-    if any(dataset._options_attr.experimental_distribute.auto_shard_policy is _OFF for dataset in datasets):
-        return True
-    ops = upstream([dataset._variant_tensor.op for dataset in datasets], lambda op: False)
-    return any(op.type == "ShardDataset" for op in ops)
+    ops = upstream([dataset._variant_tensor.op for dataset in pipeline.datasets.values()], lambda op: False)
+    return any(op.type == "ShardDataset" or (op.type == "OptionsDataset" and _is_off(op)) for op in ops)
+
+
+def _is_off(op: Operation) -> bool:
+    """Where the script said by its options that nobody else is to shard."""
+    options = Options.FromString(op.get_attr("serialized_options"))
+    return bool(options.distribute_options.auto_shard_policy == tf.data.experimental.AutoShardPolicy.OFF.value)
