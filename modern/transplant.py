@@ -52,6 +52,7 @@ class Transplant:
         self._split = split
         self.pieces = tf.distribute.get_strategy().num_replicas_in_sync if split else 1
         self._plan = self._planned(report)
+        _check_waiting(self._plan.operations)
         model.check_fed([tensor for update in self._plan.updates for tensor in update.changing().values()])
         kept_by_keras = {v.op.name for update in self._plan.updates for v in update.slots()}
         templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
@@ -227,6 +228,18 @@ def _check_replicas(variables: Sequence[Any], written: frozenset[str]) -> None:
             fix="Run on one replica, where it is executed as it is, or use --path legacy.",
         )
         raise located(error, by_graph[0])
+
+
+def _check_waiting(operations: Iterable[Operation]) -> None:
+    for op in operations:
+        if op.type.endswith("ConditionalAccumulator"):
+            error = NotSupportedError(
+                "SyncReplicasOptimizer waits for the gradients of other workers, which do not come on the modern path.",
+                expected="an optimizer that each worker applies by itself",
+                fix="Drop SyncReplicasOptimizer and the ps tasks, and set RunConfig(train_distribute="
+                "tf.distribute.experimental.MultiWorkerMirroredStrategy()), which is synchronous; or use --path legacy.",
+            )
+            raise located(error, op)
 
 
 def _slots(store: VariableStore, update: Update, optimizer: Any) -> Iterator[tuple[Any, Any]]:
