@@ -52,8 +52,9 @@ class Audit:
     """
 
     def __init__(self, auditing: Auditing, members: Sequence[TaskId], allowed: Sequence[str] = ()) -> None:
-        trainers = [member for member in members if member.job in TRAINERS]
-        self._files = {str(task): auditing.file(task.job, task.index) for task in trainers}
+        self._trainers = [member for member in members if member.job in TRAINERS]
+        self._meeting = Rendezvous(auditing.folder)
+        self._files = {str(task): auditing.file(task.job, task.index) for task in self._trainers}
         self._positions = dict.fromkeys(self._files, 0)
         self._steps = dict.fromkeys(self._files, 0)
         self._rules = rules(list(self._files), allowed)
@@ -78,17 +79,24 @@ class Audit:
     def describe(self) -> str:
         """One line for the reader, at the end."""
         counts = ", ".join(f"{steps} of {task}" for task, steps in self._steps.items())
-        return f"audit: nothing found; audited steps: {counts}"
+        return f"audit: nothing found; audited steps: {counts}" if self._audited else "audit: no task trained a step"
+
+    @property
+    def _audited(self) -> bool:
+        return any(self._steps.values())
 
     def _end(self) -> BridgeError | None:
-        if not any(self._steps.values()):
+        """Who trained unseen is told by the global step that it reported; a finished training that is started again makes none."""
+        trained = [str(task) for task in self._trainers if self._meeting.step(task.job, task.index) is not None]
+        if trained and not self._audited:
             return BridgeError(
-                "Nothing was audited: no task reported a step.",
-                expected="training by train_and_evaluate or Estimator.train in the tasks",
-                received="no report",
-                fix="Check that the script trains; without --audit nothing is checked.",
+                f"{', '.join(trained)} trained, and nothing of it was audited.",
+                expected="a report of each audited step",
+                received="none",
+                fix="Check that the tasks can write to the rendezvous; without --audit nothing is checked.",
             )
-        return next((problem for rule in self._rules if (problem := rule.end(list(self._files))) is not None), None)
+        found = (rule.end([str(task) for task in self._trainers]) for rule in self._rules)
+        return next((problem for problem in found if problem is not None), None)
 
     def _new(self, task: str) -> Iterator[Report]:
         """A line that is being written is left for later."""

@@ -1,0 +1,88 @@
+"""The launcher reads what tasks report while they write it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.cli.main import main
+from estimator_bridge.cluster.audit import Audit, AuditRequest
+from estimator_bridge.cluster.layout import laid_out, local_layout
+from estimator_bridge.compat.audit_reports import Auditing, Report, Updates
+from estimator_bridge.compat.rendezvous import Rendezvous
+
+
+@pytest.fixture
+def meeting(tmp_path: Path) -> Rendezvous:
+    return Rendezvous(tmp_path)
+
+
+@pytest.fixture
+def audit(meeting: Rendezvous) -> Audit:
+    return AuditRequest(every=10).begin(local_layout({"chief": 1, "worker": 1, "ps": 1}), meeting)
+
+
+def tell(meeting: Rendezvous, job: str, local: int, digest: int) -> None:
+    auditing = Auditing.asked(meeting)
+    assert auditing is not None
+    auditing.write(Report(job, 0, local, 7, Updates.MIRRORED, batches=(local + 100 * (job == "worker"),), variables=(digest,)))
+
+
+def test_tasks_know_what_is_asked_of_them(meeting: Rendezvous) -> None:
+    assert Auditing.asked(meeting) is None
+    assert Auditing.asked(None) is None
+    AuditRequest(every=10).begin(local_layout({"chief": 1}), meeting)
+    assert Auditing.asked(meeting) == Auditing(10, meeting.folder)
+
+
+def test_a_fault_is_found_once_its_line_is_complete(meeting: Rendezvous, audit: Audit) -> None:
+    tell(meeting, "chief", 1, 5)
+    assert audit.look(over=False) is None
+    tell(meeting, "worker", 1, 6)
+    file = meeting.folder / "worker-0.audit.jsonl"
+    whole = file.read_text()
+    file.write_text(whole[:20])
+    assert audit.look(over=False) is None
+    file.write_text(whole)
+    assert str(audit.look(over=False)).startswith("The variables of chief 0 and worker 0 have diverged at global step 7.")
+
+
+def test_what_an_earlier_run_left_does_not_count(meeting: Rendezvous) -> None:
+    AuditRequest().begin(local_layout({"chief": 1, "worker": 1}), meeting)
+    tell(meeting, "chief", 1, 5)
+    again = AuditRequest().begin(local_layout({"chief": 1, "worker": 1}), meeting)
+    tell(meeting, "worker", 1, 6)
+    assert again.look(over=False) is None
+
+
+def test_a_launcher_of_one_task_judges_all(meeting: Rendezvous) -> None:
+    """Each machine has its own launcher, and all share the folder; each takes away its own task's old reports alone."""
+    members = local_layout({"chief": 1, "worker": 1})
+    chief, worker = (AuditRequest().begin(laid_out(members.addresses, [task]), meeting) for task in sorted(members.addresses))
+    tell(meeting, "chief", 1, 5)
+    tell(meeting, "worker", 1, 6)
+    assert all("have diverged" in str(audit.look(over=False)) for audit in (chief, worker))
+
+
+def test_a_training_that_is_finished_already(audit: Audit) -> None:
+    assert audit.look(over=True) is None
+    assert audit.describe() == "audit: no task trained a step"
+
+
+def test_steps_that_nobody_audited(meeting: Rendezvous, audit: Audit) -> None:
+    meeting.report_step("chief", 0, 20)
+    assert str(audit.look(over=True)).startswith("chief 0 trained, and nothing of it was audited.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--audit-every", "5"], "--audit-every without --audit."),
+        (["--audit-allow", "diverged"], "--audit-allow without --audit."),
+        (["--audit", "--hosts", "127.0.0.1:9", "--task", "chief:0"], "Workers on several machines"),
+    ],
+)
+def test_what_does_not_go_together(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["launch", *arguments, __file__]) == 2
+    assert capsys.readouterr().err.startswith(f"estimator-bridge: {said}")
