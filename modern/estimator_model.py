@@ -147,7 +147,7 @@ class EstimatorModel(TransplantedModel):
         """Saves a SavedModel for inference: the predictions of PREDICT mode for the features of training.
 
         Raises:
-            NotSupportedError: for .keras and .h5 files.
+            NotSupportedError: for .keras and .h5 files, and for moving averages of several replicas.
         """
         if save_format not in (None, "tf") or str(filepath).endswith((".keras", ".h5")):
             raise NotSupportedError(
@@ -156,6 +156,7 @@ class EstimatorModel(TransplantedModel):
                 received=filepath,
                 fix="Save a SavedModel, or save_weights and make the model by from_estimator again.",
             )
+        self._modes.check_saving()
         self._exported_tables = self._modes.prediction(self._modes.features).tables
         evaluation, self._evaluation = self._evaluation, None  # metrics of a graph are no part of it
         try:

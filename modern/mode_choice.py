@@ -35,7 +35,8 @@ class Modes:
         self._replicas = tf.distribute.get_strategy().num_replicas_in_sync
         saved = {variable.op.name for variable in transplant.model.collection(v1.GraphKeys.GLOBAL_VARIABLES)}
         self._variables = {name: variable for name, variable in transplant.variables.items() if name in saved}
-        self._means = {name: (_copy(one), one) for name, one in self._variables.items() if _differs_by_replica(one)}
+        own = self._replicas > 1  # copies of moving averages and their kin
+        self._means = {name: (_copy(one), one) for name, one in self._variables.items() if own and _differs_by_replica(one)}
         self._variables |= {name: mean for name, (mean, _) in self._means.items()}
         self._graphs: dict[str, Any] = {}
         structure = tf.nest.map_structure(tf.type_spec_from_value, self._training.pipeline.structure)
@@ -71,6 +72,15 @@ class Modes:
             mean.assign(variable.read_value())
         spec = self.features if spec is None else keras_data.features_of(spec)
         return self._graph(PREDICT, spec if self._replicas == 1 else keras_data.any_batch_size(spec), Prediction)
+
+    def check_saving(self) -> None:
+        """Raises NotSupportedError where predictions read means over replicas, which are no part of the model."""
+        if self._means:
+            raise NotSupportedError(
+                f"A SavedModel has no place for the means over {self._replicas} replicas, as of {min(self._means)!r}.",
+                expected="a model that from_estimator made outside of a strategy's scope",
+                fix="Use save_weights, and load_weights in a model that from_estimator makes outside of the strategy's scope.",
+            )
 
     def _graph(self, mode: str, spec: Spec, make: Callable[..., Any]) -> Any:
         key = f"{mode} {spec}"

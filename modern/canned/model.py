@@ -9,6 +9,7 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.modern.canned.heads.base import Head
+from estimator_bridge.modern.canned.optimizers import state
 
 Tensor = Any
 _STATE = "optimizer_"
@@ -62,7 +63,7 @@ class _Headed:
         if not isinstance(optimizer, tf_keras.optimizers.legacy.Optimizer):
             return []
         optimizer._create_all_weights(self.trainable_variables)  # type: ignore[attr-defined]
-        return list(optimizer.variables())
+        return state(optimizer)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Tensor | None = None) -> Tensor:
         """The head's loss of a batch, a scalar."""

@@ -79,6 +79,13 @@ def _unknown(optimizer: Optimizer) -> NotSupportedError:
     )
 
 
+def state(optimizer: Optimizer) -> list[Any]:
+    """The variables of an optimizer or of several, with the beta powers that Adam keeps as TensorFlow 1 does."""
+    parts = getattr(optimizer, "parts", [optimizer])
+    powers = [power for part in parts for power in getattr(part, "powers", {}).values()]
+    return [*optimizer.variables(), *powers]
+
+
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class PartedOptimizer(tf_keras.optimizers.legacy.Optimizer):
     """Several optimizers, each for its own variables: one call applies all, and counts as one iteration.

@@ -338,6 +338,12 @@ def test_a_batch_is_split_over_replicas(run_python: Callable[..., str], tmp_path
         expected = X @ weights["dense/kernel"] + weights["dense/bias"] + X[8:16].mean()  # of both halves of the second batch
         np.testing.assert_allclose(averaging.predict({"x": X, "words": WORDS}, verbose=0)["average"], expected, rtol=1e-5, atol=1e-6)
         try:
+            averaging.save(sys.argv[1] + "/saved")
+        except Exception as error:
+            assert "means over 2 replicas" in str(error), error
+        else:
+            raise AssertionError
+        try:
             both.fit(regression_input(), steps_per_epoch=1, validation_data=regression_input(8, 1))
         except Exception as error:
             assert "one device" in str(error), error

@@ -131,7 +131,7 @@ class MultiHead(canned._Head):
             return logits
         logits = tf.convert_to_tensor(logits)
         sizes = [head.logits_dimension for head in self.heads]
-        if logits.shape[-1].value not in (None, sum(sizes)):
+        if logits.shape.as_list()[-1] not in (None, sum(sizes)):
             raise ValueError(
                 f"Could not split logits of shape {logits.shape} among the heads with individual logits dimensions: {sizes}. "
                 f"The last dimension of the logits tensor should equal {sum(sizes)} but is {logits.shape[-1]}."

@@ -203,12 +203,14 @@ def test_the_optimizers_are_the_estimators() -> None:
 )
 def test_a_saved_model_needs_no_estimator(case: str, tmp_path: Path) -> None:
     """It evaluates the same, and its optimizers go on from the same state."""
+    from estimator_bridge.modern.canned.optimizers import state
+
     model = modern.canned(trained(case))
     model.save(tmp_path / "model.keras")
     loaded = tf_keras.models.load_model(tmp_path / "model.keras")
     assert loaded.evaluate(input_fn(case), verbose=0) == model.evaluate(input_fn(case), verbose=0)
     assert type(loaded.optimizer) is type(model.optimizer)
-    for mine, theirs in zip(loaded.optimizer.variables(), model.optimizer.variables(), strict=True):
+    for mine, theirs in zip(state(loaded.optimizer), state(model.optimizer), strict=True):
         np.testing.assert_array_equal(mine, theirs, err_msg=theirs.name)
     loaded.fit(input_fn(case), verbose=0)
     assert int(loaded.optimizer.iterations) == int(model.optimizer.iterations) + 3
