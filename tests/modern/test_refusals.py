@@ -32,6 +32,12 @@ def of_a_mutable_table(features: Features, labels: Any, mode: str) -> Any:
         return finish(mode, squared(linear(tf.identity(features["x"])), labels))
 
 
+def of_other_workers_gradients(features: Features, labels: Any, mode: str) -> Any:
+    optimizer = v1.train.SyncReplicasOptimizer(v1.train.GradientDescentOptimizer(0.1), replicas_to_aggregate=2)
+    loss = squared(linear(features["x"]), labels)
+    return spec(mode, loss, optimizer.minimize(loss, step()))
+
+
 def of_a_variable_in_the_input() -> Any:
     offset = v1.get_variable("offset", initializer=1.0)
     return regression_input().map(lambda features, labels: (features, labels + offset))
@@ -43,6 +49,12 @@ CASES: dict[str, tuple[ModelFn, Callable[[], Any], str, str]] = {
     "reference variables": (of_reference_variables, regression_input, "'old/dense/kernel'", "v1.layers.dense(features, 1"),
     "placeholder": (of_a_placeholder, regression_input, "'rate'", 'name="rate"'),
     "mutable table": (of_a_mutable_table, regression_input, "'seen'", 'name="seen"'),
+    "synchronous replicas": (
+        of_other_workers_gradients,
+        regression_input,
+        "SyncReplicasOptimizer",
+        "optimizer.minimize(loss, step())",
+    ),
     "variable in the input": (PLAIN, of_a_variable_in_the_input, "'offset'", 'v1.get_variable("offset"'),
 }
 

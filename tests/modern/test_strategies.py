@@ -181,8 +181,22 @@ def clipped(features, labels, mode):
     gradients, _ = tf.clip_by_global_norm(gradients, 0.5)
     return spec(mode, loss, optimizer.apply_gradients(zip(gradients, variables), v1.train.get_global_step()))
 
+class Mirror(tf.distribute.MirroredStrategy):
+    pass
+
+def reducing():
+    class Ops(tf.distribute.ReductionToOneDevice):
+        used = 0
+
+        def batch_reduce_implementation(self, *args):
+            Ops.used += 1
+            return super().batch_reduce_implementation(*args)
+
+    return Ops
+
 modern = ModernEngine()  # the script brings its strategy
 session_config = v1.ConfigProto(device_count={"CPU": 2})
+cpus = ["/cpu:0", "/cpu:1"]
 models = {
     "momentum": minimizing(lambda: v1.train.MomentumOptimizer(0.05, 0.9)),
     "adam": minimizing(lambda: v1.train.AdamOptimizer(0.05)),
@@ -193,7 +207,7 @@ models = {
 for name, model in models.items():
     results = []
     for engine in (one, modern):
-        strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+        strategy = tf.distribute.MirroredStrategy(cpus)
         path = f"{name}-{type(engine).__name__}"
         # 11 batches: the last one has no partner, and neither path takes it
         results.append(on(engine, model, path, lambda: regression_input(4, 1).take(11), steps=None if name == "momentum" else 5,
@@ -204,6 +218,14 @@ for name, model in models.items():
     except AssertionError as error:
         raise AssertionError(name) from error
     print(name, max(np.abs(results[0][key] - value).max() for key, value in results[1].items()))
+    operations = reducing()
+    with tf.Graph().as_default():  # as in a script
+        others = {"own": Mirror(cpus, operations()), "central": tf.distribute.experimental.CentralStorageStrategy(cpus, "/cpu:0")}
+    for other, strategy in others.items():
+        same = on(modern, model, f"{name}-{other}", lambda: regression_input(4, 1).take(11), train_distribute=strategy)
+        assert same["global_step"] == 5
+        assert_close(same, results[1], 0.0)
+    assert operations.used
 """,
         tmp_path,
     )
