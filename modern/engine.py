@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,6 +47,7 @@ class ModernEngine:
         self._callbacks = callbacks
         self._audited = audited
         self._configured: Any = None
+        self._aside = tempfile.TemporaryDirectory(prefix="estimator-bridge-")
         self.calls = 0
 
     surroundings = staticmethod(tasks)
@@ -98,6 +100,8 @@ class ModernEngine:
         path = checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir)
         with self._outside_graphs(estimator, EVAL):
             results, graph = evaluation.evaluate(estimator, input_fn, steps=steps, hooks=hooks or (), checkpoint_path=path)
+        if _follows(estimator.config):
+            return results
         with graph.as_default():  # which the event file shows
             folder, step = estimator.eval_dir(name), results["global_step"]
             estimator_lib._write_dict_to_summary(folder, results, step)
@@ -128,9 +132,11 @@ class ModernEngine:
         """``Estimator.export_saved_model``, by tensorflow-estimator itself.
 
         The checkpoint has TF1's names, so the exporter finds every variable, and a serving client finds the SavedModel that it knows:
-        same signatures, same tensor names.
+        same signatures, same tensor names. A worker that is not the chief exports for itself, into a folder that goes with the process.
         """
         self.calls += 1
+        if _follows(estimator.config):
+            export_dir_base = self._aside.name
         exported: bytes = self._estimator.export_saved_model(estimator, export_dir_base, *args, **kwargs)
         return exported
 
@@ -144,6 +150,11 @@ class ModernEngine:
                 for note in session_config.apply(self._configured):
                     logging.warn("%s", note)
             yield distribution
+
+
+def _follows(config: Any) -> bool:
+    """True in a worker of a cluster whose chief writes what there is to write."""
+    return config.task_type == "worker" and not config.is_chief
 
 
 def _examples(estimator: Any, batch: Any) -> Iterator[Any]:
