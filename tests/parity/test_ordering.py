@@ -57,7 +57,10 @@ def test_an_order_of_the_scripts_own_is_none_of_our_business() -> None:
         update = v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_or_create_global_step())
         with tf.control_dependencies([loss]):
             decay = weight.assign_sub(0.1, read_value=False)
-        step = upstream([update, decay], lambda op: False)
+        twice = v1.get_variable("twice", initializer=1.0, use_resource=False)
+        with tf.control_dependencies([twice * twice]):
+            assignment = twice.assign(2.0).op
+        step = upstream([update, decay, assignment], lambda op: False)
         before = {op: op.control_inputs for op in step}
 
         assert order_assignments(step) == []

@@ -41,7 +41,7 @@ def order_assignments(step: Collection[Operation], batch: Collection[Operation] 
     made = sorted(step, key=lambda op: op._id)
     uses = list(_uses(made))
     reads = [(op, variable) for op, variable, writes in uses if not writes]
-    first = [*batch, *(op for op, _ in reads)]
+    first = dict.fromkeys([*batch, *(op for op, _ in reads)])
     behind = _masks([*batch, *made], {op: 1 << bit for bit, op in enumerate(first)})
     ordered = set()
     for write, variable in ((op, variable) for op, variable, writes in uses if writes):
