@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from estimator_bridge.errors import BridgeError
+from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.keras_twin import twin_of
 
 
@@ -62,15 +62,25 @@ def model_to_estimator(
     twin = twin_of(keras_model, tf.keras, custom_objects or {})
     _restore_classes(twin)
     twin.__dict__.pop("_get_compile_args", None)  # a conversion before left it there, with tensors of its graph
-    estimator = tf.keras.estimator.model_to_estimator(
-        twin,
-        model_dir=model_dir,
-        config=config,
-        checkpoint_format=checkpoint_format,
-        custom_objects=custom_objects and dict(custom_objects),
-        metric_names_map=metric_names_map and dict(metric_names_map),
-        export_outputs=export_outputs and dict(export_outputs),
-    )
+    try:
+        estimator = tf.keras.estimator.model_to_estimator(
+            twin,
+            model_dir=model_dir,
+            config=config,
+            checkpoint_format=checkpoint_format,
+            custom_objects=custom_objects and dict(custom_objects),
+            metric_names_map=metric_names_map and dict(metric_names_map),
+            export_outputs=export_outputs and dict(export_outputs),
+        )
+    except ValueError as error:
+        if "interpret optimizer" not in str(error):
+            raise
+        raise NotSupportedError(
+            f"{type(keras_model.optimizer).__name__} cannot be made anew beside another Keras, as TensorFlow 2.15 with tf_keras has.",
+            expected="an optimizer of tf.keras.optimizers.legacy",
+            received=f"one of {type(keras_model.optimizer).__module__}",
+            fix="Compile the model with an optimizer of tf.keras.optimizers.legacy.",
+        ) from error
     _restore_classes(twin)
     estimator._model_fn = _restoring(estimator._model_fn, twin)
     return estimator
