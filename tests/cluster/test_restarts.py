@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -115,7 +116,7 @@ def test_who_holds_the_others_up_is_named_and_started_again(play: Play) -> None:
     said = [line.partition("| ")[2] for line in ended.output if line.startswith("launch")]
     [stopped] = [line for line in said if "STOPPED by a signal" in line]
     assert stopped.startswith("worker 0: STOPPED by a signal (process ")
-    assert stopped.endswith("at step 1 since 2 s, missing: no answer within 1 s") or "since 3 s" in stopped
+    assert re.search(r"at step 1 since \d+ s, missing: no answer within 1 s$", stopped)
     assert [line for line in said if line.startswith("chief 0: runs, at step 1 since ") and line.endswith(", answers")]
 
 
@@ -125,7 +126,7 @@ def test_a_stall_that_nobody_in_particular_causes_ends_with_everybodys_state(pla
     assert ended.code == 1
     assert ended.problem.startswith("Training stands still: no step for ")
     assert "chief 0: runs, at step 7 since " in ended.problem
-    assert "ps 0: runs, makes no steps, missing: no connection" in ended.problem
+    assert re.search("ps 0: runs, makes no steps, missing: no (connection|answer within 1 s)", ended.problem)
 
 
 def test_an_evaluation_is_no_stall(play: Play) -> None:
