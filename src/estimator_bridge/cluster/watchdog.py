@@ -43,14 +43,12 @@ class Watchdog:
             return None
         begun = max(task.started_at for task in self._tasks)
         last = max(task.stepped_at or 0.0 for task in self._tasks)
-        if any(self._meeting.is_training(task.name.job, task.name.index) for task in trainers):
-            allowed = self._seconds
-        elif last <= begun:
-            allowed = self._seconds * _FIRST_STEP
-        else:
-            return None
         passed = time.monotonic() - max(begun, last, self._examined_at)
-        return passed if passed > allowed else None
+        if passed <= self._seconds:
+            return None
+        if any(self._meeting.is_training(task.name.job, task.name.index) for task in trainers):
+            return passed
+        return passed if last <= begun and passed > self._seconds * _FIRST_STEP else None
 
     def examine(self) -> tuple[list[Task], list[str]]:
         """Looks at every process and asks every server.
