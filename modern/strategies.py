@@ -15,7 +15,7 @@ from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 from estimator_bridge.compat.config.applying.in_force import set_runtime
 from estimator_bridge.compat.config.applying.reading import short_device
 from estimator_bridge.compat.config.applying.strategy import make_strategy
-from estimator_bridge.compat.config.decisions import Decision, decide
+from estimator_bridge.compat.config.decisions import Decision, decide, public_name
 from estimator_bridge.compat.config.legacy import LegacyConfig
 from estimator_bridge.compat.config.model import ModernConfig, Part, Strategy
 from estimator_bridge.compat.rules import Fidelity
@@ -103,7 +103,7 @@ class Distribution:
             else f"whole batches (as Estimator does): per-replica batch size {size}, global batch size {total}"
         )
         where = f" on {self.workers} workers, of which this is number {self.worker}" if self.workers > 1 else ""
-        return f"{type(self.strategy).__name__} over {self.replicas} devices{where}; each takes {shares}."
+        return f"{public_name(type(self.strategy).__name__)} over {self.replicas} devices{where}; each takes {shares}."
 
 
 def prepare(replicas: int) -> None:

@@ -184,7 +184,10 @@ def test_all_end_with_the_input_that_ends_first(jobs: dict[str, Job]) -> None:
 def test_what_each_worker_reads_is_said(jobs: dict[str, Job]) -> None:
     for number, task in enumerate(("chief-0", "worker-0")):
         log = jobs["auto"].log(task)
-        assert f"2 devices on 2 workers, of which this is number {number}; each takes whole batches" in log
+        assert (
+            f"MultiWorkerMirroredStrategy over 2 devices on 2 workers, of which this is number {number}; each takes whole batches"
+            in log
+        )
         assert "per-replica batch size 4, global batch size 8" in log
         assert f"of its batches each takes one in 2: this one from number {number} on" in log
 
