@@ -38,7 +38,8 @@ class SharedTransplant(Transplant):
     def _with_optimizers(self) -> list[tuple[Update, Any]]:
         updates = super()._with_optimizers()
         for update, optimizer in updates:
-            constants = {name: value for name, value in update.hyperparameters.items() if name in optimizer._hyper}
+            given = {name: value for name, value in update.hyperparameters.items() if name in optimizer._hyper}
+            constants = {name: value for name, value in given.items() if name not in update.changing()}
             optimizer._hyper |= {name: functools.partial(tf.constant, value, tf.float32) for name, value in constants.items()}
             optimizer.gradient_aggregator = list  # the pairs as they are: a trainer is one replica
         return updates
