@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from typing import Any
 
 from estimator_bridge.errors import BridgeError
 
@@ -11,16 +12,14 @@ _POLL_SECONDS = 0.05
 _calls = itertools.count()  # every task asks the same questions in the same order
 
 
-def exchanged(target: str, device: str, own: int, number: int, text: str, seconds: float) -> list[str]:
+def exchanged(config: Any, own: int, number: int, text: str) -> list[str]:
     """Tells the others a text and waits for theirs.
 
     Args:
-        target: this task's server, which a session can be opened to.
-        device: of the first task, where the table is kept.
-        own: number of this task.
+        config: RunConfig of this task; the others are given up after its ``session_creation_timeout_secs``.
+        own: number of this task; 0 is the first one's.
         number: of all tasks.
         text: to tell.
-        seconds: after which the others are given up.
 
     Returns:
         Everybody's text, in the order of their numbers.
@@ -30,25 +29,37 @@ def exchanged(target: str, device: str, own: int, number: int, text: str, second
     """
     import tensorflow as tf
 
-    with tf.Graph().as_default(), tf.device(device):
+    first = f"/job:{'chief' if 'chief' in config.cluster_spec.jobs else 'worker'}/task:0"
+    # A server of TensorFlow 2 hides the other tasks from a session that does not name them.
+    seen = tf.compat.v1.ConfigProto(device_filters=[first, f"/job:{config.task_type}/task:{config.task_id}"])
+    with tf.Graph().as_default(), tf.device(f"{first}/device:CPU:0"):
         name = f"estimator_bridge_exchange_{next(_calls)}"
         table = tf.raw_ops.MutableHashTableV2(key_dtype=tf.int64, value_dtype=tf.string, shared_name=name)
-        insert = tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=tf.constant(own, tf.int64), values=tf.constant(text))
+        tell, thank = (
+            tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=tf.constant(key, tf.int64), values=tf.constant(text))
+            for key in (own, own + number)
+        )
         export = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.string)
-        deadline = time.monotonic() + seconds
-        with tf.compat.v1.Session(target) as session:
-            session.run(insert)
-            while True:
-                keys, values = session.run(export)
-                if len(keys) == number:
-                    told = dict(zip(keys.tolist(), values.tolist(), strict=True))
-                    return [told[place].decode() for place in range(number)]
-                if time.monotonic() > deadline:
-                    break
-                time.sleep(_POLL_SECONDS)
-    missing = sorted(set(range(number)) - set(keys.tolist()))
-    raise BridgeError(
-        f"Tasks of the cluster have not come to their input_fn within {seconds:g} s: number {', '.join(map(str, missing))}.",
-        expected="that estimator-bridge runs the script as every chief and worker of TF_CONFIG",
-        fix="Read the logs of these tasks.",
-    )
+        with tf.compat.v1.Session(config.master, config=seen) as session:
+            session.run(tell)
+            told = _told(session, export, number, config.session_creation_timeout_secs)
+            session.run(thank)
+            if own == 0:  # what it decides may end it, and with it the table
+                _told(session, export, 2 * number, config.session_creation_timeout_secs)
+    return [told[place] for place in range(number)]
+
+
+def _told(session: Any, export: Any, number: int, seconds: float) -> dict[int, str]:
+    """What the table holds, as soon as that is enough."""
+    deadline = time.monotonic() + seconds
+    while True:
+        keys, values = session.run(export)
+        if len(keys) >= number:
+            return {key: value.decode() for key, value in zip(keys.tolist(), values.tolist(), strict=True)}
+        if time.monotonic() > deadline:
+            raise BridgeError(
+                f"Of {number} answers {len(keys)} have come within {seconds:g} s, while the workers compared their inputs.",
+                expected="that estimator-bridge runs the script as every chief and worker of TF_CONFIG",
+                fix="Read the logs of these tasks.",
+            )
+        time.sleep(_POLL_SECONDS)

@@ -67,15 +67,7 @@ def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
     nodes = _definition_of(dataset)
     text = hashlib.sha256(nodes.SerializeToString(deterministic=True)).hexdigest()
     shards = any(node.op == "ShardDataset" for node in nodes.node)
-    first = "chief" if "chief" in config.cluster_spec.jobs else "worker"
-    told = exchanged(
-        config.master,
-        f"/job:{first}/task:0/device:CPU:0",
-        own,
-        number,
-        f"{text} {shards}",
-        config.session_creation_timeout_secs,
-    )
+    told = exchanged(config, own, number, f"{text} {shards}")
     if len(set(told)) == 1:
         note(
             f"the input_fn takes no input_context: worker {own} of {number} gets one of each {number} batches, and too few at the end are left out",
