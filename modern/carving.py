@@ -102,11 +102,12 @@ class Fragment:
         inputs = tuple(tensor for tensor in outside.values() if tensor.op.type != "VarHandleOp")
         return cls(_graph_def(inside, _without_use(inside, outputs)), handles, inputs, tuple(outputs))
 
-    def function(self, handles_like: Sequence[Tensor]) -> Callable[..., list[Tensor]]:
+    def function(self, handles_like: Sequence[Tensor], compiled: bool = False) -> Callable[..., list[Tensor]]:
         """Imports the fragment into one ``tf.function``.
 
         Args:
             handles_like: for each of ``handles``, an eager handle of a variable of the same shape and dtype.
+            compiled: XLA compiles it.
 
         Returns:
             ``call(handles, inputs) -> outputs``: lists of tensors in the order of the fragment's fields.
@@ -116,7 +117,7 @@ class Fragment:
             [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in self.inputs],
         ]
 
-        @tf.function(input_signature=signature, autograph=False)
+        @tf.function(input_signature=signature, autograph=False, jit_compile=compiled or None)
         def call(handles: list[Tensor], inputs: list[Tensor]) -> list[Tensor]:
             for like, handle in zip(handles_like, handles, strict=True):
                 handle_data_util.copy_handle_data(like, handle)

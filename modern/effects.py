@@ -68,12 +68,12 @@ class Effects:
 
     def of(self, op: Operation) -> Effect:
         """The effect of one operation, with that of the functions it calls."""
-        if not _takes_functions(op.type):
-            return _effect(op.type)  # without its node, which takes long to get
-        return max(map(_effect, self._kinds(op)))
+        return max(map(_effect, self.kinds(op)))
 
-    def _kinds(self, op: Operation) -> set[str]:
+    def kinds(self, op: Operation) -> set[str]:
         """The types of an operation and of everything in the functions that it calls."""
+        if not _takes_functions(op.type):
+            return {op.type}  # without its node, which takes long to get
         kinds, waiting, seen = set[str](), [op.node_def], set[str]()
         while waiting:
             node = waiting.pop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,8 +12,10 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from estimator_bridge.compat.engine import EstimatorEngine
+from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import evaluation, session_config, strategies, training
 from estimator_bridge.modern.callbacks.base import Callback
+from estimator_bridge.modern.compilation import CompiledTransplant, refusals
 from estimator_bridge.modern.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
 from estimator_bridge.modern.parameter_servers import training as parameter_servers
 from estimator_bridge.modern.shapes import tf2_shapes
@@ -35,17 +38,25 @@ class ModernEngine:
         replicas: number of devices that each batch is split over, where the script names no strategy of its own.
         callbacks: take part in each training run.
         audited: give the callbacks a digest of each batch.
+        jit_compile: have XLA compute the gradients of a training step, as far as it can compile them.
 
     Attributes:
         calls: how many calls it has executed.
     """
 
-    def __init__(self, replicas: int = 1, callbacks: Callable[[], Sequence[Callback]] = tuple, audited: bool = False) -> None:
+    def __init__(
+        self,
+        replicas: int = 1,
+        callbacks: Callable[[], Sequence[Callback]] = tuple,
+        audited: bool = False,
+        jit_compile: bool = False,
+    ) -> None:
         strategies.prepare(replicas)
         self._estimator = EstimatorEngine()
         self._replicas = replicas
         self._callbacks = callbacks
         self._audited = audited
+        self._jit_compile = jit_compile
         self._configured: Any = None
         self._aside = tempfile.TemporaryDirectory(prefix="estimator-bridge-")
         self.calls = 0
@@ -67,9 +78,9 @@ class ModernEngine:
             if max_steps is not None and max_steps <= _saved_step(estimator):
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
-            train = _TRAIN.get(strategies.decided(estimator.config).strategy) or training.train
+            train = self._trainer(estimator.config)
             chosen = distribution or strategies.distribution_for(estimator.config, self._replicas)
-            with lost_workers(chosen):
+            with lost_workers(chosen), refusals():
                 train(
                     estimator,
                     input_fn,
@@ -82,6 +93,14 @@ class ModernEngine:
                     audited=self._audited,
                 )
         return estimator
+
+    def _trainer(self, config: Any) -> Callable[..., None]:
+        strategy = strategies.decided(config).strategy
+        if not self._jit_compile:
+            return _TRAIN.get(strategy) or training.train
+        if strategy in _TRAIN:
+            raise NotSupportedError(f"XLA compiles no steps under {strategy}.", fix="Leave out --jit-compile.")
+        return functools.partial(training.train, make_transplant=CompiledTransplant)
 
     def evaluate(
         self,

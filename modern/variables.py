@@ -64,9 +64,10 @@ class VariableStore:
         index = int(tf.get_static_value(context.replica_id_in_sync_group)) if context is not None else 0
         return [_local(self._by_name[handle.op.name], index).handle for handle in fragment.handles]
 
-    def function(self, fragment: Fragment) -> Any:
+    def function(self, fragment: Fragment, compiled: bool = False) -> Any:
         """``call(inputs) -> outputs`` over this store's variables, see ``Fragment.function``."""
-        call = fragment.function([_local(self._by_name[handle.op.name], 0).handle for handle in fragment.handles])
+        handles = [_local(self._by_name[handle.op.name], 0).handle for handle in fragment.handles]
+        call = fragment.function(handles, compiled)
 
         def bound(inputs: Sequence[Tensor]) -> list[Tensor]:
             outputs: list[Tensor] = call(self.handles(fragment), list(inputs))

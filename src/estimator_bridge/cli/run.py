@@ -38,6 +38,11 @@ def add_parser(verbs: Any) -> None:
     add_replicas(parser)
     add_python2(parser)
     parser.add_argument(
+        "--jit-compile",
+        action="store_true",
+        help="modern path: have XLA compile the gradients of each step; results are equal but for rounding",
+    )
+    parser.add_argument(
         "--v2-behavior",
         action="store_true",
         help="legacy path: the script is written for TensorFlow 2 and Estimators: keep TensorFlow 2's behaviour and names",
@@ -58,6 +63,13 @@ def execute(arguments: argparse.Namespace) -> int:
             received=f"--path legacy --replicas {arguments.replicas}",
             fix="Add --path modern, or set RunConfig(train_distribute=...) in the script.",
         )
+    if arguments.path == "legacy" and arguments.jit_compile:
+        raise BridgeError(
+            "--jit-compile belongs to the modern path.",
+            expected="--path modern --jit-compile",
+            received="--path legacy --jit-compile",
+            fix="Add --path modern, or set global_jit_level in the script's session_config.",
+        )
     if arguments.path == "modern" and arguments.v2_behavior:
         raise BridgeError(
             "--v2-behavior belongs to the legacy path.",
@@ -67,16 +79,16 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     script.check()
     run = _run_legacy if arguments.path == "legacy" else _run_modern
-    return run_as_python_does(lambda: run(script, arguments.replicas))
+    return run_as_python_does(lambda: run(script, arguments))
 
 
-def _run_legacy(script: Script, replicas: int) -> None:
+def _run_legacy(script: Script, arguments: argparse.Namespace) -> None:
     from estimator_bridge.legacy.script import run_legacy
 
     run_legacy(script)
 
 
-def _run_modern(script: Script, replicas: int) -> None:
+def _run_modern(script: Script, arguments: argparse.Namespace) -> None:
     from estimator_bridge.legacy.script import run_modern
 
     engines: list[ModernEngine] = []
@@ -84,7 +96,7 @@ def _run_modern(script: Script, replicas: int) -> None:
     def make_engine() -> ModernEngine:
         from estimator_bridge.modern.engine import ModernEngine
 
-        engines.append(ModernEngine(replicas))
+        engines.append(ModernEngine(arguments.replicas, jit_compile=arguments.jit_compile))
         return engines[0]
 
     try:

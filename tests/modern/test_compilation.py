@@ -1,0 +1,82 @@
+"""--jit-compile: equal but for rounding, told what XLA compiles, refused where it would compile nothing that matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.cli.main import main
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.engine import ModernEngine
+from tests.modern.jobs import WORDS, X, Y, estimator, saved, v1
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def input_fn() -> tf.data.Dataset:
+    features = {"x": X, "word": WORDS[:, 0].astype(str)}
+    return tf.data.Dataset.from_tensor_slices((features, Y)).repeat().batch(8, drop_remainder=True)
+
+
+def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
+    table = v1.get_variable("table", [4, 3], use_resource=True)
+    known = tf.lookup.KeyValueTensorInitializer([str(number) for number in range(4)], tf.range(4, dtype=tf.int64))
+    ids = tf.lookup.StaticHashTable(known, 0).lookup(features["word"])
+    net = tf.concat([features["x"], tf.nn.embedding_lookup(table, ids)], axis=1)
+    net = v1.layers.batch_normalization(net, training=True, momentum=0.9)
+    for units in (16, 1):
+        net = v1.layers.dense(net, units, tf.nn.tanh, kernel_initializer=v1.glorot_uniform_initializer())
+    loss = v1.losses.mean_squared_error(labels, net)
+    if params["printed"]:
+        loss = v1.Print(loss, [loss])
+    with tf.control_dependencies(v1.get_collection(v1.GraphKeys.UPDATE_OPS)):
+        train_op = v1.train.MomentumOptimizer(0.01, 0.5).minimize(loss, v1.train.get_global_step())
+    return v1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def train(folder: Path, printed: bool = False, **options: Any) -> dict[str, np.ndarray]:
+    made = estimator(model_fn, folder, {"printed": printed})
+    ModernEngine(**options).train(made, input_fn, steps=20)
+    return saved(folder)
+
+
+def test_twenty_steps_are_equal_but_for_rounding(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    plain = train(tmp_path / "plain")
+    assert "XLA" not in caplog.text
+    compiled = train(tmp_path / "compiled", jit_compile=True)
+
+    assert "it has no kernel for HashTableV2, LookupTableFindV2" in caplog.text
+    assert compiled.keys() == plain.keys()
+    for name, value in plain.items():
+        np.testing.assert_allclose(compiled[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
+    assert any((compiled[name] != value).any() for name, value in plain.items()), "XLA's kernels are others"
+
+
+def test_a_loss_that_xla_cannot_compile_is_refused_by_name_and_line(tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match="Print 'Print' waits for") as refusal:
+        train(tmp_path, printed=True, jit_compile=True)
+
+    assert f"{__file__}:" in str(refusal.value)
+    assert not list(tmp_path.glob("model.ckpt-*"))
+
+
+def test_several_replicas_are_refused(run_python: Callable[..., str], tmp_path: Path) -> None:
+    script = """
+        import pathlib, sys
+        from tests.modern.test_compilation import NotSupportedError, train
+        try:
+            train(pathlib.Path(sys.argv[1]), replicas=2, jit_compile=True)
+        except NotSupportedError as error:
+            print(error)
+    """
+    assert "received: --jit-compile on 2 replicas" in run_python(script, tmp_path)
+
+
+def test_it_belongs_to_the_modern_path(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--jit-compile", __file__]) == 2
+    assert "--jit-compile belongs to the modern path" in capsys.readouterr().err
