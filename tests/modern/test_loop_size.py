@@ -1,0 +1,99 @@
+"""What a step of the compiled loop runs besides the model: little more than a loop that is written by hand. No clock is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from estimator_bridge.modern import model_graph
+from estimator_bridge.modern.loop import StepLoop
+from estimator_bridge.modern.shapes import tf2_shapes
+from estimator_bridge.modern.strategies import Distribution
+from estimator_bridge.modern.transplant import Transplant
+from tests.modern.jobs import estimator, v1
+
+import tf_keras  # isort: skip -- after tests.modern.jobs, which settles on a Keras
+
+pytestmark = pytest.mark.timeout(120)
+
+MORE = 20
+"""Nodes that a loop by hand does without: two limits, the test for NaN, the losses of all steps, the counts."""
+
+IMAGES, CLASSES = np.ones([32, 6, 6, 1], np.float32), np.ones([32], np.int64)
+
+
+def data() -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensor_slices((IMAGES, CLASSES)).repeat().batch(8, drop_remainder=True)
+
+
+def dense() -> list[Any]:
+    return [tf_keras.layers.Flatten(), tf_keras.layers.Dense(16, "relu"), tf_keras.layers.Dense(3)]
+
+
+def convolutional() -> list[Any]:
+    layers = tf_keras.layers
+    return [layers.Conv2D(4, 3, activation="relu"), layers.MaxPooling2D(2, 2), layers.Flatten(), layers.Dense(3)]
+
+
+def loss_of(layers: list[Any], images: Any, classes: Any) -> Any:
+    for layer in layers:
+        images = layer(images)
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(classes, images))
+
+
+def by_hand(make: Callable[[], list[Any]]) -> Callable[[], object]:
+    """A loop over tf_keras' layers and its optimizer with the kernels of TensorFlow 1's."""
+    layers, optimizer, batches = make(), tf_keras.optimizers.legacy.SGD(0.1), iter(data().prefetch(2))
+    model = tf_keras.Sequential([tf_keras.Input(IMAGES.shape[1:], 8), *layers])
+
+    def step(done: Any, _: Any) -> Any:
+        images, classes = next(batches)
+        with tf.GradientTape() as tape:
+            loss = loss_of(layers, images, classes)
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables, strict=True))
+        return done + 1, loss
+
+    return tf.function(lambda: tf.while_loop(lambda done, _: done < 3, step, [0, 0.0]), autograph=False)
+
+
+def compiled(make: Callable[[], list[Any]], folder: Path) -> Callable[[], object]:
+    """The same model as a model_fn's."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        loss = loss_of(make(), features, labels)
+        train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step())
+        return v1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    with tf2_shapes(), model_graph.control_flow_v2():
+        graph = model_graph.build(estimator(model_fn, folder), data, model_graph.TRAIN, None)
+        transplant = Transplant(graph)
+        loop = StepLoop(
+            transplant, iter(data().prefetch(2)), Distribution(tf.distribute.get_strategy()), endless=True, audited=False
+        )
+    return lambda: loop.run(3)
+
+
+def nodes_of_a_step(run: Callable[[], object]) -> int:
+    """Of the graph that runs, after TensorFlow has folded and pruned: those in the body of the outermost loop."""
+    context.context().enable_run_metadata()
+    try:
+        run()
+        ran = context.context().export_run_metadata()
+    finally:
+        context.context().disable_run_metadata()
+    graphs = [graph for function in ran.function_graphs for graph in function.partition_graphs]
+    return max(sum("while/body/" in node.name for node in graph.node) for graph in graphs)
+
+
+@pytest.mark.parametrize("make", [dense, convolutional])
+def test_a_step_runs_few_nodes_more_than_a_loop_by_hand(make: Callable[[], list[Any]], tmp_path: Path) -> None:
+    ours, theirs = nodes_of_a_step(compiled(make, tmp_path)), nodes_of_a_step(by_hand(make))
+
+    assert theirs > 30, "all of a step is counted"
+    assert ours <= theirs + MORE, (ours, theirs)
