@@ -88,7 +88,7 @@ def _imported(graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> Calla
         results: list[Tensor] = tf.graph_util.import_graph_def(graph_def, fed, fetches, name="")
         return results
 
-    return run  # type: ignore[no-any-return] # tf.function has no types
+    return run
 
 
 def _placeholder(spec: Any) -> Tensor:
