@@ -47,8 +47,9 @@ JOB = """
         return type("Unmended", (base,), {"get_init_tokens_op": tokens})(optimizer, 2, total_num_replicas=2)
 
     def model_fn(features, labels, mode):
-        if worker and fault == "late":
-            time.sleep(2)
+        while worker and fault == "late" and not os.path.exists(os.path.join(model_dir, "graph.pbtxt")):
+            time.sleep(0.1)  # the chief writes it as it begins
+        time.sleep(2 if worker and fault == "late" else 0)
         x = tf.layers.batch_normalization(features["x"], training=True)
         loss = tf.losses.mean_squared_error(labels, tf.layers.dense(x, 1))
         planted = fault in ("nothing applied", "not counted")
