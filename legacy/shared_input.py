@@ -5,7 +5,7 @@ gives each worker the same batches, unless it looks at TF_CONFIG by itself, so t
 
 - the same: worker *i* of *n* gets every *n*-th batch, from the *i*-th on, as replica *i* of a MirroredStrategy would;
 - different, each with a ``shard`` of its own: left alone;
-- different in another way: refused, since nobody can tell whether they are parts of one whole.
+- different in another way, or from a Python generator: refused, since nobody can tell whether they are parts of one whole.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
             received=f"{type(dataset).__name__} from the input_fn at {where}",
             fix=_FIX,
         )
-    nodes = _definition_of(dataset)
+    nodes, operations = _definition_of(dataset)
     text = hashlib.sha256(nodes.SerializeToString(deterministic=True)).hexdigest()
-    shards = any(node.op == "ShardDataset" for node in nodes.node)
-    told = exchanged(config, own, number, f"{text} {shards}")
-    if len(set(told)) == 1:
+    told = exchanged(config, own, number, f"{text} {'ShardDataset' in operations}")
+    generated = "GeneratorDataset" in operations
+    if len(set(told)) == 1 and not generated:
         note(
             f"the input_fn takes no input_context: worker {own} of {number} gets one of each {number} batches, and too few at the end are left out",
             where,
@@ -77,10 +77,11 @@ def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
     if len(set(told)) == number and all(line.endswith("True") for line in told):
         note("the input_fn takes no input_context, but shards by itself: its batches are left as they are", where)
         return dataset
+    found = "a dataset of a Python generator" if generated else f"{len(set(told))} different datasets on {number} workers"
     raise NotSupportedError(
-        "The input_fn takes no input_context and builds different datasets on the workers: whether these are parts of one whole is not known.",
+        "The input_fn takes no input_context, and whether the datasets of the workers are parts of one whole is not known.",
         expected="the same dataset on every worker, or one that is sharded",
-        received=f"{len(set(told))} different datasets on {number} workers from the input_fn at {where}",
+        received=f"{found} from the input_fn at {where}",
         fix=_FIX,
     )
 
@@ -91,14 +92,15 @@ def _every(dataset: Any, number: int, own: int) -> Any:
     return rounds.flat_map(lambda *parts: type(dataset).zip(parts if len(parts) > 1 else parts[0]).skip(own).take(1))
 
 
-def _definition_of(dataset: Any) -> Any:
-    """Its graph, without the devices, which are each worker's own."""
+def _definition_of(dataset: Any) -> tuple[Any, set[str]]:
+    """Its graph, without the devices, which are each worker's own; and the names of the operations in it."""
     import tensorflow as tf
     from tensorflow.python.util import deprecation
 
     variant = dataset._variant_tensor
     with deprecation.silence():
-        nodes = tf.compat.v1.graph_util.extract_sub_graph(variant.graph.as_graph_def(), [variant.op.name])
-    for node in [*nodes.node, *(node for function in nodes.library.function for node in function.node_def)]:
+        graph = tf.compat.v1.graph_util.extract_sub_graph(variant.graph.as_graph_def(), [variant.op.name])
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    for node in nodes:
         node.device = ""
-    return nodes
+    return graph, {node.op for node in nodes}
