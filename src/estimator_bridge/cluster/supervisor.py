@@ -192,9 +192,10 @@ class Supervisor:
     def _end(self) -> None:
         """SIGTERM, then SIGKILL after the grace period or at a second signal; nothing is left afterwards.
 
-        Those who train are asked first: to save takes the others.
+        The chief is asked first, since to save takes the others: variables on parameter servers, workers that are its servers.
         """
         deadline = time.monotonic() + self._limits.grace
+        self._ask_to_end(self._trainers[:1], deadline)
         self._ask_to_end(self._trainers, deadline)
         self._ask_to_end(self._tasks, deadline)
         kill_all(self._tasks, self._say)
