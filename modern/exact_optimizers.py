@@ -129,8 +129,10 @@ class Adam(_ReadsOnce, tf_keras.optimizers.legacy.Adam):
         return var.assign_sub(rate * m / (tf.sqrt(v) + self.epsilon), use_locking=self._use_locking)
 
     def _decayed(self, slot: Variable, beta: Tensor, values: Tensor, indices: Tensor) -> Tensor:
-        with tf.control_dependencies([slot.assign(slot * beta, use_locking=self._use_locking)]):
-            return self._resource_scatter_add(slot, indices, values)
+        # Of a variable that is scattered into, TensorFlow copies the whole at each read and each assignment that follow.
+        decayed = tf.tensor_scatter_nd_add(slot * beta, indices[:, tf.newaxis], values)
+        slot.assign(decayed, use_locking=self._use_locking, read_value=False)
+        return decayed
 
     def _prepare_local(self, var_device: str, var_dtype: tf.DType, apply_state: Any) -> None:
         super()._prepare_local(var_device, var_dtype, apply_state)
