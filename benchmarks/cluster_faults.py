@@ -230,7 +230,8 @@ def write_table(cells: dict[tuple[str, str], str]) -> None:
 
 Written by `benchmarks/cluster_faults.py`: real clusters of `estimator-bridge launch --stall-timeout 60` on one machine, each event at a
 random step of a training that waits 20 ms a step. Times are from the event to the next step of the task that it happened to (of any task,
-where it makes none), restart included; on a machine that does other things, they are longer.
+where it makes none), restart included; on a machine that does other things, they are longer. "From step n of m": training goes on at n
+where it was at m, and the loss is what it was there; where others went on meanwhile, n is higher.
 
 | {heading} |
 {"|---" * (len(STRATEGIES) + 1)}|
