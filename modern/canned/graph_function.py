@@ -79,7 +79,7 @@ def _imported(graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> Calla
     graph_def = v1.GraphDef.FromString(base64.b64decode(graph))
     for function in graph_def.library.function:  # branches and loops, which gradients do not find in the graph alone
         context.context().add_function_def(function)
-    types = {node.name: tf.as_dtype(node.attr["dtype"].type) for node in graph_def.node if node.op == "Placeholder"}
+    types = {node.name: tf.as_dtype(node.attr["dtype"].type) for node in graph_def.node if "dtype" in node.attr}
     wanted = [types[name.partition(":")[0]] for name in feeds]
 
     @tf.function(autograph=False)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 
 from estimator_bridge import modern
 from estimator_bridge.errors import BridgeError, NotSupportedError
@@ -99,7 +100,14 @@ def test_another_optimizer_than_trained_with(tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match="state of the Estimator's optimizer") as caught:
         modern.canned(estimator_of("1: momentum", tmp_path))
     assert "words_embedding/embedding_weights/momentum" in str(caught.value)
-    assert int(modern.canned(estimator_of("1: momentum", tmp_path), optimizer=keras.SGD(0.1)).optimizer.iterations) == 1
+    assert (
+        int(
+            modern.canned(
+                estimator_of("1: momentum", tmp_path), optimizer=tf_keras.optimizers.legacy.SGD(0.1)
+            ).optimizer.iterations
+        )
+        == 1
+    )
 
 
 def test_state_in_parts(tmp_path: Path) -> None:
