@@ -64,6 +64,7 @@ def train(
 
     Raises:
         NotSupportedError: for what cannot be transplanted, before anything is trained.
+        SystemExit: where a task of the cluster was told to end, once everything is saved.
     """
     latest = tf.train.latest_checkpoint(estimator.model_dir)
     seed = common_seed(input_fn, distribution)
@@ -97,15 +98,18 @@ def train(
         shown_progress(stop) as bar,
         preemption(distribution.together) as told,
     ):
-        _run(transplant, loop, [*chosen, *bar], told)
+        preempted = _run(transplant, loop, [*chosen, *bar], told)
         distribution.gather(tf.constant([0], tf.int64))  # nobody leaves, or looks for checkpoints, before the chief has saved
+    if preempted:
+        logging.warn("A task was told to end: all tasks end here, where everything is saved.")
+        raise SystemExit(EXIT_CODE)
 
 
-def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback], told: Preemption) -> None:
+def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback], told: Preemption) -> bool:
     """Trains; all workers of a cluster leave at the same step.
 
-    Raises:
-        SystemExit: where one of them was told to end, once everything is saved.
+    Returns:
+        True where one of them was told to end.
     """
     step = int(transplant.global_step.numpy())
     for callback in callbacks:
@@ -137,9 +141,7 @@ def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Seque
     for callback in callbacks:
         callback.end(step)
     logging.info("Loss for final step: %s.", loss)
-    if ran.agreed == PREEMPTED:
-        logging.warn("A task was told to end: all tasks end at global step %d, which is saved.", step)
-        raise SystemExit(EXIT_CODE)
+    return ran.agreed == PREEMPTED
 
 
 class _Steps:
