@@ -34,12 +34,14 @@ def tf1_behavior() -> None:
 def tf1_appearance() -> Iterator[Mapping[str, Callable[[], None]]]:
     """While active, this thread builds graphs and sees TF1's Dimensions, and the switches to TF1 behaviour do nothing.
 
-    TF2 behaviour stays in the process for whoever enters eager mode.
+    TF2 behaviour stays in the process for whoever enters eager mode. Whether it is on is answered for the shapes at hand: by that Keras
+    chooses its initializers, of which a graph's seed reaches TF1's alone, and its types and names.
 
     Yields:
         Names of ``tf`` to answer otherwise.
     """
     import tensorflow as tf
+    from tensorflow.python import tf2
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops, tensor_shape
 
@@ -55,6 +57,10 @@ def tf1_appearance() -> Iterator[Mapping[str, Callable[[], None]]]:
         for name in SWITCHES:
             for module in _homes(name, getattr(tf.compat.v1, name)):
                 stack.enter_context(mock.patch.object(module, name, _taken_as_said))
+        for module in (tf2, tf.__internal__.tf2, tf.compat.v2.__internal__.tf2):  # the last is Keras'
+            stack.enter_context(
+                mock.patch.object(module, "enabled", lambda: tensor_shape._TENSORSHAPE_V2_OVERRIDE is not False)
+            )
         stack.callback(_reset_default_graph)
         graphs.enter_context(context.graph_mode())
         stack.enter_context(graphs)
@@ -63,6 +69,12 @@ def tf1_appearance() -> Iterator[Mapping[str, Callable[[], None]]]:
 
 def _taken_as_said() -> None:
     """Stands for a switch."""
+
+
+def _shapes_are_tf2() -> bool:
+    from tensorflow.python.framework import tensor_shape
+
+    return tensor_shape._TENSORSHAPE_V2_OVERRIDE is not False
 
 
 def _reset_default_graph() -> None:

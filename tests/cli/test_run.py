@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from estimator_bridge.legacy import script as runner
 from tests.legacy.running import estimator_bridge_command, write
@@ -244,6 +246,49 @@ def test_sessions_without_an_estimator(tmp_path: Path) -> None:
     assert f"{script}: Python 2, mended in memory in" in ended.err
     assert "train.py:14: numpy.float is gone; answered with float" in ended.err
     assert script.read_bytes() == before
+
+
+SEEDED = """
+    import sys
+
+    import numpy as np
+    import tensorflow as tf
+
+
+    def model_fn(features, labels, mode):
+        net = tf.layers.dense(features["x"], 4, activation=tf.nn.relu)
+        net = tf.keras.layers.Dense(4, name="keras_dense")(net)
+        net = tf.layers.dropout(net, 0.5, training=True)
+        net = tf.matmul(net, tf.get_variable("own", [4, 3])) + tf.random_normal([3])
+        loss = tf.losses.mean_squared_error(labels, net)
+        train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+    def input_fn():
+        x = np.random.RandomState(0).rand(32, 3).astype(np.float32)
+        return tf.data.Dataset.from_tensor_slices(({"x": x}, x)).shuffle(32).repeat().batch(4)
+
+
+    estimator = tf.estimator.Estimator(model_fn, sys.argv[1], tf.estimator.RunConfig(tf_random_seed=1))
+    estimator.train(input_fn, steps=5)
+"""
+
+
+@pytest.mark.usefixtures("warm_python")
+def test_a_seed_reaches_all_random_numbers_on_both_paths(tmp_path: Path) -> None:
+    """Initial values that Keras chooses by default, too: no checkpoint is shared, as it is in a comparison."""
+    script = write(tmp_path / "train.py", SEEDED)
+    for path in PATHS:
+        ended = estimator_bridge_command("run", "--path", path, script, tmp_path / path, cwd=tmp_path)
+        assert ended.code == 0, ended.err[-3000:]
+
+    legacy, modern = (tf.train.load_checkpoint(str(tmp_path / path)) for path in PATHS)
+    names = legacy.get_variable_to_shape_map()
+    assert {"dense/kernel", "keras_dense/kernel", "own"} < set(names)
+    assert set(names) == set(modern.get_variable_to_shape_map())
+    for name in names:
+        np.testing.assert_array_equal(modern.get_tensor(name), legacy.get_tensor(name), err_msg=name)
 
 
 def test_python2_without_the_flag(tmp_path: Path) -> None:
