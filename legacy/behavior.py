@@ -58,9 +58,7 @@ def tf1_appearance() -> Iterator[Mapping[str, Callable[[], None]]]:
             for module in _homes(name, getattr(tf.compat.v1, name)):
                 stack.enter_context(mock.patch.object(module, name, _taken_as_said))
         for module in (tf2, tf.__internal__.tf2, tf.compat.v2.__internal__.tf2):  # the last is Keras'
-            stack.enter_context(
-                mock.patch.object(module, "enabled", lambda: tensor_shape._TENSORSHAPE_V2_OVERRIDE is not False)
-            )
+            stack.enter_context(mock.patch.object(module, "enabled", _shapes_are_tf2))
         stack.callback(_reset_default_graph)
         graphs.enter_context(context.graph_mode())
         stack.enter_context(graphs)
