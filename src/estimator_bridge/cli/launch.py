@@ -7,17 +7,18 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.cli.launch_engine import add_engine, check_engine, for_engine
+from estimator_bridge.cli.launch_engine import PRINTED, add_engine, check_engine, for_engine
 from estimator_bridge.cli.script_arguments import DIRECTORY, add_path, add_python2, add_script, script_of
 from estimator_bridge.compat.audit_reports import EVERY, KINDS
 
 if TYPE_CHECKING:
     from estimator_bridge.cluster.audit import AuditRequest
     from estimator_bridge.cluster.layout import Layout
+    from estimator_bridge.cluster.starting import Spawner
 
 _EPILOG = """examples:
   estimator-bridge launch --chief 1 --worker 2 --ps 2 --evaluator 1 train.py --model_dir=/tmp/model
@@ -166,7 +167,7 @@ def _seconds(text: str) -> float:
 def execute(arguments: argparse.Namespace) -> int:
     """Runs the cluster to its end."""
     check_engine(arguments)
-    if arguments.engine != "local":
+    if arguments.engine in PRINTED:
         sys.stdout.write(for_engine(arguments, _counts(arguments)))
         return 0
     from estimator_bridge.cluster.launching import launch
@@ -174,18 +175,24 @@ def execute(arguments: argparse.Namespace) -> int:
 
     script_of(arguments).check()
     options = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
-    launched = launch(
-        _layouts(arguments),
-        ["-m", "estimator_bridge", "run", *options, arguments.script, *arguments.args],
-        arguments.log_dir,
-        Limits(
-            arguments.ready_timeout, arguments.finish_timeout, arguments.grace, arguments.stall_timeout, arguments.max_restarts
-        ),
-        sys.stdout if arguments.format == "text" else sys.stderr,
-        preload="estimator_bridge.legacy.preloaded",
-        audit=_audit(arguments),
-        rendezvous=arguments.rendezvous,
-    )
+    with _cluster(arguments) as (layouts, starter):
+        launched = launch(
+            layouts,
+            ["-m", "estimator_bridge", "run", *options, arguments.script, *arguments.args],
+            arguments.log_dir,
+            Limits(
+                arguments.ready_timeout,
+                arguments.finish_timeout,
+                arguments.grace,
+                arguments.stall_timeout,
+                arguments.max_restarts,
+            ),
+            sys.stdout if arguments.format == "text" else sys.stderr,
+            preload="estimator_bridge.legacy.preloaded",
+            audit=_audit(arguments),
+            rendezvous=arguments.rendezvous,
+            starter=starter,
+        )
     if arguments.format == "json":
         sys.stdout.write(json.dumps(launched.to_json(), indent=1) + "\n")
     if launched.outcome.problem is not None:
@@ -216,6 +223,18 @@ def _audit(arguments: argparse.Namespace) -> AuditRequest | None:
 def _counts(arguments: argparse.Namespace) -> dict[str, int]:
     given = {job: getattr(arguments, job) for job in _JOBS}
     return {job: default if given[job] is None else given[job] for job, (_, default) in _JOBS.items()}
+
+
+@contextlib.contextmanager
+def _cluster(arguments: argparse.Namespace) -> Iterator[tuple[Iterable[Layout], Spawner | None]]:
+    """Where tasks run, and what starts them where that is not this machine alone."""
+    if arguments.engine != "ray":
+        yield _layouts(arguments), None
+        return
+    from estimator_bridge.cluster.engines.ray import cluster
+
+    with cluster(_counts(arguments), arguments.rendezvous, arguments.ready_timeout, arguments.trusted_network) as placed:
+        yield placed
 
 
 def _layouts(arguments: argparse.Namespace) -> Iterable[Layout]:

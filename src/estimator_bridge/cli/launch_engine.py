@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterator, Mapping
 
 _VALUES = (
@@ -18,17 +19,18 @@ _VALUES = (
     "audit_every",
 )
 _FLAGS = ("py2", "trusted_network", "audit")
-_ELSEWHERE = ("hosts", "task")
-"""Options that lay out a cluster by themselves."""
+PRINTED = ("kubeflow", "slurm")
+"""Engines that start nothing here: what they are given is printed."""
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """Adds --engine and what belongs to it."""
     parser.add_argument(
         "--engine",
-        choices=("local", "kubeflow", "slurm"),
+        choices=("local", "ray", *PRINTED),
         default="local",
-        help="local: start the tasks; kubeflow, slurm: print a TFJob as JSON, or a script for sbatch, that starts each task by launch",
+        help="local: start the tasks; ray: start them as actors, in the Ray cluster of RAY_ADDRESS or one on this machine; kubeflow, "
+        "slurm: print a TFJob as JSON, or a script for sbatch, that starts each task by launch",
     )
     parser.add_argument("--image", help="with --engine kubeflow: the container image, with this package and the script in it")
 
@@ -79,7 +81,13 @@ def check_engine(arguments: argparse.Namespace) -> None:
             expected="the scheduler's addresses, or your own",
             fix="Leave one of them out.",
         )
-    if arguments.engine != "local" and arguments.audit and not arguments.rendezvous:
+    if arguments.engine == "ray" and os.environ.get("TF_CONFIG"):
+        raise BridgeError(
+            "TF_CONFIG is set: this process is one task of a cluster, and starts no other.",
+            expected="--engine ray without TF_CONFIG",
+            fix="Unset TF_CONFIG.",
+        )
+    if arguments.engine in PRINTED and arguments.audit and not arguments.rendezvous:
         raise BridgeError(
             "Workers on several machines cannot be compared with each other from one.",
             expected="--rendezvous DIR, a folder that all machines of the cluster share",

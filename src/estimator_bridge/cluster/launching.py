@@ -66,6 +66,7 @@ def launch(
     preload: str | None = None,
     audit: AuditRequest | None = None,
     rendezvous: Path | None = None,
+    starter: Spawner | None = None,
 ) -> Launched:
     """Runs the tasks of a cluster that are this machine's to their end.
 
@@ -80,6 +81,7 @@ def launch(
             are several and the system allows it.
         audit: how to look for silent faults of the training, if that is asked for.
         rendezvous: folder that the launchers of a cluster on several machines share, if they do.
+        starter: of tasks, where that is not this machine's system.
 
     Returns:
         How it ended; no process of it is left.
@@ -96,8 +98,8 @@ def launch(
                     meeting.say(Mark.LOOPBACK)
                 audits = [audit.begin(layout, meeting)] if audit is not None else []
                 tasks = _tasks(layout, arguments, meeting, log_dir, say)
-                with _starter(preload if len(tasks) > 1 else None, log_dir) as starter:
-                    supervisor = Supervisor(layout, tasks, starter, meeting, limits, say, show, [each.look for each in audits])
+                with starter or _starter(preload if len(tasks) > 1 else None, log_dir) as starting:
+                    supervisor = Supervisor(layout, tasks, starting, meeting, limits, say, show, [each.look for each in audits])
                     launched = Launched(supervisor.run(), tasks)
                 for each in audits if launched.outcome.code == 0 else ():
                     say("launch", each.describe())
