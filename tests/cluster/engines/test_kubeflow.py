@@ -77,6 +77,31 @@ def test_it_fits_the_schema(script: str, capsys: pytest.CaptureFixture[str]) -> 
     ] * 4
 
 
+def test_who_outlives_the_chief_ends_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """The operator takes a job for done when its chief is, and deletes who still runs: the evaluator, before the last checkpoint."""
+    made = printed(capsys, "--worker", "1", "--evaluator", "1", "train.py")
+    assert made["spec"]["runPolicy"]["cleanPodPolicy"] == "None"
+
+
+def expanded(argument: str, variables: dict[str, str]) -> str:
+    """As Kubernetes documents it for ``command``: $$ is $, $(NAME) a variable's value, and itself where there is none."""
+    return re.sub(
+        r"\$(\$|\(([^)]*)\))",
+        lambda found: "$" if found[1] == "$" else variables.get(found[2], found[0]),
+        argument,
+    )
+
+
+def test_arguments_get_to_the_script_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--tag=$(HOSTNAME)", "--pattern=a$$b$", "--price=$$(HOSTNAME)$1", "--shell=${HOME}"]
+    assert expanded("$(HOSTNAME) $$(HOSTNAME) $(NO)", {"HOSTNAME": "pod-1"}) == "pod-1 $(HOSTNAME) $(NO)"
+
+    [spec] = printed(capsys, "train.py", *given)["spec"]["tfReplicaSpecs"].values()
+
+    command = spec["template"]["spec"]["containers"][0]["command"]
+    assert [expanded(argument, {"HOSTNAME": "pod-1"}) for argument in command][-5:] == ["train.py", *given]
+
+
 def test_no_replicas_of_what_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     made = printed(capsys, "--chief", "0", "--worker", "2", "train.py")
     assert list(made["spec"]["tfReplicaSpecs"]) == ["Worker"]

@@ -20,7 +20,7 @@ def manifest(counts: Mapping[str, int], image: str, arguments: Sequence[str]) ->
     Args:
         counts: tasks of each job.
         image: of the container, with this package, TensorFlow and the script in it.
-        arguments: of ``estimator-bridge launch`` in each pod.
+        arguments: of ``estimator-bridge launch`` in each pod, which get there as they are.
 
     Returns:
         What ``kubectl apply`` takes as JSON. Kubernetes names no secret in it, and neither do we: what the script needs comes from volumes
@@ -31,10 +31,11 @@ def manifest(counts: Mapping[str, int], image: str, arguments: Sequence[str]) ->
         >>> {kind: spec["replicas"] for kind, spec in made["spec"]["tfReplicaSpecs"].items()}
         {'Chief': 1, 'Worker': 2}
     """
+    literal = [argument.replace("$", "$$") for argument in arguments]  # in a command Kubernetes expands $(NAME), and turns $$ into $
     container = {
         "name": "tensorflow",  # by which the operator finds it
         "image": image,
-        "command": ["python", "-m", "estimator_bridge", "launch", *arguments],
+        "command": ["python", "-m", "estimator_bridge", "launch", *literal],
         "ports": [{"name": "tfjob-port", "containerPort": 2222}],
     }
     replicas = {
@@ -50,7 +51,8 @@ def manifest(counts: Mapping[str, int], image: str, arguments: Sequence[str]) ->
         "apiVersion": "kubeflow.org/v1",
         "kind": "TFJob",
         "metadata": {"name": _name(arguments)},
-        "spec": {"runPolicy": {"cleanPodPolicy": "Running"}, "tfReplicaSpecs": replicas},
+        # With "Running" the operator would delete the evaluator before its last evaluation, as soon as the chief has ended.
+        "spec": {"runPolicy": {"cleanPodPolicy": "None"}, "tfReplicaSpecs": replicas},
     }
 
 
