@@ -41,14 +41,14 @@ class Watchdog:
         trainers = [task for task in self._tasks if task.name.job in TRAINERS and not task.state.ended]
         if not self._seconds or not trainers or any(task.state is State.RESTARTING for task in self._tasks):
             return None
-        begun = max(task.started_at for task in self._tasks)
+        begun = max(task.started_at for task in self._tasks if task.name.job != "evaluator")
         last = max(task.stepped_at or 0.0 for task in self._tasks)
         passed = time.monotonic() - max(begun, last, self._examined_at)
-        if passed <= self._seconds:
+        first = last <= begun  # since the last start, be it of one task alone: the others may have to wait for it
+        if passed <= self._seconds * (_FIRST_STEP if first else 1):
             return None
-        if any(self._meeting.is_training(task.name.job, task.name.index) for task in trainers):
-            return passed
-        return passed if last <= begun and passed > self._seconds * _FIRST_STEP else None
+        training = any(self._meeting.is_training(task.name.job, task.name.index) for task in trainers)
+        return passed if first or training else None
 
     def examine(self) -> tuple[list[Task], list[str]]:
         """Looks at every process and asks every server.
