@@ -14,6 +14,8 @@ import pytest
 from estimator_bridge.cli.main import main
 from estimator_bridge.cluster import elsewhere
 from estimator_bridge.cluster.layout import TaskId, free_ports, hosted_layout
+from estimator_bridge.cluster.preflight import Preflight
+from estimator_bridge.cluster.task import Task
 from estimator_bridge.compat.rendezvous import Mark, Rendezvous
 from estimator_bridge.errors import BridgeError
 from tests.cluster.conftest import STAND_IN, Play, command
@@ -87,6 +89,21 @@ def test_who_is_alone_ends_when_the_others_say_that_they_have(play: Play, tmp_pa
     ended = play({f"{job} 0": plan}, layouts=[hosted_layout(hosts(), COUNTS, f"{job}:0")], rendezvous=shared)
 
     assert (ended.code, ended.states) == (0, {f"{job} 0": state})
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_an_evaluators_launcher_neither_says_nor_takes_back_that_all_servers_are_ready(tmp_path: Path, said: bool) -> None:
+    layout, meeting = hosted_layout(hosts(), COUNTS, "evaluator:0"), Rendezvous(tmp_path)
+    [name] = layout.tf_configs
+    task = Task(name, [], {}, tmp_path / "log", lambda name, text: None)
+    if said:
+        meeting.say(Mark.READY)
+
+    preflight = Preflight(layout, [task], meeting, 60, lambda name, text: None)
+    preflight.begin()
+
+    assert preflight.look() is None
+    assert meeting.said(Mark.READY) is said
 
 
 def test_a_worker_that_has_ended_says_so_to_the_others(play: Play, tmp_path: Path) -> None:

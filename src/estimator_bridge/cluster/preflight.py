@@ -39,9 +39,10 @@ class Preflight:
 
     def begin(self) -> None:
         """The whole cluster starts, or starts again: nobody trains before every server has answered."""
+        if all(task.name not in self._addresses for task in self._tasks):
+            return  # an evaluator alone waits for no server, and others may read what it says
         self._meeting.unsay(Mark.READY)
-        served_here = any(task.name in self._addresses for task in self._tasks)
-        if self._timeout == 0 or len(self._addresses) == 1 or not served_here:  # a chief alone starts no server
+        if self._timeout == 0 or len(self._addresses) == 1:  # a chief alone starts no server
             self._meeting.say(Mark.READY)
         else:
             self._await(set(self._addresses))
