@@ -15,7 +15,10 @@ import psutil
 import pytest
 
 from estimator_bridge.cli.main import main
-from tests.cluster.conftest import alive, wait_until
+from estimator_bridge.cluster.engines.ray import Place
+from estimator_bridge.cluster.layout import free_ports
+from estimator_bridge.compat.rendezvous import VARIABLE
+from tests.cluster.conftest import alive, command, pids, wait_until
 from tests.legacy.running import write
 
 JOB = """
@@ -153,6 +156,48 @@ def _command(number: int) -> str:
         return " ".join(psutil.Process(number).cmdline())
     except psutil.NoSuchProcess:
         return ""
+
+
+@with_ray
+@pytest.mark.timeout(60)
+def test_a_ray_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{free_ports(1)[0]}")
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert main(["launch", "--engine", "ray", "--rendezvous", str(tmp_path), __file__]) == 2
+    assert capsys.readouterr().err.startswith("estimator-bridge: Ray does not start, or does not answer.")
+
+
+def environment(rendezvous: Path) -> dict[str, str]:
+    return {VARIABLE: str(rendezvous), "TF_CONFIG": '{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}'}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("asked", "expected"), [(b"", 5), (b"T", 143), (None, 137)])
+def test_a_task_in_its_place(
+    asked: bytes | None, expected: int, in_tasks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An actor's own doing, without Ray: the launcher's thread asks it again and again."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ray-probe").touch()
+    place, lines = Place(), []
+    plan = "say:hello,exit:5" if asked == b"" else "say:hello,sleep:60"
+
+    place.start(command(tmp_path, {"chief 0": plan}), environment(tmp_path), str(tmp_path))
+    code: int | None = None
+    while code is None:
+        new, code = place.exchange(asked if "hello" in lines else b"")
+        lines += new
+
+    assert code == expected
+    assert "hello" in lines
+    assert alive(pids(tmp_path)) == []
+
+
+def test_a_machine_that_does_not_share_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Place, "node", lambda self: "node-7")
+    with pytest.raises(FileNotFoundError, match="is not the launcher's rendezvous on this machine, node-7"):
+        Place().start([], environment(tmp_path), str(tmp_path))
 
 
 @pytest.fixture

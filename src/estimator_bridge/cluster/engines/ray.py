@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,12 +24,14 @@ from estimator_bridge.errors import BridgeError
 _ATTEMPTS = 3  # where a port was taken before its server had it
 _PLACE_SECONDS = 120.0  # for Ray to find machines, where the servers get no deadline either
 _ANSWER_SECONDS = 60.0  # of an actor
+_KNOCK_SECONDS = 10.0
 _LOOK_SECONDS = 0.2
 _OBJECTS = 80 << 20  # bytes; Ray's least, nearly: no data goes by way of its store
 _JOBS = ("ps", "worker", "chief", "evaluator")
 _PROBE = "ray-probe"
+_CHECK = "Check RAY_ADDRESS and, where the cluster asks for a token, RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH."
 _OF_OUR_OWN = {  # read when it is imported, and by its servers
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else these, as open as TensorFlow's, listen on every interface
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else these listen on every interface, and before Ray 2.59 to everybody
     "RAY_kill_child_processes_on_worker_exit": "false",  # guards, which have to end what their tasks started
     "RAY_USAGE_STATS_ENABLED": "0",  # nobody is told
 }
@@ -186,10 +189,17 @@ def _connected(cpus: int, rendezvous: Path | None) -> Any:
         raise BridgeError("Ray is not installed.", fix='pip install "estimator-bridge[ray]"') from error
     own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": _OBJECTS}
     try:
+        if given and re.fullmatch(r"[^/]+:\d+", given):
+            _knock(*given.rsplit(":", 1))
         ray.init("auto" if given else "local", logging_level=logging.ERROR, log_to_driver=False, **({} if given else own))
     except (OSError, RuntimeError, ValueError) as error:
-        raise BridgeError("Ray does not start, or does not answer.", received=error, fix="Check RAY_ADDRESS.") from error
+        raise BridgeError("Ray does not start, or does not answer.", received=error, fix=_CHECK) from error
     return ray
+
+
+def _knock(host: str, port: str) -> None:
+    """Ray itself asks for minutes where nobody is."""
+    socket.create_connection((host.strip("[]"), int(port)), _KNOCK_SECONDS).close()
 
 
 def _nodes(ray: Any, places: Mapping[TaskId, Any], seconds: float) -> dict[TaskId, str]:
