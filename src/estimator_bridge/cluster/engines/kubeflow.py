@@ -31,7 +31,8 @@ def manifest(counts: Mapping[str, int], image: str, arguments: Sequence[str]) ->
         >>> {kind: spec["replicas"] for kind, spec in made["spec"]["tfReplicaSpecs"].items()}
         {'Chief': 1, 'Worker': 2}
     """
-    literal = [argument.replace("$", "$$") for argument in arguments]  # in a command Kubernetes expands $(NAME), and turns $$ into $
+    # In a command Kubernetes expands $(NAME), and turns $$ into $.
+    literal = [argument.replace("$", "$$") for argument in arguments]
     container = {
         "name": "tensorflow",  # by which the operator finds it
         "image": image,
