@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,10 +25,11 @@ def audit(meeting: Rendezvous) -> Audit:
     return AuditRequest(every=10).begin(local_layout({"chief": 1, "worker": 1, "ps": 1}), meeting)
 
 
-def tell(meeting: Rendezvous, job: str, local: int, digest: int) -> None:
+def tell(meeting: Rendezvous, job: str, local: int, digest: int, at: float | None = None) -> None:
     auditing = Auditing.asked(meeting)
     assert auditing is not None
-    auditing.write(Report(job, 0, local, 7, Updates.MIRRORED, batches=(local + 100 * (job == "worker"),), variables=(digest,)))
+    read: dict[str, Any] = {"batches": (local + 100 * (job == "worker"),), "variables": (digest,)} if local else {}
+    auditing.write(Report(job, 0, local, 7, Updates.MIRRORED, **read, at=time.time() if at is None else at))
 
 
 def test_tasks_know_what_is_asked_of_them(meeting: Rendezvous) -> None:
@@ -49,17 +52,57 @@ def test_a_fault_is_found_once_its_line_is_complete(meeting: Rendezvous, audit: 
 
 
 def test_what_an_earlier_run_left_does_not_count(meeting: Rendezvous) -> None:
+    """A task tells of its start before it trains."""
     AuditRequest().begin(local_layout({"chief": 1, "worker": 1}), meeting)
     tell(meeting, "chief", 1, 5)
     again = AuditRequest().begin(local_layout({"chief": 1, "worker": 1}), meeting)
+    tell(meeting, "worker", 0, 6)
     tell(meeting, "worker", 1, 6)
     assert again.look(over=False) is None
 
 
-def test_a_launcher_of_one_task_judges_all(meeting: Rendezvous) -> None:
-    """Each machine has its own launcher, and all share the folder; each takes away its own task's old reports alone."""
+def launchers(meeting: Rendezvous) -> list[Audit]:
+    """The chief's and the worker's: each machine has its own, and all share the folder."""
     members = local_layout({"chief": 1, "worker": 1})
-    chief, worker = (AuditRequest().begin(laid_out(members.addresses, [task]), meeting) for task in sorted(members.addresses))
+    return [AuditRequest().begin(laid_out(members.addresses, [task]), meeting) for task in sorted(members.addresses)]
+
+
+def test_a_launcher_that_starts_again_takes_nothing_from_the_others(meeting: Rendezvous) -> None:
+    chief, _ = launchers(meeting)
+    for local in range(3):
+        tell(meeting, "worker", local, 5)
+    assert chief.look(over=False) is None
+
+    _, worker = launchers(meeting)
+    for local in range(9):
+        tell(meeting, "worker", local, 5)
+    tell(meeting, "chief", 9, 6)
+
+    assert all("have diverged" in str(audit.look(over=False)) for audit in (chief, worker))
+
+
+def test_a_launcher_that_starts_again_knows_what_its_task_did(meeting: Rendezvous) -> None:
+    """It reads everybody's reports of minutes at once; its own task took part in them."""
+    launchers(meeting)
+    for local in range(20):
+        for job in ("chief", "worker"):
+            tell(meeting, job, local, 5, at=local * 10.0)
+
+    _, worker = launchers(meeting)
+
+    assert worker.look(over=False) is None
+
+
+def test_a_line_whose_writer_was_lost_is_left_out(meeting: Rendezvous, audit: Audit) -> None:
+    with (meeting.folder / "chief-0.audit.jsonl").open("w") as file:
+        file.write('{"job": "chi\n')
+    tell(meeting, "chief", 1, 5)
+    tell(meeting, "worker", 1, 6)
+    assert "have diverged" in str(audit.look(over=False))
+
+
+def test_a_launcher_of_one_task_judges_all(meeting: Rendezvous) -> None:
+    chief, worker = launchers(meeting)
     tell(meeting, "chief", 1, 5)
     tell(meeting, "worker", 1, 6)
     assert all("have diverged" in str(audit.look(over=False)) for audit in (chief, worker))

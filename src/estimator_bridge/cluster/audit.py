@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -36,8 +37,6 @@ class AuditRequest:
             What judges their reports.
         """
         auditing = Auditing(self.every, meeting.folder)
-        for task in layout.tf_configs:  # what an earlier run left there; nobody trains before every launcher is past this
-            auditing.file(task.job, task.index).unlink(missing_ok=True)
         auditing.ask()
         return Audit(auditing, list(layout.addresses), self.allowed)
 
@@ -99,7 +98,7 @@ class Audit:
         return next((problem for problem in found if problem is not None), None)
 
     def _new(self, task: str) -> Iterator[Report]:
-        """A line that is being written is left for later."""
+        """A line that is being written is left for later; one whose writer lost its machine meanwhile is never read."""
         file: Path = self._files[task]
         if not file.exists():
             return
@@ -108,4 +107,5 @@ class Audit:
             for line in lines:
                 if line.endswith(b"\n"):
                     self._positions[task] += len(line)
-                    yield Report.from_json(line.decode())
+                    with contextlib.suppress(ValueError):
+                        yield Report.from_json(line.decode())
