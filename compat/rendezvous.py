@@ -7,6 +7,7 @@ import dataclasses
 import enum
 import json
 import os
+import socket
 from pathlib import Path
 
 VARIABLE = "ESTIMATOR_BRIDGE_LAUNCH"
@@ -142,8 +143,8 @@ class Rendezvous:
             (self.folder / f"{job}-{index}.{what}").unlink(missing_ok=True)
 
     def _write(self, name: str, text: str) -> None:
-        """At once: nobody reads half of it."""
-        aside = self.folder / f"{name}.{os.getpid()}"
+        """At once: nobody reads half of it. Processes of two machines, containers above all, may have the same number."""
+        aside = self.folder / f"{name}.{socket.gethostname()}.{os.getpid()}"
         aside.write_text(text, encoding="ascii")
         aside.replace(self.folder / name)
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from estimator_bridge.cli.main import main
 from estimator_bridge.cluster import elsewhere
 from estimator_bridge.cluster.layout import TaskId, free_ports, hosted_layout
+from estimator_bridge.cluster.outcome import Limits
 from estimator_bridge.cluster.preflight import Preflight
 from estimator_bridge.cluster.task import Task
-from estimator_bridge.compat.rendezvous import Mark, Rendezvous
+from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
 from tests.cluster.conftest import STAND_IN, Play, command
 
@@ -104,6 +108,104 @@ def test_an_evaluators_launcher_neither_says_nor_takes_back_that_all_servers_are
 
     assert preflight.look() is None
     assert meeting.said(Mark.READY) is said
+
+
+def never_answered(monkeypatch: pytest.MonkeyPatch, meeting: Rendezvous, servers: int, ready: float) -> tuple[float, list[str]]:
+    """Seconds after which a lone evaluator's launcher takes training for over (to 1000), and what it says."""
+    now, said = 50.0, []
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(elsewhere, "ask", lambda servers, timeout: [])
+    counts = {"chief": 1, "worker": servers - 1}
+    layout = hosted_layout(hosts()[:servers], counts, "evaluator:0")
+    asks = elsewhere.Elsewhere(layout, meeting, Limits(ready, finish=100), lambda name, line: said.append(line))
+    while not asks.over() and now < 1050:
+        now += 10
+    return now - 50, said
+
+
+def test_an_evaluator_that_comes_after_the_training_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    after, said = never_answered(monkeypatch, Rendezvous(tmp_path), servers=2, ready=60)
+    assert after == 170, "the first look after both deadlines"
+    assert said == ["no chief or worker has answered for 100 s: training is taken for over"]
+
+
+@pytest.mark.parametrize(("servers", "ready"), [(1, 60), (2, 0)])
+def test_where_nobody_serves_silence_says_nothing(
+    servers: int, ready: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert never_answered(monkeypatch, Rendezvous(tmp_path), servers, ready) == (1000, [])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--hosts", "127.0.0.1:1", "--task", "evaluator:0"],
+        ["--engine", "slurm", "--evaluator", "1", "--trusted-network"],
+        ["--engine", "kubeflow", "--image", "a", "--evaluator", "1", "--trusted-network"],
+    ],
+)
+def test_an_evaluator_that_nobody_could_tell_of_the_end(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert main(["launch", "--log-dir", str(tmp_path), *arguments, __file__]) == 2
+    assert capsys.readouterr().err.startswith("estimator-bridge: The evaluator would never learn that training has ended")
+
+    if "--engine" in arguments:
+        assert main(["launch", *arguments, "--rendezvous", str(tmp_path), __file__]) == 0
+        assert main(["launch", *arguments, "--worker", "1", __file__]) == 0
+
+
+def test_the_rendezvous_of_a_training_that_has_ended(play: Play, tmp_path: Path) -> None:
+    """A parameter server of another training would end at once; the evaluator of this one may come again."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    Rendezvous(shared).report_end("chief", 0)
+    Rendezvous(shared).report_end("worker", 0)
+    Rendezvous(shared).say(Mark.TRAINED)
+    places = hosts()
+
+    for task in ("worker:0", "ps:0"):
+        with pytest.raises(
+            BridgeError, match=r"The training of this rendezvous has ended(.|\n)*a new folder for each training"
+        ):
+            play({}, layouts=[hosted_layout(places, COUNTS, task)], rendezvous=shared)
+    ended = play({"evaluator 0": "trained"}, layouts=[hosted_layout(places, COUNTS, "evaluator:0")], rendezvous=shared)
+
+    assert (ended.code, ended.states) == (0, {"evaluator 0": "done"})
+
+
+def test_what_a_task_said_before_its_launcher_started_again(play: Play, tmp_path: Path) -> None:
+    """That training is over was said by someone whom nobody answered for long."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    before = Rendezvous(shared)
+    before.report_step("worker", 0, 500)
+    before.report_step("chief", 0, 500)
+    before.say(Mark.TRAINED)
+
+    ended = play({"worker 0": "exit:3"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=shared)
+
+    assert ended.launched.tasks[0].step is None
+    assert (before.step("chief", 0), before.said(Mark.TRAINED)) == (500, False)
+
+
+def test_processes_of_two_machines_with_one_number_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, machines = Path.write_text, iter(["a", "b"])
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    monkeypatch.setattr(socket, "gethostname", lambda: next(machines))
+
+    def interrupted(self: Path, *arguments: Any, **options: Any) -> int:
+        monkeypatch.setattr(Path, "write_text", write)
+        written = write(self, *arguments, **options)
+        Rendezvous(tmp_path).report_recovery(Recovery.TASK)
+        return written
+
+    monkeypatch.setattr(Path, "write_text", interrupted)
+    Rendezvous(tmp_path).report_recovery(Recovery.TASK)
+
+    assert Rendezvous(tmp_path).recovery() is Recovery.TASK
+    assert [file.name for file in tmp_path.iterdir()] == ["recovery"]
 
 
 def test_a_worker_that_has_ended_says_so_to_the_others(play: Play, tmp_path: Path) -> None:

@@ -50,11 +50,14 @@ def for_engine(arguments: argparse.Namespace, counts: Mapping[str, int]) -> str:
     """
     from estimator_bridge.cluster.engines.kubeflow import manifest
     from estimator_bridge.cluster.engines.slurm import batch_script
-    from estimator_bridge.cluster.layout import Layout, TaskId, check_network, check_trained
+    from estimator_bridge.cluster.layout import TaskId, check_evaluator, check_network, check_trained, laid_out
 
     check_trained(counts)
     tasks = [TaskId(job, index) for job, number in counts.items() for index in range(number)]
-    check_network(Layout(dict.fromkeys(tasks, "a node of the scheduler's"), {}), arguments.trusted_network)
+    servers = [task for task in tasks if task.job != "evaluator"]
+    layout = laid_out(dict.fromkeys(servers, "a node of the scheduler's"), tasks)
+    check_network(layout, arguments.trusted_network)
+    check_evaluator(layout, arguments.rendezvous)
     handed_on = [*_options(arguments), arguments.script, *arguments.args]
     if arguments.engine == "slurm":
         return batch_script(counts, handed_on)

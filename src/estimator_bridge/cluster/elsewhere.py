@@ -6,6 +6,8 @@ import time
 
 from estimator_bridge.cluster.asking import Health, ask
 from estimator_bridge.cluster.layout import TRAINERS, Layout
+from estimator_bridge.cluster.outcome import Limits
+from estimator_bridge.cluster.task import Sink
 from estimator_bridge.compat.rendezvous import Rendezvous
 
 _ASK_SECONDS = 5.0  # between two rounds of asking
@@ -18,16 +20,19 @@ class Elsewhere:
     Args:
         layout: of the cluster.
         meeting: launchers that share it tell of their tasks' ends.
-        seconds: without an answer of any of them, after some have answered, until they are taken for gone.
+        limits: their servers answer within ``ready`` from now, and are taken for gone after ``finish`` without an answer of any.
+        say: takes a line for the reader.
     """
 
-    def __init__(self, layout: Layout, meeting: Rendezvous, seconds: float) -> None:
+    def __init__(self, layout: Layout, meeting: Rendezvous, limits: Limits, say: Sink) -> None:
         self._trainers = {task: address for task, address in layout.addresses.items() if task.job in TRAINERS}
         self._ours = bool(self._trainers.keys() & layout.tf_configs.keys())
         self._meeting = meeting
-        self._seconds = seconds
+        self._seconds = limits.finish
+        self._say = say
         self._asked_at = 0.0
-        self._answered_at: float | None = None
+        served = limits.ready > 0 and len(layout.addresses) > 1  # a chief alone starts no server
+        self._answered_at = time.monotonic() + limits.ready if served else None
 
     def over(self) -> bool:
         """Whether every chief and worker has ended, or all of them have been gone for so long that it makes no difference."""
@@ -40,4 +45,7 @@ class Elsewhere:
             self._asked_at = now
             if any(answer.health is Health.READY for answer in ask(self._trainers, _ANSWER_SECONDS)):
                 self._answered_at = now
-        return self._answered_at is not None and now - self._answered_at > self._seconds
+        if self._answered_at is None or now - self._answered_at <= self._seconds:
+            return False
+        self._say("launch", f"no chief or worker has answered for {self._seconds:g} s: training is taken for over")
+        return True

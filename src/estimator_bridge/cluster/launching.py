@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from estimator_bridge.cluster.audit import AuditRequest
 from estimator_bridge.cluster.display import shown
-from estimator_bridge.cluster.layout import Layout, local_layout
+from estimator_bridge.cluster.layout import TRAINERS, Layout, local_layout
 from estimator_bridge.cluster.outcome import Limits, Outcome
 from estimator_bridge.cluster.starting import Forker, Spawner
 from estimator_bridge.cluster.supervisor import Supervisor
@@ -94,6 +94,7 @@ def launch(
         for layout in layouts:
             with _folder(rendezvous) as folder:
                 meeting = Rendezvous(folder)
+                _begin(meeting, layout)
                 if layout.is_local:
                     meeting.say(Mark.LOOPBACK)
                 audits = [audit.begin(layout, meeting)] if audit is not None else []
@@ -117,6 +118,23 @@ def _folder(shared: Path | None) -> Iterator[Path]:
     else:
         _make(shared, "The rendezvous of the launchers is not there.", "--rendezvous")
         yield shared.absolute()
+
+
+def _begin(meeting: Rendezvous, layout: Layout) -> None:
+    """A shared folder may hold what was said before our tasks were started again elsewhere; the end of a training stays its end."""
+    trainers = [task for task in layout.addresses if task.job in TRAINERS]
+    over = all(meeting.has_ended(task.job, task.index) for task in trainers)
+    if over and any(task.job != "evaluator" for task in layout.tf_configs):
+        raise BridgeError(
+            "The training of this rendezvous has ended.",
+            expected="a new folder for each training",
+            received=f"{meeting.folder}, where {', '.join(map(str, trainers))} have ended",
+            fix="Choose another --rendezvous, beside model_dir for example.",
+        )
+    if not over:
+        meeting.unsay(Mark.TRAINED)  # by someone who had no answer for long
+    for task in layout.tf_configs:
+        meeting.forget(task.job, task.index)
 
 
 def _starter(preload: str | None, log_dir: Path) -> Spawner:

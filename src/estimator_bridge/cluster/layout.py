@@ -9,6 +9,7 @@ import random
 import re
 import socket
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from estimator_bridge.compat.config.cluster.tf_config import EXPECTED, check
 from estimator_bridge.compat.config.positions import Document
@@ -188,6 +189,24 @@ def check_network(layout: Layout, trusted: bool) -> None:
             received=", ".join(public),
             fix="TensorFlow's servers ask for no password and execute what they are sent, code included. Where only people whom "
             "you trust reach these machines, add --trusted-network.",
+        )
+
+
+def check_evaluator(layout: Layout, rendezvous: Path | None) -> None:
+    """Refuses an evaluator that could not learn that training has ended: on other machines a chief alone starts no server to ask.
+
+    Args:
+        layout: of the cluster.
+        rendezvous: folder that the launchers share, if any.
+
+    Raises:
+        BridgeError: without such a folder.
+    """
+    if rendezvous is None and len(layout.addresses) == 1 and any(task.job in _SERVERLESS for task in layout.tf_configs):
+        raise BridgeError(
+            "The evaluator would never learn that training has ended: a chief alone starts no server, which could be asked.",
+            expected="--rendezvous DIR, a folder that all machines share",
+            fix="Choose a new one for each training, beside model_dir for example.",
         )
 
 
