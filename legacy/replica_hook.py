@@ -46,23 +46,50 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
             self._export = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64)
         if self._replicas.queue is not None:
             self._left, self._drop = self._replicas.queue.size(), self._replicas.queue.dequeue()
+        if self._config.is_chief:
+            self._held, self._emptied = self._of_accumulators()
+            self._release = self._replicas.release()
+
+    def _of_accumulators(self) -> tuple[list[Any], list[Any]]:
+        """How many gradients each holds, and what drops them."""
+        held, emptied = [], []
+        for accumulator, device in self._replicas.optimizer._accumulator_list:
+            with tf.device(device):
+                held.append(accumulator.num_accumulated())
+                emptied.append(tf.group(accumulator.take_grad(1)))  # or more: all that there are
+        return held, emptied
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Waits for the others, each time that the session is made anew."""
         self._catch_up(session)
         self._before = self._counts(session)
         self._local_steps = self._before.get(self._replicas.own, 0)
+        if self._config.is_chief:
+            self._begin_anew(session)
         session.run(self._insert, {self._count: self._local_steps})
         self._wait_for_all(session)
         self._first_step = int(session.run(self._step))
 
     def _catch_up(self, session: Any) -> None:
-        """Who was here before, and was killed, would be ahead by each token that it left."""
+        """Who was killed while it waited for the others finds all tokens of an update, of which it would have taken one."""
         session.run(self._replicas.optimizer.local_step_init_op)
-        while self._replicas.queue is not None and (left := session.run(self._left)):
-            for _ in range(left):
+        while self._replicas.queue is not None and (more := session.run(self._left) - self._replicas.ahead) > 0:
+            for _ in range(more):
                 session.run(self._drop)
             session.run(self._replicas.optimizer.local_step_init_op)
+
+    def _begin_anew(self, session: Any) -> None:
+        """Gradients that servers kept while the chief was gone are of variables that it has replaced by those of its checkpoint.
+
+        Who gave them and waits for that update gives new ones.
+        """
+        held = session.run(self._held)
+        session.run([emptied for emptied, number in zip(self._emptied, held, strict=True) if number])
+        if any(held):
+            note(f"{self._own} is back: dropped {max(held)} gradients of before, which were of other variables", _NAME)
+        if self._replicas.own in self._before:
+            session.run(self._replicas.optimizer.chief_init_op)  # else what they give would be taken for old
+            session.run(self._release)
 
     def _wait_for_all(self, session: Any) -> None:
         limit = self._config.session_creation_timeout_secs

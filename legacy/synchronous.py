@@ -64,6 +64,19 @@ class Replicas:
         """Of this replica's own tokens; None where all replicas have one queue."""
         return self.optimizer._sync_token_queue.own if self.in_step else None
 
+    @property
+    def ahead(self) -> int:
+        """How many tokens of its own a replica in step has before it gives its first gradient to an update; a chief is given them anew."""
+        return 0 if self.config.is_chief else self.optimizer._replicas_to_aggregate // len(self.tasks) - 1
+
+    def release(self) -> Any:
+        """An operation: one token for each other replica."""
+        import tensorflow as tf
+
+        queue, step = self.optimizer._sync_token_queue, self.optimizer._global_step
+        others = [each for each in queue.queues if each is not queue.own] if self.in_step else [queue] * (len(self.tasks) - 1)
+        return tf.group(*[other.enqueue(step) for other in others])
+
 
 _building: contextvars.ContextVar[Replicas | None] = contextvars.ContextVar("replicas", default=None)
 
@@ -117,8 +130,13 @@ def _counting(train: Any, hook_type: type[Any]) -> Any:
         if replicas is not None and replicas.optimizer is not None:
             from estimator_bridge.legacy.replica_hook import ReplicaHook
 
-            hooks = [*spec.training_hooks, *(spec.training_chief_hooks if self.config.is_chief else ())]
-            _check([hook for hook in hooks if isinstance(hook, hook_type)], self.config.is_chief)
+            chiefs = spec.training_chief_hooks if self.config.is_chief else ()
+            own = [hook for hook in (*spec.training_hooks, *chiefs) if isinstance(hook, hook_type)]
+            _check(own, self.config.is_chief)
+            spec = spec._replace(  # those of the chief alone come before ours, which has to make ready what these begin with
+                training_hooks=(*(hook for hook in spec.training_hooks if hook not in own), *own),
+                training_chief_hooks=tuple(hook for hook in spec.training_chief_hooks if hook not in own),
+            )
             worker_hooks = [*worker_hooks, ReplicaHook(replicas, self.model_dir)]
         return train(self, spec, worker_hooks, *args)
 

@@ -25,9 +25,9 @@ START = {
 }
 
 
-def by_hand(global_batch: int = GLOBAL_BATCH) -> dict[str, Any]:
-    """The weights after STEPS steps over global batches of the repeated data, in float64."""
-    rows = np.arange(STEPS * global_batch).reshape(STEPS, -1) % len(X)
+def by_hand(global_batch: int = GLOBAL_BATCH, rows: Any = None) -> dict[str, Any]:
+    """The weights after STEPS steps over global batches of the repeated data, in float64; ``rows`` of each, if these are others."""
+    rows = np.arange(STEPS * global_batch).reshape(STEPS, -1) % len(X) if rows is None else rows
     weights = {name: start.astype(np.float64) for name, start in START.items()}
     for x, y in zip(X.astype(np.float64)[rows], Y[rows], strict=True):
         before = x @ weights["W1"] + weights["b1"]

@@ -19,7 +19,7 @@ from tensorflow.python.training.session_manager import SessionManager
 from estimator_bridge.cluster.layout import local_layout
 from estimator_bridge.compat.loopback import keep_to_loopback
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.legacy import install, synchronous
+from estimator_bridge.legacy import install, replica_hook, synchronous
 from estimator_bridge.legacy.launched import waiting
 from tests.legacy.distribution import job
 
@@ -45,6 +45,22 @@ class Counted(tf.train.SessionRunHook):
         self.steps += 1
 
 
+class Dies(tf.train.SessionRunHook):
+    """After some steps. Who is killed closes no queue."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self.left -= 1
+        if not self.left:
+            raise Killed
+
+
+class Killed(Exception):  # noqa: N818
+    pass
+
+
 class Replicas:
     """The training tasks of a cluster, each an Estimator, and its servers."""
 
@@ -65,16 +81,29 @@ class Replicas:
         self.hooks = [Counted() for _ in self.configs]
 
     def trainer(self, place: int, aggregated: int, total: int | None = None, **options: Any) -> Callable[[], Any]:
-        """Trains one replica, on each n-th batch of n."""
-        config, number = self.configs[place], len(self.configs)
+        """Trains one replica, on each n-th batch of n, from the one on that it has not ``taken``."""
+        config, number, taken = self.configs[place], len(self.configs), options.pop("taken", 0)
         wrap = options.pop("wrap", lambda optimizer, config: tf.train.SyncReplicasOptimizer(optimizer, aggregated, total))
-        estimator = tf.estimator.Estimator(job.make_model_fn(wrap, **options), config=config)
+        model_fn = options.pop("model_fn", None) or job.make_model_fn(wrap, **options)
+        estimator = tf.estimator.Estimator(model_fn, config=config)
         return functools.partial(
             estimator.train,
-            lambda: job.batches(number).shard(number, place),
+            lambda: job.batches(number).shard(number, place).skip(taken),
             max_steps=job.STEPS,
             hooks=[self.hooks[place]],
         )
+
+    def wait_for_gradients(self) -> None:
+        """Until each accumulator holds one."""
+        with tf.Graph().as_default(), tf.Session(self.servers[0].target) as session:
+            with tf.device("/job:ps"):
+                kept = [
+                    tf.ConditionalAccumulator(tf.float32, start.shape, shared_name=f"{name}:0/grad_accum")
+                    for name, start in job.START.items()
+                ]
+            held = [accumulator.num_accumulated() for accumulator in kept]
+            while session.run(held) != [1] * len(kept):
+                time.sleep(0.01)
 
     @property
     def steps(self) -> list[int]:
@@ -129,6 +158,49 @@ def test_two_batches_of_each_replica_for_an_update(tmp_path: Path, monkeypatch: 
         together([replicas.trainer(place, aggregated=4, total=2) for place in (0, 1)])
     assert summaries(tmp_path) == {"local_steps/chief_0": 60, "local_steps/worker_0": 60, "gradients_not_used": 0}
     assert_close(job.saved(tmp_path), job.by_hand(2 * job.GLOBAL_BATCH))
+
+
+def test_who_was_killed_gives_as_many_gradients_to_an_update_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of each: after 20 local steps it has one token, which it needs. The chief's hook is among those of chiefs alone."""
+    replicas = Replicas(1, tmp_path, monkeypatch)
+
+    def worker() -> None:
+        with pytest.raises(Killed):
+            replicas.trainer(1, aggregated=4, total=2, hooks=[Dies(20)])()
+        replicas.trainer(1, aggregated=4, total=2, taken=20)()
+
+    def model_fn(features: Any, labels: Any, mode: str, config: Any) -> Any:
+        made = job.make_model_fn(lambda optimizer, config: tf.train.SyncReplicasOptimizer(optimizer, 4, 2))
+        spec = made(features, labels, mode, config)
+        return spec._replace(training_hooks=(), training_chief_hooks=spec.training_hooks)
+
+    with mended():
+        together([replicas.trainer(0, 4, model_fn=model_fn), worker])
+    assert summaries(tmp_path) == {"local_steps/chief_0": 60, "local_steps/worker_0": 60, "gradients_not_used": 0}
+    assert_close(job.saved(tmp_path), job.by_hand(2 * job.GLOBAL_BATCH))
+
+
+def test_gradients_of_before_do_not_outlive_the_chief(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The worker has given its gradient of batch 5 and waits: the chief begins again at step 0, and the worker with batch 6."""
+    monkeypatch.setattr(replica_hook, "_COUNT_SECONDS", 0)  # the worker has taken one step more
+    monkeypatch.setattr(synchronous._TokenQueues, "close", lambda self, cancel_pending_enqueues=False: tf.no_op())
+    replicas = Replicas(1, tmp_path, monkeypatch)
+
+    def chief() -> None:
+        with pytest.raises(Killed):
+            replicas.trainer(0, aggregated=2, hooks=[Dies(5)])()
+        replicas.wait_for_gradients()
+        replicas.trainer(0, aggregated=2)()
+
+    with mended():
+        together([chief, replicas.trainer(1, aggregated=2)])
+    assert "chief 0 is back: dropped 1 gradients of before" in capsys.readouterr().err
+    size, steps = job.GLOBAL_BATCH // 2, np.arange(job.STEPS)
+    firsts = np.stack([2 * steps, 2 * (steps + 6) + 1], 1) * size
+    rows = (firsts[..., None] + np.arange(size)).reshape(job.STEPS, -1) % len(job.X)
+    assert_close(job.saved(tmp_path), job.by_hand(rows=rows))
 
 
 def test_backup_replicas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
