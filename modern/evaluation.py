@@ -16,11 +16,13 @@ from estimator_bridge.modern.batch_loop import for_each_batch
 from estimator_bridge.modern.callbacks.progress import shown_batches
 from estimator_bridge.modern.carving import Fragment, Tensor, is_source, upstream
 from estimator_bridge.modern.hooked_batches import begun, hooked_batches
+from estimator_bridge.modern.inputs import releasing
 from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.transplant import initialise_tables
 from estimator_bridge.modern.variables import VariableStore
 
 
+@releasing
 def evaluate(
     estimator: Any, input_fn: Callable[..., Any], *, steps: int | None, hooks: Sequence[Any], checkpoint_path: str | None
 ) -> tuple[dict[str, Any], Any]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import gc
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from unittest import mock
 
 import tensorflow as tf
@@ -16,6 +19,8 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.carving import Fragment, Operation, Tensor, is_source, upstream
 from estimator_bridge.modern.script_lines import located
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync")
 
 
@@ -146,6 +151,28 @@ def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
     options = tf.data.Options()
     options.autotune.enabled = False
     return (dataset if isinstance(dataset, _ReadAhead) else dataset.prefetch(2)).with_options(options)
+
+
+def releasing(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same function, whose input pipelines are gone when it ends.
+
+    One that is left to the end of Python may wait there for a py_func or a generator of the script, which that end has stopped.
+
+    Args:
+        function: makes pipelines; where it raises, the variables of its frames go, too.
+    """
+
+    @functools.wraps(function)
+    def release(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)
+            raise
+        finally:
+            gc.collect()  # a compiled function and what it captures refer to each other
+
+    return release
 
 
 def piece_of(batch: Sequence[Tensor], index: int, pieces: int) -> tuple[Tensor, ...]:
