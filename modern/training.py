@@ -25,7 +25,7 @@ from estimator_bridge.modern.callbacks.step_report import StepReport
 from estimator_bridge.modern.callbacks.stop import StopAtStep
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
 from estimator_bridge.modern.carving import Tensor
-from estimator_bridge.modern.inputs import read_ahead
+from estimator_bridge.modern.inputs import read_ahead, releasing
 from estimator_bridge.modern.loop import MAX_STEPS_PER_CALL, NEVER, PREEMPTED, REBUILD, STOP, Loop, Ran, StepLoop
 from estimator_bridge.modern.model_graph import ModelGraph, v1
 from estimator_bridge.modern.sharing import batch_size, common_seed, is_endless, own_share, with_context
@@ -37,6 +37,7 @@ logging = v1.logging
 _WRITERS = (v1.train.CheckpointSaverHook, v1.train.ProfilerHook, v1.train.StepCounterHook, v1.train.SummarySaverHook)
 
 
+@releasing
 def train(
     estimator: Any,
     input_fn: Callable[..., Any],
@@ -122,9 +123,11 @@ def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Seque
             callback.before()
         stops = [callback.next_stop(step) for callback in callbacks]
         ran = steps.run(step, stops, PREEMPTED if told.asked else STOP if stopping else None)
-        if not len(ran.losses):
+        if _over(ran):
             break
-        loss = ran.losses[-1]
+        if not len(ran.losses) and ran.step == step:
+            continue  # a worker was lost with the only step that was to run
+        loss = ran.losses[-1] if len(ran.losses) else loss
         before, step = step, _advanced(step, ran.step)
         report = transplant.named(ran.report) if ran.report is not None else {}
         progress = Progress(step, ran.losses, ran.digests, report)
@@ -142,6 +145,11 @@ def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Seque
         callback.end(step)
     logging.info("Loss for final step: %s.", loss)
     return ran.agreed == PREEMPTED
+
+
+def _over(ran: Ran) -> bool:
+    """True where no step ran, and none will."""
+    return not len(ran.losses) and (ran.ended or ran.agreed <= 0)
 
 
 class _Steps:

@@ -18,7 +18,7 @@ class Progress:
 
     Attributes:
         step: the global step after the last of them.
-        losses: float32, one a step.
+        losses: float32, one a step; those of steps that a worker made before it was lost are missing, perhaps all.
         digests: int64, one a step: what the batches were (0 where batches are not audited).
         report: graph tensor's name -> its value at the last step; empty unless a callback asked.
     """

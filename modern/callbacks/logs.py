@@ -95,8 +95,8 @@ class LossLogger(Callback):
         return self._timer.next_stop()
 
     def after(self, progress: Progress) -> bool:
-        """Logs if it is time."""
-        if self._timer.due(progress.step):
+        """Logs if it is time and there is a loss."""
+        if len(progress.losses) and self._timer.due(progress.step):
             _, seconds = self._timer.restart(progress.step)
             took = "" if self._first else f" ({seconds:.3f} sec)"
             self._first = False

@@ -53,7 +53,9 @@ class ProgressBar(Callback):
             self._bar.start_task(self._task)
         elif time.monotonic() < self._next:
             return False
-        self._bar.update(self._task, completed=progress.step, loss=f"loss {progress.losses[-1]:.4g}", refresh=True)
+        if len(progress.losses):
+            self._bar.update(self._task, loss=f"loss {progress.losses[-1]:.4g}")
+        self._bar.update(self._task, completed=progress.step, refresh=True)
         self._next = time.monotonic() + _SECONDS
         return False
 

@@ -97,16 +97,19 @@ class Pool:
         return int(self._transplant.global_step.numpy())
 
     def _hand_out(self, limit: int) -> list[Any]:
-        """One function for each worker; what a dead one has left in the queue is a function more for the others."""
+        """One function for each worker; that of a dead one is a function more for the others."""
         limits = tf.constant([limit, 0], tf.int64)
-        missing = len(self._workers) - self._queue._queue.qsize()
-        return [self._coordinator.schedule(self._on_worker, (limits,)) for _ in range(missing)]
+        return [self._coordinator.schedule(self._on_worker, (limits,)) for _ in self._workers]
 
     def _wait(self) -> None:
-        """Until nobody trains: functions that only dead workers could run stay in the queue; join() would wait for these, and logs."""
+        """Until nobody trains; join() would wait for dead workers, and logs.
+
+        Functions that only dead workers could run are taken back: one that came back would draw tickets of a later pool, by an old limit.
+        """
         while not self._coordinator.done():
             if not self._queue.inflight_closure_count and all(worker._is_dead_with_error for worker in self._workers):
-                return
+                while self._queue.get(timeout=0) is not None:
+                    self._queue.mark_finished()
             time.sleep(_POLL_SECONDS)
 
     def _traced(self, share: Any) -> Any:

@@ -1,0 +1,61 @@
+"""Workers that are lost at the worst moment: what they have left behind ends no training, and eats no steps of a later pool."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.distribute.coordinator.cluster_coordinator import Closure, _CoordinatedClosureQueue
+
+from estimator_bridge.modern.loop import NEVER, Ran
+from tests.modern import jobs  # noqa: F401 -- installs the legacy path
+
+from estimator_bridge.modern import training  # isort: skip
+from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard  # isort: skip
+from estimator_bridge.modern.callbacks.stop import StopAtStep  # isort: skip
+from estimator_bridge.modern.parameter_servers.pool import Pool  # isort: skip
+
+
+class LosingPool:
+    """Makes one step a call, with a loss; or the step is lost with who had its ticket, before or after it counted."""
+
+    exact = True
+
+    def __init__(self, fates: str) -> None:
+        self.step = 0
+        self._fates = iter(fates)
+
+    def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
+        assert steps <= 0 or until <= 3, "nothing would end this training"
+        fate = next(self._fates) if steps > 0 else "not asked for"
+        self.step += fate in ("made", "counted")
+        losses = np.ones(int(fate == "made"))
+        return Ran(losses, np.zeros(len(losses), np.int64), self.step, None, False, steps)
+
+
+@pytest.mark.parametrize(
+    "fates",
+    [["lost", "made", "made", "made"], ["made", "counted", "made"], ["made", "lost", "made", "counted"]],
+    ids="-".join,
+)
+def test_a_worker_that_is_lost_with_the_only_step_of_a_pool_ends_nothing(fates: Any) -> None:
+    """Training goes on to exactly max_steps, also where the last step is the lost one."""
+    pool = LosingPool(fates)
+    transplant: Any = SimpleNamespace(global_step=tf.Variable(0), watched=[])
+    told: Any = SimpleNamespace(asked=False)
+    training._run(transplant, lambda: pool, [StopAtStep(None, 3), LossLogger(1), NanGuard()], told)
+    assert pool.step == 3
+
+
+def test_what_only_dead_workers_could_run_is_taken_back() -> None:
+    """One that came back would run it with its old limit, on tickets of a later pool."""
+    queue = _CoordinatedClosureQueue()
+    queue.put(Closure(lambda: None, queue._cancellation_mgr))
+    pool = object.__new__(Pool)
+    pool._coordinator, pool._queue, pool._workers = queue, queue, [SimpleNamespace(_is_dead_with_error=True)]
+    pool._wait()
+    assert queue.done()
+    queue.stop()
