@@ -23,6 +23,7 @@ from estimator_bridge.modern.workers import kept_to_loopback
 _CONNECT_SECONDS = 300.0  # schedulers start tasks minutes apart
 _REPORT_SECONDS = 1.0
 _SERVING = ("worker", "ps")
+_servers: dict[str, Any] = {}
 
 
 def start(start_server: Callable[[Any, Any], Any], executor: Any, config: Any) -> Any:
@@ -38,14 +39,16 @@ def start(start_server: Callable[[Any, Any], Any], executor: Any, config: Any) -
 
     Raises:
         BridgeError: where not all of them answer in time.
-        NotSupportedError: for a cluster that lacks a chief or workers.
+        NotSupportedError: for a cluster that lacks a chief or workers, and for a second training.
     """
+    feed(config).check_unused()
     meeting = Rendezvous.of_this_process()
     if meeting is not None:
         meeting.report_recovery(Recovery.WORKER)
     if config.task_type in _SERVING:
-        feed(config)
-        return start_server(executor, config)
+        if config.master not in _servers:  # a script that was started anew skips trainings that are done, and comes here again
+            _servers[config.master] = start_server(executor, config)
+        return _servers[config.master]
     with context.eager_mode():
         for note in session_config.apply(config.session_config):
             tf.compat.v1.logging.warn("%s", note)

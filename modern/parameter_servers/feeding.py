@@ -14,9 +14,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import script_ops
 
-from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.errors import BridgeError, NotSupportedError
 
 _BATCH, _END = "estimator_bridge/batch", "estimator_bridge/end"
+_PUBLISH_SECONDS = 1800.0  # an input_fn may read its data first
 Tensor = Any
 Batch = tuple[Any, ...]
 """Tensors without their structure."""
@@ -44,6 +45,19 @@ class Feed:
         self._registered = (self._next, self.ended.set)  # the registry itself holds no references
         script_ops._py_funcs._funcs.update(zip((_BATCH, _END), self._registered, strict=True))
 
+    def check_unused(self) -> None:
+        """The chief's farewell to a first training could not be told from that to a second one.
+
+        Raises:
+            NotSupportedError: where this process has trained.
+        """
+        if self._published.is_set():
+            raise NotSupportedError(
+                f"{self._task} has trained on parameter servers already, and a process does so once on the modern path.",
+                expected="a script that trains once",
+                fix="Start the script anew, in every task, for each training: it goes on from the last checkpoint.",
+            )
+
     def publish(self, batches: Any) -> None:
         """Makes the iterator of a dataset of flat tuples the input from now on; a step that came before waits for it."""
         self._specs = batches.element_spec
@@ -52,7 +66,13 @@ class Feed:
 
     def _next(self, unused: np.ndarray, step: np.ndarray, expected: bytes) -> list[Any]:
         """Whether there is a batch, and its tensors: those of the last call again where they are ``unused``."""
-        self._published.wait()
+        if not self._published.wait(_PUBLISH_SECONDS):
+            raise BridgeError(
+                f"The script of {self._task} has not come to its training.",
+                expected=f"an input_fn that has given its dataset {_PUBLISH_SECONDS:g} s after the chief began to train",
+                received="a server, and no batches",
+                fix="Read this task's log: it says what the script is doing.",
+            )
         own = _described(self._specs)
         if own.encode() != expected:
             raise NotSupportedError(

@@ -19,7 +19,7 @@ from estimator_bridge.modern.carving import Fragment, upstream
 from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.parameter_servers.cluster import coordinator, feed
 from estimator_bridge.modern.parameter_servers.feeding import end
-from estimator_bridge.modern.parameter_servers.lost import lost_server_named
+from estimator_bridge.modern.parameter_servers.lost import failures_named
 from estimator_bridge.modern.parameter_servers.pool import Pool
 from estimator_bridge.modern.parameter_servers.transplant import SharedTransplant
 from estimator_bridge.modern.sharing import takes_context
@@ -67,21 +67,24 @@ def train(
         distribution: of the chief; a worker has none.
 
     Raises:
-        NotSupportedError: for what cannot be trained, or not be audited, in this way, before anything is trained.
+        NotSupportedError: for what cannot be trained, or not be audited, in this way, and for a second training, before anything is
+            trained; and for a worker whose input is not as the chief's.
         BridgeError: where a parameter server is lost.
     """
     _refuse_audit()
+    own = feed(estimator.config)
+    own.check_unused()
     asking = _with_context(input_fn, estimator.config)
     if estimator.config.task_type == "worker":
         _serve(estimator, asking, hooks, max_steps)
         return
-    leader, own = coordinator(estimator.config), feed(estimator.config)
+    leader = coordinator(estimator.config)
 
     def pool(transplant: Transplant, batches: Any) -> Pool:
         own.publish(batches)
         return Pool(transplant, leader)
 
-    with lost_server_named():
+    with failures_named():
         training.train(
             estimator,
             asking,

@@ -16,8 +16,10 @@ from estimator_bridge.errors import BridgeError, NotSupportedError
 from tests.modern import jobs  # installs the legacy path
 
 from estimator_bridge.modern import model_graph  # isort: skip
-from estimator_bridge.modern.parameter_servers import cluster  # isort: skip
+from estimator_bridge.modern.parameter_servers import cluster, feeding, training  # isort: skip
 from estimator_bridge.modern.parameter_servers.feeding import Feed, take  # isort: skip
+from estimator_bridge.modern.parameter_servers.lost import failures_named  # isort: skip
+from estimator_bridge.modern.strategies import Distribution  # isort: skip
 from estimator_bridge.modern.parameter_servers.transplant import SharedTransplant  # isort: skip
 
 v1 = tf.compat.v1
@@ -118,5 +120,58 @@ def test_a_batch_that_was_not_used_is_taken_again_and_the_end_is_told() -> None:
 def test_another_input_than_the_chiefs_is_refused() -> None:
     feed = Feed("worker 1", lambda step: None)
     feed.publish(iter(tf.data.Dataset.from_tensors((np.float32(1.0),))))
-    with pytest.raises(tf.errors.OpError, match=r"input_fn of worker 1 gives other tensors(.|\n)*int64"):
+    with (
+        pytest.raises(
+            NotSupportedError, match=r"\AThe input_fn of worker 1 gives other tensors(.|\n)*int64(.|\n)*drop_remainder.*\Z"
+        ),
+        failures_named(),
+    ):
         take(True, tf.constant(-1, tf.int64), [tf.TensorSpec([], tf.int64)])
+
+
+def test_a_script_that_does_not_come_to_its_training_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeding, "_PUBLISH_SECONDS", 0.01)
+    feed = Feed("worker 1", lambda step: None)
+    with pytest.raises(BridgeError, match=r"\AThe script of worker 1 has not come to its training"), failures_named():
+        take(True, tf.constant(-1, tf.int64), [tf.TensorSpec([], tf.int64)])
+    assert not feed.ended.is_set()
+
+
+def test_an_error_of_the_scripts_own_input_stays_as_it_is() -> None:
+    class NotSupportedError(Exception):
+        pass
+
+    def fail() -> None:
+        raise NotSupportedError("a bad row")
+
+    with pytest.raises(tf.errors.UnknownError, match="a bad row"), failures_named():
+        tf.py_function(fail, [], [])
+
+
+@pytest.mark.parametrize("task", ["chief", "worker"])
+def test_a_second_training_in_one_process(task: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of which a worker could not tell when it ends; by ``train_and_evaluate`` it would start a second server at its port."""
+    addresses = {job: [f"127.0.0.1:{port}"] for port, job in enumerate(("chief", "worker", "ps"), 1)}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": addresses, "task": {"type": task, "index": 0}}))
+    estimator = jobs.estimator(_train_spec(_counts_not), tmp_path)
+    used = Feed(f"{task} 0", lambda step: None)
+    used.publish(iter(tf.data.Dataset.from_tensors((np.float32(1.0),))))
+    monkeypatch.setattr(cluster, "_feed", lambda job, index: used)
+    for second in (
+        lambda: training.train(estimator, jobs.regression_input, distribution=Distribution(None), max_steps=1),
+        lambda: cluster.start(lambda executor, config: pytest.fail("a second server"), None, estimator.config),
+    ):
+        with pytest.raises(NotSupportedError, match=f"{task} 0 has trained on parameter servers already"):
+            second()
+
+
+def test_a_server_starts_once_where_a_first_training_was_done_before_the_script_was_started_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    addresses = {job: [f"127.0.0.1:{port}"] for port, job in enumerate(("chief", "worker", "ps"), 1)}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": addresses, "task": {"type": "worker", "index": 0}}))
+    monkeypatch.setattr(cluster, "_feed", lambda job, index: Feed("worker 0", lambda step: None))
+    monkeypatch.setattr(cluster, "_servers", {})
+    config = v1.estimator.RunConfig()
+    first, second = (cluster.start(lambda executor, config: object(), None, config) for _ in range(2))
+    assert first is second
