@@ -5,7 +5,7 @@ gives each worker the same batches, unless it looks at TF_CONFIG by itself, so t
 
 - the same: worker *i* of *n* gets every *n*-th batch, from the *i*-th on, as replica *i* of a MirroredStrategy would;
 - different, each with a ``shard`` of its own: left alone;
-- different in another way, or from a Python generator: refused, since nobody can tell whether they are parts of one whole.
+- different in another way, or made by Python functions, into which no graph sees: refused, since nobody can tell whether they are parts of one whole.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
     nodes, operations = _definition_of(dataset)
     text = hashlib.sha256(nodes.SerializeToString(deterministic=True)).hexdigest()
     told = exchanged(config, own, number, f"{text} {'ShardDataset' in operations}")
-    generated = "GeneratorDataset" in operations
-    if len(set(told)) == 1 and not generated:
+    unseen = _unseen(operations)
+    if len(set(told)) == 1 and not unseen:
         note(
             f"the input_fn takes no input_context: worker {own} of {number} gets one of each {number} batches, and too few at the end are left out",
             where,
@@ -77,13 +77,21 @@ def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
     if len(set(told)) == number and all(line.endswith("True") for line in told):
         note("the input_fn takes no input_context, but shards by itself: its batches are left as they are", where)
         return dataset
-    found = "a dataset of a Python generator" if generated else f"{len(set(told))} different datasets on {number} workers"
+    found = unseen or f"{len(set(told))} different datasets on {number} workers"
     raise NotSupportedError(
         "The input_fn takes no input_context, and whether the datasets of the workers are parts of one whole is not known.",
         expected="the same dataset on every worker, or one that is sharded",
         received=f"{found} from the input_fn at {where}",
         fix=_FIX,
     )
+
+
+def _unseen(operations: set[str]) -> str | None:
+    """What the same graph may yet read differently on each worker; None where there is nothing of the kind."""
+    if "GeneratorDataset" in operations:
+        return "a dataset of a Python generator"
+    python = any("PyFunc" in operation for operation in operations)
+    return "a dataset with Python functions (tf.py_function, tf.numpy_function)" if python else None
 
 
 def _every(dataset: Any, number: int, own: int) -> Any:

@@ -52,6 +52,16 @@ def test_own_shards_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         (numbers, "another False", "2 different datasets on 2 workers"),
         (lambda: numbers().shard(2, 1), "another False", "2 different datasets on 2 workers"),
         (lambda: tf.data.Dataset.from_generator(lambda: iter([1]), tf.int64), None, "a dataset of a Python generator"),
+        (
+            lambda: numbers().map(lambda x: tf.numpy_function(lambda y: y, [x["x"]], tf.int32)),
+            None,
+            r"a dataset with Python functions \(tf.py_function, tf.numpy_function\)",
+        ),
+        (
+            lambda: numbers().map(lambda x: tf.py_function(lambda y: y, [x["x"]], tf.int32)),
+            None,
+            r"a dataset with Python functions \(tf.py_function, tf.numpy_function\)",
+        ),
         (lambda: (tf.constant([1.0]), None), None, "tuple"),
     ],
 )
