@@ -18,6 +18,7 @@ from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.compilation import CompiledTransplant, refusals
 from estimator_bridge.modern.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
 from estimator_bridge.modern.parameter_servers import training as parameter_servers
+from estimator_bridge.modern.precision import UnscaledTransplant, mixed_precision
 from estimator_bridge.modern.shapes import tf2_shapes
 from estimator_bridge.modern.strategies import Distribution
 from estimator_bridge.modern.tasks import tasks
@@ -39,6 +40,7 @@ class ModernEngine:
         callbacks: take part in each training run.
         audited: give the callbacks a digest of each batch.
         jit_compile: have XLA compute the gradients of a training step, as far as it can compile them.
+        mixed_precision: compute a training step in bfloat16 where TensorFlow deems it safe; CPUs only.
 
     Attributes:
         calls: how many calls it has executed.
@@ -50,13 +52,21 @@ class ModernEngine:
         callbacks: Callable[[], Sequence[Callback]] = tuple,
         audited: bool = False,
         jit_compile: bool = False,
+        mixed_precision: bool = False,
     ) -> None:
+        if jit_compile and mixed_precision:
+            raise NotSupportedError(
+                "XLA compiles a step as it is, and mixed precision changes it where XLA does not compile it.",
+                expected="one of --jit-compile and --mixed-precision",
+                fix="Leave out one of them.",
+            )
         strategies.prepare(replicas)
         self._estimator = EstimatorEngine()
         self._replicas = replicas
         self._callbacks = callbacks
         self._audited = audited
         self._jit_compile = jit_compile
+        self._mixed_precision = mixed_precision
         self._configured: Any = None
         self._aside = tempfile.TemporaryDirectory(prefix="estimator-bridge-")
         self.calls = 0
@@ -80,7 +90,7 @@ class ModernEngine:
                 return estimator
             train = self._trainer(estimator.config)
             chosen = distribution or strategies.distribution_for(estimator.config, self._replicas)
-            with lost_workers(chosen), refusals():
+            with lost_workers(chosen), refusals(), mixed_precision(chosen, self._mixed_precision) as telling:
                 train(
                     estimator,
                     input_fn,
@@ -89,18 +99,20 @@ class ModernEngine:
                     steps=steps,
                     max_steps=max_steps,
                     saving_listeners=saving_listeners or (),
-                    callbacks=self._callbacks(),
+                    callbacks=[*self._callbacks(), *telling],
                     audited=self._audited,
                 )
         return estimator
 
     def _trainer(self, config: Any) -> Callable[..., None]:
         strategy = strategies.decided(config).strategy
-        if not self._jit_compile:
+        if not (self._jit_compile or self._mixed_precision):
             return _TRAIN.get(strategy) or training.train
         if strategy in _TRAIN:
-            raise NotSupportedError(f"XLA compiles no steps under {strategy}.", fix="Leave out --jit-compile.")
-        return functools.partial(training.train, make_transplant=CompiledTransplant)
+            flag = "--jit-compile" if self._jit_compile else "--mixed-precision"
+            raise NotSupportedError(f"{flag} is not for {strategy}.", fix=f"Leave out {flag}.")
+        make_transplant = CompiledTransplant if self._jit_compile else UnscaledTransplant
+        return functools.partial(training.train, make_transplant=make_transplant)
 
     def evaluate(
         self,

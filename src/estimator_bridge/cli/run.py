@@ -22,6 +22,8 @@ _EPILOG = """examples:
 
 exit code: the script's own; 2 when the request cannot be carried out.
 """
+_MODERN_ONLY = {"jit_compile": "global_jit_level", "mixed_precision": "auto_mixed_precision_onednn_bfloat16"}
+"""Flags, and what a ConfigProto has in their place."""
 
 
 def add_parser(verbs: Any) -> None:
@@ -41,6 +43,11 @@ def add_parser(verbs: Any) -> None:
         "--jit-compile",
         action="store_true",
         help="modern path: have XLA compile the gradients of each step; results are equal but for rounding",
+    )
+    parser.add_argument(
+        "--mixed-precision",
+        action="store_true",
+        help="modern path, CPUs: compute each step in bfloat16 where TensorFlow deems it safe; results are approximate",
     )
     parser.add_argument(
         "--v2-behavior",
@@ -63,13 +70,15 @@ def execute(arguments: argparse.Namespace) -> int:
             received=f"--path legacy --replicas {arguments.replicas}",
             fix="Add --path modern, or set RunConfig(train_distribute=...) in the script.",
         )
-    if arguments.path == "legacy" and arguments.jit_compile:
-        raise BridgeError(
-            "--jit-compile belongs to the modern path.",
-            expected="--path modern --jit-compile",
-            received="--path legacy --jit-compile",
-            fix="Add --path modern, or set global_jit_level in the script's session_config.",
-        )
+    for name, instead in _MODERN_ONLY.items():
+        if arguments.path == "legacy" and getattr(arguments, name):
+            flag = f"--{name.replace('_', '-')}"
+            raise BridgeError(
+                f"{flag} belongs to the modern path.",
+                expected=f"--path modern {flag}",
+                received=f"--path legacy {flag}",
+                fix=f"Add --path modern, or set {instead} in the script's session_config.",
+            )
     if arguments.path == "modern" and arguments.v2_behavior:
         raise BridgeError(
             "--v2-behavior belongs to the legacy path.",
@@ -96,7 +105,8 @@ def _run_modern(script: Script, arguments: argparse.Namespace) -> None:
     def make_engine() -> ModernEngine:
         from estimator_bridge.modern.engine import ModernEngine
 
-        engines.append(ModernEngine(arguments.replicas, jit_compile=arguments.jit_compile))
+        flags = {"jit_compile": arguments.jit_compile, "mixed_precision": arguments.mixed_precision}
+        engines.append(ModernEngine(arguments.replicas, **flags))
         return engines[0]
 
     try:
