@@ -10,7 +10,7 @@ import pytest
 
 from estimator_bridge.cli.main import main
 from estimator_bridge.cluster.audit import Audit, AuditRequest
-from estimator_bridge.cluster.layout import laid_out, local_layout
+from estimator_bridge.cluster.layout import TaskId, laid_out, local_layout
 from estimator_bridge.compat.audit_reports import Auditing, Report, Updates
 from estimator_bridge.compat.rendezvous import Rendezvous
 
@@ -61,19 +61,20 @@ def test_what_an_earlier_run_left_does_not_count(meeting: Rendezvous) -> None:
     assert again.look(over=False) is None
 
 
-def launchers(meeting: Rendezvous) -> list[Audit]:
-    """The chief's and the worker's: each machine has its own, and all share the folder."""
+def begun(meeting: Rendezvous, job: str) -> Audit:
+    """By the launcher of one task: each machine has its own, and all share the folder."""
     members = local_layout({"chief": 1, "worker": 1})
-    return [AuditRequest().begin(laid_out(members.addresses, [task]), meeting) for task in sorted(members.addresses)]
+    return AuditRequest().begin(laid_out(members.addresses, [TaskId(job, 0)]), meeting)
 
 
 def test_a_launcher_that_starts_again_takes_nothing_from_the_others(meeting: Rendezvous) -> None:
-    chief, _ = launchers(meeting)
+    chief = begun(meeting, "chief")
+    begun(meeting, "worker")
     for local in range(3):
-        tell(meeting, "worker", local, 5)
+        tell(meeting, "worker", local, 1234567)
     assert chief.look(over=False) is None
 
-    _, worker = launchers(meeting)
+    worker = begun(meeting, "worker")
     for local in range(9):
         tell(meeting, "worker", local, 5)
     tell(meeting, "chief", 9, 6)
@@ -83,12 +84,13 @@ def test_a_launcher_that_starts_again_takes_nothing_from_the_others(meeting: Ren
 
 def test_a_launcher_that_starts_again_knows_what_its_task_did(meeting: Rendezvous) -> None:
     """It reads everybody's reports of minutes at once; its own task took part in them."""
-    launchers(meeting)
+    begun(meeting, "chief")
+    begun(meeting, "worker")
     for local in range(20):
         for job in ("chief", "worker"):
             tell(meeting, job, local, 5, at=local * 10.0)
 
-    _, worker = launchers(meeting)
+    worker = begun(meeting, "worker")
 
     assert worker.look(over=False) is None
 
@@ -102,7 +104,7 @@ def test_a_line_whose_writer_was_lost_is_left_out(meeting: Rendezvous, audit: Au
 
 
 def test_a_launcher_of_one_task_judges_all(meeting: Rendezvous) -> None:
-    chief, worker = launchers(meeting)
+    chief, worker = begun(meeting, "chief"), begun(meeting, "worker")
     tell(meeting, "chief", 1, 5)
     tell(meeting, "worker", 1, 6)
     assert all("have diverged" in str(audit.look(over=False)) for audit in (chief, worker))
