@@ -169,6 +169,8 @@ def cluster(
         places = {task: place.options(num_gpus=gpus * (task.job in TRAINERS)).remote() for task in tasks}
         nodes = _nodes(ray, places, ready or _PLACE_SECONDS)
         yield (_layout(ray, places, nodes, trusted) for _ in range(_ATTEMPTS)), Placer(places)
+    except ray.exceptions.RayError as error:  # as layouts are made
+        raise BridgeError("Ray lost a machine before its tasks started.", received=_first_line(error)) from error
     finally:
         ray.shutdown()  # ends the actors with it
 
@@ -209,10 +211,14 @@ def _nodes(ray: Any, places: Mapping[TaskId, Any], seconds: float) -> dict[TaskI
     except ray.exceptions.RayError as error:
         raise BridgeError(
             f"Ray did not place all {len(asked)} tasks within {seconds:g} s.",
-            expected="one processor free for each, and this package on every machine",
-            received=f"{str(error).strip().splitlines()[0]} (free: {ray.available_resources().get('CPU', 0):g} processors)",
+            expected="one processor free for each, GPUs as told in the documentation, and this package on every machine",
+            received=f"{_first_line(error)} (free: {ray.available_resources().get('CPU', 0):g} processors)",
             fix="Ask for fewer tasks, or give Ray time with --ready-timeout SECONDS.",
         ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _layout(ray: Any, places: Mapping[TaskId, Any], nodes: Mapping[TaskId, str], trusted: bool) -> Layout:
