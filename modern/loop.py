@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import tensorflow as tf
 
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.carving import Tensor
 from estimator_bridge.modern.reports import Report
 from estimator_bridge.modern.strategies import Distribution
@@ -113,11 +114,20 @@ class StepLoop:
 
         Returns:
             What ran.
+
+        Raises:
+            BridgeError: where the input of one of several workers ends, which none expected; the others are to learn it from its end.
         """
         broken = False
         try:
             state = self._run(tf.constant([steps, until, report_from], tf.int64))
         except tf.errors.OutOfRangeError:
+            if self._distribution.workers > 1:
+                raise BridgeError(
+                    "The input of this worker has ended, though it repeats for ever: its share of the input has no batch.",
+                    expected="a share with batches for every worker: no fewer files than workers, where files are shared out",
+                    fix="Start no more workers than there are files, or shard the examples in place of the files.",
+                ) from None
             broken = True
             state = self._state()
         done, step, agreed, ended, losses, digests = (tensor.numpy() for tensor in state[:6])
@@ -163,6 +173,7 @@ class StepLoop:
 
     def _at_the_end(self, *counts: Tensor) -> list[Tensor]:
         self._ended.assign(True)
+        self._transplant.settle(tf.constant(True))  # no step before knew that it was the last one
         return [tf.constant(False), *counts]
 
     def _step_with(self, batches: Any, done: Tensor, before: Tensor, to: _Limits) -> list[Tensor]:
