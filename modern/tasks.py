@@ -18,8 +18,11 @@ from tensorflow.python.distribute import distribute_coordinator
 from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 from tensorflow.python.eager import context
 
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern import strategies
 from estimator_bridge.modern.parameter_servers import cluster
+
+logging = tf.compat.v1.logging
 
 
 @contextlib.contextmanager
@@ -34,6 +37,7 @@ def tasks() -> Iterator[None]:
         mock.patch.object(training, "_DELAY_SECS_PER_WORKER", 0),  # those that train together have nobody to wait for
         mock.patch.object(executor, "_start_std_server", _serving(executor._start_std_server)),
         mock.patch.object(executor, "run_worker", _led(executor.run_worker)),
+        mock.patch.object(executor, "run_ps", _needed(executor.run_ps)),
         mock.patch.object(extended, "_initialize_strategy", _describing(extended._initialize_strategy)),
         mock.patch.object(extended, "__deepcopy__", lambda self, memo: self),  # Estimator.config copies it in eager mode, too
         mock.patch.object(extended, "_initialize_local_devices", _seen(extended._initialize_local_devices)),
@@ -53,16 +57,25 @@ def _placed(init_run_config: Callable[..., None]) -> Callable[..., None]:
         init_run_config(config, {})
         if not cluster or config._distribute_coordinator_mode == distribute_coordinator.CoordinatorMode.STANDALONE_CLIENT:
             return
-        if "chief" in cluster or "master" in cluster or tf_config.get("task", {}).get("type") == "evaluator":
+        task = tf_config.get("task") or {}
+        if "chief" in cluster or "master" in cluster or task.get("type") == "evaluator":
             config._init_distributed_setting_from_environment_var(tf_config)
             return
+        if not cluster.get("worker"):
+            raise BridgeError(
+                "TF_CONFIG's cluster has neither a chief nor a worker.",
+                expected="one that leads the training: a chief, or the first worker",
+                received=", ".join(sorted(cluster)),
+            )
         first, *others = cluster["worker"]  # where all are equal the first worker is the chief
         numbered = {**cluster, "chief": [first], "worker": others}
-        index = int(tf_config["task"]["index"])
-        task = {"type": "chief", "index": 0} if index == 0 else {"type": "worker", "index": index - 1}
-        config._init_distributed_setting_from_environment_var({**tf_config, "cluster": numbered, "task": task})
+        index = int(task.get("index", 0))
+        own = dict(task)
+        if task.get("type") == "worker":
+            own = {"type": "chief", "index": 0} if index == 0 else {"type": "worker", "index": index - 1}
+        config._init_distributed_setting_from_environment_var({**tf_config, "cluster": numbered, "task": own})
         config._cluster_spec = tf.train.ClusterSpec(cluster)
-        config._task_type, config._task_id = "worker", index
+        config._task_type, config._task_id = task["type"], index
 
     return place
 
@@ -75,6 +88,20 @@ def _serving(start: Callable[..., Any]) -> Callable[..., Any]:
         return cluster.start(start, self, config) if strategies.decided(config).strategy == "ParameterServerStrategy" else None
 
     return start_std_server
+
+
+def _needed(run_ps: Callable[..., None]) -> Callable[..., None]:
+    """A parameter server beside a strategy that keeps the variables on the workers has nothing to do, and ends."""
+
+    @functools.wraps(run_ps)
+    def run(self: Any) -> None:
+        row = strategies.decided(self._estimator.config)
+        if row.strategy == "ParameterServerStrategy":
+            run_ps(self)
+        else:
+            logging.warn("No variable is on this parameter server, whose task ends: %s.", row.note)
+
+    return run
 
 
 def _led(run_worker: Callable[..., None]) -> Callable[..., None]:
@@ -91,12 +118,12 @@ def _led(run_worker: Callable[..., None]) -> Callable[..., None]:
 
 
 def _describing(initialize: Callable[..., None]) -> Callable[..., None]:
-    """The strategy object of an evaluator's script describes nothing: its task is in no cluster."""
+    """The strategy object of an evaluator's or parameter server's script describes nothing: its task does not train."""
 
     @functools.wraps(initialize)
     def initialize_strategy(self: Any, cluster_resolver: Any, devices: Any) -> None:
         jobs = cluster_resolver.cluster_spec().as_dict()
-        outside = bool(jobs) and cluster_resolver.task_type not in jobs
+        outside = bool(jobs) and cluster_resolver.task_type not in jobs.keys() - {"ps"}
         initialize(self, cluster_resolver, devices or (("/device:CPU:0",) if outside else None))
 
     return initialize_strategy
