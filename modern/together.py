@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import zlib
 from collections.abc import Iterator
 
@@ -16,6 +17,9 @@ from estimator_bridge.modern.transplant import Transplant
 _LOSS = (tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.DeadlineExceededError, tf.errors.FailedPreconditionError,
          tf.errors.InternalError, tf.errors.UnavailableError)  # fmt: skip
 """What TensorFlow says where a worker does not answer any more."""
+
+_OF_EITHER = (tf.errors.FailedPreconditionError, tf.errors.InternalError)
+"""Those of them that this worker's own kernels raise, too."""
 
 
 def check_equal(transplant: Transplant, distribution: Distribution) -> None:
@@ -57,9 +61,18 @@ def lost_workers(distribution: Distribution) -> Iterator[None]:
     try:
         yield
     except _LOSS as error:
+        if isinstance(error, _OF_EITHER) and not _names_others(error.message, distribution):
+            raise
         raise BridgeError(
             "The training ended, since another worker did: it failed, was killed, or does not answer any more.",
             expected=f"an answer from each of {distribution.workers} workers",
             received=error.message.partition("\n")[0],
             fix="Start all tasks again: they go on from the last checkpoint.",
         ) from error
+
+
+def _names_others(message: str, distribution: Distribution) -> bool:
+    """Whether an error speaks of collective operations or of another task."""
+    own = distribution.strategy.extended._worker_device
+    tasks = {f"/job:{job}/task:{index}" for job, index in re.findall(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)", message)}
+    return "collective" in message.lower() or not tasks <= {own.replace("/replica:0", "")}
