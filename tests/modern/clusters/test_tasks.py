@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +16,13 @@ from tests.modern.jobs import v1  # settles on Keras 2 first
 
 from estimator_bridge.modern import sharing, strategies  # isort: skip
 from estimator_bridge.modern.inputs import InputPipeline, recorded_iterators  # isort: skip
+from estimator_bridge.modern.loop import StepLoop  # isort: skip
 from estimator_bridge.modern.tasks import tasks  # isort: skip
+from estimator_bridge.modern.together import lost_workers  # isort: skip
 
 CHIEF = {"chief": ["a:1"], "worker": ["b:1", "c:1"]}
 EQUAL = {"worker": ["a:1", "b:1"]}
+BESIDE = {**EQUAL, "ps": ["c:1"]}
 
 
 def _config(monkeypatch: pytest.MonkeyPatch, cluster: dict[str, list[str]], job: str, index: int, strategy: bool) -> Any:
@@ -35,6 +39,8 @@ def _config(monkeypatch: pytest.MonkeyPatch, cluster: dict[str, list[str]], job:
         (CHIEF, "worker", 1, (False, 3, 3)),
         (EQUAL, "worker", 0, (True, 2, 2)),  # the first worker is the chief
         (EQUAL, "worker", 1, (False, 2, 2)),
+        (BESIDE, "ps", 0, (False, 2, 1)),  # its number among the servers does not make it the first worker
+        (BESIDE, "worker", 0, (True, 2, 2)),
         (CHIEF, "evaluator", 0, (False, 0, 1)),  # in no cluster; TensorFlow raises where a strategy is made for it
     ],
 )
@@ -48,6 +54,25 @@ def test_a_script_with_a_strategy_finds_its_place(
     assert strategies.decided(config).strategy == "MultiWorkerMirroredStrategy"
 
 
+def test_a_server_that_nobody_needs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a strategy keeps the variables on the workers."""
+    from tensorflow_estimator.python.estimator import training
+
+    config = _config(monkeypatch, {**CHIEF, "ps": ["d:1"]}, "ps", 0, strategy=True)
+    task = types.SimpleNamespace(_estimator=types.SimpleNamespace(config=config))
+    with tasks(), pytest.MonkeyPatch.context() as warned:
+        said: list[str] = []
+        warned.setattr(v1.logging, "warn", lambda text, *values: said.append(text % values))
+        training._TrainingExecutor.run_ps(task)
+    assert said == ["No variable is on this parameter server, whose task ends: parameter servers are left out of the cluster: "
+                    "variables live on the workers."]  # fmt: skip
+
+
+def test_a_cluster_without_a_worker_to_lead_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BridgeError, match="neither a chief nor a worker"):
+        _config(monkeypatch, {"ps": ["a:1"]}, "ps", 0, strategy=True)
+
+
 def test_workers_without_servers_train_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
     config = _config(monkeypatch, CHIEF, "chief", 0, strategy=False)
     assert strategies.decided(config).strategy == "MultiWorkerMirroredStrategy"
@@ -55,18 +80,28 @@ def test_workers_without_servers_train_in_step(monkeypatch: pytest.MonkeyPatch) 
 
 @dataclasses.dataclass(frozen=True)
 class Second:
-    """The second of three workers, with a replica each."""
+    """The second of three workers, with a replica each.
 
+    Attributes:
+        apart: whether the others were given other datasets.
+    """
+
+    apart: bool = False
     workers = 3
     worker = 1
     replicas = 3
 
+    def gather(self, row: Any) -> Any:
+        """What the others say differs in the digest at most."""
+        return tf.stack([row + [self.apart * other, *[0] * (len(row) - 1)] for other in (1, 0, 2)])
 
-def _share(input_fn: Callable[..., Any]) -> tuple[list[list[int]], str]:
+
+def _share(input_fn: Callable[..., Any], apart: bool = False) -> tuple[list[list[int]], str]:
+    second: Any = Second(apart)
     with tf.Graph().as_default(), recorded_iterators() as made:
-        batch = v1.data.make_one_shot_iterator(sharing.with_context(input_fn, Second())()).get_next()  # type: ignore[arg-type]
+        batch = v1.data.make_one_shot_iterator(sharing.with_context(input_fn, second)()).get_next()
     pipeline = InputPipeline(batch, {iterator._iterator_resource.op.name: dataset for iterator, dataset in made})
-    dataset, said = sharing.own_share(pipeline.dataset(), pipeline, input_fn, Second())  # type: ignore[arg-type]
+    dataset, said = sharing.own_share(pipeline.dataset(), pipeline, input_fn, second)
     return [leaf.numpy().tolist() for (leaf,) in dataset], said
 
 
@@ -84,19 +119,60 @@ def _off() -> Any:
     return tf.data.Dataset.range(4).batch(2).with_options(options)
 
 
+def _files() -> Any:
+    """Shards in a function, by which a name becomes a file's records."""
+    return tf.data.Dataset.range(2).flat_map(lambda file: tf.data.Dataset.range(8 * file, 8 * file + 8).shard(3, 1)).batch(2)
+
+
+def _generated() -> Any:
+    return tf.data.Dataset.from_generator(lambda: iter([1]), tf.int64).batch(2)
+
+
+def _by_python() -> Any:
+    return _batches().map(lambda number: v1.py_func(lambda value: value, [number], tf.int64))
+
+
 @pytest.mark.parametrize(
-    ("input_fn", "expected", "word"),
+    ("input_fn", "apart", "expected", "word"),
     [
-        (_batches, [[2, 3], [8, 9], [14, 15]], "takes one in 3: this one from number 1 on"),
-        (_own, [[1, 2], [3]], "for input_context 1 of 3"),
-        (lambda: tf.data.Dataset.range(8).shard(3, 1).batch(2), [[1, 4], [7]], "shards its dataset by itself"),
-        (_off, [[0, 1], [2, 3]], "shards its dataset by itself"),
+        (_batches, False, [[2, 3], [8, 9], [14, 15]], "takes one in 3: this one from number 1 on"),
+        (lambda: tf.data.Dataset.range(8).shard(1, 0).batch(2), False, [[2, 3]], "takes one in 3"),  # the same shard for all
+        (_own, True, [[1, 2], [3]], "for input_context 1 of 3"),
+        (lambda: tf.data.Dataset.range(8).shard(3, 1).batch(2), True, [[1, 4], [7]], "shards its dataset by itself"),
+        (_files, True, [[1, 4], [7, 9], [12, 15]], "shards its dataset by itself"),
+        (_off, False, [[0, 1], [2, 3]], "shards its dataset by itself"),
     ],
 )
-def test_a_worker_reads_its_share(input_fn: Callable[..., Any], expected: list[list[int]], word: str) -> None:
-    batches, said = _share(input_fn)
+def test_a_worker_reads_its_share(input_fn: Callable[..., Any], apart: bool, expected: list[list[int]], word: str) -> None:
+    batches, said = _share(input_fn, apart)
     assert batches == expected
     assert word in said
+
+
+@pytest.mark.parametrize(
+    ("input_fn", "apart", "received"),
+    [
+        (_batches, True, "3 different datasets on 3 workers"),  # as of files[index::number]
+        (_generated, False, "a dataset of a Python generator"),
+        (_by_python, False, "a dataset with Python functions"),
+    ],
+)
+def test_a_share_that_nobody_can_tell_is_refused(input_fn: Callable[..., Any], apart: bool, received: str) -> None:
+    with pytest.raises(NotSupportedError, match=f"parts of one whole is not known(.|\n)*{received}"):
+        _share(input_fn, apart)
+
+
+def test_names_of_functions_and_devices_make_no_dataset_another() -> None:
+    """A chief, which writes, may have made more functions than a worker."""
+    rows = []
+    for device in ("/cpu:0", "/job:worker/task:1"):
+        with tf.Graph().as_default(), tf.device(device):
+            dataset = tf.data.Dataset.range(2).flat_map(lambda file: tf.data.Dataset.range(file).map(lambda x: x + 1))
+            rows.append(sharing._definition(InputPipeline(None, {"": dataset})))
+    with tf.Graph().as_default():
+        dataset = tf.data.Dataset.range(2).flat_map(lambda file: tf.data.Dataset.range(file).map(lambda x: x + 2))
+        other = sharing._definition(InputPipeline(None, {"": dataset}))
+    assert rows[0] == rows[1] != other
 
 
 def test_an_input_that_cannot_be_shared_is_refused() -> None:
@@ -112,3 +188,40 @@ def test_devices_in_use_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     tf.constant(1)
     with pytest.raises(BridgeError, match="uses TensorFlow's devices already"):
         strategies.distribution_for(config)
+
+
+def test_a_share_without_a_batch_is_named() -> None:
+    """Its worker ends with an error, for the others to hear of it: they would wait for its gradients."""
+    loop: Any = object.__new__(StepLoop)
+    loop._distribution = Second()
+    end = tf.errors.OutOfRangeError(None, None, "End of sequence")
+    with pytest.raises(BridgeError, match="its share of the input has no batch"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "_run", _raising(end), raising=False)
+        loop.run(3)
+
+
+def _raising(error: Exception) -> Callable[..., None]:
+    def fail(*_: Any) -> None:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        (tf.errors.InternalError(None, None, "Blas SGEMM launch failed"), False),
+        (
+            tf.errors.FailedPreconditionError(None, None, "/job:worker/replica:0/task:1/device:CPU:0: the table is not filled"),
+            False,
+        ),
+        (tf.errors.InternalError(None, None, "Collective ops is aborted by: a peer"), True),
+        (tf.errors.FailedPreconditionError(None, None, "/job:worker/replica:0/task:0 has started anew"), True),
+        (tf.errors.UnavailableError(None, None, "Socket closed"), True),
+    ],
+)
+def test_what_fails_in_this_worker_is_not_said_of_another(error: Exception, lost: bool) -> None:
+    strategy = types.SimpleNamespace(extended=types.SimpleNamespace(_worker_device="/job:worker/task:1"))
+    second: Any = types.SimpleNamespace(workers=3, strategy=strategy)
+    with pytest.raises(BridgeError if lost else type(error)), lost_workers(second):
+        raise error
