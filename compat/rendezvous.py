@@ -119,6 +119,10 @@ class Rendezvous:
         said = self._read("last")
         return int(said) if said else None
 
+    def forget_last_step(self) -> None:
+        """All have ended, and go on in another life."""
+        (self.folder / "last").unlink(missing_ok=True)
+
     def introduce(self, version: str) -> None:
         """The TensorFlow that this process, a task by its TF_CONFIG, has imported."""
         task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task")

@@ -113,6 +113,8 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "sleep": lambda seconds: time.sleep(float(seconds)),
     "step": lambda step: MEETING.report_step(JOB, INDEX, int(step)),
     "trained-to": lambda step: MEETING.report_step(JOB, INDEX, int(step), training=False),
+    "last": lambda step: MEETING.say_last_step(int(step)),
+    "say-last": lambda: say(f"last step {MEETING.last_step()}"),
     "recovery": lambda name: MEETING.report_recovery(Recovery(name)),
     "version": MEETING.introduce,
     "save": save,

@@ -70,6 +70,17 @@ def test_the_coordinator_takes_all_with_it_where_it_drives_them_and_a_worker_nob
     assert restarts(ended) == {"chief 0": 1, "worker 0": 2, "ps 0": 1}
 
 
+def test_who_is_told_to_end_does_not_cut_off_the_chief_that_saves(play: Play) -> None:
+    plans = {"chief 0": "save,step:1,sleep:60|say-last,step:4", "worker 0": "step:1,sleep:0.5,last:3,exit:143|step:4"}
+
+    ended = play(plans, {"chief": 1, "worker": 1})
+
+    assert ended.code == 0, ended.problem
+    assert restarts(ended) == {"chief 0": 1, "worker 0": 1}
+    said = [line.partition("| ")[2] for line in ended.output if line.startswith("chief 0 ")]
+    assert said == ["saved, with 0 parameter servers", "last step None"]
+
+
 @pytest.mark.parametrize(
     ("worker", "limits", "lives", "reason"),
     [

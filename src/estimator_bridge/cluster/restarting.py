@@ -9,6 +9,7 @@ from estimator_bridge.cluster.layout import TRAINERS
 from estimator_bridge.cluster.preflight import Preflight
 from estimator_bridge.cluster.starting import Spawner
 from estimator_bridge.cluster.task import Sink, State, Task, kill_all
+from estimator_bridge.compat.preemption import EXIT_CODE
 from estimator_bridge.compat.rendezvous import Recovery, Rendezvous
 
 _SIGNALLED = 128  # exit codes above it are of signals
@@ -86,14 +87,18 @@ class Restarter:
         meeting: where they report.
         preflight: asks them whether they are back.
         say: takes lines for the reader.
+        grace: seconds for those that save and end.
     """
 
-    def __init__(self, tasks: Sequence[Task], starter: Spawner, meeting: Rendezvous, preflight: Preflight, say: Sink) -> None:
+    def __init__(
+        self, tasks: Sequence[Task], starter: Spawner, meeting: Rendezvous, preflight: Preflight, say: Sink, grace: float
+    ) -> None:
         self._tasks = tasks
         self._starter = starter
         self._meeting = meeting
         self._preflight = preflight
         self._say = say
+        self._grace = grace
 
     def start_again(self, group: Sequence[Task], why: str) -> None:
         """Ends who is left of some tasks, and has them started in a moment.
@@ -104,6 +109,7 @@ class Restarter:
         """
         wait = pause(max(task.restarts for task in group))
         self._say("launch", f"{why}; starting again in {wait:g} s: {', '.join(str(task.name) for task in group)}")
+        self._let_end(group)
         kill_all(group, self._say)
         due = time.monotonic() + wait
         for task in group:
@@ -112,7 +118,19 @@ class Restarter:
         if all(self._meeting.recovery().alone(task.name.job) for task in group):
             self._preflight.again([task.name for task in group])
         else:
+            self._meeting.forget_last_step()
             self._preflight.begin()
+
+    def _let_end(self, group: Sequence[Task]) -> None:
+        """A trainer that was told to end has those that train in step with it end, too, and the chief save: that takes its time."""
+        trainers = [task for task in group if task.name.job in TRAINERS]
+        if not any(task.exit_code == EXIT_CODE for task in trainers):
+            return
+        deadline = time.monotonic() + self._grace
+        for task in trainers:
+            task.terminate()
+        for task in trainers:
+            task.wait(deadline - time.monotonic())
 
     def resume(self) -> None:
         """Starts whose pause is over."""

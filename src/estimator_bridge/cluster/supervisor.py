@@ -59,7 +59,7 @@ class Supervisor:
         self._judges = judges
         self._preflight = Preflight(layout, tasks, meeting, limits.ready, say)
         self._watchdog = Watchdog(tasks, layout, meeting, limits.stall)
-        self._restarter = Restarter(tasks, starter, meeting, self._preflight, say)
+        self._restarter = Restarter(tasks, starter, meeting, self._preflight, say, limits.grace)
         self._elsewhere = Elsewhere(layout, meeting, limits, say)
         self._signals: list[int] = []
         self._over = False
