@@ -38,7 +38,6 @@ _WRITERS = (v1.train.CheckpointSaverHook, v1.train.ProfilerHook, v1.train.StepCo
 
 
 @releasing
-@releasing
 def train(
     estimator: Any,
     input_fn: Callable[..., Any],
