@@ -59,8 +59,8 @@ def test_hosts_that_are_no_cluster(given: list[str], task: str, said: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--hosts", "10.0.0.1:1"], "--hosts and --task belong together."),
-        (["--hosts", "10.0.0.1:1", "--task", "chief:0"], "Servers of this cluster can be reached over the network."),
+        (["--hosts", "192.0.2.1:1"], "--hosts and --task belong together."),
+        (["--hosts", "192.0.2.1:1", "--task", "chief:0"], "Servers of this cluster can be reached over the network."),
         (["--rendezvous", "shared"], "--rendezvous is for clusters on several machines."),
         (
             ["--hosts", "127.0.0.1:1", "--task", "chief:0", "--rendezvous", "/proc/no"],
