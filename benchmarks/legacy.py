@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import statistics
 
-from contestants import LEGACY, arguments_of, estimators
+from contestants import LEGACY, estimators, parser_of
 from turns import ratio, take_turns
 
 
 def main() -> None:
     """Measures and prints."""
-    arguments = arguments_of(__doc__)
+    arguments = parser_of(__doc__).parse_args()
     contestants = estimators(arguments.tf1, arguments.native)
-    rates = take_turns(contestants, arguments.models, arguments.runs)
+    rates = take_turns(contestants, arguments.models, arguments.runs, arguments.gpu)
     print(f"| model | {' | '.join(contestants)} | legacy / 1.15.5 | legacy / 2.15.1 |")
     print("|---" * 6 + "|")
     for model in arguments.models:

@@ -1,8 +1,10 @@
 """Steps per second of the modern path, of the Estimators it replaces and of what one writes by hand, in turn, in one run.
 
-    python benchmarks/modern.py --tf1 ENV/bin/python --native ENV/bin/python [--runs 7]
+    python benchmarks/modern.py --tf1 ENV/bin/python --native ENV/bin/python [--runs 7] [--variants jit mixed]
+    python benchmarks/modern.py --gpu --variants jit
 
-``--tf1`` and ``--native`` are the Pythons of environments with TensorFlow 1.15.5 and 2.15.1; this file's own Python runs the rest.
+``--tf1`` and ``--native`` are the Pythons of environments with TensorFlow 1.15.5 and 2.15.1, which take part if they are given; this
+file's own Python runs the rest. GPUs are hidden, unless ``--gpu`` is given; mixed precision is for CPUs.
 Estimators and the modern path train jobs/estimator_training.py, with the logging, summaries and checkpoints that a RunConfig has by
 default; ``fit``, ``fit, 100`` (steps per execution) and ``loop`` (of 100 steps in a tf.function) are jobs/keras_training.py, which
 logs and saves nothing. The first 301 steps do not count.
@@ -15,16 +17,18 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from contestants import LOOP, MODERN, arguments_of, estimators, others
+from contestants import LOOP, MODERN, VARIANTS, estimators, others, parser_of
 from turns import Rates, Ratio, ratio, take_turns
 
 
 def main() -> None:
     """Measures and prints."""
-    arguments = arguments_of(__doc__)
+    parser = parser_of(__doc__, pythons=False)
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=[], help="flags of the modern path to measure, too")
+    arguments = parser.parse_args()
     old = estimators(arguments.tf1, arguments.native)
-    contestants = old | others()
-    rates = take_turns(contestants, arguments.models, arguments.runs)
+    contestants = old | others(arguments.variants)
+    rates = take_turns(contestants, arguments.models, arguments.runs, arguments.gpu)
     print(f"| model | {' | '.join(contestants)} |")
     print("|---" * (1 + len(contestants)) + "|")
     for model in arguments.models:

@@ -28,11 +28,12 @@ class Worker:
 
     Args:
         command: what to start.
+        gpu: whether it sees GPUs.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], gpu: bool) -> None:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 -- closed with the worker
-        environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+        environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | ({} if gpu else {"CUDA_VISIBLE_DEVICES": ""})
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, env=environment
         )
@@ -57,7 +58,7 @@ class Worker:
         sys.exit(f"{request}: {self._log.read()[-3000:]}")
 
 
-def take_turns(contestants: Mapping[str, Contestant], models: Sequence[str], runs: int) -> Rates:
+def take_turns(contestants: Mapping[str, Contestant], models: Sequence[str], runs: int, gpu: bool) -> Rates:
     """Steps per second of each (model, contestant), one a run.
 
     In each run every contestant has a process of its own, which trains the models one after the other; for each model all contestants
@@ -67,7 +68,7 @@ def take_turns(contestants: Mapping[str, Contestant], models: Sequence[str], run
     for run in range(runs):
         with contextlib.ExitStack() as stack:
             commands = {contestant.command for contestant in contestants.values()}
-            workers = {command: stack.enter_context(Worker(command)) for command in commands}
+            workers = {command: stack.enter_context(Worker(command, gpu)) for command in commands}
             for model in models:
                 for name in contestants if run % 2 == 0 else reversed(contestants):
                     command, way = contestants[name]
