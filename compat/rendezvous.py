@@ -8,6 +8,7 @@ import enum
 import json
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 VARIABLE = "ESTIMATOR_BRIDGE_LAUNCH"
@@ -110,6 +111,22 @@ class Rendezvous:
         said = self._read(f"{job}-{index}.step")
         return said is not None and said.endswith(" 1")
 
+    @contextlib.contextmanager
+    def apart(self, job: str, index: int) -> Iterator[None]:
+        """While active, a task that trains does something else, such as to evaluate: those in step with it wait, and nobody stands still."""
+        if not self.is_training(job, index) or self.is_apart(job, index):
+            yield
+            return
+        self._write(f"{job}-{index}.apart", "")
+        try:
+            yield
+        finally:
+            (self.folder / f"{job}-{index}.apart").unlink(missing_ok=True)
+
+    def is_apart(self, job: str, index: int) -> bool:
+        """Whether a task that trains does something else just now."""
+        return self._read(f"{job}-{index}.apart") is not None
+
     def say_last_step(self, step: int) -> None:
         """A task's word to those that train in step with it: it has to end, so all save and end after this global step."""
         self._write("last", str(step))
@@ -143,7 +160,7 @@ class Rendezvous:
 
     def forget(self, job: str, index: int) -> None:
         """Drops what a task reported, since it is started again."""
-        for what in ("step", "version", "ended"):
+        for what in ("step", "apart", "version", "ended"):
             (self.folder / f"{job}-{index}.{what}").unlink(missing_ok=True)
 
     def _write(self, name: str, text: str) -> None:

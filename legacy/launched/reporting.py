@@ -10,13 +10,18 @@ from estimator_bridge.compat.preemption import EXIT_CODE, preemption
 from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
 from estimator_bridge.legacy.synchronous import are_synchronous
 
+_WITHOUT_STEPS = ("evaluate", "_evaluate_run", "_export_all_saved_models")  # which hooks and listeners of a training may call
+
 
 def patches(meeting: Rendezvous) -> list[Any]:
-    """Adds a hook to each training."""
+    """Adds a hook to each training, and tells of evaluations and exports in the midst of it."""
     from tensorflow_estimator.python.estimator import estimator
 
     cls = estimator.Estimator
-    return [mock.patch.object(cls, "_train_with_estimator_spec", _reporting(cls._train_with_estimator_spec, meeting))]
+    return [
+        mock.patch.object(cls, "_train_with_estimator_spec", _reporting(cls._train_with_estimator_spec, meeting)),
+        *(mock.patch.object(cls, name, _apart(getattr(cls, name), meeting)) for name in _WITHOUT_STEPS),
+    ]
 
 
 def _reporting(train: Any, meeting: Rendezvous) -> Any:
@@ -35,6 +40,15 @@ def _reporting(train: Any, meeting: Rendezvous) -> Any:
         return result
 
     return train_with_estimator_spec
+
+
+def _apart(call: Any, meeting: Rendezvous) -> Any:
+    @functools.wraps(call)
+    def without_steps(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with meeting.apart(self.config.task_type, self.config.task_id):
+            return call(self, *args, **kwargs)
+
+    return without_steps
 
 
 def _recovery(strategy: Any) -> Recovery:

@@ -46,3 +46,22 @@ def test_the_first_step_after_a_start_takes_its_time(
     assert watchdog.stalled() is None
     now += 1
     assert watchdog.stalled() == 101
+
+
+def test_who_waits_for_an_evaluation_does_not_stand_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    layout, meeting = local_layout({"chief": 1, "worker": 1}), Rendezvous(tmp_path)
+    tasks = [Task(name, [], {}, tmp_path, lambda name, text: None) for name in layout.tf_configs]
+    watchdog = Watchdog(tasks, layout, meeting, seconds=100)
+    for task in tasks:
+        task.reached(7)
+        meeting.report_step(task.name.job, 0, 7)
+    with meeting.apart("chief", 0):
+        while now < 500:
+            now += 1
+            assert watchdog.stalled() is None
+    now = 599.0
+    assert watchdog.stalled() is None
+    now = 601.0
+    assert watchdog.stalled() == 102  # since it was last seen to evaluate

@@ -14,6 +14,7 @@ from estimator_bridge.compat.rendezvous import Rendezvous
 
 _FIRST_STEP = 10  # times as long: building a graph, filling a shuffle buffer and compiling take what they take
 _ASK_SECONDS = 1.0
+_QUIET_SECONDS = 1.0  # without a step, until it is worth to look who does something else; tasks report once a second
 
 
 class Watchdog:
@@ -31,7 +32,7 @@ class Watchdog:
         self._layout = layout
         self._meeting = meeting
         self._seconds = seconds
-        self._examined_at = 0.0
+        self._examined_at = self._apart_at = 0.0
 
     def stalled(self) -> float | None:
         """Seconds since the last sign of life, where these are too many; None where all is well.
@@ -43,7 +44,11 @@ class Watchdog:
             return None
         begun = max(task.started_at for task in self._tasks if task.name.job != "evaluator")
         last = max(task.stepped_at or 0.0 for task in self._tasks)
-        passed = time.monotonic() - max(begun, last, self._examined_at)
+        now = time.monotonic()
+        passed = now - max(begun, last, self._examined_at, self._apart_at)
+        if passed > _QUIET_SECONDS and any(self._meeting.is_apart(task.job, task.index) for task in self._layout.addresses):
+            self._apart_at = now
+            return None
         first = last <= begun  # since the last start, be it of one task alone: the others may have to wait for it
         if passed <= self._seconds * (_FIRST_STEP if first else 1):
             return None
