@@ -8,10 +8,12 @@ imports its fragment once.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 from tensorflow.python.ops import handle_data_util
 
 Operation = Any  # tf.Operation: TensorFlow ships no types
@@ -57,6 +59,10 @@ def upstream(
             found.add(op)
             waiting.extend(parents(op))
     return found
+
+
+_SEEDS_APART = 0x9E3779B1
+"""From the seed of one replica to that of the next: further than seeds of operations, which count up."""
 
 
 def is_source(op: Operation) -> bool:
@@ -127,6 +133,42 @@ class Fragment:
         call._omit_frequent_tracing_warning = True  # each is traced once: TensorFlow counts all as one, whose code is the same
         return call
 
+    @functools.cached_property
+    def seeded(self) -> bool:
+        """Whether its random operations draw the same in each run."""
+        return any(map(_seeded, _nodes(self.graph_def)))
+
+    def reseeded(self, number: int) -> Fragment:
+        """The fragment for a replica that draws other random numbers: TF1 built a model_fn anew, with other seeds, for each.
+
+        Functions get names of their own, too: a process has one function of a name.
+
+        Args:
+            number: of the replica; that of the script's own seeds is 0.
+        """
+        graph_def = tf.compat.v1.GraphDef.FromString(self.graph_def.SerializeToString())
+        names = {
+            function.signature.name: f"{function.signature.name}_replica_{number}" for function in graph_def.library.function
+        }
+        for node in _nodes(graph_def):
+            if _seeded(node):
+                node.attr["seed2"].i += number * _SEEDS_APART
+            node.op = names.get(node.op, node.op)
+            for value in node.attr.values():
+                for called in (*([value.func] if value.HasField("func") else []), *value.list.func):
+                    called.name = names.get(called.name, called.name)
+        for function in graph_def.library.function:
+            function.signature.name = names[function.signature.name]
+            if not context.context().has_function(
+                function.signature.name
+            ):  # as TensorFlow knows the script's since it made them
+                context.context().add_function_def(function)
+        for gradient in graph_def.library.gradient:
+            gradient.function_name, gradient.gradient_func = (
+                names[name] for name in (gradient.function_name, gradient.gradient_func)
+            )
+        return dataclasses.replace(self, graph_def=graph_def)
+
     def _import(self, by_name: dict[str, Tensor]) -> list[Tensor]:
         used = {_tensor_name(name) for node in self.graph_def.node for name in node.input}
         inner = [tensor.name for tensor in self.outputs if tensor.name not in by_name]
@@ -138,6 +180,15 @@ class Fragment:
         )
         by_name.update(zip(inner, imported, strict=True))
         return [tf.identity(by_name[tensor.name]) for tensor in self.outputs]
+
+
+def _nodes(graph_def: Any) -> list[Any]:
+    return [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
+
+
+def _seeded(node: Any) -> bool:
+    """A random operation that draws the same in each run: without a seed, each kernel finds one for itself."""
+    return "seed2" in node.attr and bool(node.attr["seed"].i or node.attr["seed2"].i)
 
 
 def _tensor_name(node_input: str) -> str:

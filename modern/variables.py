@@ -60,17 +60,18 @@ class VariableStore:
 
     def handles(self, fragment: Fragment) -> list[Tensor]:
         """The handles that a fragment needs, of the replica that asks (the first one outside of a replica)."""
-        context = tf.distribute.get_replica_context()
-        index = int(tf.get_static_value(context.replica_id_in_sync_group)) if context is not None else 0
-        return [_local(self._by_name[handle.op.name], index).handle for handle in fragment.handles]
+        return [_local(self._by_name[handle.op.name], _replica()).handle for handle in fragment.handles]
 
     def function(self, fragment: Fragment, compiled: bool = False) -> Any:
-        """``call(inputs) -> outputs`` over this store's variables, see ``Fragment.function``."""
+        """``call(inputs) -> outputs`` over this store's variables, see ``Fragment.function``; each replica draws its own numbers."""
         handles = [_local(self._by_name[handle.op.name], 0).handle for handle in fragment.handles]
-        call = fragment.function(handles, compiled)
+        calls = {0: fragment.function(handles, compiled)}
 
         def bound(inputs: Sequence[Tensor]) -> list[Tensor]:
-            outputs: list[Tensor] = call(self.handles(fragment), list(inputs))
+            replica = _replica() if fragment.seeded else 0
+            if replica not in calls:
+                calls[replica] = fragment.reseeded(replica).function(handles, compiled)
+            outputs: list[Tensor] = calls[replica](self.handles(fragment), list(inputs))
             return outputs
 
         return bound
@@ -120,6 +121,12 @@ def _variable(template: Any, value: Any, updated: bool) -> Variable:
     if not template.shape.is_fully_defined():  # as of the centers of k-means, whose number grows
         kwargs["shape"] = template.shape
     return tf.Variable(value, trainable=template.trainable, name=template.op.name, dtype=template.dtype.base_dtype, **kwargs)
+
+
+def _replica() -> int:
+    """The number of the replica that asks among those of all workers; outside of replicas, the first one's."""
+    context = tf.distribute.get_replica_context()
+    return int(tf.get_static_value(context.replica_id_in_sync_group)) if context is not None else 0
 
 
 def _local(variable: Variable, replica: int) -> Variable:

@@ -104,6 +104,30 @@ else:
     )
 
 
+def test_each_replica_draws_numbers_of_its_own(run_python: Run, tmp_path: Path) -> None:
+    """With a seed, too; in the bodies of loops, too. The first replica draws what one device does."""
+    run_python(
+        COMMON
+        + """
+def model_fn(features, labels, mode):
+    def kept(name, mask):
+        return v1.get_variable(name, [64], initializer=v1.zeros_initializer(), trainable=False, use_resource=True).assign(mask)
+    mask = lambda: v1.nn.dropout(tf.ones([64]), rate=0.5)
+    total = v1.while_loop(lambda step, _: step < 2, lambda step, total: (step + 1, total + mask()), [0, tf.zeros([64])])[1]
+    loss = squared(linear(features["x"]), labels)
+    with tf.control_dependencies([kept("mask", mask()), kept("total", total)]):
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.01).minimize(loss, v1.train.get_global_step()))
+
+alone, mean = on(ModernEngine(), model_fn, "alone", steps=1), on(two, model_fn, "two", steps=1)
+for name, values in {"mask": {0.0, 2.0}, "total": {0.0, 2.0, 4.0}}.items():
+    second = 2 * mean[name] - alone[name]
+    assert set(second) == values, (name, second)
+    assert (second != alone[name]).sum() > 16, (name, second, alone[name])
+""",
+        tmp_path,
+    )
+
+
 def test_batch_norm_keeps_averages_on_each_replica_and_saves_their_mean(run_python: Run, tmp_path: Path) -> None:
     run_python(
         COMMON
