@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -30,22 +31,28 @@ def check_equal(transplant: Transplant, distribution: Distribution) -> None:
     """
     if distribution.workers == 1:
         return
-    sums = [_checksum(name, variable) for name, variable in transplant.variables.items()]
-    gathered = distribution.gather(tf.constant(sums, tf.int64)).numpy()
-    apart = np.flatnonzero((gathered != gathered[0]).any(axis=0))
-    if len(apart):
-        names = [list(transplant.variables)[index] for index in apart]
+    apart = differing(transplant.variables, distribution)
+    if apart:
         raise BridgeError(
-            f"The workers do not start from the same state: {len(names)} of {len(sums)} variables differ.",
+            f"The workers do not start from the same state: {len(apart)} of {len(transplant.variables)} variables differ.",
             expected="one model_dir that all workers see, and one script",
-            received=", ".join(names[:5]) + (", ..." if len(names) > 5 else ""),
+            received=", ".join(apart[:5]) + (", ..." if len(apart) > 5 else ""),
             fix="Put the model_dir on storage that all machines share.",
         )
 
 
-def _checksum(name: str, variable: object) -> int:
-    own = getattr(variable, "values", [variable])[0]
-    return zlib.crc32(np.ascontiguousarray(own.numpy()).tobytes(), zlib.crc32(name.encode()))
+def differing(variables: Mapping[str, Any], distribution: Distribution) -> list[str]:
+    """The names of those of which not all copies, on all replicas of all workers, have the same value."""
+    copies = [(name, copy) for name, variable in variables.items() for copy in getattr(variable, "values", [variable])]
+    sums = tf.constant([_checksum(name, copy) for name, copy in copies], tf.int64)
+    known: dict[str, set[int]] = {}
+    for (name, _), found in zip(copies, distribution.gather(sums).numpy().T.tolist(), strict=True):
+        known.setdefault(name, set()).update(found)
+    return [name for name, found in known.items() if len(found) > 1]
+
+
+def _checksum(name: str, variable: Any) -> int:
+    return zlib.crc32(np.ascontiguousarray(variable.numpy()).tobytes(), zlib.crc32(name.encode()))
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from estimator_bridge.modern import model_graph
 from estimator_bridge.modern.callbacks.audit import AuditReport
 from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
 from estimator_bridge.modern.callbacks.checkpoint import with_saver
+from estimator_bridge.modern.callbacks.counts import EqualCounts
 from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter
 from estimator_bridge.modern.callbacks.progress import shown_progress
@@ -75,7 +76,8 @@ def train(
     run = HookedRun(model.graph, [model.spec.train_op, model.spec.loss])
     asked = _callbacks if distribution.worker == 0 else _workers_callbacks
     given = asked(model, run, estimator.config, hooks, saving_listeners, stop)
-    chosen = [*given, *_told(model, estimator.config, distribution), *callbacks]
+    counts = [EqualCounts(distribution)] if distribution.replicas > 1 else []  # before what saves
+    chosen = [*counts, *given, *_told(model, estimator.config, distribution), *callbacks]
     with distribution.strategy.scope():
         transplant = make_transplant(model, _report(chosen), distribution.split)
     check_equal(transplant, distribution)

@@ -123,6 +123,21 @@ for name, values in {"mask": {0.0, 2.0}, "total": {0.0, 2.0, 4.0}}.items():
     second = 2 * mean[name] - alone[name]
     assert set(second) == values, (name, second)
     assert (second != alone[name]).sum() > 16, (name, second, alone[name])
+
+def counting(features, labels, mode):
+    # Both replicas have as many unless a batch is odd.
+    rows = v1.get_variable("rows", [], tf.int64, v1.zeros_initializer(), trainable=False, use_resource=True)
+    loss = squared(linear(features["x"]), labels)
+    with tf.control_dependencies([rows.assign_add(tf.shape(labels, tf.int64)[0])]):
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.01).minimize(loss, v1.train.get_global_step()))
+
+assert on(two, counting, "even", steps=3)["rows"] == 12
+try:
+    on(two, counting, "odd", lambda: regression_input(7, 1), steps=3)
+except NotSupportedError as error:
+    assert "Steps wrote other values to 'rows' on each replica" in str(error), error
+else:
+    raise AssertionError("the first replica's count was saved for all")
 """,
         tmp_path,
     )

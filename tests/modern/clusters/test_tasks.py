@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import types
@@ -16,6 +17,7 @@ from estimator_bridge.errors import BridgeError, NotSupportedError
 from tests.modern.jobs import v1  # settles on Keras 2 first
 
 from estimator_bridge.modern import sharing, strategies  # isort: skip
+from estimator_bridge.modern.callbacks.counts import EqualCounts  # isort: skip
 from estimator_bridge.modern.inputs import InputPipeline, recorded_iterators  # isort: skip
 from estimator_bridge.modern.loop import StepLoop  # isort: skip
 from estimator_bridge.modern.tasks import tasks  # isort: skip
@@ -221,3 +223,15 @@ def test_what_fails_in_this_worker_is_not_said_of_another(error: Exception, lost
     second: Any = types.SimpleNamespace(workers=3, strategy=strategy)
     with pytest.raises(BridgeError if lost else type(error)), lost_workers(second):
         raise error
+
+
+def test_counts_that_differ_between_workers_are_refused_before_they_are_saved() -> None:
+    count = {"aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
+    variables = {"seen": tf.Variable(3, **count), "rows": tf.Variable(4, **count), "weights": tf.Variable(1.0)}
+    transplant: Any = types.SimpleNamespace(variables=variables, global_step=None)
+    progress: Any = types.SimpleNamespace(step=5)
+    for apart in (False, True):
+        counts = EqualCounts(Second(apart))  # type: ignore[arg-type]
+        counts.begin(transplant, 0)
+        with pytest.raises(NotSupportedError, match="'seen' on each") if apart else contextlib.nullcontext():
+            assert not counts.after(progress)
