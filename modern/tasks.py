@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
@@ -18,11 +19,13 @@ from tensorflow.python.distribute import distribute_coordinator
 from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 from tensorflow.python.eager import context
 
+from estimator_bridge.compat.rendezvous import Mark, Rendezvous
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern import strategies
 from estimator_bridge.modern.parameter_servers import cluster
 
 logging = tf.compat.v1.logging
+_LOOK_SECONDS = 0.5
 
 
 @contextlib.contextmanager
@@ -100,6 +103,9 @@ def _needed(run_ps: Callable[..., None]) -> Callable[..., None]:
             run_ps(self)
         else:
             logging.warn("No variable is on this parameter server, whose task ends: %s.", row.note)
+            meeting = Rendezvous.of_this_process()
+            while meeting is not None and not meeting.said(Mark.TRAINED):  # a launcher takes one that ends before for lost
+                time.sleep(_LOOK_SECONDS)
 
     return run
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import time
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from tests.modern.jobs import v1  # settles on Keras 2 first
 
@@ -57,16 +60,20 @@ def test_a_script_with_a_strategy_finds_its_place(
     assert strategies.decided(config).strategy == "MultiWorkerMirroredStrategy"
 
 
-def test_a_server_that_nobody_needs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a strategy keeps the variables on the workers."""
+def test_a_server_that_nobody_needs_ends_with_the_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where a strategy keeps the variables on the workers; a launcher says when they have trained."""
     from tensorflow_estimator.python.estimator import training
 
     config = _config(monkeypatch, {**CHIEF, "ps": ["d:1"]}, "ps", 0, strategy=True)
     task = types.SimpleNamespace(_estimator=types.SimpleNamespace(config=config))
+    (meeting := Rendezvous(tmp_path)).say(Mark.READY)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setattr(time, "sleep", slept := mock.Mock(side_effect=lambda seconds: meeting.say(Mark.TRAINED)))
     said: list[str] = []
     monkeypatch.setattr(v1.logging, "warn", lambda text, *values: said.append(text % values))
     with tasks():
         training._TrainingExecutor.run_ps(task)
+    slept.assert_called_once()
     (line,) = said
     assert line.startswith(
         "No variable is on this parameter server, whose task ends: parameter servers are left out of the cluster"
