@@ -33,7 +33,7 @@ def order_assignments(step: Collection[Operation], batch: Collection[Operation] 
         >>> import tensorflow as tf
         >>> with tf.Graph().as_default() as graph:
         ...     count = tf.compat.v1.get_variable("count", shape=[], use_resource=True)
-        ...     read, assignment = count.read_value().op, count.assign_add(1.0, read_value=False)
+        ...     read, assignment = count.value().op, count.assign_add(1.0, read_value=False)
         ...     names = order_assignments(graph.get_operations())
         >>> names, read in assignment.control_inputs
         (['count'], True)
