@@ -23,11 +23,13 @@ class EqualCounts(Callback):
         self._distribution = distribution
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """Chooses them; the global step is the loop's own."""
+        """Chooses them; the global step is the loop's own, and an ``aggregation`` is a script's word that one value is to be saved."""
+        undeclared = tf.VariableAggregation.NONE
+        declared = {one.op.name for one in transplant.model.variables() if one.aggregation != undeclared}
         self._counts = {
             name: variable
             for name, variable in transplant.variables.items()
-            if _of_the_first(variable) and variable is not transplant.global_step
+            if _of_the_first(variable) and variable is not transplant.global_step and name not in declared
         }
 
     def after(self, progress: Progress) -> bool:
@@ -42,7 +44,8 @@ class EqualCounts(Callback):
                 f"Steps wrote other values to {', '.join(map(repr, apart))} on each replica, and integers have no mean to save.",
                 expected="values that do not depend on a replica's own batch",
                 received=f"differences at global step {progress.step}",
-                fix="Count in floating point, whose mean is saved, or train on one replica.",
+                fix="Count in floating point, whose mean is saved, or give the variable "
+                "aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA.",
             )
         return False
 

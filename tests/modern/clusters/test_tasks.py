@@ -235,7 +235,9 @@ def test_what_fails_in_this_worker_is_not_said_of_another(error: Exception, lost
 def test_counts_that_differ_between_workers_are_refused_before_they_are_saved() -> None:
     count = {"aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
     variables = {"seen": tf.Variable(3, **count), "rows": tf.Variable(4, **count), "weights": tf.Variable(1.0)}
-    transplant: Any = types.SimpleNamespace(variables=variables, global_step=None)
+    transplant: Any = types.SimpleNamespace(
+        variables=variables, global_step=None, model=mock.Mock(**{"variables.return_value": []})
+    )
     progress: Any = types.SimpleNamespace(step=5)
     for apart in (False, True):
         counts = EqualCounts(Second(apart))  # type: ignore[arg-type]
