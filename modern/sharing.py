@@ -100,6 +100,11 @@ def takes_context(input_fn: Callable[..., Any]) -> bool:
     return "input_context" in function_utils.fn_args(input_fn)
 
 
+def runs_python(pipeline: InputPipeline) -> bool:
+    """Whether a dataset of an input calls Python functions: ``py_function``, ``numpy_function``, ``from_generator``."""
+    return bool(pipeline.datasets) and _definition(pipeline).python
+
+
 class _Definition(NamedTuple):
     """What workers compare of their datasets.
 
