@@ -18,8 +18,10 @@ import tensorflow as tf
 v1 = tf.compat.v1
 every, steps, cases = json.loads(sys.argv[1])
 class Evaluate(v1.train.SessionRunHook):
-    def __init__(self, folder, values):
-        self.folder, self.values, self.step = folder, values, 0
+    def __init__(self, folder, values, train):
+        self.folder, self.values, self.train, self.step = folder, values, train, 0
+    def before_run(self, context):
+        context.session.run(self.train)  # a run of its own: in one with it, a hook may read the step from before it
     def after_run(self, context, values):
         self.step += 1
         if self.step % every == 0:
@@ -36,11 +38,12 @@ def stopped(name, arguments, before, values, folder):
     make = getattr(tf.estimator.experimental, name)
     hook = make(estimator, "metric", eval_dir=folder, run_every_secs=None, run_every_steps=1, **arguments)
     with tf.Graph().as_default():
-        train = v1.assign_add(v1.train.get_or_create_global_step(), 1)
-        with v1.train.SingularMonitoredSession(hooks=[Evaluate(folder, values), v1.train.StopAtStepHook(last_step=steps), hook]) as session:
+        step = v1.train.get_or_create_global_step()
+        evaluate = Evaluate(folder, values, v1.assign_add(step, 1))
+        with v1.train.SingularMonitoredSession(hooks=[evaluate, v1.train.StopAtStepHook(last_step=steps), hook]) as session:
             while not session.should_stop():
-                step = int(session.run(train))
-    return step
+                reached = int(session.run(step))
+    return reached
 import tempfile
 print(json.dumps([stopped(*case, tempfile.mkdtemp()) for case in cases]))
 """
