@@ -22,7 +22,7 @@ from estimator_bridge.cluster.preflight import Preflight
 from estimator_bridge.cluster.task import Task
 from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
-from tests.cluster.conftest import STAND_IN, Play, command
+from tests.cluster.conftest import STAND_IN, Play, command, pids, wait_until
 
 COUNTS = {"chief": 1, "worker": 1, "ps": 1}
 
@@ -48,6 +48,7 @@ def test_each_machine_gets_the_same_list_and_runs_its_own_task() -> None:
     [
         (["a:1", "b:2"], "ps:0", "3 times host:port, for chief 0, worker 0, ps 0"),
         (["a:1", "b", "c:3"], "ps:0", "--hosts does not give each task its address"),
+        (["a:1", "b:2", "a:1"], "ps:0", "no two the same"),
         (["a:1", "b:2", "c:3"], "worker:1", "one of chief:0, worker:0, ps:0, evaluator:0"),
     ],
 )
@@ -61,6 +62,7 @@ def test_hosts_that_are_no_cluster(given: list[str], task: str, said: str) -> No
     [
         (["--hosts", "192.0.2.1:1"], "--hosts and --task belong together."),
         (["--hosts", "192.0.2.1:1", "--task", "chief:0"], "Servers of this cluster can be reached over the network."),
+        (["--hosts", "127.0.0.1:1", "--chief", "0", "--ps", "1", "--task", "ps:0"], "No task would train."),
         (["--rendezvous", "shared"], "--rendezvous is for clusters on several machines."),
         (
             ["--hosts", "127.0.0.1:1", "--task", "chief:0", "--rendezvous", "/proc/no"],
@@ -76,6 +78,14 @@ def test_what_the_command_line_refuses(
     assert capsys.readouterr().err.startswith(f"estimator-bridge: {said}")
 
 
+def test_a_tf_config_in_which_nobody_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"ps": ["127.0.0.1:1"]}, "task": {"type": "ps", "index": 0}}))
+    assert main(["launch", "--log-dir", str(tmp_path), __file__]) == 2
+    assert capsys.readouterr().err.startswith("estimator-bridge: No task would train.")
+
+
 @pytest.mark.parametrize(("job", "state"), [("ps", "stopped"), ("evaluator", "done")])
 def test_who_is_alone_ends_when_the_others_say_that_they_have(play: Play, tmp_path: Path, job: str, state: str) -> None:
     shared = tmp_path / "shared"
@@ -83,11 +93,12 @@ def test_who_is_alone_ends_when_the_others_say_that_they_have(play: Play, tmp_pa
     Rendezvous(shared).report_end("chief", 0)
 
     def worker_ends() -> None:
-        """As its launcher says it, the last of those that have somebody to train."""
+        """As its launcher says it, the last of those that have somebody to train; our task has come by then."""
+        wait_until(lambda: bool(pids(tmp_path)))
         Rendezvous(shared).report_end("worker", 0)
         Rendezvous(shared).say(Mark.TRAINED)
 
-    threading.Timer(1.0, worker_ends).start()
+    threading.Thread(target=worker_ends, daemon=True).start()
     plan = "sleep:60" if job == "ps" else "trained,say:evaluated"
 
     ended = play({f"{job} 0": plan}, layouts=[hosted_layout(hosts(), COUNTS, f"{job}:0")], rendezvous=shared)

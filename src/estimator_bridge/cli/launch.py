@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import json
 import os
@@ -240,7 +241,7 @@ def _cluster(arguments: argparse.Namespace) -> Iterator[tuple[Iterable[Layout], 
 def _layouts(arguments: argparse.Namespace) -> Iterable[Layout]:
     """The one task of the environment's TF_CONFIG or of --hosts, or a cluster of our own."""
     from estimator_bridge.cluster.launching import local_layouts
-    from estimator_bridge.cluster.layout import check_evaluator, check_network, given_layout, hosted_layout
+    from estimator_bridge.cluster.layout import check_evaluator, check_network, check_trained, given_layout, hosted_layout
     from estimator_bridge.compat.config.cluster.tf_config import from_environment
 
     counts = _counts(arguments)
@@ -251,6 +252,7 @@ def _layouts(arguments: argparse.Namespace) -> Iterable[Layout]:
         layout = given_layout(from_environment())
     else:
         return local_layouts(counts)
+    check_trained(collections.Counter(task.job for task in layout.addresses))
     check_network(layout, arguments.trusted_network)
     check_evaluator(layout, arguments.rendezvous)
     return [layout]

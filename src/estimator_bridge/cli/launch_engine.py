@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 _VALUES = (
     "path",
+    "format",
     "log_dir",
     "ready_timeout",
     "finish_timeout",

@@ -112,7 +112,12 @@ def check_trained(counts: Mapping[str, int]) -> None:
         BridgeError: for one without chief and workers.
     """
     if not any(counts.get(job, 0) for job in TRAINERS):
-        raise BridgeError("No task would train.", expected="a chief or a worker", received=dict(counts), fix="Add --chief 1.")
+        raise BridgeError(
+            "No task would train.",
+            expected="a chief or a worker",
+            received=dict(counts),
+            fix="Add a chief: --chief 1, or in TF_CONFIG.",
+        )
 
 
 def hosted_layout(hosts: Sequence[str], counts: Mapping[str, int], task: str) -> Layout:
@@ -135,10 +140,10 @@ def hosted_layout(hosts: Sequence[str], counts: Mapping[str, int], task: str) ->
         '{"cluster": {"chief": ["a:2222"], "ps": ["b:2222"]}, "task": {"type": "ps", "index": 0}}'
     """
     servers = [TaskId(job, index) for job in ("chief", "worker", "ps") for index in range(counts.get(job, 0))]
-    if len(hosts) != len(servers) or any(not re.fullmatch(r".+:\d+", host) for host in hosts):
+    if {len(hosts), len(set(hosts))} != {len(servers)} or any(not re.fullmatch(r".+:\d+", host) for host in hosts):
         raise BridgeError(
             "--hosts does not give each task its address.",
-            expected=f"{len(servers)} times host:port, for {', '.join(map(str, servers))}",
+            expected=f"{len(servers)} times host:port, for {', '.join(map(str, servers))}; no two the same",
             received=",".join(hosts),
         )
     named = {f"{each.job}:{each.index}": each for each in (*servers, *(TaskId(job, 0) for job in _SERVERLESS))}
