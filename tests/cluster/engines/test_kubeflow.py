@@ -125,8 +125,8 @@ def test_nothing_of_the_environment_is_in_it(monkeypatch: pytest.MonkeyPatch, ca
 
 
 def test_options_are_handed_on(capsys: pytest.CaptureFixture[str]) -> None:
-    given = "--path modern --format json --max-restarts 7 --rendezvous /shared/1 --audit --audit-allow diverged".split()
-    [spec] = printed(capsys, *given, "-m", "trainer.task")["spec"]["tfReplicaSpecs"].values()
+    given = ["--path", "modern", "--max-restarts", "7", "--rendezvous", "/shared/1", "--audit", "--audit-allow", "diverged"]
+    [spec] = printed(capsys, *given, "--format", "json", "-m", "trainer.task")["spec"]["tfReplicaSpecs"].values()
     command = " ".join(spec["template"]["spec"]["containers"][0]["command"])
     for words in (
         "--path modern",

@@ -19,28 +19,9 @@ from estimator_bridge.cluster.engines.ray import Place
 from estimator_bridge.cluster.layout import free_ports
 from estimator_bridge.compat.rendezvous import VARIABLE
 from tests.cluster.conftest import alive, command, pids, wait_until
+from tests.cluster.engines.conftest import JOB
 from tests.legacy.running import write
 
-JOB = """
-    import sys
-    import numpy as np
-    import tensorflow as tf
-
-    def input_fn():
-        x = np.arange(16, dtype=np.float32).reshape(8, 2)
-        return tf.data.Dataset.from_tensor_slices(({"x": x}, x[:, :1])).repeat().batch(4)
-
-    def model_fn(features, labels, mode):
-        loss = tf.losses.mean_squared_error(labels, tf.layers.dense(features["x"], 1))
-        train_op = tf.train.GradientDescentOptimizer(0.001).minimize(loss, tf.train.get_global_step())
-        return tf.estimator.EstimatorSpec(mode, None, loss, train_op)
-
-    config = tf.estimator.RunConfig(sys.argv[1])
-    print("task", config.task_type, config.task_id, "of", config.num_worker_replicas, "and", config.num_ps_replicas)
-    train = tf.estimator.TrainSpec(input_fn, max_steps=30)
-    estimator = tf.estimator.Estimator(model_fn, config=config)
-    tf.estimator.train_and_evaluate(estimator, train, tf.estimator.EvalSpec(input_fn, steps=1))
-"""
 with_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is no part of the test environment: 79 MB")
 
 
