@@ -68,10 +68,14 @@ class ModernEngine:
         self._jit_compile = jit_compile
         self._mixed_precision = mixed_precision
         self._configured: Any = None
-        self._aside = tempfile.TemporaryDirectory(prefix="estimator-bridge-")
         self.calls = 0
 
     surroundings = staticmethod(tasks)
+
+    @functools.cached_property
+    def _aside(self) -> tempfile.TemporaryDirectory[str]:
+        """Made where something goes there: a process that is killed leaves it behind."""
+        return tempfile.TemporaryDirectory(prefix="estimator-bridge-")
 
     def train(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import tempfile
 import time
 import types
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import tensorflow as tf
 
 from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from tests.modern.jobs import v1  # settles on Keras 2 first
+from tests.modern.jobs import engine, estimator, minimizing, regression_input, v1  # settles on Keras 2 first
 
 from estimator_bridge.modern import sharing, strategies  # isort: skip
 from estimator_bridge.modern.callbacks.counts import EqualCounts  # isort: skip
@@ -230,6 +231,25 @@ def test_what_fails_in_this_worker_is_not_said_of_another(error: Exception, lost
     second: Any = types.SimpleNamespace(workers=3, strategy=strategy)
     with pytest.raises(BridgeError if lost else type(error)), lost_workers(second):
         raise error
+
+
+def test_a_worker_that_is_not_the_chief_evaluates_and_exports_for_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """And a process that exports nothing makes no folder, which it would leave behind where it is killed."""
+    (aside := tmp_path / "aside").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(aside))
+    made = estimator(minimizing(lambda: v1.train.GradientDescentOptimizer(0.1)), tmp_path / "model")
+    worker = engine("modern")
+    worker.train(made, regression_input, steps=1)
+    monkeypatch.setattr(made._config, "_task_type", "worker")
+    monkeypatch.setattr(made._config, "_is_chief", False)
+    assert worker.evaluate(made, regression_input, steps=1)["global_step"] == 1
+    assert not (tmp_path / "model" / "eval").exists()
+    assert not list(aside.iterdir())
+    monkeypatch.setattr(worker._estimator, "export_saved_model", lambda estimator, folder: folder.encode())
+    exported = worker.export_saved_model(made, str(tmp_path / "exports"))
+    assert [str(path) for path in aside.iterdir()] == [exported.decode()]
 
 
 def test_counts_that_differ_between_workers_are_refused_before_they_are_saved() -> None:
