@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from estimator_bridge.compat.config.applying.connecting import unanswered
+from estimator_bridge.compat.config.applying.connecting import await_servers
 from estimator_bridge.compat.config.applying.strategy import make_strategy
 from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
 from estimator_bridge.compat.rendezvous import Recovery, Rendezvous
@@ -85,15 +85,7 @@ def coordinator(config: Any) -> Any:
 @functools.cache
 def _coordinator(jobs: tuple[tuple[str, tuple[str, ...]], ...], index: int, protocol: str | None) -> Any:
     _check_free(dict(jobs)["chief"][index])
-    addresses = [f"/job:{job}/task:{index} at {task}" for job, tasks in jobs[1:] for index, task in enumerate(tasks)]
-    missing = unanswered(addresses, _CONNECT_SECONDS)
-    if missing:
-        raise BridgeError(
-            "Not every task of the cluster answers.",
-            expected=f"a server at each address within {_CONNECT_SECONDS:g} s",
-            received="no answer from " + ", ".join(missing),
-            fix="Start these tasks, or correct their addresses in TF_CONFIG.",
-        )
+    await_servers({job: tasks for job, tasks in jobs if job in _SERVING}, _CONNECT_SECONDS, "TF_CONFIG")
     config = ModernConfig(strategy=Strategy("ParameterServerStrategy"), cluster=Cluster(dict(jobs), "chief", index, protocol))
     with kept_to_loopback(int(dict(jobs)["chief"][index].rpartition(":")[2])):
         strategy = make_strategy(config)

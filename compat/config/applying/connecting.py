@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from estimator_bridge.compat.config.model import ModernConfig
@@ -40,38 +40,37 @@ def connect(config: ModernConfig) -> None:
     import tensorflow as tf
 
     jobs = {job: list(tasks) for job, tasks in config.strategy.remote_cluster.items()}
-    missing = unanswered(
-        [f"/job:{job}/task:{index} at {task}" for job, tasks in jobs.items() for index, task in enumerate(tasks)], READY_SECONDS
-    )
-    if missing:
-        raise BridgeError(
-            "strategy.remote_cluster: not every task answers.",
-            expected=f"a tf.distribute.Server at each address within {READY_SECONDS} s",
-            received="no answer from " + ", ".join(missing),
-            fix="Start these servers, or correct their addresses.",
-        )
+    await_servers(jobs, READY_SECONDS, "strategy.remote_cluster")
     tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec(jobs), cluster_device_filters=device_filters(config))
 
 
-def unanswered(tasks: Sequence[str], seconds: float) -> list[str]:
+def await_servers(jobs: Mapping[str, Sequence[str]], seconds: float, where: str) -> None:
     """Waits for the servers that a process is about to connect to: TensorFlow itself would, without end.
 
     Args:
-        tasks: whatever names them, with their addresses as the last word.
+        jobs: job -> addresses of its tasks.
         seconds: to wait.
+        where: these addresses are written, for who has to correct them.
 
-    Returns:
-        Those that accepted no connection.
+    Raises:
+        BridgeError: naming the tasks that accepted no connection.
     """
     import grpc
 
+    tasks = [f"/job:{job}/task:{index} at {task}" for job, addresses in jobs.items() for index, task in enumerate(addresses)]
     channels = [grpc.insecure_channel(task.rpartition(" ")[2]) for task in tasks]
     ready = [grpc.channel_ready_future(channel) for channel in channels]
     deadline = time.monotonic() + seconds
     missing = [task for task, future in zip(tasks, ready, strict=True) if not _is_ready(future, deadline - time.monotonic())]
     for channel in channels:
         channel.close()
-    return missing
+    if missing:
+        raise BridgeError(
+            f"{where}: not every task answers.",
+            expected=f"a TensorFlow server at each address within {seconds:g} s",
+            received="no answer from " + ", ".join(missing),
+            fix=f"Start these tasks, or correct their addresses in {where}.",
+        )
 
 
 def _is_ready(future: Any, seconds: float) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.cluster.layout import free_ports
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from tests.modern import jobs  # installs the legacy path
 
@@ -79,6 +80,15 @@ def test_the_learning_rate_is_each_trainers_own_and_in_no_variable(tmp_path: Pat
     tf.function(lambda: transplant.step(batch)[0])()
     ((_, optimizer),) = transplant.updates
     assert not any(isinstance(value, tf.Variable) for name, value in optimizer._hyper.items() if name != "decay")
+
+
+def test_tasks_that_do_not_answer_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 0.3)
+    own, worker, server = (f"127.0.0.1:{port}" for port in free_ports(3))
+    with pytest.raises(
+        BridgeError, match=f"TF_CONFIG: not every task(.|\n)* /job:worker/task:0 at {worker}, /job:ps/task:0 at {server}"
+    ):
+        cluster._coordinator((("chief", (own,)), ("worker", (worker,)), ("ps", (server,))), 0, None)
 
 
 def test_a_port_in_use_is_told_before_anything_is_connected() -> None:
