@@ -32,7 +32,7 @@ _LOOK_SECONDS = 0.5
 def tasks() -> Iterator[None]:
     """While active, ``train_and_evaluate`` runs the task that TF_CONFIG names; enter it before the script's first RunConfig."""
     from tensorflow.python.distribute import estimator_training
-    from tensorflow_estimator.python.estimator import training
+    from tensorflow_estimator.python.estimator import estimator, training
 
     executor, extended = training._TrainingExecutor, CollectiveAllReduceExtended
     patches: list[contextlib.AbstractContextManager[Any]] = [
@@ -41,6 +41,7 @@ def tasks() -> Iterator[None]:
         mock.patch.object(executor, "_start_std_server", _serving(executor._start_std_server)),
         mock.patch.object(executor, "run_worker", _led(executor.run_worker)),
         mock.patch.object(executor, "run_ps", _needed(executor.run_ps)),
+        mock.patch.object(estimator.Estimator, "evaluate", _apart(estimator.Estimator.evaluate)),
         mock.patch.object(extended, "_initialize_strategy", _describing(extended._initialize_strategy)),
         mock.patch.object(extended, "__deepcopy__", lambda self, memo: self),  # Estimator.config copies it in eager mode, too
         mock.patch.object(extended, "_initialize_local_devices", _seen(extended._initialize_local_devices)),
@@ -121,6 +122,18 @@ def _led(run_worker: Callable[..., None]) -> Callable[..., None]:
             run_worker(self)
 
     return run
+
+
+def _apart(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    """A launcher hears of an evaluation in the midst of a training: those in step with this task wait for it, which is no stall."""
+
+    @functools.wraps(evaluate)
+    def without_steps(self: Any, *args: Any, **kwargs: Any) -> Any:
+        meeting = Rendezvous.of_this_process()
+        with meeting.apart(self.config.task_type, self.config.task_id) if meeting else contextlib.nullcontext():
+            return evaluate(self, *args, **kwargs)
+
+    return without_steps
 
 
 def _describing(initialize: Callable[..., None]) -> Callable[..., None]:

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.compat.engine import interposed
+from estimator_bridge.compat.rendezvous import VARIABLE, Rendezvous
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.legacy.launched import launched
 from estimator_bridge.modern.engine import ModernEngine
 from tests.modern.jobs import estimator, minimizing, regression_input, saved, v1
 
@@ -81,6 +84,36 @@ def test_calls_are_counted(tmp_path: Path) -> None:
     executor = ModernEngine()
     executor.train(estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path), regression_input, steps=1)
     assert executor.calls == 1
+
+
+def test_who_evaluates_or_exports_while_it_trains_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    meeting, said = Rendezvous(tmp_path), []
+    made = estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path / "model")
+
+    def note(result: Any = None) -> Any:
+        said.append(meeting.is_apart("worker", 0))
+        return result
+
+    def receiver() -> Any:
+        note()
+        raise ValueError("enough")
+
+    class Evaluates(v1.train.SessionRunHook):  # type: ignore[misc]
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            note()
+            made.evaluate(lambda: note(regression_input()), steps=1)
+            note()
+            with pytest.raises(ValueError, match="enough"):
+                made.export_saved_model(str(tmp_path / "export"), receiver)
+            note()
+
+    executor = ModernEngine()
+    with launched(), interposed(executor):
+        made.train(regression_input, steps=1, hooks=[Evaluates()])
+        assert said == [False, True, False, True, False]
+        made.evaluate(lambda: note(regression_input()), steps=1)
+    assert not said[-1], "the others may yet train: one of them may hang"
 
 
 def test_an_audited_run_digests_each_batch(tmp_path: Path) -> None:
