@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator
 
 ATTRIBUTE = "/.ATTRIBUTES/VARIABLE_VALUE"
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -50,9 +50,17 @@ SUFFIXES = {
     "ExponentialMovingAverage": ("ExponentialMovingAverage", "average"),
 }
 
-# TF2's canned Estimators train with tf_keras.optimizers.legacy and name its slots ``training/Adam/VARIABLE/m``.
-_CANNED_SLOT = re.compile(r"^training/(?P<optimizer>[A-Za-z]+)(_\d+)?/(?P<variable>.+)/(?P<slot>[a-z_]+)$")
-_CANNED_HYPERPARAMETER = re.compile(r"^training/[A-Za-z]+(_\d+)?/(?P<name>[^/]+)$")
+# tf_keras.optimizers.legacy name their slots ``Adam/VARIABLE/m``; within "training" in TF2's canned Estimators, within "training_2" and so
+# on after heads that come before. A script may have put its own scopes there: then only Keras' own names are known.
+_OF_ESTIMATOR = r"^training(?:_\d+)?/(?P<optimizer>[A-Za-z]+)(?:_\d+)?/"
+_OF_SCRIPT = r"^(?:.+?/)?(?P<optimizer>Ada(?:delta|grad|m|max)|Ftrl|Nadam|RMSprop|SGD)(?:_\d+)?/"
+_CANNED_SLOT = [re.compile(rf"{scope}(?P<variable>.+)/(?P<slot>[a-z_]+)$") for scope in (_OF_ESTIMATOR, _OF_SCRIPT)]
+_CANNED_HYPERPARAMETER = [
+    re.compile(rf"{_OF_ESTIMATOR}(?P<name>[^/]+)$"),
+    re.compile(
+        rf"{_OF_SCRIPT}(?P<name>beta(?:_[12])?|decay|iter|l[12]_regularization_strength|learning_rate(?:_power)?|momentum(?:_cache)?|rho)$"
+    ),
+]
 _CANNED_OPTIMIZERS = {"SGD": "Momentum", "RMSprop": "RMSProp", "Adamax": "AdaMax"}  # the others are called as TF1's
 
 
@@ -91,8 +99,8 @@ def slot_of(name: str, names: Container[str]) -> Slot | None:
     """
     if name.endswith(ATTRIBUTE):
         return _object_slot(name[: -len(ATTRIBUTE)])
-    canned = _CANNED_SLOT.match(name)
-    if canned and canned["variable"] in names:
+    canned = next((match for match in _matches(_CANNED_SLOT, name) if match["variable"] in names), None)
+    if canned:
         optimizer = canned["optimizer"]
         return Slot(canned["variable"], _CANNED_OPTIMIZERS.get(optimizer, optimizer), canned["slot"], "")
     stem, _, last = name.rpartition("/")
@@ -108,14 +116,17 @@ def slot_of(name: str, names: Container[str]) -> Slot | None:
 
 
 def canned_hyperparameter(name: str) -> str | None:
-    """The hyperparameter that a canned Estimator of TF2 keeps under a name, or None.
+    """The hyperparameter that an optimizer of Keras, as in a canned Estimator of TF2, keeps under a name, or None.
 
     Example:
         >>> canned_hyperparameter("training/Adam/beta_1"), canned_hyperparameter("training/Adam/dense/kernel/m")
         ('beta_1', None)
     """
-    match = _CANNED_HYPERPARAMETER.match(name)
-    return match["name"] if match else None
+    return next((match["name"] for match in _matches(_CANNED_HYPERPARAMETER, name)), None)
+
+
+def _matches(patterns: Iterable[re.Pattern[str]], name: str) -> Iterator[re.Match[str]]:
+    return filter(None, (pattern.match(name) for pattern in patterns))
 
 
 def _candidates(stem: str) -> tuple[str, ...]:

@@ -45,10 +45,43 @@ def canned():
         ),
     }
     for name, make in estimators.items():
-        model_dir = f"{FOLDER}/making-{name}"
-        config = tf.estimator.RunConfig(model_dir=model_dir, tf_random_seed=3, session_config=ONE_THREAD)
-        make(config).train(input_fn, steps=2)
-        keep(model_dir, name)
+        train(name, make)
+
+
+def train(name, make, input_fn=input_fn):
+    """Two steps of an Estimator."""
+    model_dir = f"{FOLDER}/making-{name}"
+    make(tf.estimator.RunConfig(model_dir=model_dir, tf_random_seed=3, session_config=ONE_THREAD)).train(input_fn, steps=2)
+    keep(model_dir, name)
+
+
+def two_labels():
+    """The same examples for a MultiHead."""
+    return input_fn().map(lambda features, labels: (features, {"a": labels, "b": labels}))
+
+
+def two_optimizers(features, labels, mode):
+    """A model_fn with two optimizers of Keras of one class, without a scope around them."""
+    hidden, logits = tf.keras.layers.Dense(2, name="hidden"), tf.keras.layers.Dense(1, name="logits")
+    loss = tf.reduce_mean((logits(hidden(features["x"])) - tf.cast(labels, tf.float32)) ** 2)
+    first, second = tf.keras.optimizers.legacy.Adam(0.1), tf.keras.optimizers.legacy.Adam(0.2)
+    first.iterations = v1.train.get_or_create_global_step()
+    updates = [*first.get_updates(loss, hidden.trainable_variables), *second.get_updates(loss, logits.trainable_variables)]
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.group(*updates))
+
+
+def other_names():
+    """Slots under other names: a MultiHead's, those of a model_fn's Keras optimizers, those of slices of a linear model."""
+    column = tf.feature_column.numeric_column("x", shape=(3,))
+    heads = [tf.estimator.BinaryClassHead(name=name) for name in ("a", "b")]
+    cut = v1.fixed_size_partitioner(2)
+    train(
+        "v2-multi",
+        lambda config: tf.estimator.DNNEstimator(tf.estimator.MultiHead(heads), [4], [column], optimizer="Adam", config=config),
+        two_labels,
+    )
+    train("two-optimizers", lambda config: tf.estimator.Estimator(two_optimizers, config=config))
+    train("v1-linear-cut", lambda config: v1.estimator.LinearRegressor([column], partitioner=cut, config=config))
 
 
 def parameter_servers(features, labels, mode):
@@ -87,3 +120,4 @@ os.makedirs(FOLDER, exist_ok=True)
 keras()
 canned()
 partitioned()
+other_names()
