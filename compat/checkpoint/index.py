@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import heapq
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Hea
 from estimator_bridge.compat.checkpoint.locate import resolve
 
 Pieces = dict[Extents, Entry]
+_SLOT_OF_SLICE = re.compile(r"(?P<variable>.+)/part_\d+/(?P<slot>[^/]+)")
 
 
 @dataclasses.dataclass
@@ -88,6 +90,7 @@ def read_index(path: str | Path) -> Index:
         index = Index(prefix, Header.decode(value))
         for key, value in records:
             _add(index, key, Entry.decode(value))
+    _complete_slots(index)
     consistency.check(index.header, index.entries, index.pieces)
     return index
 
@@ -139,6 +142,26 @@ def _add(index: Index, key: bytes, entry: Entry) -> None:
     else:
         name, extents = ordered_code.decode(key)
         index.pieces.setdefault(name.decode("utf-8", "surrogateescape"), {})[extents] = entry
+
+
+def _complete_slots(index: Index) -> None:
+    """A slot of one slice of a variable gets those of the other slices, too, as its shape says; TF1 restores the one that it needs.
+
+    Linear Estimators save such a slot by a name of its own, as ``w/part_1/Ftrl``, of the whole's shape and with that slice alone.
+    """
+    slots: dict[tuple[str, str], list[str]] = {}
+    for name, pieces in index.pieces.items():
+        match = _SLOT_OF_SLICE.fullmatch(name)
+        if match and name in index.entries and set(index.entries[name].slices) == set(pieces):
+            slots.setdefault((match["variable"], match["slot"]), []).append(name)
+    for (variable, _), names in slots.items():
+        whole = index.entries.get(variable)
+        rows = [(extents, piece) for name in names for extents, piece in index.pieces[name].items()]
+        alike = len({index.entries[name][:2] for name in names}) == 1
+        if whole and alike and sorted(extents for extents, _ in rows) == sorted(whole.slices):
+            slot = index.entries[names[0]]._replace(slices=tuple(extents for extents, _ in sorted(rows)))
+            for name in names:
+                index.entries[name], index.pieces[name] = slot, dict(rows)
 
 
 def _key(name: str) -> bytes:

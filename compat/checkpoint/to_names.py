@@ -48,11 +48,14 @@ class ToNames:
         self._draft, self._model, self._report, self._like = draft, model, report, like
         self._old_slots: dict[str, dict[str, SourceSlot]] = {}
         self._old_averages: dict[str, str] = {}
+        self._more_names: dict[str, list[str]] = {}  # of a slot of a linear model: one for each slice of its variable
         for slot in source_slots(set(like.entries), optimizer) if like else ():
             if slot.row == AVERAGE:
                 self._old_averages[slot.variable] = slot.name
                 continue
-            self._old_slots.setdefault(slot.variable, {})[slot.row.suffix if slot.row else slot.name] = slot
+            first = self._old_slots.setdefault(slot.variable, {}).setdefault(slot.row.suffix if slot.row else slot.name, slot)
+            if like and first != slot and like.pieces.get(slot.name, {}) == like.pieces.get(first.name):
+                self._more_names.setdefault(first.name, []).append(slot.name)
         self._known = hyperparameters(model)
         self._rate = learning_rate if learning_rate is not None else self._known.get("learning_rate")
         self._given = table_named(optimizer) if optimizer is not None else None
@@ -67,6 +70,9 @@ class ToNames:
         for key, name in names.items():
             self._draft.alias(key, name)
         tables = self._add_slots(names)
+        for first in self._more_names.keys() & self._draft.entries.keys():
+            for name in self._more_names[first]:
+                self._draft.alias(first, name)
         self._report.warnings += sparse_gradients.of_target(self._model, names, tables, self._like)
         self._add_step(list(tables.values()))
         self._add_hyperparameters()
@@ -81,7 +87,7 @@ class ToNames:
             return {pair.source: pair.target for pair in pairs}
         slots = {slot.name for old in self._old_slots.values() for slot in old.values()}
         special = (
-            slots
+            slots.union(*self._more_names.values())
             | set(self._old_averages.values())
             | beta_powers(set(self._like.entries)).keys()
             | set(filter(canned_hyperparameter, self._like.entries))

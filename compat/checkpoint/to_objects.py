@@ -51,7 +51,9 @@ class ToObjects:
         self._known = hyperparameters(model)
         self._given_rate = learning_rate
         names = set(draft.entries)
-        self._slots = source_slots(names, optimizer)
+        every = source_slots(names, optimizer)
+        self._slot_names = {slot.name for slot in every}
+        self._slots = _distinct(draft, every)
         self._by_variable: dict[str, list[SourceSlot]] = {}
         for known in self._slots:
             self._by_variable.setdefault(known.variable, []).append(known)
@@ -91,7 +93,7 @@ class ToObjects:
         self._draft.put(OBJECT_GRAPH, tensors.of_strings([self._model.graph], ()))
 
     def _match(self, given: Mapping[str, str], accept_order: bool) -> Matching:
-        special = {slot.name for slot in self._slots} | self._powers.keys() | self._canned.keys() | {STEP, OBJECT_GRAPH}
+        special = self._slot_names | self._powers.keys() | self._canned.keys() | {STEP, OBJECT_GRAPH}
         entries = self._draft.entries
         names = [name for name in sorted(entries) if name not in special and ".ATTRIBUTES/" not in name]
         loose = {name for name in names if name not in given and is_loose(name, entries)}
@@ -202,6 +204,16 @@ class ToObjects:
                 if variable.full_name.rpartition("/")[2] == "learning_rate":
                     kind = dtypes.dtype(variable.entry.dtype).name
                     self._draft.put(name, tensors.of_bytes(struct.pack(PACKED[kind], self._given_rate), kind))
+
+
+def _distinct(draft: Draft, slots: Iterable[SourceSlot]) -> list[SourceSlot]:
+    """Those of linear models have a name for each slice of their variable, all of the same bytes."""
+    found: dict[object, SourceSlot] = {}
+    for slot in slots:
+        pieces = tuple(draft.pieces.get(slot.name, {}).items())
+        key = (slot.variable, slot.row and slot.row.suffix, draft.entries[slot.name], pieces) if pieces else slot.name
+        found.setdefault(key, slot)
+    return list(found.values())
 
 
 def copied(index: Index, name: str, entry: Entry) -> Tensor:

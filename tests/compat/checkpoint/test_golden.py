@@ -56,6 +56,9 @@ def test_v1_is_converted(name: str, tmp_path: Path) -> None:
         (NATIVE / "v2-linear.ckpt-2", {"Ftrl"}),
         (NATIVE / "v2-combined.ckpt-2", {"Adagrad", "Ftrl"}),
         (NATIVE / "partitioned.ckpt-2", {"Momentum"}),
+        (NATIVE / "v1-linear-cut.ckpt-2", {"Ftrl"}),
+        (NATIVE / "v2-multi.ckpt-2", {"Adam"}),
+        (NATIVE / "two-optimizers.ckpt-2", {"Adam"}),
     ],
     ids=lambda value: value.name if isinstance(value, Path) else None,
 )
@@ -86,7 +89,7 @@ def keras_side(
     old: dict[str, Any], slots: Collection[str], optimizer: Any
 ) -> tuple[tf.train.Checkpoint, dict[str, tf.Variable]]:
     """Variables of the same names and shapes, untrained, under an optimizer of the legacy family."""
-    names = [name for name in old if name not in slots and not name.startswith(("training/", "global_step"))]
+    names = [name for name in old if name not in slots and not name.startswith(("training", "global_step"))]
     variables = {name: tf.Variable(tf.zeros(old[name].shape), name=name) for name in names}
     optimizer._create_all_weights(list(variables.values()))
     model = tf.train.Checkpoint(**{name.replace("/", "_"): variable for name, variable in variables.items()})
@@ -109,20 +112,77 @@ def test_parameter_servers_of_the_native_estimator_to_keras(tmp_path: Path) -> N
     assert optimizer.iterations.numpy() == 2
 
 
-def test_a_canned_estimator_of_tensorflow_2_to_keras(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "scope", "count", "beta_1"), [("v2-dnn", "training", 5, 0.8), ("v2-multi", "training_2", 4, 0.9)]
+)
+def test_a_canned_estimator_of_tensorflow_2_to_keras(name: str, scope: str, count: int, beta_1: float, tmp_path: Path) -> None:
     """Its optimizer is of the legacy family already: slots and hyperparameters come over as they are."""
-    old = tensorflow_side.load(NATIVE / "v2-dnn.ckpt-2")
-    optimizer = tf_keras.optimizers.legacy.Adam(0.5)
+    source = NATIVE / f"{name}.ckpt-2"
+    old = tensorflow_side.load(source)
+    optimizer = tf_keras.optimizers.legacy.Adam(0.5, beta_1=0.5)
     keras, variables = keras_side(old, (), optimizer)
-    report = convert(NATIVE / "v2-dnn.ckpt-2", tmp_path / "m", like=keras.save(str(tmp_path / "like")))
+    report = convert(source, tmp_path / "m", like=keras.save(str(tmp_path / "like")))
     keras.restore(str(tmp_path / "m")).assert_consumed()
-    assert (len(variables), report.warnings) == (5, [])
+    assert (len(variables), report.warnings) == (count, [])
     for name, variable in variables.items():
         for slot in ("m", "v"):
-            np.testing.assert_array_equal(optimizer.get_slot(variable, slot).numpy(), old[f"training/Adam/{name}/{slot}"])
+            np.testing.assert_array_equal(optimizer.get_slot(variable, slot).numpy(), old[f"{scope}/Adam/{name}/{slot}"])
     kept = [optimizer._get_hyper(name).numpy() for name in ("beta_1", "beta_2", "learning_rate")]
-    assert kept == [np.float32(0.8), np.float32(0.999), np.float32(0.001)]
+    assert kept == [np.float32(beta_1), np.float32(0.999), np.float32(0.001)]
     assert optimizer.iterations.numpy() == 2
+
+
+CUT = NATIVE / "v1-linear-cut.ckpt-2"
+WEIGHTS, BIAS = "linear/linear_model/x/weights", "linear/linear_model/bias_weights"
+SLICES = {0: "3 1 0,2:0,1", 1: "3 1 2,1:0,1"}  # as the partitioner of the graph asks for them
+
+
+def slots_of_slices(prefix: Path) -> dict[str, Any]:
+    """As TensorFlow restores them: it cannot read one of these slots as a whole."""
+    names = {f"{WEIGHTS}/part_{part}/{slot}": spec for part, spec in SLICES.items() for slot in ("Ftrl", "Ftrl_1")}
+    found = tensorflow_side.restore(prefix, list(names), list(names.values()), [tf.float32] * len(names))
+    return dict(zip(names, found, strict=True))
+
+
+def linear_side() -> tuple[tf.train.Checkpoint, tf.Variable, Any]:
+    weights, bias = tf.Variable(tf.zeros([3, 1]), name=WEIGHTS), tf.Variable(tf.zeros([1]), name=BIAS)
+    optimizer = tf_keras.optimizers.legacy.Ftrl(0.2)
+    optimizer._create_all_weights([weights, bias])
+    return tf.train.Checkpoint(model=tf.train.Checkpoint(weights=weights, bias=bias), optimizer=optimizer), weights, optimizer
+
+
+def test_a_linear_estimator_with_a_partitioner_to_keras(tmp_path: Path) -> None:
+    """Its optimizer keeps a slot for each slice, under a name of its own."""
+    old = slots_of_slices(CUT)
+    keras, weights, optimizer = linear_side()
+    report = convert(CUT, tmp_path / "m", like=keras.save(str(tmp_path / "like")))
+    keras.restore(str(tmp_path / "m")).assert_consumed()
+    assert report.complete
+    assert all(slot.target for slot in report.slots)
+    for slot, name in (("accumulator", "Ftrl"), ("linear", "Ftrl_1")):
+        parts = [old[f"{WEIGHTS}/part_{part}/{name}"] for part in SLICES]
+        np.testing.assert_array_equal(optimizer.get_slot(weights, slot).numpy(), np.concatenate(parts))
+    new = slots_of_slices(tmp_path / "m")  # what the old graph restores is there as before
+    assert all(tensorflow_side.same_bytes(new[name], value) for name, value in old.items())
+
+
+def test_keras_to_a_linear_estimator_with_a_partitioner(tmp_path: Path) -> None:
+    keras, weights, optimizer = linear_side()
+    values = {slot: np.float32([[1.0], [2.0], [3.0]]) + number for number, slot in enumerate(("accumulator", "linear"))}
+    for slot, value in values.items():
+        optimizer.get_slot(weights, slot).assign(value)
+    assert convert(keras.save(str(tmp_path / "k")), tmp_path / "m", to="name-based", like=CUT).complete
+    new = slots_of_slices(tmp_path / "m")
+    for slot, name in (("accumulator", "Ftrl"), ("linear", "Ftrl_1")):
+        parts = [new[f"{WEIGHTS}/part_{part}/{name}"] for part in SLICES]
+        np.testing.assert_array_equal(np.concatenate(parts), values[slot])
+
+
+def test_slots_of_slices_are_cut_as_their_variable(tmp_path: Path) -> None:
+    convert(CUT, tmp_path / "m", to="name-based", partition=[(WEIGHTS, 1)])
+    old, new = slots_of_slices(CUT), slots_of_slices(tmp_path / "m")
+    assert read_index(tmp_path / "m").pieces == {}
+    assert all(tensorflow_side.same_bytes(new[name], value) for name, value in old.items())
 
 
 def test_keras_to_a_canned_estimator_of_tensorflow_2(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from estimator_bridge.compat.checkpoint import convert, partitions, read_index, values
 from estimator_bridge.compat.checkpoint.draft import Draft
-from estimator_bridge.compat.checkpoint.errors import NamingError, UnsupportedError
+from estimator_bridge.compat.checkpoint.errors import CorruptError, NamingError, UnsupportedError
 from estimator_bridge.compat.checkpoint.publish import publish
 from tests.compat.checkpoint import tensorflow_side
 
@@ -45,6 +45,14 @@ def test_merged_and_cut_again_in_place(tmp_path: Path, edges: tuple[int, ...], n
     assert target.header.num_shards == 1  # no data file was added
     assert len(target.pieces.get("emb", [1])) == num_shards
     check(Path(report.target))
+
+
+@pytest.mark.parametrize("stop", [4, 8])
+def test_a_slot_that_not_every_slice_has_is_refused(tmp_path: Path, stop: int) -> None:
+    rows = [("emb", f"11 3 {start},{end - start}:0,3", WHOLE[start:end]) for start, end in ((0, 4), (4, 8), (8, 11))]
+    slots = [(f"emb/part_{start // 4}/Ftrl", f"11 3 {start},4:0,3", WHOLE[start : start + 4]) for start in range(0, stop, 4)]
+    with pytest.raises(CorruptError, match="emb/part_0/Ftrl"):
+        read_index(tensorflow_side.save_slices(tmp_path / "m", rows + slots))
 
 
 def test_slices_in_several_files_are_put_together(tmp_path: Path) -> None:

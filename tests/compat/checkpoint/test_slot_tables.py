@@ -102,7 +102,7 @@ def is_variable(name: str) -> bool:
     "name",
     [
         *("v1-dnn", "v1-linear", "v1-combined", "v2-dnn", "v2-linear", "v2-combined", "partitioned"),
-        *("v2-multi", "two-optimizers"),
+        *("v2-multi", "two-optimizers", "v1-linear-cut"),
     ],
 )
 def test_every_slot_of_the_native_estimator_has_a_row(name: str) -> None:
