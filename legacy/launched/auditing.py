@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from typing import Any
 from unittest import mock
 
 from estimator_bridge.compat.audit_reports import Auditing
 from estimator_bridge.compat.rendezvous import Rendezvous
 
-_batches: weakref.WeakKeyDictionary[Any, list[list[Any]]] = (
-    weakref.WeakKeyDictionary()
-)  # graph -> tensors of each local replica
+_batches: dict[Any, list[list[Any]]] = {}  # graph that is to train -> tensors of each local replica
 
 
 def patches(meeting: Rendezvous) -> list[Any]:
@@ -36,9 +33,10 @@ def _remembering(call_model_fn: Any) -> Any:
     def remembering(self: Any, features: Any, labels: Any, mode: Any, config: Any) -> Any:
         import tensorflow as tf
 
-        leaves = tf.nest.flatten((features, labels), expand_composites=True)
-        graph = tf.compat.v1.get_default_graph()
-        _batches.setdefault(graph, []).append([leaf for leaf in leaves if tf.is_tensor(leaf) and leaf.graph is graph])
+        if mode == "train":
+            leaves = tf.nest.flatten((features, labels), expand_composites=True)
+            graph = tf.compat.v1.get_default_graph()
+            _batches.setdefault(graph, []).append([leaf for leaf in leaves if tf.is_tensor(leaf) and leaf.graph is graph])
         return call_model_fn(self, features, labels, mode, config)
 
     return remembering
@@ -51,7 +49,7 @@ def _audited(train: Any, auditing: Auditing) -> Any:
 
         from estimator_bridge.legacy.launched.audit_hook import AuditHook
 
-        batches = _batches.get(tf.compat.v1.get_default_graph(), [])
+        batches = _batches.pop(tf.compat.v1.get_default_graph(), [])
         hook = AuditHook(auditing, self.config, batches, step, [*hooks, *spec.training_hooks, *spec.training_chief_hooks])
         return train(self, spec, [*worker_hooks, hook], hooks, step, listeners)
 

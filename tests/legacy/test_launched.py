@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.compat.audit_reports import Auditing, Report
 from estimator_bridge.compat.loopback import keep_to_loopback
 from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
 from estimator_bridge.legacy import install
@@ -102,3 +106,29 @@ def test_who_has_a_server_waits_for_those_of_the_others(tmp_path: Path, monkeypa
         assert training._TrainingExecutor._start_std_server(None, None) == "server"
         assert time.monotonic() - started >= 0.25
         ready.join()
+
+
+def test_an_audit_keeps_no_graph_of_what_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations between trainings would fill the memory of a long job."""
+    install()
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    v1, graphs = tf.compat.v1, []
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        graphs.append(weakref.ref(v1.get_default_graph()))
+        loss = tf.reduce_mean(v1.layers.dense(features, 1))
+        train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step())
+        return v1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    auditing = Auditing(500, tmp_path)
+    auditing.ask()
+    estimator = v1.estimator.Estimator(model_fn, str(tmp_path / "model"))
+    with launched():
+        estimator.train(lambda: tf.data.Dataset.from_tensors([[1.0]]), steps=1)
+        estimator.evaluate(lambda: tf.data.Dataset.from_tensors([[1.0]]), steps=1)
+    gc.collect()
+
+    reports = [Report.from_json(line) for line in auditing.file("worker", 0).read_text().splitlines()]
+    assert [len(report.batches) for report in reports] == [0, 1]
+    assert [graph() for graph in graphs] == [None, None]
