@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import errno
 import json
 import os
 import socket
@@ -19,6 +20,8 @@ class Mark(enum.Enum):
 
     LOOPBACK = "loopback"
     """Servers are to be reached from this machine alone."""
+    SHARED = "shared"
+    """Every task of the cluster meets here, wherever it runs."""
     READY = "ready"
     """Every server answered: training may begin."""
     TRAINED = "trained"
@@ -43,6 +46,19 @@ class Recovery(enum.Enum):
             [False, True, False, True]
         """
         return job == "evaluator" or self is Recovery.TASK or (self is Recovery.WORKER and job == "worker")
+
+
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    """What a launcher said of a task that it will not start again.
+
+    Attributes:
+        code: the launcher's exit code.
+        problem: what went wrong; None where the launcher was told to end.
+    """
+
+    code: int
+    problem: str | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,16 +145,23 @@ class Rendezvous:
 
     def say_last_step(self, step: int) -> None:
         """A task's word to those that train in step with it: it has to end, so all save and end after this global step."""
-        self._write("last", str(step))
+        with (self.folder / "last").open("a", encoding="ascii") as file:
+            file.write(f"{step}\n")
 
     def last_step(self) -> int | None:
-        """What a task said last; None where none has to end."""
-        said = self._read("last")
-        return int(said) if said else None
+        """What a task said last; None where none has to end.
+
+        Who looks first makes the file, and it stays: on a network file system who opens one sees what was there when another closed it,
+        but may find a new one late.
+        """
+        with (self.folder / "last").open("a+", encoding="ascii") as file:
+            file.seek(0)
+            *said, _ = file.read().split("\n")
+        return int(said[-1]) if said else None
 
     def forget_last_step(self) -> None:
         """All have ended, and go on in another life."""
-        (self.folder / "last").unlink(missing_ok=True)
+        (self.folder / "last").write_bytes(b"")
 
     def introduce(self, version: str) -> None:
         """The TensorFlow that this process, a task by its TF_CONFIG, has imported."""
@@ -158,9 +181,22 @@ class Rendezvous:
         """Whether a task that trained has ended well."""
         return self._read(f"{job}-{index}.ended") is not None
 
+    def report_loss(self, job: str, index: int, loss: Loss) -> None:
+        """A task has ended, not well, and its launcher with it."""
+        self._write(f"{job}-{index}.lost", json.dumps(dataclasses.asdict(loss)))
+
+    def losses(self) -> dict[tuple[str, int], Loss]:
+        """Job and index of the tasks that are lost, the first one first."""
+        said: list[tuple[float, tuple[str, int], Loss]] = []
+        for file in self.folder.glob("*-*.lost"):
+            with contextlib.suppress(FileNotFoundError):  # started again meanwhile
+                job, _, index = file.stem.rpartition("-")
+                said.append((file.stat().st_mtime, (job, int(index)), Loss(**json.loads(file.read_text(encoding="ascii")))))
+        return {task: loss for _, task, loss in sorted(said, key=lambda one: one[:2])}
+
     def forget(self, job: str, index: int) -> None:
         """Drops what a task reported, since it is started again."""
-        for what in ("step", "apart", "version", "ended"):
+        for what in ("step", "apart", "version", "ended", "lost"):
             (self.folder / f"{job}-{index}.{what}").unlink(missing_ok=True)
 
     def _write(self, name: str, text: str) -> None:
@@ -170,6 +206,12 @@ class Rendezvous:
         aside.replace(self.folder / name)
 
     def _read(self, name: str) -> str | None:
+        file = self.folder / name
         with contextlib.suppress(FileNotFoundError):
-            return (self.folder / name).read_text(encoding="ascii")
+            try:
+                return file.read_text(encoding="ascii")
+            except OSError as error:
+                if error.errno != errno.ESTALE:  # on NFS: replaced between opening and reading
+                    raise
+                return file.read_text(encoding="ascii")
         return None

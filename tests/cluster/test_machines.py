@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -217,6 +218,19 @@ def test_processes_of_two_machines_with_one_number_write_at_once(tmp_path: Path,
 
     assert Rendezvous(tmp_path).recovery() is Recovery.TASK
     assert [file.name for file in tmp_path.iterdir()] == ["recovery"]
+
+
+def test_a_file_that_another_machine_replaces_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS says "stale" to who opened the one before."""
+    Rendezvous(tmp_path).report_step("chief", 0, 7)
+    read = Path.read_text
+
+    def stale(self: Path, *arguments: Any, **options: Any) -> str:
+        monkeypatch.setattr(Path, "read_text", read)
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(Path, "read_text", stale)
+    assert Rendezvous(tmp_path).step("chief", 0) == 7
 
 
 def test_a_worker_that_has_ended_says_so_to_the_others(play: Play, tmp_path: Path) -> None:
