@@ -65,7 +65,9 @@ def _of_one_process(strategy: Any) -> bool:
         return True
     try:
         return not strategy.extended.experimental_between_graph
-    except NotImplementedError:  # a user's own, which does not say
+    except (
+        NotImplementedError
+    ):  # a user's own, which does not say: TensorFlow's coordinator asks it again, and ends by this error
         return False
 
 
