@@ -11,6 +11,7 @@ from typing import Any
 from estimator_bridge.legacy.contrib import PACKAGES
 from estimator_bridge.legacy.contrib.files import is_module
 from estimator_bridge.legacy.contrib.refusal import ContribImportError, asked_attribute, looks_first
+from estimator_bridge.legacy.notes import note
 
 
 class Namespace(types.ModuleType):
@@ -79,6 +80,10 @@ def imported(contrib: Namespace, path: Sequence[str], names: Sequence[str], fram
         found = _part(module, name) if name not in ("", "*") else module
         if found is None or (_refuses(found) and (name == "*" or looks_first(frame))):
             raise ContribImportError(".".join(["tf.contrib", *path, *([name] if name else [])]), frame)
+    if "*" in names:  # what is not offered is a NameError later, which is not ours to explain
+        what = ".".join(["tf.contrib", *path])
+        where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        note(f"of {what} the names that docs/contrib.md lists are imported, and no others", where)
     return module
 
 
