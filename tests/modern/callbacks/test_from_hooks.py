@@ -76,6 +76,26 @@ def test_tensors_are_logged_alike_also_at_the_end(tmp_path: Path, log: Any) -> N
     assert len(lines[1]) == 3 + 1 + 3
 
 
+def test_no_step_is_logged_as_another_where_a_loss_is_not_a_number(tmp_path: Path) -> None:
+    """It ends a call of the loop before the step that was to be looked at."""
+    steps: list[int] = []
+
+    def noted(values: Any) -> str:
+        steps.append(int(values["step"]))
+        return ""
+
+    def diverging(features: Any, labels: Any, mode: str) -> Any:
+        step = tf.identity(v1.train.get_global_step(), name="step")
+        loss = tf.reduce_mean(tf.square(linear(features["x"]) - labels)) * tf.where(step < 7, 1.0, np.nan)
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.05).minimize(loss, v1.train.get_global_step()))
+
+    hook = v1.train.LoggingTensorHook({"step": "step:0"}, every_n_secs=1e-6, formatter=noted)
+    with pytest.raises(v1.train.NanLossDuringTrainingError):
+        train("modern", diverging, tmp_path, hooks=[hook], steps=20)
+    assert steps
+    assert len(set(steps)) == len(steps)
+
+
 def test_a_tensor_at_the_end_that_needs_a_batch_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotSupportedError, match=r"at_end=True evaluates 'error:0', which is computed with a batch"):
         train("modern", model(), tmp_path, hooks=[v1.train.LoggingTensorHook(["error:0"], at_end=True)])
