@@ -15,7 +15,7 @@ from estimator_bridge.compat.rendezvous import Rendezvous
 KINDS = ("same-data", "chief-alone", "lost-updates", "diverged")
 """What can be found."""
 EVERY = 500  # steps between two audited ones: small steps of a compiled loop take 0.2 ms, and an audited one 1 ms more
-_FIRST = 8  # steps of a training are all audited: most faults show at once
+FIRST = 8  # steps of a training are all audited: most faults show at once
 _ASKED = "audit"  # file of a rendezvous: the steps between two audited ones
 
 
@@ -28,6 +28,8 @@ class Updates(enum.Enum):
     """Averaged with those of the others, then applied to the shared variables: SyncReplicasOptimizer."""
     MIRRORED = "mirrored"
     """Averaged with those of the others, then applied to each replica's copy of the variables."""
+    COUNTED = "counted"
+    """The same, in steps that one process hands out and counts: parameter servers on the modern path."""
     UNKNOWN = "unknown"
 
 
@@ -37,13 +39,14 @@ class Report:
 
     Attributes:
         job, index: of the task.
-        local: how many steps the task has made since its training (re)started; 0 where it starts.
+        local: how many steps the task has made since its training (re)started, as far as the writer knows; 0 where it starts.
         step: the global step after it.
         updates: the same in all reports.
         share: local steps that each worker makes for a global one, where updates are aggregated and that is fixed.
         batches: a digest for each local replica's batch.
         variables: a digest for each local replica's copy of the variables, where they are mirrored.
         changed: whether the trainable variables changed during the step, where updates are its own.
+        uncounted: steps of the whole cluster that the global step does not count, where one process knows of each.
         at: seconds since the epoch.
     """
 
@@ -56,6 +59,7 @@ class Report:
     batches: tuple[int, ...] = ()
     variables: tuple[int, ...] = ()
     changed: bool | None = None
+    uncounted: int = 0
     at: float = dataclasses.field(default_factory=time.time)
 
     @property
@@ -109,7 +113,7 @@ class Auditing:
             >>> [Auditing(40, Path()).next_due(local) for local in (0, 7, 8, 10, 39, 40)]
             [1, 8, 16, 16, 40, 80]
         """
-        if local < _FIRST:
+        if local < FIRST:
             return local + 1
         power, multiple = 1 << local.bit_length(), (local // self.every + 1) * self.every
         return power if power < min(self.every, multiple) else multiple
@@ -129,7 +133,7 @@ class Auditing:
         """Where a task's reports are."""
         return self.folder / f"{job}-{index}.audit.jsonl"
 
-    def write(self, report: Report) -> None:
-        """Appends a report to its task's file."""
-        with self.file(report.job, report.index).open("a", encoding="utf-8") as file:
+    def write(self, report: Report, writer: tuple[str, int] | None = None) -> None:
+        """Appends a report to the file of its writer: a task, the report's own unless it is given."""
+        with self.file(*(writer or (report.job, report.index))).open("a", encoding="utf-8") as file:
             file.write(report.to_json() + "\n")

@@ -77,7 +77,7 @@ def train(
     asked = _callbacks if distribution.worker == 0 else _workers_callbacks
     given = asked(model, run, estimator.config, hooks, saving_listeners, stop)
     counts = [EqualCounts(distribution)] if distribution.replicas > 1 else []  # before what saves
-    chosen = [*counts, *given, *_told(model, estimator.config, distribution), *callbacks]
+    chosen = [*counts, *given, *_told(model, estimator.config, distribution, make_loop is None), *callbacks]
     with distribution.strategy.scope():
         transplant = make_transplant(model, _report(chosen), distribution.split)
     check_equal(transplant, distribution)
@@ -274,12 +274,15 @@ def _reading(hooks: Sequence[Any]) -> list[Any]:
     return [hook for hook in hooks if hook not in writing]
 
 
-def _told(model: ModelGraph, config: Any, distribution: Distribution) -> list[Callback]:
-    """Where a launcher started this process, it wants to know how far the training is, and perhaps whether it is sound."""
+def _told(model: ModelGraph, config: Any, distribution: Distribution, in_step: bool) -> list[Callback]:
+    """Where a launcher started this process, it wants to know how far the training is, and perhaps whether it is sound.
+
+    Trainers that are not ``in_step`` with this one tell that themselves.
+    """
     meeting, task = Rendezvous.of_this_process(), (config.task_type, config.task_id)
     auditing = Auditing.asked(meeting)
     steps = [StepReport(meeting, *task)] if meeting else []
-    return [*steps, *([AuditReport(auditing, task, model, distribution)] if auditing else [])]
+    return [*steps, *([AuditReport(auditing, task, model, distribution)] if auditing and in_step else [])]
 
 
 def _add_loss_summary(model: ModelGraph) -> None:

@@ -11,13 +11,15 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
+from estimator_bridge.compat.audit_reports import Auditing
 from estimator_bridge.compat.config.applying.connecting import await_servers
 from estimator_bridge.compat.config.applying.strategy import make_strategy
 from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
 from estimator_bridge.compat.rendezvous import Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern import session_config
-from estimator_bridge.modern.parameter_servers.feeding import Feed
+from estimator_bridge.modern.parameter_servers.audit import BatchReport
+from estimator_bridge.modern.parameter_servers.feeding import Batch, Feed
 from estimator_bridge.modern.workers import kept_to_loopback
 
 _CONNECT_SECONDS = 300.0  # schedulers start tasks minutes apart
@@ -59,8 +61,10 @@ def start(start_server: Callable[[Any, Any], Any], executor: Any, config: Any) -
 @functools.cache
 def _feed(job: str, index: int) -> Feed:
     meeting = Rendezvous.of_this_process()
-    report = _reporter(meeting, job, index) if meeting is not None and job == "worker" else lambda step: None
-    return Feed(f"{job} {index}", report)
+    auditing = Auditing.asked(meeting)
+    steps = [_reporter(meeting, job, index)] if meeting is not None and job == "worker" else []
+    batches = [BatchReport(auditing, (job, index))] if auditing is not None else []
+    return Feed(f"{job} {index}", *steps, *batches)
 
 
 def feed(config: Any) -> Feed:
@@ -113,11 +117,11 @@ def _check_free(address: str) -> None:
         ) from error
 
 
-def _reporter(meeting: Rendezvous, job: str, index: int) -> Callable[[int], None]:
+def _reporter(meeting: Rendezvous, job: str, index: int) -> Callable[[int, Batch], None]:
     """Tells the launcher the global step, once a second."""
     reported_at = -_REPORT_SECONDS
 
-    def report(step: int) -> None:
+    def report(step: int, batch: Batch) -> None:
         nonlocal reported_at
         if time.monotonic() - reported_at >= _REPORT_SECONDS:
             reported_at = time.monotonic()

@@ -28,16 +28,16 @@ class Feed:
 
     Args:
         task: its name, for errors.
-        report: gets the global step of a batch that is about to be used.
+        reports: get the global step of a batch that is about to be used, and the batch.
 
     Attributes:
         ended: set when the coordinator says that training has ended.
     """
 
-    def __init__(self, task: str, report: Callable[[int], None]) -> None:
+    def __init__(self, task: str, *reports: Callable[[int, Batch], None]) -> None:
         self.ended = threading.Event()
         self._task = task
-        self._report = report
+        self._reports = reports
         self._published = threading.Event()
         self._batches: Iterator[Batch] = iter(())
         self._specs: Sequence[tf.TensorSpec] = ()
@@ -81,8 +81,9 @@ class Feed:
                 received=own,
                 fix="Let it give the same features and labels in every task, in batches of one size or of any (drop_remainder=False).",
             )
-        if step >= 0:
-            self._report(int(step))
+        if step >= 0 and self._batch is not None:
+            for report in self._reports:
+                report(int(step), self._batch)
         if not unused or self._batch is None:
             self._batch = next(self._batches, None)
         if self._batch is None:
@@ -95,7 +96,8 @@ def take(unused: bool, step: Tensor, specs: Sequence[tf.TensorSpec]) -> tuple[Te
 
     Args:
         unused: the last one that was taken was not used, and is taken again.
-        step: the last global step that this process has begun to make; -1 where nobody is to be told.
+        step: the last global step that this process has begun to make; 0 if that has no number, -1 where nobody
+            is to be told.
         specs: of the batch's tensors.
 
     Returns:

@@ -5,6 +5,7 @@ Whatever a callback has to see (a checkpoint, a hook, the end) is between two po
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,9 +14,12 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.distribute.coordinator.remote_value import RemoteValueStatus
 
+from estimator_bridge.compat.audit_reports import Auditing
+from estimator_bridge.compat.digest import variables_digest
 from estimator_bridge.modern.carving import Tensor
 from estimator_bridge.modern.loop import NEVER, Ran
 from estimator_bridge.modern.model_graph import ModelGraph, v1
+from estimator_bridge.modern.parameter_servers.audit import EffectReport
 from estimator_bridge.modern.parameter_servers.feeding import take
 from estimator_bridge.modern.reports import Report
 from estimator_bridge.modern.transplant import Transplant, table_filler
@@ -37,11 +41,12 @@ class Pool:
     Args:
         transplant: what to train.
         coordinator: a ``ClusterCoordinator``. Its workers' processes have a ``Feed``, as this one has.
+        auditing: which steps are audited, if any are.
     """
 
     exact = True
 
-    def __init__(self, transplant: Transplant, coordinator: Any) -> None:
+    def __init__(self, transplant: Transplant, coordinator: Any, auditing: Auditing | None = None) -> None:
         self._transplant = transplant
         self._coordinator = coordinator
         self._queue = coordinator._cluster.closure_queue
@@ -55,6 +60,8 @@ class Pool:
         # One function a process: a second one would begin the stream of its random numbers anew.
         self._on_worker = self._traced(self._share)
         self._on_chief = self._traced(self._reported_share)
+        trainers = [("chief", 0), *(("worker", worker.worker_index) for worker in self._workers)]
+        self._audit = EffectReport(auditing, trainers, _digest(transplant)) if auditing is not None else None
 
     def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
         """Executes up to ``steps`` steps for each trainer, so that the global step gets no further than ``until``.
@@ -73,8 +80,10 @@ class Pool:
         goal = min(until, before + steps * (len(self._workers) + 1))
         reporting = goal >= report_from
         limit = goal - reporting
-        self._tickets.assign(before)
-        handed_out = self._hand_out(limit) if limit > before else []
+        alone = self._alone(limit)
+        reached = self._global_step() if alone else before
+        self._tickets.assign(reached)
+        handed_out = self._hand_out(limit) if limit > reached else []
         own = []
         if not reporting or steps > 1:  # else the step to report is the chief's only one, beside those of the workers
             own.append(self._on_chief(tf.constant([limit, 0], tf.int64)))
@@ -82,8 +91,10 @@ class Pool:
         if reporting:
             own.append(self._on_chief(tf.constant([0, 1], tf.int64)))
         self._wait()
-        chiefs = [Share(*(tensor.numpy() for tensor in share)) for share in own]
-        return self._ran([*_finished(handed_out), *chiefs], steps, reporting)
+        ran = self._ran([*alone, *_finished(handed_out), *map(_fetched, own)], steps, reporting)
+        if self._audit is not None:
+            self._audit.count(len(ran.losses), before, ran.step)
+        return ran
 
     def _ran(self, shares: Sequence[Share], steps: int, reporting: bool) -> Ran:
         chief = shares[-1]
@@ -95,6 +106,22 @@ class Pool:
 
     def _global_step(self) -> int:
         return int(self._transplant.global_step.numpy())
+
+    def _alone(self, limit: int) -> list[Share]:
+        """Audited steps, each of one trainer while nobody else trains."""
+        turns = self._audit.turns(limit, self._global_step) if self._audit is not None else ()
+        return [share for place, step in turns for share in self._step_of(place, step)]
+
+    def _step_of(self, place: int, step: int) -> list[Share]:
+        """Nothing of a worker that does not answer, with which the next pool deals."""
+        self._tickets.assign(step)
+        limits = tf.constant([step + 1, 0], tf.int64)
+        if place == 0:
+            return [_fetched(self._on_chief(limits))]
+        worker = self._workers[place - 1]
+        with contextlib.suppress(tf.errors.OpError), tf.device(worker.device_name):
+            return [] if worker._is_dead_with_error else [_fetched(self._on_worker(limits))]
+        return []
 
     def _hand_out(self, limit: int) -> list[Any]:
         """One function for each worker; that of a dead one is a function more for the others."""
@@ -149,8 +176,10 @@ class Pool:
         The batch comes first, so that no ticket is lost on a trainer whose input has ended; the last batch of a share is the first of the
         next one.
         """
-        given, batch = take(ticket is None, tf.constant(-1, tf.int64) if ticket is None else ticket, self._specs)
-        takes_ticket = tf.logical_and(given, tf.equal(alone, 0))
+        numbered = tf.equal(alone, 0)
+        begun = tf.constant(-1, tf.int64) if ticket is None else tf.where(numbered, ticket, tf.zeros([], tf.int64))
+        given, batch = take(ticket is None, begun, self._specs)
+        takes_ticket = tf.logical_and(given, numbered)
         ticket = tf.cond(takes_ticket, self._next_ticket, lambda: tf.constant(NEVER, tf.int64))
         good = tf.logical_and(given, tf.logical_or(count < alone, ticket < limit))
         return _Draw(ticket, good, given, tuple(batch))
@@ -178,6 +207,17 @@ def _filling(model: ModelGraph) -> Any:
         return tf.constant(True)
 
     return filled
+
+
+def _digest(transplant: Transplant) -> Any:
+    trained = [
+        transplant.variables[variable.op.name] for variable in transplant.model.collection(v1.GraphKeys.TRAINABLE_VARIABLES)
+    ]
+    return tf.function(lambda: variables_digest(trained), autograph=False)
+
+
+def _fetched(share: Any) -> Share:
+    return Share(*(tensor.numpy() for tensor in share))
 
 
 def _finished(handed_out: Sequence[Any]) -> list[Share]:

@@ -67,11 +67,10 @@ def train(
         distribution: of the chief; a worker has none.
 
     Raises:
-        NotSupportedError: for what cannot be trained, or not be audited, in this way, and for a second training, before anything is
+        NotSupportedError: for what cannot be trained in this way, and for a second training, before anything is
             trained; and for a worker whose input is not as the chief's.
         BridgeError: where a parameter server is lost.
     """
-    _refuse_audit()
     own = feed(estimator.config)
     own.check_unused()
     asking = _with_context(input_fn, estimator.config)
@@ -79,10 +78,11 @@ def train(
         _serve(estimator, asking, hooks, max_steps)
         return
     leader = coordinator(estimator.config)
+    auditing = Auditing.asked(Rendezvous.of_this_process())
 
     def pool(transplant: Transplant, batches: Any) -> Pool:
         own.publish(batches)
-        return Pool(transplant, leader)
+        return Pool(transplant, leader, auditing)
 
     with failures_named():
         training.train(
@@ -107,15 +107,6 @@ def _check_python(pipeline: InputPipeline) -> None:
             f"The input of a worker calls Python functions, by which a worker of TensorFlow {tf.__version__} may crash.",
             expected="a Dataset without py_function, numpy_function and from_generator, or a newer TensorFlow",
             fix="Use --path legacy for this script.",
-        )
-
-
-def _refuse_audit() -> None:
-    if Auditing.asked(Rendezvous.of_this_process()) is not None:
-        raise NotSupportedError(
-            "launch --audit does not look at parameter servers on the modern path yet.",
-            expected="MultiWorkerMirroredStrategy, or the legacy path",
-            fix="Launch without --audit, or audit the same script with --path legacy.",
         )
 
 

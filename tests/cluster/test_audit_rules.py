@@ -16,7 +16,7 @@ from estimator_bridge.compat.audit_reports import Auditing, Report, Updates
 
 TASKS = ["chief 0", "worker 0", "worker 1"]
 PAIR = [("chief 0", "worker 1"), ("worker 1", "chief 0")]
-OWN, AGGREGATED, MIRRORED = Updates.OWN, Updates.AGGREGATED, Updates.MIRRORED
+OWN, AGGREGATED, MIRRORED, COUNTED = Updates.OWN, Updates.AGGREGATED, Updates.MIRRORED, Updates.COUNTED
 EVERY = 10
 
 
@@ -61,6 +61,7 @@ class Cluster:
 
 AUDITING = Auditing(EVERY, None)  # type: ignore[arg-type]
 ROUND = [0, 1, 2]
+SHARDS = [range(9), range(10, 19), range(20, 29)]
 
 
 @st.composite
@@ -109,6 +110,46 @@ def test_steps_that_are_not_counted(order: list[int], batches: list[range], lose
     assert "steps of the workers are lost" in said
     some = found(Cluster(batches, lost=(loser, 5)).play(ROUND * 100))
     assert "steps of the workers are lost" in some
+
+
+def counted(shown: Sequence[Sequence[bool]], batches: Sequence[Sequence[int]], uncounted: int = 0) -> list[Report]:
+    """Each trainer tells of its batches, by tickets that are no global steps; the chief whether steps that it made alone had an effect."""
+    own = [
+        dataclasses.replace(one, updates=Updates.COUNTED, changed=None)
+        for one in Cluster(batches).play(ROUND * 50)
+        if one.local
+    ]
+    alone = [
+        report(task, local, local, COUNTED, changed=one)
+        for task, changed in zip(TASKS, shown, strict=True)
+        for local, one in enumerate(changed, 1)
+    ]
+    return [*own, *alone, *([report("chief 0", 300, 900, COUNTED, uncounted=uncounted)] if uncounted else [])]
+
+
+@pytest.mark.parametrize(
+    ("reports", "said"),
+    [
+        (counted([[True] * 8] * 3, SHARDS), ""),
+        (
+            counted([[True] * 8, [False] * 8, [True] * 8], SHARDS),
+            "Updates of worker 0 do not arrive: its steps leave the variables as they were.",
+        ),
+        (counted([[False] * 8] * 3, SHARDS), ""),  # a learning rate of 0
+        (
+            counted([[True] * 8] * 3, [range(9), range(9), range(90, 99)]),
+            "worker 0 and chief 0 train on the same data, so one of them is of no use.",
+        ),
+        (
+            counted([[True] * 8] * 3, SHARDS, uncounted=1),
+            "1 of 300 steps of chief and workers are lost: the global step does not count them.",
+        ),
+    ],
+)
+def test_steps_that_one_process_counts(reports: list[Report], said: str) -> None:
+    """On parameter servers of the modern path none may be lost."""
+    assert found(reports) == said
+    assert not said or found(reports, allowed=["same-data", "lost-updates"]) == ""
 
 
 def test_a_server_that_comes_back_with_a_checkpoint_loses_steps_that_were_reported() -> None:

@@ -124,7 +124,7 @@ class ChiefAlone(Rule):
 
 
 class LostSteps(Rule):
-    """Asynchronous workers make more steps than the global step counts.
+    """Asynchronous workers make more steps than the global step counts: one too many, where one process counts them all.
 
     Between the lowest and the highest global step that were reported since the last (re)start of any task, every step that lies
     between two reports of its worker must have been counted; no clock is needed for that.
@@ -136,6 +136,8 @@ class LostSteps(Rule):
 
     def take(self, report: Report) -> BridgeError | None:
         """As the rule says it."""
+        if report.uncounted:
+            return _uncounted(report)
         if report.updates is not Updates.OWN:
             return None
         before = self._last.get(report.task)
@@ -156,6 +158,16 @@ class LostSteps(Rule):
             fix="Each worker has to apply its gradients with the global step that all share: minimize(loss, global_step). If the script "
             "counts only every so many steps, as with accumulated gradients: --audit-allow lost-updates.",
         )
+
+
+def _uncounted(report: Report) -> BridgeError:
+    return BridgeError(
+        f"{report.uncounted} of {report.local} steps of chief and workers are lost: the global step does not count them.",
+        expected="a global step that advances by one for every step",
+        received=f"global step {report.step}, which has advanced by {report.local - report.uncounted}",
+        fix="Let the train_op count each of its steps. If the script counts only every so many steps, as with accumulated gradients: "
+        "--audit-allow lost-updates.",
+    )
 
 
 class LostUpdates(Rule):

@@ -110,7 +110,7 @@ def test_a_cluster_without_a_chief_or_a_worker(jobs_of: tuple[str, ...], missing
 
 def test_a_batch_that_was_not_used_is_taken_again_and_the_end_is_told() -> None:
     steps: list[int] = []
-    feed = Feed("worker 0", steps.append)
+    feed = Feed("worker 0", lambda step, batch: steps.append(step))
     dataset = tf.data.Dataset.from_tensor_slices((np.arange(4.0), [b"a", b"b", b"c", b"d"])).batch(2)
     feed.publish(iter(dataset))
     spec = dataset.element_spec
@@ -128,7 +128,7 @@ def test_a_batch_that_was_not_used_is_taken_again_and_the_end_is_told() -> None:
 
 
 def test_another_input_than_the_chiefs_is_refused() -> None:
-    feed = Feed("worker 1", lambda step: None)
+    feed = Feed("worker 1")
     feed.publish(iter(tf.data.Dataset.from_tensors((np.float32(1.0),))))
     with (
         pytest.raises(
@@ -141,7 +141,7 @@ def test_another_input_than_the_chiefs_is_refused() -> None:
 
 def test_a_script_that_does_not_come_to_its_training_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeding, "_PUBLISH_SECONDS", 0.01)
-    feed = Feed("worker 1", lambda step: None)
+    feed = Feed("worker 1")
     with pytest.raises(BridgeError, match=r"\AThe script of worker 1 has not come to its training"), failures_named():
         take(True, tf.constant(-1, tf.int64), [tf.TensorSpec([], tf.int64)])
     assert not feed.ended.is_set()
@@ -184,7 +184,7 @@ def test_a_second_training_in_one_process(task: str, monkeypatch: pytest.MonkeyP
     addresses = {job: [f"127.0.0.1:{port}"] for port, job in enumerate(("chief", "worker", "ps"), 1)}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": addresses, "task": {"type": task, "index": 0}}))
     estimator = jobs.estimator(_train_spec(_counts_not), tmp_path)
-    used = Feed(f"{task} 0", lambda step: None)
+    used = Feed(f"{task} 0")
     used.publish(iter(tf.data.Dataset.from_tensors((np.float32(1.0),))))
     monkeypatch.setattr(cluster, "_feed", lambda job, index: used)
     for second in (
@@ -200,7 +200,7 @@ def test_a_server_starts_once_where_a_first_training_was_done_before_the_script_
 ) -> None:
     addresses = {job: [f"127.0.0.1:{port}"] for port, job in enumerate(("chief", "worker", "ps"), 1)}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": addresses, "task": {"type": "worker", "index": 0}}))
-    monkeypatch.setattr(cluster, "_feed", lambda job, index: Feed("worker 0", lambda step: None))
+    monkeypatch.setattr(cluster, "_feed", lambda job, index: Feed("worker 0"))
     monkeypatch.setattr(cluster, "_servers", {})
     config = v1.estimator.RunConfig()
     first, second = (cluster.start(lambda executor, config: object(), None, config) for _ in range(2))
