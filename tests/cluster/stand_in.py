@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
+from estimator_bridge.compat.rendezvous import Loss, Mark, Recovery, Rendezvous
 
 FOLDER = Path(sys.argv[1])
 TF_CONFIG = json.loads(os.environ["TF_CONFIG"])
@@ -66,6 +66,12 @@ def wait_for(mark: Mark) -> None:
         time.sleep(0.02)
 
 
+def meet(job: str, index: str) -> None:
+    """Waits until a task has done "there"."""
+    while not (FOLDER / f"{job}-{index}.there").exists():
+        time.sleep(0.02)
+
+
 def say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
@@ -109,12 +115,14 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "raise": fail,
     "ready": lambda: wait_for(Mark.READY),
     "trained": lambda: wait_for(Mark.TRAINED),
+    "meet": meet,
     "stubborn": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     "sleep": lambda seconds: time.sleep(float(seconds)),
     "step": lambda step: MEETING.report_step(JOB, INDEX, int(step)),
     "trained-to": lambda step: MEETING.report_step(JOB, INDEX, int(step), training=False),
     "last": lambda step: MEETING.say_last_step(int(step)),
     "say-last": lambda: say(f"last step {MEETING.last_step()}"),
+    "lost": lambda job, code, problem=None: MEETING.report_loss(job, 0, Loss(time.time(), int(code), problem)),
     "recovery": lambda name: MEETING.report_recovery(Recovery(name)),
     "version": MEETING.introduce,
     "save": save,

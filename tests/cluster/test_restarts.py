@@ -27,8 +27,8 @@ def restarts(ended: Ended) -> dict[str, int]:
 def test_a_worker_and_a_parameter_server_come_back_alone(play: Play) -> None:
     plans = {
         "chief 0": SERVING + "ready,step:1,sleep:3,step:9",
-        "worker 0": "serve,ready,step:1,sleep:0.3,killed|serve,ready,step:5,sleep:2",
-        "ps 0": "serve,ready,sleep:0.6,killed|serve,sleep:60",
+        "worker 0": "serve,ready,step:1,sleep:0.3,killed|serve,ready,step:5,meet:ps:0,sleep:2",
+        "ps 0": "serve,ready,sleep:0.6,killed|serve,there,sleep:60",
     }
 
     ended = play(plans, ready=30)
