@@ -53,10 +53,12 @@ class Loss:
     """What a launcher said of a task that it will not start again.
 
     Attributes:
+        at: when, by the clock of its machine.
         code: the launcher's exit code.
         problem: what went wrong; None where the launcher was told to end.
     """
 
+    at: float
     code: int
     problem: str | None
 
@@ -186,13 +188,14 @@ class Rendezvous:
         self._write(f"{job}-{index}.lost", json.dumps(dataclasses.asdict(loss)))
 
     def losses(self) -> dict[tuple[str, int], Loss]:
-        """Job and index of the tasks that are lost, the first one first."""
-        said: list[tuple[float, tuple[str, int], Loss]] = []
-        for file in self.folder.glob("*-*.lost"):
-            with contextlib.suppress(FileNotFoundError):  # started again meanwhile
-                job, _, index = file.stem.rpartition("-")
-                said.append((file.stat().st_mtime, (job, int(index)), Loss(**json.loads(file.read_text(encoding="ascii")))))
-        return {task: loss for _, task, loss in sorted(said, key=lambda one: one[:2])}
+        """Job and index of each task that is lost, the first one first."""
+        said = {file.stem: self._read(file.name) for file in self.folder.glob("*-*.lost")}
+        losses = {
+            (name.rpartition("-")[0], int(name.rpartition("-")[2])): Loss(**json.loads(text))
+            for name, text in said.items()
+            if text
+        }
+        return dict(sorted(losses.items(), key=lambda one: one[1].at))
 
     def forget(self, job: str, index: int) -> None:
         """Drops what a task reported, since it is started again."""

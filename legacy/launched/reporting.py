@@ -32,7 +32,7 @@ def _reporting(train: Any, meeting: Rendezvous) -> Any:
         recovery = _recovery(self._train_distribution)
         meeting.report_recovery(recovery)
         together = recovery is not Recovery.TASK and self.config.num_worker_replicas > 1
-        with preemption(not together or meeting.said(Mark.LOOPBACK)) as told:
+        with preemption(not together or meeting.said(Mark.SHARED)) as told:
             hook = TaskHook(meeting, self.config, step, told, together)
             result = train(self, spec, [*worker_hooks, hook], hooks, step, listeners)
         if hook.stopped or told.asked:

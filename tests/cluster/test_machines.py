@@ -200,6 +200,8 @@ def test_what_a_task_said_before_its_launcher_started_again(play: Play, tmp_path
 
     assert ended.launched.tasks[0].step is None
     assert (before.step("chief", 0), before.said(Mark.TRAINED)) == (500, False)
+    [(task, loss)] = before.losses().items()
+    assert (task, loss.code, loss.problem) == (("worker", 0), 3, ended.problem)
 
 
 def test_processes_of_two_machines_with_one_number_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,8 @@ def launch(
                 _begin(meeting, layout)
                 if layout.is_local:
                     meeting.say(Mark.LOOPBACK)
+                if layout.is_whole or rendezvous is not None:
+                    meeting.say(Mark.SHARED)
                 audits = [audit.begin(layout, meeting)] if audit is not None else []
                 tasks = _tasks(layout, arguments, meeting, log_dir, say)
                 with starter or _starter(preload if len(tasks) > 1 else None, log_dir) as starting:

@@ -55,6 +55,11 @@ class Layout:
         """Whether nobody outside this machine is in it."""
         return all(_is_loopback(address) for address in self.addresses.values())
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether one launcher has all that serve."""
+        return self.addresses.keys() <= self.tf_configs.keys()
+
 
 def laid_out(addresses: Mapping[TaskId, str], tasks: Sequence[TaskId]) -> Layout:
     """A cluster whose tasks all run here.

@@ -29,6 +29,7 @@ class Preflight:
 
     def __init__(self, layout: Layout, tasks: Sequence[Task], meeting: Rendezvous, timeout: float, say: Sink) -> None:
         self._addresses = layout.addresses
+        self._whole = layout.is_whole
         self._tasks = tasks
         self._meeting = meeting
         self._timeout = timeout
@@ -42,6 +43,8 @@ class Preflight:
         if all(task.name not in self._addresses for task in self._tasks):
             return  # an evaluator alone waits for no server, and others may read what it says
         self._meeting.unsay(Mark.READY)
+        if self._whole:  # of others, one may not have read it yet
+            self._meeting.forget_last_step()
         if self._timeout == 0 or len(self._addresses) == 1:  # a chief alone starts no server
             self._meeting.say(Mark.READY)
         else:

@@ -118,7 +118,6 @@ class Restarter:
         if all(self._meeting.recovery().alone(task.name.job) for task in group):
             self._preflight.again([task.name for task in group])
         else:
-            self._meeting.forget_last_step()
             self._preflight.begin()
 
     def _let_end(self, group: Sequence[Task]) -> None:

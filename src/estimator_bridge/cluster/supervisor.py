@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from estimator_bridge.cluster.display import Show
 from estimator_bridge.cluster.elsewhere import Elsewhere
 from estimator_bridge.cluster.layout import TRAINERS, Layout
+from estimator_bridge.cluster.losses import Losses
 from estimator_bridge.cluster.outcome import Judge, Limits, Outcome
 from estimator_bridge.cluster.preflight import Preflight
 from estimator_bridge.cluster.restarting import Restarter, belonging, why_not
@@ -61,6 +62,7 @@ class Supervisor:
         self._watchdog = Watchdog(tasks, layout, meeting, limits.stall)
         self._restarter = Restarter(tasks, starter, meeting, self._preflight, say, limits.grace)
         self._elsewhere = Elsewhere(layout, meeting, limits, say)
+        self._losses = Losses(layout, meeting, say)
         self._signals: list[int] = []
         self._over = False
 
@@ -68,9 +70,11 @@ class Supervisor:
         """Runs the cluster to its end; when this returns, no process of it is left."""
         with noted() as self._signals:
             try:
-                return self._watch()
+                outcome = self._watch()
             finally:
                 self._end()
+            self._losses.tell(outcome)
+        return outcome
 
     def _watch(self) -> Outcome:
         self._preflight.begin()
@@ -78,6 +82,7 @@ class Supervisor:
             task.start(self._starter)
         judges: tuple[Callable[[], Outcome | None], ...] = (
             self._interrupted,
+            self._lost,
             self._failed,
             self._preflight.look,
             self._stalled,
@@ -105,6 +110,9 @@ class Supervisor:
 
     def _interrupted(self) -> Outcome | None:
         return Outcome(128 + self._signals[0]) if self._signals else None
+
+    def _lost(self) -> Outcome | None:
+        return self._losses.look(any(task.was_told for task in self._trainers))
 
     def _failed(self) -> Outcome | None:
         """The first task that ended with an error, or that served no longer while others trained: it is started again, or the end."""

@@ -19,6 +19,7 @@ from typing import IO
 from estimator_bridge.cluster.guard import ENDED, STARTED, TERMINATE
 from estimator_bridge.cluster.layout import TaskId
 from estimator_bridge.cluster.starting import Spawner
+from estimator_bridge.compat.preemption import EXIT_CODE
 
 Sink = Callable[[str, str], None]
 """Gets whose line it is, and the line."""
@@ -157,6 +158,13 @@ class Task:
     def pid(self) -> int | None:
         """Of the process itself; None where it is not known yet."""
         return self._said(STARTED)
+
+    @property
+    def was_told(self) -> bool:
+        """Whether it ended last since it was told to, by others that train in step with it for one, and made no step since."""
+        if self.exit_code is None and self.stepped_at is None and self.last_failure is not None:
+            return self.last_failure[0] == EXIT_CODE
+        return self.exit_code == EXIT_CODE
 
     def reached(self, step: int) -> None:
         """Takes note of a global step that it reported."""
