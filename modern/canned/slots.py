@@ -7,12 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
-
 from estimator_bridge.compat.checkpoint.source_slots import beta_powers, source_slots
-from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned.optimizers import PartedOptimizer
 from estimator_bridge.modern.canned.recurrent import leaf_name
+from estimator_bridge.modern.canned.weights import Checkpoint
 
 Optimizer = Any
 Variable = Any
@@ -53,22 +52,19 @@ def continue_from(checkpoint: str, optimizer: Optimizer, trained: Sequence[Varia
                 saved.assign(weight, name)
 
 
-class _Saved:
+class _Saved(Checkpoint):
     """What a checkpoint holds of optimizers."""
 
-    def __init__(self, checkpoint: str) -> None:
-        self._checkpoint = checkpoint
-        self._reader = tf.train.load_checkpoint(checkpoint)
-        self.shapes: Mapping[str, list[int]] = self._reader.get_variable_to_shape_map()
+    misfit = "The checkpoint has not the state of the Estimator's optimizer"
+    fix = "Make the Estimator with the optimizer that it was trained with, or pass optimizer=..., which starts anew."
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(prefix)
         self._powers = beta_powers(self.shapes)
         self._slots: dict[tuple[str, str], list[str]] = {}  # of a partitioned variable, perhaps one for each part
         for slot in source_slots(self.shapes):
             if slot.row:
                 self._slots.setdefault((slot.variable, slot.row.legacy), []).append(slot.name)
-
-    def value(self, name: str) -> Any:
-        """A variable's value."""
-        return self._reader.get_tensor(name)
 
     def scope(self, optimizer: str, order: int) -> str:
         """Where TensorFlow 2's Estimators keep the state of the n-th optimizer of a class; a MultiHead numbers "training" too."""
@@ -93,15 +89,3 @@ class _Saved:
         """The name of an optimizer's beta power: the deep part's comes first."""
         found = [name for name, of in self._powers.items() if of == kind]
         return found[order] if order < len(found) else kind
-
-    def assign(self, variable: Variable, name: str) -> None:
-        """Gives a variable the value of that name."""
-        expected, received = variable.shape.as_list(), self.shapes.get(name)
-        if expected != received:
-            raise BridgeError(
-                f"The checkpoint has not the state of the Estimator's optimizer: {name!r}.",
-                expected=f"a variable of shape {expected}",
-                received=f"shape {received}" if received is not None else f"no such variable in {self._checkpoint}",
-                fix="Make the Estimator with the optimizer that it was trained with, or pass optimizer=..., which starts anew.",
-            )
-        variable.assign(self.value(name))

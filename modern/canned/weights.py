@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -43,6 +43,46 @@ def find_checkpoint(estimator: Any, checkpoint_path: str | None) -> str:
     return found
 
 
+class Checkpoint:
+    """The values in a checkpoint, to be taken over.
+
+    Args:
+        prefix: of its files.
+
+    Attributes:
+        shapes: name -> shape.
+        misfit, fix: what it means where a variable finds no value there, and what to do then.
+    """
+
+    misfit = "The checkpoint does not fit the Estimator"
+    fix = "Make the Estimator with the arguments that it was trained with."
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._reader = tf.train.load_checkpoint(prefix)
+        self.shapes: Mapping[str, list[int]] = self._reader.get_variable_to_shape_map()
+
+    def value(self, name: str) -> Any:
+        """Of a variable: an array of its shape."""
+        return self._reader.get_tensor(name)
+
+    def assign(self, variable: Any, name: str) -> None:
+        """Gives a variable the value of that name.
+
+        Raises:
+            BridgeError: where the name is missing or the shape differs.
+        """
+        expected, received = variable.shape.as_list(), self.shapes.get(name)
+        if expected != received:
+            raise BridgeError(
+                f"{self.misfit}: {name!r}.",
+                expected=f"a variable of shape {expected}",
+                received=f"shape {received}" if received is not None else f"no such variable in {self._prefix}",
+                fix=self.fix,
+            )
+        variable.assign(self.value(name))
+
+
 def take_over(weights: Iterable[Saved], checkpoint: str) -> dict[Any, str]:
     """Assigns every variable its value.
 
@@ -56,21 +96,11 @@ def take_over(weights: Iterable[Saved], checkpoint: str) -> dict[Any, str]:
     Raises:
         BridgeError: where a name is missing or a shape differs: the Estimator was made with other arguments.
     """
-    reader = tf.train.load_checkpoint(checkpoint)
-    shapes = reader.get_variable_to_shape_map()
+    saved = Checkpoint(checkpoint)
     known: dict[Any, list[str]] = {}
     for variable, names in weights:  # what two parts of a model share has a name in one of them
         known.setdefault(variable.ref(), []).extend(names)
-    chosen = {of: next((name for name in names if name in shapes), names[0]) for of, names in known.items()}
+    chosen = {of: next((name for name in names if name in saved.shapes), names[0]) for of, names in known.items()}
     for reference, name in chosen.items():
-        variable = reference.deref()
-        expected, received = variable.shape.as_list(), shapes.get(name)
-        if expected != received:
-            raise BridgeError(
-                f"The checkpoint does not fit the Estimator: {name!r}.",
-                expected=f"a variable of shape {expected}",
-                received=f"shape {received}" if received is not None else f"no such variable in {checkpoint}",
-                fix="Make the Estimator with the arguments that it was trained with.",
-            )
-        variable.assign(reader.get_tensor(name))
+        saved.assign(reference.deref(), name)
     return chosen
