@@ -99,7 +99,7 @@ def test_who_evaluates_or_exports_while_it_trains_says_so(tmp_path: Path, monkey
         note()
         raise ValueError("enough")
 
-    class Evaluates(v1.train.SessionRunHook):  # type: ignore[misc]
+    class Evaluates(v1.train.SessionRunHook):
         def after_run(self, run_context: Any, run_values: Any) -> None:
             note()
             made.evaluate(lambda: note(regression_input()), steps=1)
