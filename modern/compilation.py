@@ -123,9 +123,9 @@ def _loss_waits(loss: Operation, ops: Collection[Operation], effects: Effects) -
 
 
 def _refuse_changes(names: Collection[str]) -> None:
-    for name in names:
+    if names:
         raise NotSupportedError(
-            f"The variable {name!r} changes before an operation that XLA cannot compile, and is read after it.",
+            f"The variable {min(names)!r} changes before an operation that XLA cannot compile, and is read after it.",
             expected="variables that change after the gradients",
             fix="Leave out --jit-compile.",
         )

@@ -13,7 +13,7 @@ import tensorflow as tf
 from estimator_bridge.cli.main import main
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.engine import ModernEngine
-from tests.modern.jobs import WORDS, X, Y, estimator, saved, v1
+from tests.modern.jobs import WORDS, X, Y, estimator, linear, regression_input, saved, spec, v1
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -63,6 +63,35 @@ def test_a_loss_that_xla_cannot_compile_is_refused_by_name_and_line(tmp_path: Pa
 
     assert f"{__file__}:" in str(refusal.value)
     assert not list(tmp_path.glob("model.ckpt-*"))
+
+
+def of_random_size(features: Any, labels: Any, mode: str) -> Any:
+    """What XLA knows before a step runs is of the size of all else: variables' values and the batch."""
+    size = v1.random_uniform([], 1, 5, tf.int32)
+    return minimizing(tf.reduce_sum(linear(features["x"])) * tf.cast(tf.reduce_sum(tf.range(size)), tf.float32), mode)
+
+
+def counting(features: Any, labels: Any, mode: str) -> Any:
+    """A step of Python between a variable's change and its use."""
+    count = v1.get_variable("grown", initializer=0.0, trainable=False, use_resource=True)
+    with tf.control_dependencies([v1.py_func(lambda value: value, [count.assign_add(1.0)], tf.float32)]):
+        return minimizing(count.read_value() * tf.reduce_mean(tf.square(linear(features["x"]) - labels)), mode)
+
+
+def minimizing(loss: Any, mode: str) -> Any:
+    return spec(mode, loss, v1.train.GradientDescentOptimizer(0.01).minimize(loss, v1.train.get_global_step()))
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        (of_random_size, r"XLA cannot compile the training step(.|\n)*received: .*must be a compile-time constant"),
+        (counting, "'grown' changes before an operation that XLA cannot compile"),
+    ],
+)
+def test_a_step_that_xla_cannot_compile_is_refused(refused: Any, words: str, tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match=words):
+        ModernEngine(jit_compile=True).train(estimator(refused, tmp_path), regression_input, steps=2)
 
 
 def test_several_replicas_are_refused(run_python: Callable[..., str], tmp_path: Path) -> None:
