@@ -4,7 +4,7 @@ Estimator calls the input_fn on every worker and shares out nothing. An ``input_
 gives each worker the same batches, unless it looks at TF_CONFIG by itself, so the workers compare the datasets that they were given:
 
 - the same: worker *i* of *n* gets every *n*-th batch, from the *i*-th on, as replica *i* of a MirroredStrategy would;
-- different, each with a ``shard`` of its own: left alone;
+- different, each with a ``shard`` of its own, or with options that say that nobody else is to shard: left alone;
 - different in another way, or made by Python functions, into which no graph sees: refused, since nobody can tell whether they are parts of one whole.
 """
 
@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
+from estimator_bridge.compat.shares import FIX, Definition, are_shares, definition
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.legacy import input_results
 from estimator_bridge.legacy.exchange import exchanged
-from estimator_bridge.legacy.input_results import definition
 from estimator_bridge.legacy.notes import note
-
-_FIX = "Let input_fn take `input_context` and return dataset.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)."
 
 
 @contextlib.contextmanager
@@ -47,7 +46,7 @@ def shared_input() -> Iterator[None]:
             return result
         if not isinstance(self._train_distribution.extended, CollectiveAllReduceExtended):
             return result
-        return _own_share(result, self.config, input_context, definition(input_fn))
+        return _own_share(result, self.config, input_context, input_results.definition(input_fn))
 
     with mock.patch.object(cls, "_call_input_fn", call):
         yield
@@ -62,53 +61,20 @@ def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
             "The input_fn takes no input_context, so every worker would train on the same batches.",
             expected="a tf.data.Dataset, which can be shared out among the workers",
             received=f"{type(dataset).__name__} from the input_fn at {where}",
-            fix=_FIX,
+            fix=FIX,
         )
-    nodes, operations = _definition_of(dataset)
-    text = hashlib.sha256(nodes.SerializeToString(deterministic=True)).hexdigest()
-    told = exchanged(config, own, number, f"{text} {'ShardDataset' in operations}")
-    unseen = _unseen(operations)
-    if len(set(told)) == 1 and not unseen:
-        note(
-            f"the input_fn takes no input_context: worker {own} of {number} gets one of each {number} batches, and too few at the end are left out",
-            where,
-        )
-        return _every(dataset, number, own)
-    if len(set(told)) == number and all(line.endswith("True") for line in told):
+    told = [Definition(*json.loads(text)) for text in exchanged(config, own, number, json.dumps(definition([dataset])))]
+    if are_shares(told, f"the input_fn at {where}"):
         note("the input_fn takes no input_context, but shards by itself: its batches are left as they are", where)
         return dataset
-    found = unseen or f"{len(set(told))} different datasets on {number} workers"
-    raise NotSupportedError(
-        "The input_fn takes no input_context, and whether the datasets of the workers are parts of one whole is not known.",
-        expected="the same dataset on every worker, or one that is sharded",
-        received=f"{found} from the input_fn at {where}",
-        fix=_FIX,
+    note(
+        f"the input_fn takes no input_context: worker {own} of {number} gets one of each {number} batches, and too few at the end are left out",
+        where,
     )
-
-
-def _unseen(operations: set[str]) -> str | None:
-    """What the same graph may yet read differently on each worker; None where there is nothing of the kind."""
-    if "GeneratorDataset" in operations:
-        return "a dataset of a Python generator"
-    python = any("PyFunc" in operation for operation in operations)
-    return "a dataset with Python functions (tf.py_function, tf.numpy_function)" if python else None
+    return _every(dataset, number, own)
 
 
 def _every(dataset: Any, number: int, own: int) -> Any:
     """One of each ``number`` batches; too few at the end are left out, since a worker without a batch would keep the others waiting."""
     rounds = dataset.window(number, drop_remainder=True)
     return rounds.flat_map(lambda *parts: type(dataset).zip(parts if len(parts) > 1 else parts[0]).skip(own).take(1))
-
-
-def _definition_of(dataset: Any) -> tuple[Any, set[str]]:
-    """Its graph, without the devices, which are each worker's own; and the names of the operations in it."""
-    import tensorflow as tf
-    from tensorflow.python.util import deprecation
-
-    variant = dataset._variant_tensor
-    with deprecation.silence():
-        graph = tf.compat.v1.graph_util.extract_sub_graph(variant.graph.as_graph_def(), [variant.op.name])
-    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
-    for node in nodes:
-        node.device = ""
-    return graph, {node.op for node in nodes}

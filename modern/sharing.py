@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import zlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.framework.dataset_options_pb2 import Options
-from tensorflow.core.framework.node_def_pb2 import NodeDef
 from tensorflow.python.util import function_utils
 
+from estimator_bridge.compat.shares import Definition, are_shares, definition
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.carving import Fragment, Operation, Tensor, upstream
+from estimator_bridge.modern.carving import Tensor, upstream
 from estimator_bridge.modern.inputs import InputPipeline
 from estimator_bridge.modern.strategies import Distribution
 
@@ -66,7 +64,8 @@ def own_share(
             received="tensors" + (", filled by queue runners" if pipeline.queue_runners else ""),
             fix="Return a Dataset, or use --path legacy.",
         )
-    if _shards_itself(_definition(pipeline), distribution):
+    own = tf.constant(list(map(int, definition(pipeline.datasets.values()))), tf.int64)
+    if are_shares([Definition(*row) for row in distribution.gather(own).numpy().tolist()], "the input_fn"):
         return dataset, f"This worker reads what its input_fn gives, which shards its dataset by itself. {_END}"
     said = (
         "The input_fn takes no input_context and does not shard, so every worker reads all of it, and of its batches each takes one in "
@@ -102,85 +101,4 @@ def takes_context(input_fn: Callable[..., Any]) -> bool:
 
 def runs_python(pipeline: InputPipeline) -> bool:
     """Whether a dataset of an input calls Python functions: ``py_function``, ``numpy_function``, ``from_generator``."""
-    return bool(pipeline.datasets) and _definition(pipeline).python
-
-
-class _Definition(NamedTuple):
-    """What workers compare of their datasets.
-
-    Attributes:
-        digest: of the graph, the functions in it included.
-        shards, off: it has a ``shard``; its options say that nobody else is to shard.
-        generated, python: what it reads comes from Python, into which no graph sees.
-    """
-
-    digest: int
-    shards: bool
-    off: bool
-    generated: bool
-    python: bool
-
-
-def _definition(pipeline: InputPipeline) -> _Definition:
-    variants = [dataset._variant_tensor for dataset in pipeline.datasets.values()]
-    ops = upstream([variant.op for variant in variants], lambda op: False)
-    graph = Fragment.cut(ops, variants).graph_def
-    kinds = {node.op for nodes in (graph.node, *(one.node_def for one in graph.library.function)) for node in nodes}
-    return _Definition(
-        _digest(graph.node, {one.signature.name: one for one in graph.library.function}),
-        "ShardDataset" in kinds,
-        any(op.type == "OptionsDataset" and _is_off(op) for op in ops),
-        "GeneratorDataset" in kinds,
-        any("PyFunc" in kind for kind in kinds),
-    )
-
-
-def _digest(nodes: Iterable[Any], functions: Mapping[str, Any]) -> int:
-    """Without what differs between equal processes: devices, and the names of functions, which TensorFlow numbers as they are made."""
-    digest = 0
-    for node in nodes:
-        plain = NodeDef()
-        plain.CopyFrom(node)
-        plain.device = ""
-        for value in plain.attr.values():
-            for called in (value.func, *value.list.func) if value.HasField("func") else value.list.func:
-                called.name = str(_digest(functions[called.name].node_def, functions)) + str(
-                    sorted(functions[called.name].ret.items())
-                )
-        if plain.op in functions:
-            plain.op = str(_digest(functions[plain.op].node_def, functions))
-        digest = zlib.crc32(plain.SerializeToString(deterministic=True), digest)
-    return digest
-
-
-def _shards_itself(own: _Definition, distribution: Distribution) -> bool:
-    """Whether the workers' datasets are shares already; where they are not, they are one and the same.
-
-    Raises:
-        NotSupportedError: where neither is known.
-    """
-    told = [_Definition(*row) for row in distribution.gather(tf.constant(list(map(int, own)), tf.int64)).numpy().tolist()]
-    different = len({one.digest for one in told})
-    if all(one.off for one in told) or (different == len(told) and all(one.shards for one in told)):
-        return True
-    if any(one.generated for one in told):
-        found = "a dataset of a Python generator"
-    elif any(one.python for one in told):
-        found = "a dataset with Python functions (tf.py_function, tf.numpy_function)"
-    elif different == 1:
-        return False
-    else:
-        found = f"{different} different datasets on {len(told)} workers"
-    raise NotSupportedError(
-        "The input_fn takes no input_context, and whether the datasets of the workers are parts of one whole is not known.",
-        expected="the same dataset on every worker, or one that is sharded",
-        received=found,
-        fix="Let input_fn take `input_context` and return "
-        "dataset.shard(input_context.num_input_pipelines, input_context.input_pipeline_id).",
-    )
-
-
-def _is_off(op: Operation) -> bool:
-    """Where the script said by its options that nobody else is to shard."""
-    options = Options.FromString(op.get_attr("serialized_options"))
-    return bool(options.distribute_options.auto_shard_policy == tf.data.experimental.AutoShardPolicy.OFF.value)
+    return bool(pipeline.datasets) and definition(pipeline.datasets.values()).python

@@ -14,6 +14,7 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy import shared_input
 
 CONTEXT = SimpleNamespace(num_input_pipelines=2, input_pipeline_id=1)
+ANOTHER, ANOTHER_SHARD = "[1, false, false, false, false]", "[1, true, false, false, false]"
 
 
 def _batches(dataset: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, other: str | None = None) -> list[list[int]]:
@@ -43,14 +44,25 @@ def test_a_shard_that_is_the_same_on_all_is_no_share(monkeypatch: pytest.MonkeyP
 
 
 def test_own_shards_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _batches(lambda: numbers().shard(2, 1), monkeypatch, "another True") == [[2, 3], [6, 7]]
+    assert _batches(lambda: numbers().shard(2, 1), monkeypatch, ANOTHER_SHARD) == [[2, 3], [6, 7]]
+
+
+def test_what_the_script_says_nobody_else_is_to_shard_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on the modern path, where TensorFlow's automatic sharding is what the option was made for."""
+
+    def off() -> Any:
+        options = tf.data.Options()
+        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+        return numbers().with_options(options)
+
+    assert _batches(off, monkeypatch) == [[0, 1], [2, 3], [4, 5], [6, 7], [8]]
 
 
 @pytest.mark.parametrize(
     ("dataset", "other", "received"),
     [
-        (numbers, "another False", "2 different datasets on 2 workers"),
-        (lambda: numbers().shard(2, 1), "another False", "2 different datasets on 2 workers"),
+        (numbers, ANOTHER, "2 different datasets on 2 workers"),
+        (lambda: numbers().shard(2, 1), ANOTHER, "2 different datasets on 2 workers"),
         (lambda: tf.data.Dataset.from_generator(lambda: iter([1]), tf.int64), None, "a dataset of a Python generator"),
         (
             lambda: numbers().map(lambda x: tf.numpy_function(lambda y: y, [x["x"]], tf.int32)),
