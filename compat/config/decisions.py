@@ -77,7 +77,7 @@ DECISIONS: tuple[Decision, ...] = (
     Decision("multi_worker_beside_ps", _MWMS, "parameter servers", False, _MWMS, Fidelity.APPROXIMATE, _LEFT_OUT),
     Decision("multi_worker", _MWMS, ANY, False, _MWMS, Fidelity.EXACT, "the same class"),
     Decision("parameter_server", _PSS, "parameter servers", False, _PSS, Fidelity.APPROXIMATE,
-             "still asynchronous; the chief becomes a coordinator that hands steps to workers, which run servers"),
+             "still asynchronous; the chief coordinates the workers, which run servers; on the modern path it trains, too"),
     Decision("parameter_server_alone", _PSS, "one task", False, "CentralStorageStrategy", Fidelity.APPROXIMATE,
              "without a cluster it kept variables on the CPU and replicas on the GPUs"),
     Decision("parameter_server_without_ps", _PSS, "workers", False, None, Fidelity.MANUAL,
@@ -95,7 +95,7 @@ DECISIONS: tuple[Decision, ...] = (
     Decision("synchronous_ps", None, "parameter servers", True, _MWMS, Fidelity.APPROXIMATE,
              f"synchronous replicas reduce with each other; {_LEFT_OUT}. Every replica counts: there are no backup workers"),
     Decision("asynchronous_ps", None, "parameter servers", False, _PSS, Fidelity.APPROXIMATE,
-             "still asynchronous; the chief becomes a coordinator that hands steps to workers, which run servers"),
+             "still asynchronous; the chief coordinates the workers, which run servers; on the modern path it trains, too"),
     Decision("workers_without_ps", None, "workers", ANY, _MWMS, Fidelity.MANUAL,
              "without a parameter server workers share no variable and wait for the chief's for ever: this cluster never trained "
              "together; MultiWorkerMirroredStrategy is what was probably meant"),

@@ -25,7 +25,7 @@ from estimator_bridge.modern.callbacks.counts import EqualCounts  # isort: skip
 from estimator_bridge.modern.inputs import InputPipeline, recorded_iterators  # isort: skip
 from estimator_bridge.modern.loop import StepLoop  # isort: skip
 from estimator_bridge.modern.tasks import tasks  # isort: skip
-from estimator_bridge.modern.together import lost_workers  # isort: skip
+from estimator_bridge.modern.together import check_equal, lost_workers  # isort: skip
 
 CHIEF = {"chief": ["a:1"], "worker": ["b:1", "c:1"]}
 EQUAL = {"worker": ["a:1", "b:1"]}
@@ -176,19 +176,6 @@ def test_a_share_that_nobody_can_tell_is_refused(input_fn: Callable[..., Any], a
         _share(input_fn, apart)
 
 
-def test_names_of_functions_and_devices_make_no_dataset_another() -> None:
-    """A chief, which writes, may have made more functions than a worker."""
-    rows = []
-    for device in ("/cpu:0", "/job:worker/task:1"):
-        with tf.Graph().as_default(), tf.device(device):
-            dataset = tf.data.Dataset.range(2).flat_map(lambda file: tf.data.Dataset.range(file).map(lambda x: x + 1))
-            rows.append(sharing._definition(InputPipeline(None, {"": dataset})))
-    with tf.Graph().as_default():
-        dataset = tf.data.Dataset.range(2).flat_map(lambda file: tf.data.Dataset.range(file).map(lambda x: x + 2))
-        other = sharing._definition(InputPipeline(None, {"": dataset}))
-    assert rows[0] == rows[1] != other
-
-
 def test_an_input_that_cannot_be_shared_is_refused() -> None:
     with tf.Graph().as_default():
         pipeline = InputPipeline(tf.constant([1, 2]), {})
@@ -250,6 +237,17 @@ def test_a_worker_that_is_not_the_chief_evaluates_and_exports_for_itself(
     monkeypatch.setattr(worker._estimator, "export_saved_model", lambda estimator, folder: folder.encode())
     exported = worker.export_saved_model(made, str(tmp_path / "exports"))
     assert [str(path) for path in aside.iterdir()] == [exported.decode()]
+
+
+@pytest.mark.parametrize(("apart", "here"), [(True, [1.0, 1.0]), (False, [1.0, 2.0])])
+def test_workers_do_not_start_from_different_states(apart: bool, here: list[float]) -> None:
+    """Whether it is another worker or another replica of this one that has another value."""
+    kernel = types.SimpleNamespace(values=[tf.Variable(value) for value in here])
+    transplant: Any = types.SimpleNamespace(variables={"kernel": kernel, "bias": tf.Variable(0.0)})
+    with pytest.raises(BridgeError, match=r"1 of 2 variables differ(.|\n)*received: kernel\n"):
+        check_equal(transplant, Second(apart))  # type: ignore[arg-type]
+    kernel.values[1:] = []
+    check_equal(transplant, Second())  # type: ignore[arg-type]
 
 
 def test_counts_that_differ_between_workers_are_refused_before_they_are_saved() -> None:
