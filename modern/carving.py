@@ -16,6 +16,8 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.ops import handle_data_util
 
+from estimator_bridge.modern.gates import holds_up
+
 Operation = Any  # tf.Operation: TensorFlow ships no types
 Tensor = Any
 BATCH = "estimator_bridge/batch"  # no name that a variable of a script might have
@@ -213,7 +215,8 @@ def _graph_def(ops: set[Operation], without_use: Collection[Operation]) -> Any:
             node.attr.pop("_lower_using_switch_merge", None)
         if node.op == "HashTableV2":  # without it, whoever loads a SavedModel gives each function a table of its own
             node.attr["use_node_name_sharing"].b = True
-        _keep(node.input, lambda name: not name.startswith("^") or name[1:] in names)
+        waited_for = set() if holds_up(op) else names
+        _keep(node.input, lambda name, waited_for=waited_for: not name.startswith("^") or name[1:] in waited_for)
         if "_class" in node.attr:  # colocation with something that stayed behind cannot be resolved
             _keep(node.attr["_class"].list.s, lambda name: name.decode().removeprefix("loc:@") in names)
             if not node.attr["_class"].list.s:
