@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.capture import Update
 from estimator_bridge.modern.carving import Tensor
-from estimator_bridge.modern.model_graph import ModelGraph, v1
+from estimator_bridge.modern.model_graph import v1
 from estimator_bridge.modern.script_lines import located
 from estimator_bridge.modern.transplant import Transplant
 from estimator_bridge.modern.variables import assigned
@@ -23,15 +23,14 @@ class SharedTransplant(Transplant):
     trainer would find the learning rate that another has computed for a step of its own.
 
     Args:
-        model, args: as ``Transplant`` takes them.
+        args: as ``Transplant`` takes them.
 
     Raises:
         NotSupportedError: for a step that would not do the same when several trainers run it, named.
     """
 
-    def __init__(self, model: ModelGraph, *args: Any) -> None:
-        _check_asynchronous(model)
-        super().__init__(model, *args)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self._check_counting()
         self._check_local()
 
@@ -72,16 +71,3 @@ class SharedTransplant(Transplant):
                 fix="Let the train_op not depend on it (summaries may), or use --path legacy.",
             )
             raise located(error, local[written[0]].op)
-
-
-def _check_asynchronous(model: ModelGraph) -> None:
-    for op in model.graph.get_operations():
-        if op.type.endswith("ConditionalAccumulator"):
-            error = NotSupportedError(
-                "SyncReplicasOptimizer waits for gradients of several workers, and parameter servers on the modern path train "
-                "asynchronously.",
-                expected="an optimizer that each worker applies by itself",
-                fix="Drop SyncReplicasOptimizer and the ps tasks and set RunConfig(train_distribute="
-                "tf.distribute.experimental.MultiWorkerMirroredStrategy()), or use --path legacy, where it is synchronous.",
-            )
-            raise located(error, op)
