@@ -44,9 +44,8 @@ def multi_worker(config: Any) -> Any:
         BridgeError: where the devices are in use already.
     """
     asked = config.train_distribute
-    if getattr(
-        getattr(asked, "extended", None), "_std_server_started", False
-    ):  # a script that runs eagerly has connected already
+    extended = getattr(asked, "extended", None)
+    if getattr(extended, "_std_server_started", False):  # a script that runs eagerly has connected already
         return asked
     said = settings_of_strategy(asked) if asked is not None else {}
     jobs = tuple((_JOBS[job], tuple(tasks)) for job, tasks in sorted(config.cluster_spec.as_dict().items()) if job in _JOBS)
@@ -85,11 +84,13 @@ def kept_to_loopback(port: int) -> Iterator[None]:
                 kept.set()
                 return
 
-    threading.Thread(target=look, daemon=True).start()
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
     try:
         yield
     finally:
         over.set()
+        looking.join()
     if not kept.is_set() and not keep_to_loopback(port):
         sys.stderr.write(
             f"estimator-bridge: other machines can reach the server at port {port}: {sys.platform} cannot prevent it\n"

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.cluster.layout import free_ports
 from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
 
 ROOT = Path(__file__).parents[3]
@@ -48,7 +48,7 @@ class Job:
         self.meeting.say(Mark.LOOPBACK)
         self.meeting.say(Mark.READY)
         serving = {job: size for job, size in sizes.items() if job != "evaluator"}
-        ports = _free_ports(sum(serving.values()))
+        ports = iter(free_ports(sum(serving.values())))
         cluster = {job: [f"127.0.0.1:{next(ports)}" for _ in range(size)] for job, size in serving.items()}
         tasks = [(job, index) for job, size in sizes.items() for index in range(size)]
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -112,12 +112,6 @@ class Job:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             process.wait()
-
-
-def _free_ports(number: int) -> Iterator[int]:
-    with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(number)]
-    return iter(found)
 
 
 @pytest.fixture(scope="module")
