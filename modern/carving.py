@@ -215,14 +215,17 @@ def _graph_def(ops: set[Operation], without_use: Collection[Operation]) -> Any:
             node.attr.pop("_lower_using_switch_merge", None)
         if node.op == "HashTableV2":  # without it, whoever loads a SavedModel gives each function a table of its own
             node.attr["use_node_name_sharing"].b = True
-        waited_for = set() if holds_up(op) else names
-        _keep(node.input, lambda name, waited_for=waited_for: not name.startswith("^") or name[1:] in waited_for)
+        _keep(node.input, functools.partial(_is_input, set() if holds_up(op) else names))
         if "_class" in node.attr:  # colocation with something that stayed behind cannot be resolved
             _keep(node.attr["_class"].list.s, lambda name: name.decode().removeprefix("loc:@") in names)
             if not node.attr["_class"].list.s:
                 del node.attr["_class"]
     _add_library(graph_def, ops)
     return graph_def
+
+
+def _is_input(waited_for: Collection[str], name: str) -> bool:
+    return not name.startswith("^") or name[1:] in waited_for
 
 
 def _keep(values: Any, wanted: Callable[[Any], bool]) -> None:
