@@ -6,6 +6,7 @@ import itertools
 import time
 from typing import Any
 
+from estimator_bridge.compat.config.applying.connecting import await_servers
 from estimator_bridge.errors import BridgeError
 
 _POLL_SECONDS = 0.05
@@ -25,11 +26,13 @@ def exchanged(config: Any, own: int, number: int, text: str) -> list[str]:
         Everybody's text, in the order of their numbers.
 
     Raises:
-        BridgeError: when some have not told theirs in time.
+        BridgeError: when the first one does not answer, or some have not told theirs, in time.
     """
     import tensorflow as tf
 
-    first = f"/job:{'chief' if 'chief' in config.cluster_spec.jobs else 'worker'}/task:0"
+    job = "chief" if "chief" in config.cluster_spec.jobs else "worker"
+    await_servers({job: [config.cluster_spec.task_address(job, 0)]}, config.session_creation_timeout_secs, "TF_CONFIG")
+    first = f"/job:{job}/task:0"
     # A server of TensorFlow 2 hides the other tasks from a session that does not name them.
     seen = tf.compat.v1.ConfigProto(device_filters=[first, f"/job:{config.task_type}/task:{config.task_id}"])
     with tf.Graph().as_default(), tf.device(f"{first}/device:CPU:0"):
