@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import smart_cond
 from tensorflow.python.ops import script_ops
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
@@ -42,6 +43,7 @@ class Feed:
         self._batches: Iterator[Batch] = iter(())
         self._specs: Sequence[tf.TensorSpec] = ()
         self._batch: Batch | None = None
+        _know_types()
         self._registered = (self._next, self.ended.set)  # the registry itself holds no references
         script_ops._py_funcs._funcs.update(zip((_BATCH, _END), self._registered, strict=True))
 
@@ -115,6 +117,14 @@ def end(device: str) -> None:
     """Tells the process of a device that training has ended."""
     with tf.device(device):
         tf.raw_ops.PyFunc(input=[], token=_END, Tout=[])
+
+
+def _know_types() -> None:
+    """Has TensorFlow look up NumPy's types now: 2.15 does it when it first converts a tensor, and may crash where that is in its own thread."""
+    with tf.Graph().as_default():
+        smart_cond.smart_constant_value(
+            tf.logical_not(tf.constant(True))
+        )  # without a session or an eager context, which others configure
 
 
 def _described(specs: Sequence[tf.TensorSpec]) -> str:
