@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.cluster.layout import free_ports
 from estimator_bridge.compat.checkpoint.index import read_index
 
 ROOT = Path(__file__).parents[3]
@@ -45,7 +45,7 @@ class Cluster:
         self._options = options
         self._notes = folder / "notes"
         self._notes.mkdir(parents=True, exist_ok=True)
-        free = _free_ports(sum(sizes.values()))
+        free = iter(free_ports(sum(sizes.values())))
         self._jobs = {job: [f"127.0.0.1:{next(free)}" for _ in range(size)] for job, size in sizes.items()}
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         for job, size in sizes.items():
@@ -103,12 +103,6 @@ def _until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)
-
-
-def _free_ports(number: int) -> Iterator[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
-        return iter([one.getsockname()[1] for one in sockets])
 
 
 def _on_the_legacy_path(python: str, folder: Path, *max_steps: int) -> None:
