@@ -30,7 +30,9 @@ All else is refused where it is used, with the symbol, the file and line, and wh
   that TensorFlow 1.15.5 did not have;
 - a script that looks before it leaps goes its other way. An import or `tf.contrib.eager` in a `try` whose `except` catches the
   error (`ImportError`, `ModuleNotFoundError`, `AttributeError`, `Exception`) is refused at once, packages too, and
-  `hasattr(tf.contrib, "eager")` is False. The `try` is looked for around the statement itself, in its function.
+  `hasattr(tf.contrib, "eager")` is False. The `try` is looked for around the statement itself, in its function;
+- `from tensorflow.contrib.layers import *` brings the names that are offered, and a line on stderr says so: another name is Python's
+  own NameError.
 
 The errors are the AttributeError and the ModuleNotFoundError that Python would raise. [`estimator-bridge check`](checking.md) tells
 all of it without a run.
