@@ -94,7 +94,7 @@ class ModernEngine:
                 return estimator
             train = self._trainer(estimator.config)
             chosen = distribution or strategies.distribution_for(estimator.config, self._replicas)
-            with lost_workers(chosen), refusals(), mixed_precision(chosen, self._mixed_precision) as telling:
+            with lost_workers(chosen), refusals(self._jit_compile), mixed_precision(chosen, self._mixed_precision) as telling:
                 train(
                     estimator,
                     input_fn,

@@ -65,10 +65,13 @@ def test_a_loss_that_xla_cannot_compile_is_refused_by_name_and_line(tmp_path: Pa
     assert not list(tmp_path.glob("model.ckpt-*"))
 
 
+def summed(net: Any) -> Any:
+    """Of a size that XLA does not know before the step runs, as it knows variables' values and the batch."""
+    return tf.reduce_sum(net) * tf.reduce_sum(tf.range(v1.random_uniform([], 1.0, 5.0)))
+
+
 def of_random_size(features: Any, labels: Any, mode: str) -> Any:
-    """What XLA knows before a step runs is of the size of all else: variables' values and the batch."""
-    size = v1.random_uniform([], 1, 5, tf.int32)
-    return minimizing(tf.reduce_sum(linear(features["x"])) * tf.cast(tf.reduce_sum(tf.range(size)), tf.float32), mode)
+    return minimizing(summed(linear(features["x"])), mode)
 
 
 def counting(features: Any, labels: Any, mode: str) -> Any:
@@ -92,6 +95,14 @@ def minimizing(loss: Any, mode: str) -> Any:
 def test_a_step_that_xla_cannot_compile_is_refused(refused: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(NotSupportedError, match=words):
         ModernEngine(jit_compile=True).train(estimator(refused, tmp_path), regression_input, steps=2)
+
+
+def test_what_a_script_has_xla_compile_is_not_put_down_to_the_flag(tmp_path: Path) -> None:
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        return minimizing(tf.function(summed, jit_compile=True)(linear(features["x"])), mode)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="compile-time constant"):
+        ModernEngine().train(estimator(model_fn, tmp_path), regression_input, steps=2)
 
 
 def test_several_replicas_are_refused(run_python: Callable[..., str], tmp_path: Path) -> None:
