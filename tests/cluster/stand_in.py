@@ -66,9 +66,9 @@ def wait_for(mark: Mark) -> None:
         time.sleep(0.02)
 
 
-def meet(job: str, index: str) -> None:
-    """Waits until a task has done "there"."""
-    while not (FOLDER / f"{job}-{index}.there").exists():
+def meet(job: str, index: str, step: str = "0") -> None:
+    """Waits until a task has told of a step, this one or a later one."""
+    while (said := MEETING.step(job, int(index))) is None or said < int(step):
         time.sleep(0.02)
 
 

@@ -28,7 +28,7 @@ def test_a_worker_and_a_parameter_server_come_back_alone(play: Play) -> None:
     plans = {
         "chief 0": SERVING + "ready,step:1,sleep:3,step:9",
         "worker 0": "serve,ready,step:1,sleep:0.3,killed|serve,ready,step:5,meet:ps:0,sleep:2",
-        "ps 0": "serve,ready,sleep:0.6,killed|serve,there,sleep:60",
+        "ps 0": "serve,ready,sleep:0.6,killed|serve,step:0,sleep:60",
     }
 
     ended = play(plans, ready=30)
@@ -59,7 +59,7 @@ def test_without_a_word_of_the_strategy_all_begin_again_but_the_evaluator(play: 
 
 def test_the_coordinator_takes_all_with_it_where_it_drives_them_and_a_worker_nobody(play: Play) -> None:
     plans = {
-        "chief 0": "recovery:worker,step:1,sleep:1.5,killed|step:4,sleep:0.3",
+        "chief 0": "recovery:worker,step:1,meet:worker:0:4,killed|step:4,sleep:0.3",
         "worker 0": "recovery:worker,step:1,sleep:0.5,killed|step:4,sleep:60|sleep:0.1",
         "ps 0": "sleep:60",
     }
@@ -71,7 +71,10 @@ def test_the_coordinator_takes_all_with_it_where_it_drives_them_and_a_worker_nob
 
 
 def test_who_is_told_to_end_does_not_cut_off_the_chief_that_saves(play: Play) -> None:
-    plans = {"chief 0": "save,step:1,sleep:60|say-last,step:4", "worker 0": "step:1,sleep:0.5,last:3,exit:143|step:4"}
+    plans = {
+        "chief 0": "save,step:1,sleep:60|say-last,step:4",
+        "worker 0": "meet:chief:0,step:1,sleep:0.5,last:3,exit:143|step:4",
+    }
 
     ended = play(plans, {"chief": 1, "worker": 1})
 
@@ -132,7 +135,9 @@ def test_who_holds_the_others_up_is_named_and_started_again(play: Play) -> None:
 
 
 def test_a_stall_that_nobody_in_particular_causes_ends_with_everybodys_state(play: Play) -> None:
-    ended = play({"chief 0": "step:7,sleep:60", "worker 0": "step:6,sleep:60", "ps 0": "sleep:60"}, stall=1, restarts=0)
+    plans = {"chief 0": "step:7,sleep:60", "worker 0": "meet:chief:0,step:6,sleep:60", "ps 0": "sleep:60"}
+
+    ended = play(plans, stall=1, restarts=0)
 
     assert ended.code == 1
     assert ended.problem.startswith("Training stands still: no step for ")

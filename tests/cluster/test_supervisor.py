@@ -51,14 +51,14 @@ def test_nobody_trains_before_every_server_has_answered(play: Play) -> None:
 
 
 @pytest.mark.parametrize(
-    ("worker", "said"),
+    ("worker", "ready", "said"),
     [
-        ("sleep:60", "missing, no (connection|answer within 0.5 s)"),
-        ("serve:worker:1,sleep:60", "another task, worker 1 answers here"),
+        ("sleep:60", 4, "missing, no (connection|answer within 0.5 s)"),
+        ("serve:worker:1,sleep:60", 30, "another task, worker 1 answers here"),  # which ends it at once
     ],
 )
-def test_a_cluster_that_is_not_ready_names_who(play: Play, worker: str, said: str) -> None:
-    ended = play(SERVED | {"worker 0": worker}, ready=2)
+def test_a_cluster_that_is_not_ready_names_who(play: Play, worker: str, ready: float, said: str) -> None:
+    ended = play(SERVED | {"worker 0": worker}, ready=ready)
 
     assert ended.code == 1
     assert ended.problem.startswith("The cluster is not ready")
