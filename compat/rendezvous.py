@@ -165,6 +165,15 @@ class Rendezvous:
         """All have ended, and go on in another life."""
         (self.folder / "last").write_bytes(b"")
 
+    def begin_life(self) -> None:
+        """A launcher starts tasks that train in step with those of others, for the first time or again."""
+        with (self.folder / "lives").open("a", encoding="ascii") as file:
+            file.write("+\n")
+
+    def lives(self) -> int:
+        """How often launchers did."""
+        return (self._read("lives") or "").count("\n")
+
     def introduce(self, version: str) -> None:
         """The TensorFlow that this process, a task by its TF_CONFIG, has imported."""
         task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task")

@@ -120,6 +120,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "sleep": lambda seconds: time.sleep(float(seconds)),
     "step": lambda step: MEETING.report_step(JOB, INDEX, int(step)),
     "trained-to": lambda step: MEETING.report_step(JOB, INDEX, int(step), training=False),
+    "life": MEETING.begin_life,
     "last": lambda step: MEETING.say_last_step(int(step)),
     "say-last": lambda: say(f"last step {MEETING.last_step()}"),
     "lost": lambda job, code, problem=None: MEETING.report_loss(job, 0, Loss(time.time(), int(code), problem)),

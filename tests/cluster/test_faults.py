@@ -1,90 +1,85 @@
-"""One real cluster to which everything happens: it goes on from what it saved. More: benchmarks/cluster_faults.py."""
+"""Real clusters to which everything happens: they go on from what they saved. More: benchmarks/cluster_faults.py."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import re
 import signal
-import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from estimator_bridge.cluster.layout import free_ports
+from estimator_bridge.compat.rendezvous import Rendezvous
 from tests.cluster.conftest import wait_until
+from tests.cluster.launchers import Launcher
 
-JOB = Path(__file__).parents[2] / "benchmarks" / "jobs" / "cluster_training.py"
+pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("warm_python", "in_tasks")]
 SECONDS = 120.0
+ENDLESS = ["--steps=100000"]
 
 
-class Cluster:
-    """A launcher, and what its tasks say."""
+def test_each_task_is_killed_and_comes_back_and_sigterm_saves(tmp_path: Path) -> None:
+    with contextlib.closing(Launcher(tmp_path, ["--chief", "1", "--worker", "1", "--ps", "1"], ENDLESS)) as cluster:
+        wait_until(lambda: cluster.saved() >= 20 and bool(cluster.steps("worker 0")), SECONDS)
+        for task, witness in (("ps 0", "chief 0"), ("worker 0", "worker 0"), ("chief 0", "chief 0")):
+            before, made = cluster.pids(task), len(cluster.steps(witness))
+            os.kill(before[-1], signal.SIGKILL)
+            wait_until(lambda: len(cluster.pids(task)) > len(before), SECONDS)  # noqa: B023
+            wait_until(lambda: len(cluster.steps(witness)) > made + 3, SECONDS)  # noqa: B023
+        assert min(cluster.steps("chief 0")[made:]) >= 20, "from the checkpoint, not from the start"
 
-    def __init__(self, folder: Path) -> None:
-        tasks = ["--chief", "1", "--worker", "1", "--ps", "1"]
-        command = [
-            sys.executable,
-            "-m",
-            "estimator_bridge",
-            "launch",
-            "--log-dir",
-            str(folder / "logs"),
-            "--format",
-            "json",
-            *tasks,
-        ]
-        job = [str(JOB), f"--model_dir={folder / 'model'}", "--pace=0.02", "--save_every=20", "--steps=100000"]
-        environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
-        self.lines: list[str] = []
-        self.folder = folder
-        self.process = subprocess.Popen(
-            [*command, *job], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-        )
-        threading.Thread(target=self._read, daemon=True).start()
+        cluster.process.send_signal(signal.SIGTERM)
+        out = cluster.finish(SECONDS)
 
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.lines.append(line.rstrip())
-
-    def said(self, pattern: str) -> list[str]:
-        return [found[1] for line in list(self.lines) if (found := re.match(pattern, line))]
-
-    def pids(self, task: str) -> list[int]:
-        return [int(number) for number in self.said(rf"{task} +\| process (\d+)")]
-
-    def steps(self, task: str) -> list[int]:
-        return [int(step) for step in self.said(rf"{task} +\| at (\d+) ")]
-
-    def saved(self) -> int:
-        numbers = [int(file.stem.rpartition("-")[2]) for file in (self.folder / "model").glob("model.ckpt-*.index")]
-        return max(numbers, default=0)
+        assert cluster.process.returncode == 143
+        assert {task["task"]: task["restarts"] for task in json.loads(out)["tasks"]} == {"chief 0": 1, "worker 0": 1, "ps 0": 1}
+        assert cluster.saved() >= cluster.steps("chief 0")[-1], "the chief saved where it was"
 
 
-@pytest.fixture
-def cluster(tmp_path: Path, in_tasks: None) -> Iterator[Cluster]:
-    one = Cluster(tmp_path)
-    yield one
-    one.process.kill()
-    one.process.wait()
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no 127.0.0.2")
+def test_workers_in_step_on_two_machines(tmp_path: Path) -> None:
+    """Each task under a launcher of its own: a worker is killed, a machine is told to go, and all is started again to the end."""
+    hosts = ",".join(f"127.0.0.{machine}:{port}" for machine, port in enumerate(free_ports(2), 1))
+    options = ["--hosts", hosts, "--worker", "1", "--rendezvous", str(tmp_path / "meeting"), "--task"]
+    meeting = Rendezvous(tmp_path / "meeting")
 
+    with contextlib.ExitStack() as stack:
 
-@pytest.mark.timeout(400)
-def test_each_task_is_killed_and_comes_back_and_sigterm_saves(cluster: Cluster) -> None:
-    wait_until(lambda: cluster.saved() >= 20 and bool(cluster.steps("worker 0")), SECONDS)
-    for task, witness in (("ps 0", "chief 0"), ("worker 0", "worker 0"), ("chief 0", "chief 0")):
-        before, made = cluster.pids(task), len(cluster.steps(witness))
-        os.kill(before[-1], signal.SIGKILL)
-        wait_until(lambda: len(cluster.pids(task)) > len(before), SECONDS)  # noqa: B023
-        wait_until(lambda: len(cluster.steps(witness)) > made + 3, SECONDS)  # noqa: B023
-    assert min(cluster.steps("chief 0")[made:]) >= 20, "from the checkpoint, not from the start"
+        def start(*flags: str) -> list[Launcher]:
+            asked = ["--strategy=mirrored", *flags]
+            made = [Launcher(tmp_path, [*options, f"{job}:0"], asked) for job in ("chief", "worker", "evaluator")]
+            for one in made:
+                stack.callback(one.close)
+            return made
 
-    cluster.process.send_signal(signal.SIGTERM)
-    out = cluster.process.communicate(timeout=SECONDS)[0]
+        launchers = chief, worker, _ = start(*ENDLESS)
+        wait_until(lambda: chief.saved() >= 20 and bool(worker.steps("worker 0")), SECONDS)
+        assert len({meeting.version(job, 0) for job in ("chief", "worker", "evaluator")} - {None}) == 1
+        made = len(worker.steps("worker 0"))
+        os.kill(worker.pids("worker 0")[-1], signal.SIGKILL)
+        wait_until(lambda: len(worker.steps("worker 0")) > made + 3, SECONDS)
+        assert worker.steps("worker 0")[made] >= 20, "from the checkpoint, not from the start"
+        assert len(chief.pids("chief 0")) == len(worker.pids("worker 0")) == 2, "who waits in step is started again, too"
 
-    assert cluster.process.returncode == 143
-    assert {task["task"]: task["restarts"] for task in json.loads(out)["tasks"]} == {"chief 0": 1, "worker 0": 1, "ps 0": 1}
-    assert cluster.saved() >= cluster.steps("chief 0")[-1], "the chief saved where it was"
+        worker.process.send_signal(signal.SIGTERM)
+        for one in launchers:
+            one.finish(SECONDS)
+        assert [one.process.returncode for one in launchers] == [143] * 3
+        ready = [one.said(r"launch +\| (.*) at 127\.0\.0\.\d:\d+: ready") for one in launchers]
+        assert ready == [["chief 0", "worker 0"] * 2, ["chief 0", "worker 0"] * 2, []]
+        ends = [one.said(r"\w+ 0 +\| trained (\d+) steps") for one in launchers]
+        assert ends[0] == ends[1]
+        assert len(ends[0]) == 1, "all end after the same step"
+        last = chief.saved()
+        assert last == meeting.last_step(), "which is saved"
+        assert last >= worker.steps("worker 0")[-1]
+
+        launchers = chief, worker, evaluator = start(f"--steps={last + 5}")
+        results = [json.loads(one.finish(SECONDS)) for one in launchers]
+        assert [result["exit_code"] for result in results] == [0, 0, 0], results
+        assert [result["tasks"][0]["global_step"] for result in results] == [last + 5, last + 5, None]
+        assert chief.saved() == last + 5
+        assert evaluator.said("evaluator 0 +[|] (ended)") == ["ended"]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from estimator_bridge.cli.main import main
-from estimator_bridge.cluster import elsewhere
+from estimator_bridge.cluster import elsewhere, restarting
 from estimator_bridge.cluster.layout import TaskId, free_ports, hosted_layout
 from estimator_bridge.cluster.outcome import Limits
 from estimator_bridge.cluster.preflight import Preflight
@@ -262,3 +262,18 @@ def test_a_parameter_server_ends_when_no_chief_or_worker_has_answered_for_long(
 
     assert (ended.code, ended.states) == (0, {"ps 0": "stopped"})
     assert process.returncode == 0, "the chief had ended by then"
+
+
+@pytest.mark.parametrize(("recovery", "code", "lives"), [("gang", 0, 3), ("task", 3, 2)])
+def test_who_trains_in_step_begins_again_with_those_of_another_launcher(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovery: str, code: int, lives: int
+) -> None:
+    """Which says so in a moment: its task failed first, and so ours did, which alone would be given up."""
+    monkeypatch.setattr(restarting, "_FIRST_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(restarting, "_FOLLOW_SECONDS", 0.1)
+    plan = f"recovery:{recovery},step:1,exit:3|recovery:{recovery},step:1,life,exit:3|"
+
+    ended = play({"chief 0": plan}, layouts=[hosted_layout(hosts(), COUNTS, "chief:0")], rendezvous=tmp_path / "shared")
+
+    assert ended.code == code
+    assert len(list(tmp_path.glob("chief-0.life-*"))) == lives

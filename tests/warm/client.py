@@ -5,6 +5,7 @@ The server listens at this file's own name, with ".socket" behind it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,15 +15,17 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Ends as the copy of the server ends."""
+    """Ends as the copy of the server ends, which gets SIGTERM from us."""
     request = {"arguments": sys.argv[1:], "environ": dict(os.environ), "cwd": str(Path.cwd()), "executable": __file__}
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(f"{__file__}.socket")
         socket.send_fds(server, [b"."], [0, 1, 2])
         server.sendall(json.dumps(request).encode() + b"\n")
+        signal.signal(signal.SIGTERM, lambda number, frame: server.sendall(b"T"))
         code = int(server.recv(16))
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        with contextlib.suppress(OSError):  # of SIGKILL
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     sys.exit(code)
 

@@ -71,10 +71,11 @@ def copy_for(client: socket.socket) -> Any:
 
 
 def mind(child: int, client: socket.socket) -> None:
-    """Tells the client how its copy ended; the copy ends with its client."""
+    """Tells the client how its copy ended; the copy gets SIGTERM from its client, and ends with it."""
 
     def end_with_client() -> None:
-        client.recv(1)
+        while client.recv(1):
+            os.kill(child, signal.SIGTERM)
         os.kill(child, signal.SIGKILL)
 
     threading.Thread(target=end_with_client, daemon=True).start()

@@ -50,6 +50,7 @@ def test_what_it_sees(way: str, tmp_path: Path) -> None:
         ("import sys; sys.exit('no')", 1, "no\n"),
         ("1 / 0", 1, "ZeroDivisionError: division by zero\n"),
         ("import os; os.kill(os.getpid(), 15)", -15, ""),
+        ("import os; os.kill(os.getpid(), 9)", -9, ""),
     ],
 )
 def test_how_it_ends(code: str, status: int, words: str, tmp_path: Path) -> None:
@@ -58,6 +59,20 @@ def test_how_it_ends(code: str, status: int, words: str, tmp_path: Path) -> None
     assert ended.returncode == status
     assert ended.stderr.endswith(words)
     assert ended.stdout == ""
+
+
+def test_it_gets_sigterm_from_its_client(tmp_path: Path) -> None:
+    code = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *signal: sys.exit(3))
+print("there", flush=True)
+time.sleep(50)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=tmp_path) as process:
+        assert process.stdout
+        process.stdout.readline()
+        process.terminate()
+        assert process.wait(timeout=20) == 3
 
 
 def test_it_ends_with_its_client(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def add_parser(verbs: Any) -> None:
         type=Path,
         metavar="DIR",
         help="with --hosts or TF_CONFIG: a folder that all machines share, a new one for each training; launchers compare their TensorFlow "
-        "there, tell that training has ended, and audit",
+        "there, tell that training has ended or failed, start together what trains in step, and audit",
     )
     shared.complete = DIRECTORY
     add_path(parser)

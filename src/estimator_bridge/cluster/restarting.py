@@ -14,6 +14,7 @@ from estimator_bridge.compat.rendezvous import Recovery, Rendezvous
 
 _SIGNALLED = 128  # exit codes above it are of signals
 _AT_ONCE_SECONDS = 10.0  # of a life without steps of its own that came to nothing
+_FOLLOW_SECONDS = 1.0  # between two looks whether others have
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 30.0
 
 
@@ -99,6 +100,13 @@ class Restarter:
         self._preflight = preflight
         self._say = say
         self._grace = grace
+        self._lives = 0
+        self._followed_at = 0.0
+
+    def begin(self) -> None:
+        """All start; with them, who trains in step with them under another launcher, and did so without them."""
+        self._preflight.begin()
+        self._say_life()
 
     def start_again(self, group: Sequence[Task], why: str) -> None:
         """Ends who is left of some tasks, and has them started in a moment.
@@ -107,6 +115,23 @@ class Restarter:
             group: who belongs together.
             why: for the reader.
         """
+        self._start_again(group, why)
+        if not self._are_alone(group):
+            self._say_life()
+
+    def follow(self) -> None:
+        """Starts ours again that train in step with those of another launcher, which has started its own again; who waits for them does so."""
+        if time.monotonic() - self._followed_at < _FOLLOW_SECONDS:
+            return
+        self._followed_at = time.monotonic()
+        if self._meeting.recovery() is not Recovery.GANG or (lives := self._meeting.lives()) == self._lives:
+            return
+        self._lives = lives
+        group = [task for task in self._tasks if task.name.job != "evaluator" and task.state is not State.DONE]
+        if not all(task.state in {State.STARTING, State.RESTARTING} for task in group):
+            self._start_again(group, "others that train in step were started again on another machine")
+
+    def _start_again(self, group: Sequence[Task], why: str) -> None:
         wait = pause(max(task.restarts for task in group))
         self._say("launch", f"{why}; starting again in {wait:g} s: {', '.join(str(task.name) for task in group)}")
         self._let_end(group)
@@ -115,10 +140,18 @@ class Restarter:
         for task in group:
             self._meeting.forget(task.name.job, task.name.index)
             task.start_again_at(due)
-        if all(self._meeting.recovery().alone(task.name.job) for task in group):
+        if self._are_alone(group):
             self._preflight.again([task.name for task in group])
         else:
             self._preflight.begin()
+
+    def _are_alone(self, group: Sequence[Task]) -> bool:
+        return all(self._meeting.recovery().alone(task.name.job) for task in group)
+
+    def _say_life(self) -> None:
+        if any(task.name.job != "evaluator" for task in self._tasks):
+            self._meeting.begin_life()
+        self._lives = self._meeting.lives()
 
     def _let_end(self, group: Sequence[Task]) -> None:
         """A trainer that was told to end has those that train in step with it end, too, and the chief save: that takes its time."""

@@ -20,6 +20,7 @@ from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
 
 _LEAD_SECONDS = 3.0  # for workers, once the chief has saved and ended: who waits for it waits in vain
+_ANOTHERS_SECONDS = 3.0  # for the word of another launcher, whose task failed first and took ours with it
 _POLL_SECONDS = 0.1
 _LINES_SHOWN = 15  # of the output of a task that failed
 _PORT_TAKEN = ("Could not start gRPC server", "Address already in use")  # TensorFlow's words, and the system's
@@ -50,6 +51,7 @@ class Supervisor:
         show: Show,
         judges: Sequence[Judge] = (),
     ) -> None:
+        self._others_may_speak = meeting.said(Mark.SHARED) and not layout.is_whole
         self._tasks = tasks
         self._starter = starter
         self._trainers = sorted((task for task in tasks if task.name.job in TRAINERS), key=lambda task: task.name)
@@ -77,7 +79,7 @@ class Supervisor:
         return outcome
 
     def _watch(self) -> Outcome:
-        self._preflight.begin()
+        self._restarter.begin()
         for task in self._tasks:
             task.start(self._starter)
         judges: tuple[Callable[[], Outcome | None], ...] = (
@@ -95,6 +97,7 @@ class Supervisor:
             for judge in judges:
                 if (outcome := judge()) is not None:
                     return outcome
+            self._restarter.follow()
             self._restarter.resume()
             time.sleep(_POLL_SECONDS)
 
@@ -132,6 +135,8 @@ class Supervisor:
         if reason is None:
             self._restarter.start_again(group, f"{task.name} ended with exit code {task.exit_code}")
             return None
+        if self._others_may_speak and time.monotonic() - task.ended_at < _ANOTHERS_SECONDS:
+            return None
         lines = [line for line in task.tail if line.strip()][-_LINES_SHOWN:]
         problem = BridgeError(
             f"{task.name} ended with exit code {task.exit_code}, so the others were ended.",
@@ -142,7 +147,7 @@ class Supervisor:
         return Outcome(task.exit_code or 1, problem, port_taken=taken)
 
     def _judged(self) -> Outcome | None:
-        over = bool(self._trainers) and all(task.state.ended for task in self._trainers)
+        over = bool(self._trainers) and self._has_trained
         problems = (judge(over) for judge in self._judges)
         return next((Outcome(1, problem) for problem in problems if problem is not None), None)
 
@@ -185,7 +190,7 @@ class Supervisor:
 
     def _finished(self) -> Outcome | None:
         """Parameter servers never end by themselves; an evaluator does after the last checkpoint, once it knows that it is the last."""
-        if not all(task.state.ended for task in self._trainers):
+        if not self._has_trained:
             return None
         if not self._over and (self._meeting.said(Mark.TRAINED) or self._elsewhere.over()):  # another launcher may have said so
             self._over = True
@@ -196,6 +201,12 @@ class Supervisor:
         waiting_for = [task for task in self._tasks if task.name.job != "ps" or not self._trainers]
         left = [task for task in waiting_for if not task.state.ended]
         return None if left else Outcome(0)
+
+    @property
+    def _has_trained(self) -> bool:
+        """Whether those of our tasks that train have ended, and none has failed of which it is not known yet whether it comes back."""
+        failed = any(task.state is State.FAILED for task in self._tasks)
+        return not failed and all(task.state.ended for task in self._trainers)
 
     def _end(self) -> None:
         """SIGTERM, then SIGKILL after the grace period or at a second signal; nothing is left afterwards.

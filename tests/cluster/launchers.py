@@ -1,0 +1,72 @@
+"""Real launchers of benchmarks/jobs/cluster_training.py, by what their tasks say."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+PYTHON = sys.executable
+COMMAND = (
+    "import sys; sys.executable = sys.argv.pop(1); from estimator_bridge.cli.main import main; sys.exit(main(sys.argv[1:]))"
+)
+JOB = Path(__file__).parents[2] / "benchmarks" / "jobs" / "cluster_training.py"
+
+
+class Launcher:
+    """One that runs, by Python itself since it is sent signals; ``sys.executable`` runs the tasks.
+
+    Args:
+        folder: for model_dir and logs.
+        options: of launch.
+        flags: of the job.
+    """
+
+    def __init__(self, folder: Path, options: list[str], flags: list[str]) -> None:
+        asked = ["launch", "--log-dir", str(folder / "logs"), "--format", "json", *options]
+        job = [str(JOB), f"--model_dir={folder / 'model'}", "--pace=0.02", "--save_every=20", *flags]
+        environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
+        self.lines: list[str] = []
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [PYTHON, "-c", COMMAND, sys.executable, *asked, *job],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line.rstrip())
+
+    def said(self, pattern: str) -> list[str]:
+        return [found[1] for line in list(self.lines) if (found := re.match(pattern, line))]
+
+    def pids(self, task: str) -> list[int]:
+        return [int(number) for number in self.said(rf"{task} +\| process (\d+)")]
+
+    def steps(self, task: str) -> list[int]:
+        return [int(step) for step in self.said(rf"{task} +\| at (\d+) ")]
+
+    def saved(self) -> int:
+        numbers = [int(file.stem.rpartition("-")[2]) for file in (self.folder / "model").glob("model.ckpt-*.index")]
+        return max(numbers, default=0)
+
+    def finish(self, seconds: float) -> str:
+        """Waits for its end; what it printed on stdout."""
+        assert self.process.stdout is not None
+        out = self.process.stdout.read()
+        self.process.wait(seconds)
+        self._reader.join(seconds)
+        return out
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
