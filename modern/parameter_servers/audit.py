@@ -52,14 +52,15 @@ class EffectReport:
         self._taken = 0
         self._next = 0
 
-    def turns(self, limit: int, global_step: Callable[[], int]) -> Iterator[tuple[int, int]]:
+    def turns(self, step: int, limit: int, global_step: Callable[[], int]) -> Iterator[tuple[int, int]]:
         """Whose turn it is, by its place among the trainers, and the global step before it; whoever iterates lets it make one step.
 
         Args:
+            step: the global step now.
             limit: the global step to stop at.
             global_step: reads it.
         """
-        step, before = global_step(), None
+        before = None
         while step < limit and self._is_due(step):
             before = int(self._digest()) if before is None else before
             place = self._taken % len(self._trainers)

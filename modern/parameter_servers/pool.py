@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,23 +16,13 @@ from tensorflow.python.distribute.coordinator.remote_value import RemoteValueSta
 
 from estimator_bridge.compat.audit_reports import Auditing
 from estimator_bridge.compat.digest import variables_digest
-from estimator_bridge.modern.carving import Tensor
 from estimator_bridge.modern.loop import NEVER, Ran
 from estimator_bridge.modern.model_graph import ModelGraph, v1
 from estimator_bridge.modern.parameter_servers.audit import EffectReport
-from estimator_bridge.modern.parameter_servers.feeding import take
-from estimator_bridge.modern.reports import Report
+from estimator_bridge.modern.parameter_servers.shares import Share, Shares
 from estimator_bridge.modern.transplant import Transplant, table_filler
 
 _POLL_SECONDS = 0.001
-
-
-class Share(NamedTuple):
-    """What one trainer took out of a pool: the losses of its steps, their tickets, and whether its input has ended."""
-
-    losses: Any
-    tickets: Any
-    ended: Any
 
 
 class Pool:
@@ -51,15 +41,9 @@ class Pool:
         self._coordinator = coordinator
         self._queue = coordinator._cluster.closure_queue
         self._workers = coordinator._cluster.workers
-        self._specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in transplant.model.batch]
-        self._report = Report(transplant)
-        with coordinator.strategy.scope():
-            self._tickets = tf.Variable(0, trainable=False, dtype=tf.int64)
-        if transplant.model.collection(v1.GraphKeys.TABLE_INITIALIZERS):  # a worker that comes back fills its tables first
-            self._tables = coordinator._create_per_worker_resources(_filling(transplant.model))
-        # One function a process: a second one would begin the stream of its random numbers anew.
-        self._on_worker = self._traced(self._share)
-        self._on_chief = self._traced(self._reported_share)
+        tables = transplant.model.collection(v1.GraphKeys.TABLE_INITIALIZERS)  # a worker that comes back fills them first
+        self._tables = [coordinator._create_per_worker_resources(_filling(transplant.model))] if tables else []
+        self._shares = Shares(transplant, coordinator.strategy)
         trainers = [("chief", 0), *(("worker", worker.worker_index) for worker in self._workers)]
         self._audit = EffectReport(auditing, trainers, _digest(transplant)) if auditing is not None else None
 
@@ -80,18 +64,18 @@ class Pool:
         goal = min(until, before + steps * (len(self._workers) + 1))
         reporting = goal >= report_from
         limit = goal - reporting
-        alone = self._alone(limit)
-        reached = self._global_step() if alone else before
-        self._tickets.assign(reached)
+        audited = self._audited(before, limit)
+        reached = self._global_step() if audited else before
+        self._shares.tickets.assign(reached)
         handed_out = self._hand_out(limit) if limit > reached else []
         own = []
         if not reporting or steps > 1:  # else the step to report is the chief's only one, beside those of the workers
-            own.append(self._on_chief(tf.constant([limit, 0], tf.int64)))
+            own.append(self._shares.on_chief(tf.constant([limit, 0], tf.int64)))
             self._wait()
         if reporting:
-            own.append(self._on_chief(tf.constant([0, 1], tf.int64)))
+            own.append(self._shares.on_chief(tf.constant([0, 1], tf.int64)))
         self._wait()
-        ran = self._ran([*alone, *_finished(handed_out), *map(_fetched, own)], steps, reporting)
+        ran = self._ran([*audited, *_finished(handed_out), *map(_fetched, own)], steps, reporting)
         if self._audit is not None:
             self._audit.count(len(ran.losses), before, ran.step)
         return ran
@@ -101,32 +85,39 @@ class Pool:
         order = np.argsort(np.concatenate([share.tickets for share in shares]), kind="stable")
         losses = np.concatenate([share.losses for share in shares])[order]
         shown = reporting and len(chief.losses)
-        report = [variable.numpy() for variable in self._report.variables] if shown else None
+        report = [variable.numpy() for variable in self._shares.report.variables] if shown else None
         return Ran(losses, np.zeros(len(losses), np.int64), self._global_step(), report, bool(chief.ended), steps)
 
     def _global_step(self) -> int:
         return int(self._transplant.global_step.numpy())
 
-    def _alone(self, limit: int) -> list[Share]:
+    def _audited(self, before: int, limit: int) -> list[Share]:
         """Audited steps, each of one trainer while nobody else trains."""
-        turns = self._audit.turns(limit, self._global_step) if self._audit is not None else ()
+        turns = self._audit.turns(before, limit, self._global_step) if self._audit is not None else ()
         return [share for place, step in turns for share in self._step_of(place, step)]
 
     def _step_of(self, place: int, step: int) -> list[Share]:
         """Nothing of a worker that does not answer, with which the next pool deals."""
-        self._tickets.assign(step)
+        self._shares.tickets.assign(step)
         limits = tf.constant([step + 1, 0], tf.int64)
         if place == 0:
-            return [_fetched(self._on_chief(limits))]
-        worker = self._workers[place - 1]
-        with contextlib.suppress(tf.errors.OpError), tf.device(worker.device_name):
-            return [] if worker._is_dead_with_error else [_fetched(self._on_worker(limits))]
+            return [_fetched(self._shares.on_chief(limits))]
+        with contextlib.suppress(tf.errors.OpError), tf.device(self._workers[place - 1].device_name):
+            return [_fetched(self._shares.on_worker(limits))] if self._is_ready(place - 1) else []
         return []
+
+    def _is_ready(self, worker: int) -> bool:
+        """Waits until a worker has filled its tables; False where it is lost."""
+        while not self._workers[worker]._is_dead_with_error:
+            if all(tables._values[worker]._status is RemoteValueStatus.READY for tables in self._tables):
+                return True
+            time.sleep(_POLL_SECONDS)
+        return False
 
     def _hand_out(self, limit: int) -> list[Any]:
         """One function for each worker; that of a dead one is a function more for the others."""
         limits = tf.constant([limit, 0], tf.int64)
-        return [self._coordinator.schedule(self._on_worker, (limits,)) for _ in self._workers]
+        return [self._coordinator.schedule(self._shares.on_worker, (limits,)) for _ in self._workers]
 
     def _wait(self) -> None:
         """Until nobody trains; join() would wait for dead workers, and logs.
@@ -139,70 +130,12 @@ class Pool:
                     self._queue.mark_finished()
             time.sleep(_POLL_SECONDS)
 
-    def _traced(self, share: Any) -> Any:
-        return tf.function(share, [tf.TensorSpec([2], tf.int64)], autograph=False).get_concrete_function()
-
-    def _share(self, limits: Tensor) -> Share:
-        """Takes steps with tickets below ``limits[0]``."""
-        return self._steps(limits, lambda batch, last: self._transplant.step(batch)[0])
-
-    def _reported_share(self, limits: Tensor) -> Share:
-        """As ``_share``; or ``limits[1]`` steps without a ticket, of which the last one is reported."""
-
-        def step(batch: Sequence[Tensor], last: Tensor) -> Tensor:
-            early = self._report.early(last)
-            loss, known = self._transplant.step(batch)
-            self._report.keep(last, known | early)
-            return loss
-
-        return self._steps(limits, step)
-
-    def _steps(self, limits: Tensor, step: Any) -> Share:
-        limit, alone = limits[0], tf.cast(limits[1], tf.int32)
-
-        def one(count: Tensor, drawn: _Draw, losses: Any, tickets: Any) -> tuple[Any, ...]:
-            following = self._draw(count + 1, limit, alone, drawn.ticket)  # while the step before it runs
-            loss = self._coordinator.strategy.run(step, (drawn.batch, tf.equal(count + 1, alone)))
-            return count + 1, following, losses.write(count, tf.cast(loss, tf.float32)), tickets.write(count, drawn.ticket)
-
-        first = self._draw(tf.constant(0), limit, alone, None)
-        arrays = [tf.TensorArray(dtype, 0, dynamic_size=True, element_shape=[]) for dtype in (tf.float32, tf.int64)]
-        _, last, losses, tickets = tf.while_loop(lambda count, drawn, *_: drawn.good, one, (0, first, *arrays))
-        return Share(losses.stack(), tickets.stack(), tf.logical_not(last.given))
-
-    def _draw(self, count: Tensor, limit: Tensor, alone: Tensor, ticket: Tensor | None) -> _Draw:
-        """What the step after ``count`` others runs with, of which the last had this ticket; ``alone`` steps need none.
-
-        The batch comes first, so that no ticket is lost on a trainer whose input has ended; the last batch of a share is the first of the
-        next one.
-        """
-        numbered = tf.equal(alone, 0)
-        begun = tf.constant(-1, tf.int64) if ticket is None else tf.where(numbered, ticket, tf.zeros([], tf.int64))
-        given, batch = take(ticket is None, begun, self._specs)
-        takes_ticket = tf.logical_and(given, numbered)
-        ticket = tf.cond(takes_ticket, self._next_ticket, lambda: tf.constant(NEVER, tf.int64))
-        good = tf.logical_and(given, tf.logical_or(count < alone, ticket < limit))
-        return _Draw(ticket, good, given, tuple(batch))
-
-    def _next_ticket(self) -> Tensor:
-        """Counts in one operation, which no other process can come in between."""
-        return tf.raw_ops.ResourceCountUpTo(resource=self._tickets.handle, limit=NEVER, T=tf.int64)
-
-
-class _Draw(NamedTuple):
-    """A ticket, whether it is good for a step, whether there is a batch for it, and the batch."""
-
-    ticket: Tensor
-    good: Tensor
-    given: Tensor
-    batch: tuple[Tensor, ...]
-
 
 def _filling(model: ModelGraph) -> Any:
     fill = table_filler(model)
 
     @tf.function(autograph=False)
-    def filled() -> Tensor:
+    def filled() -> tf.Tensor:
         fill()
         return tf.constant(True)
 

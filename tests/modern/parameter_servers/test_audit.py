@@ -142,7 +142,7 @@ class Trainers:
         self._idle, self._without_effect = idle, without_effect
 
     def train(self, limit: int) -> None:
-        for place, step in self.effects.turns(limit, lambda: self.step):
+        for place, step in self.effects.turns(self.step, limit, lambda: self.step):
             assert step == self.step
             self.turns.append(place)
             self.step += place != self._idle

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.distribute.coordinator.cluster_coordinator import Closure, _CoordinatedClosureQueue
+from tensorflow.python.distribute.coordinator.remote_value import RemoteValueStatus
 
 from estimator_bridge.modern.loop import NEVER, Ran
 from tests.modern import jobs  # noqa: F401 -- installs the legacy path
@@ -59,3 +60,45 @@ def test_what_only_dead_workers_could_run_is_taken_back() -> None:
     pool._wait()
     assert queue.done()
     queue.stop()
+
+
+class Answering:
+    """A worker, and what it knows of its tables: lost or not, aborted or filled, at each look."""
+
+    def __init__(self, lost: list[bool], filled: list[bool]) -> None:
+        self._lost, self._filled = iter(lost), iter(filled)
+
+    @property
+    def _is_dead_with_error(self) -> bool:
+        return next(self._lost)
+
+    @property
+    def _status(self) -> RemoteValueStatus:
+        return RemoteValueStatus.READY if next(self._filled) else RemoteValueStatus.ABORTED
+
+
+@pytest.mark.parametrize(
+    ("lost", "filled", "ready"),
+    [([False], [True], True), ([False, False], [False, True], True), ([True], [], False), ([False, True], [False], False)],
+    ids=["at once", "later", "lost", "lost meanwhile"],
+)
+def test_an_audited_step_waits_for_the_tables_of_a_worker_that_is_there(
+    lost: list[bool], filled: list[bool], ready: bool
+) -> None:
+    """It is not handed out in a queue, behind them."""
+    worker = Answering(lost, filled)
+    pool: Any = object.__new__(Pool)
+    pool._workers, pool._tables = [worker], [SimpleNamespace(_values=[worker])]
+    assert pool._is_ready(0) is ready
+
+
+def test_an_audited_step_of_a_worker_that_does_not_answer_is_none() -> None:
+    def fail(limits: Any) -> Any:
+        assert limits.numpy().tolist() == [8, 0]
+        raise tf.errors.UnavailableError(None, None, "Socket closed")
+
+    pool: Any = object.__new__(Pool)
+    pool._workers, pool._tables = [SimpleNamespace(_is_dead_with_error=None, device_name="/cpu:0")], []
+    pool._shares = SimpleNamespace(tickets=tf.Variable(0, dtype=tf.int64), on_worker=fail)
+    assert pool._step_of(1, 7) == []
+    assert pool._shares.tickets.numpy() == 7
