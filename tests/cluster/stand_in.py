@@ -120,6 +120,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "sleep": lambda seconds: time.sleep(float(seconds)),
     "step": lambda step: MEETING.report_step(JOB, INDEX, int(step)),
     "trained-to": lambda step: MEETING.report_step(JOB, INDEX, int(step), training=False),
+    "marks": lambda: say(" ".join(sorted(mark.value for mark in Mark if MEETING.said(mark)))),
     "life": MEETING.begin_life,
     "last": lambda step: MEETING.say_last_step(int(step)),
     "say-last": lambda: say(f"last step {MEETING.last_step()}"),

@@ -237,10 +237,11 @@ def test_a_file_that_another_machine_replaces_is_read_again(tmp_path: Path, monk
 
 def test_a_worker_that_has_ended_says_so_to_the_others(play: Play, tmp_path: Path) -> None:
     ended = play(
-        {"worker 0": "say:trained"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared"
+        {"worker 0": "marks,say:trained"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared"
     )
 
     assert ended.code == 0
+    assert "worker 0    | loopback ready shared" in ended.output
     assert Rendezvous(tmp_path / "shared").has_ended("worker", 0)
     assert not Rendezvous(tmp_path / "shared").has_ended("chief", 0)
 

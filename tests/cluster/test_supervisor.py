@@ -17,7 +17,7 @@ SERVED = {"chief 0": "serve,ready,step:20", "worker 0": "serve,ready,step:19", "
 
 
 def test_each_task_knows_its_place_and_the_end_of_the_others(play: Play) -> None:
-    plans = {"chief 0": "config,say:hello", "worker 1": "config", "ps 0": "config,sleep:60"}
+    plans = {"chief 0": "config,marks,say:hello", "worker 1": "config", "ps 0": "config,sleep:60"}
     counts = {"chief": 1, "worker": 2, "ps": 1, "evaluator": 1}
 
     ended = play(plans | {"evaluator 0": "config,trained,say:evaluated", "worker 0": "sleep:1"}, counts)
@@ -34,6 +34,7 @@ def test_each_task_knows_its_place_and_the_end_of_the_others(play: Play) -> None
     assert len(set(addresses)) == 4
     assert {address.partition(":")[0] for address in addresses} == {"127.0.0.1"}
     assert "chief 0     | hello" in ended.output
+    assert "chief 0     | loopback ready shared" in ended.output
     assert ended.log("chief-0").splitlines()[-1] == "hello"
     assert ended.log("evaluator-0").splitlines()[-1] == "evaluated"
 
@@ -116,11 +117,14 @@ def test_one_task_of_a_cluster_that_runs_elsewhere(play: Play, job: str, code: i
     tf_config = {"cluster": {"chief": ["localhost:1"], "worker": ["localhost:2"], "ps": ["localhost:3"]}, "rpc_layer": "grpc"}
     tf_config["task"] = {"type": job, "index": 0}
 
-    ended = play({f"{job} 0": f"config,exit:{code}"}, layouts=[given_layout(read_object(json.dumps(tf_config), "TF_CONFIG"))])
+    ended = play(
+        {f"{job} 0": f"config,marks,exit:{code}"}, layouts=[given_layout(read_object(json.dumps(tf_config), "TF_CONFIG"))]
+    )
 
     assert ended.code == code
     assert list(ended.states) == [f"{job} 0"]
     assert json.loads(ended.output[0].partition("| ")[2]) == tf_config
+    assert "shared" not in ended.output[1], "tasks elsewhere have folders of their own"
 
 
 @pytest.mark.parametrize("address", ["10.example:2222", "0.0.0.0:2222", "[2001:db8::1]:2222", "127.0.0.1.example:2222"])

@@ -12,9 +12,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from estimator_bridge.compat.preemption import EXIT_CODE, Preemption
-from estimator_bridge.compat.rendezvous import VARIABLE, Recovery, Rendezvous
+from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Recovery, Rendezvous
 from estimator_bridge.legacy import install
-from estimator_bridge.legacy.launched import launched
+from estimator_bridge.legacy.launched import launched, reporting
 from estimator_bridge.legacy.launched.task_hook import TaskHook
 
 pytestmark = pytest.mark.timeout(60)
@@ -57,6 +57,22 @@ def test_tasks_in_step_end_after_the_same_one(told: list[int], order: int, tmp_p
     assert [task.stopped for task in tasks] == [True, True]
     assert step == 17
     assert tasks[0].hook.stopped
+
+
+@pytest.mark.parametrize(("mark", "noted"), [(Mark.SHARED, True), (Mark.LOOPBACK, False)])
+def test_who_trains_in_step_stays_for_the_last_step_where_all_hear_of_it(
+    mark: Mark, noted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On several machines, too. Where others are told nothing, they would wait for it."""
+    monkeypatch.setattr(reporting, "_recovery", lambda strategy: Recovery.GANG)
+    (meeting := Rendezvous(tmp_path)).say(mark)
+    config = SimpleNamespace(task_type="worker", task_id=0, num_worker_replicas=2)
+    train = reporting._reporting(lambda *arguments: signal.getsignal(signal.SIGTERM), meeting)
+    before = signal.getsignal(signal.SIGTERM)
+
+    handler = train(SimpleNamespace(_train_distribution=None, config=config), None, [], [], None, [])
+
+    assert (handler is not before) == noted
 
 
 def model_fn(features: Any, labels: Any, mode: str) -> Any:
