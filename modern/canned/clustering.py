@@ -11,6 +11,7 @@ import tf_keras
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned import columns
 from estimator_bridge.modern.canned.columns import Inputs
+from estimator_bridge.modern.canned.heads.losses import over_replicas
 from estimator_bridge.modern.canned.model import reinstate
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.weights import Saved, take_over, under
@@ -35,8 +36,9 @@ class KMeansModel(tf_keras.Model):
 
     def __init__(self, clusters: int, width: int, cosine: bool, mini_batch: bool, points: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.centers = self.add_weight("clusters", [clusters, width], trainable=False)
-        self.counts = self.add_weight("counts", [clusters], tf.int64, "ones", trainable=False) if mini_batch else None
+        first: Any = {"trainable": False, "aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}  # all assign the same
+        self.centers = self.add_weight("clusters", [clusters, width], **first)
+        self.counts = self.add_weight("counts", [clusters], tf.int64, "ones", **first) if mini_batch else None
         self._cosine, self._points = cosine, points
         self.loss_mean, self.score = tf_keras.metrics.Mean(name="loss"), tf_keras.metrics.Mean(name="score")
 
@@ -59,6 +61,7 @@ class KMeansModel(tf_keras.Model):
         result = self._result(points)
         sums = tf.math.unsorted_segment_sum(points, nearest, count)
         arrived = tf.math.unsorted_segment_sum(tf.ones_like(nearest), nearest, count)
+        sums, arrived = over_replicas(sums), over_replicas(arrived)
         if self.counts is None:
             self.centers.assign(self._normalized(sums / (tf.cast(arrived, tf.float32)[:, tf.newaxis] + _SMALL)))
         else:
@@ -88,7 +91,7 @@ class KMeansModel(tf_keras.Model):
         gaps = _squared_distances(points, self._normalized(self.centers))
         loss = tf.reduce_sum(tf.reduce_min(gaps, 1)) * (0.5 if self._cosine else 1.0)
         for metric in (self.loss_mean, self.score):
-            metric.update_state(loss)
+            metric.update_state(over_replicas(loss))
         return {metric.name: metric.result() for metric in (self.loss_mean, self.score)}
 
 

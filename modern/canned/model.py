@@ -9,6 +9,7 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.modern.canned.heads.base import Head
+from estimator_bridge.modern.canned.heads.losses import over_replicas
 from estimator_bridge.modern.canned.optimizers import state
 
 Tensor = Any
@@ -66,11 +67,10 @@ class _Headed:
         return state(optimizer)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Tensor | None = None) -> Tensor:
-        """The head's loss of a batch, a scalar."""
+        """The head's loss of a batch, a scalar, or a replica's share of it: gradients are summed over replicas."""
         loss = self.head.loss(y, y_pred, x, sample_weight)
-        self.head.loss_mean.update_state(loss)
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        return loss if self.head.reduction in {"sum", "weighted_sum"} else loss / replicas  # gradients are summed over replicas
+        self.head.loss_mean.update_state(over_replicas(loss))
+        return loss
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Tensor | None) -> dict[str, Tensor]:
         """Metric -> value so far, by the keys of ``Estimator.evaluate``."""

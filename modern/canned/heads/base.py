@@ -120,7 +120,7 @@ class Head(tf_keras.layers.Layer):
         return Seen(labels, predictions, self._unreduced(labels, logits, features), weights)
 
     def loss(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None = None) -> Tensor:
-        """The loss of a batch, a scalar, and nothing else."""
+        """The loss of a batch, a scalar, and nothing else; of several replicas, this one's share."""
         seen = self.see(labels, predictions, features, sample_weight)
         return reduced(seen.losses, seen.weights, self.reduction)
 

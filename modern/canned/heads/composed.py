@@ -9,6 +9,7 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.modern.canned.heads.base import Features, Head, Measure, Predictions, Tensor
+from estimator_bridge.modern.canned.heads.losses import over_replicas
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
@@ -48,14 +49,14 @@ class MultiHead(Head):
         }
 
     def loss(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None = None) -> Tensor:
-        """The loss of a batch, a scalar."""
+        """As ``Head.loss``."""
         losses = [head.loss(*part, features, sample_weight) for head, part in self._parts(labels, predictions)]
         return tf.add_n([loss * share for loss, share in zip(losses, self._shares, strict=True)])
 
     def observe(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> None:
         """Updates the metrics with a batch."""
         for index, (head, part) in enumerate(self._parts(labels, predictions)):
-            getattr(self, f"measure_{index}").update_state(head.loss(*part, features, sample_weight))
+            getattr(self, f"measure_{index}").update_state(over_replicas(head.loss(*part, features, sample_weight)))
             head.observe(*part, features, sample_weight)
 
     def _parts(self, labels: Any, predictions: Predictions) -> Iterator[tuple[Head, tuple[Any, Predictions]]]:
@@ -95,7 +96,7 @@ class SequentialHead(Head):
         return {**self._head(logits), self._mask_key: mask}
 
     def loss(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None = None) -> Tensor:
-        """The loss of a batch, a scalar."""
+        """As ``Head.loss``."""
         return self._head.loss(*self._flat(labels, predictions, features, sample_weight))
 
     def observe(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> None:

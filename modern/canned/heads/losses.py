@@ -15,16 +15,33 @@ def _total(losses: Tensor, weights: Tensor) -> Tensor:
 
 
 def _over_elements(losses: Tensor, weights: Tensor) -> Tensor:
-    return tf.math.divide_no_nan(_total(losses, weights), tf.cast(tf.size(losses), losses.dtype))
+    return _divided(_total(losses, weights), tf.cast(tf.size(losses), losses.dtype))
 
 
 def _over_weights(losses: Tensor, weights: Tensor) -> Tensor:
-    return tf.math.divide_no_nan(_total(losses, weights), tf.reduce_sum(tf.ones_like(losses) * weights))
+    return _divided(_total(losses, weights), tf.reduce_sum(tf.ones_like(losses) * weights))
 
 
 def _over_weighted_elements(losses: Tensor, weights: Tensor) -> Tensor:
     counted = tf.cast(tf.ones_like(losses) * weights != 0, losses.dtype)
-    return tf.math.divide_no_nan(_total(losses, weights), tf.reduce_sum(counted))
+    return _divided(_total(losses, weights), tf.reduce_sum(counted))
+
+
+def _divided(total: Tensor, count: Tensor) -> Tensor:
+    return tf.math.divide_no_nan(total, over_replicas(count))
+
+
+def over_replicas(value: Tensor) -> Tensor:
+    """The sum of what the replicas have that share a batch, of the same shape; passes no gradient on.
+
+    Example:
+        >>> float(over_replicas(tf.constant(2.0)))  # there is but one
+        2.0
+    """
+    context = tf.distribute.get_replica_context()
+    value = tf.stop_gradient(value)
+    several = context is not None and context.num_replicas_in_sync > 1
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, value) if several else value
 
 
 REDUCTIONS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -41,7 +58,7 @@ REDUCTIONS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 def reduced(losses: Tensor, weights: Tensor, reduction: str) -> Tensor:
-    """The loss of a batch.
+    """The loss of a batch; of several replicas, each has its share, and these sum to the loss.
 
     Args:
         losses: [batch, dimension].
