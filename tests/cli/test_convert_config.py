@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -232,7 +231,7 @@ def test_facts_are_numbers(run: Run, tmp_path: Path, fact: str) -> None:
     assert ended.value.code == 2
 
 
-def test_it_starts_in_a_fraction_of_a_second_without_tensorflow(tmp_path: Path) -> None:
+def test_it_starts_without_tensorflow(tmp_path: Path) -> None:
     files = [write(tmp_path, "s.pbtxt", GROWTH), write(tmp_path, "r.json", RUN_CONFIG)]
     program = (
         "import sys; from estimator_bridge.cli.main import main\n"
@@ -240,9 +239,7 @@ def test_it_starts_in_a_fraction_of_a_second_without_tensorflow(tmp_path: Path) 
         "heavy = {'tensorflow', 'numpy', 'keras', 'tf_keras'} & set(sys.modules)\n"
         "sys.exit(str(heavy) if heavy or any(codes) else 0)"
     )
-    begun = time.monotonic()
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60, capture_output=True)
-    assert time.monotonic() - begun < 5  # TensorFlow alone takes longer; a bare machine needs a quarter of a second
 
 
 @pytest.mark.usefixtures("warm_python")

@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,9 +87,7 @@ def test_no_tf_config(given: str, said: str, capsys: pytest.CaptureFixture[str])
 
 def test_who_accepts_and_never_answers_is_given_up_at_the_deadline() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        started = time.monotonic()
         [answer] = ask({TaskId("ps", 0): f"127.0.0.1:{silent.getsockname()[1]}"}, timeout=1)
 
     assert answer.health is Health.MISSING
     assert answer.reason == "no answer within 1 s"
-    assert time.monotonic() - started < 5

@@ -19,7 +19,6 @@ from estimator_bridge.legacy import script as runner
 from estimator_bridge.legacy.script import Script
 
 AS_MAIN = str(Path(__file__).with_name("as_main.py"))
-ROOT = Path(runner.__file__).parents[2]
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -335,7 +334,6 @@ def test_a_process_substitution_is_a_script(tmp_path: Path) -> None:
     assert end(process) == (0, "from a pipe\n", "")
 
 
-def test_no_time_is_lost() -> None:
-    started = time.monotonic()
-    assert end(start([AS_MAIN, os.devnull], ROOT))[0] == 0
-    assert time.monotonic() - started < 10, "the runner itself imports no TensorFlow"
+def test_no_time_is_lost(tmp_path: Path) -> None:
+    script = write(tmp_path / "script.py", "import sys\nprint({'tensorflow', 'numpy', 'keras'} & set(sys.modules))\n")
+    assert end(start([AS_MAIN, str(script)], tmp_path))[:2] == (0, "set()\n")

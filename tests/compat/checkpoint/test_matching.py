@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from estimator_bridge.compat.checkpoint.errors import NamingError
@@ -157,8 +155,7 @@ def test_equal_names_of_other_shapes_or_types_are_no_pair() -> None:
 
 def test_many_variables_of_one_shape() -> None:
     names = [f"block_{block}/dense_{layer}/kernel" for block in range(200) for layer in range(100)]
-    start = time.monotonic()
+    # A product of both sides would not end before the deadline of every test.
     result = match([Named(f"net/{n}", f"net/{n}", (4, 4), 1) for n in names], [Named(n, f"m/{n}", (4, 4), 1) for n in names])
     assert len(result.matches) == len(names)
     assert all(pair.source == f"net/{pair.target}" for pair in result.matches)
-    assert time.monotonic() - start < 20  # a product of both sides would take hours
