@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
@@ -16,7 +17,8 @@ from typing import Any
 import pytest
 
 from estimator_bridge.cli.main import main
-from estimator_bridge.cluster import elsewhere, restarting
+from estimator_bridge.cluster import elsewhere, preflight, restarting
+from estimator_bridge.cluster.asking import Answer, Health
 from estimator_bridge.cluster.layout import TaskId, free_ports, hosted_layout
 from estimator_bridge.cluster.outcome import Limits
 from estimator_bridge.cluster.preflight import Preflight
@@ -115,11 +117,38 @@ def test_an_evaluators_launcher_neither_says_nor_takes_back_that_all_servers_are
     if said:
         meeting.say(Mark.READY)
 
-    preflight = Preflight(layout, [task], meeting, 60, lambda name, text: None)
-    preflight.begin()
+    checks = Preflight(layout, [task], meeting, 60, lambda name, text: None)
+    checks.begin()
 
-    assert preflight.look() is None
+    assert checks.look() is None
     assert meeting.said(Mark.READY) is said
+
+
+@pytest.mark.parametrize(("recovery", "shared", "ready"), [("gang", True, False), ("gang", False, True), ("task", True, True)])
+def test_who_trains_in_step_waits_until_the_others_have_been_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovery: str, shared: bool, ready: bool
+) -> None:
+    """Their old servers answer for a moment still; where nobody tells their launchers they may go on."""
+    incarnation = {TaskId("chief", 0): 1, TaskId("worker", 0): 1, TaskId("ps", 0): 1}
+    answers = [Answer(task, "", Health.READY, milliseconds=1.0) for task in incarnation]
+    monkeypatch.setattr(
+        preflight, "ask", lambda *_: [dataclasses.replace(one, incarnation=incarnation[one.task]) for one in answers]
+    )
+    monkeypatch.setattr(preflight, "_ASK_SECONDS", 0)
+    layout, meeting = hosted_layout(hosts(), COUNTS, "worker:0"), Rendezvous(tmp_path)
+    meeting.report_recovery(Recovery(recovery))
+    if shared:
+        meeting.say(Mark.SHARED)
+    task = Task(TaskId("worker", 0), [], {}, tmp_path / "log", lambda name, text: None)
+    checks = Preflight(layout, [task], meeting, 60, lambda name, text: None)
+    for life in (1, 2):
+        incarnation[task.name] = life
+        checks.begin()
+        assert checks.look() is None
+        assert meeting.said(Mark.READY) is (ready or life == 1)
+    incarnation.update({TaskId("chief", 0): 2, TaskId("ps", 0): 2})
+    assert checks.look() is None
+    assert meeting.said(Mark.READY)
 
 
 def never_answered(monkeypatch: pytest.MonkeyPatch, meeting: Rendezvous, servers: int, ready: float) -> tuple[float, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +11,7 @@ from estimator_bridge.cluster.display import told
 from estimator_bridge.cluster.layout import Layout, TaskId
 from estimator_bridge.cluster.outcome import Outcome
 from estimator_bridge.cluster.task import Sink, State, Task
-from estimator_bridge.compat.rendezvous import Mark, Rendezvous
+from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
 
 _ASK_SECONDS = 0.5  # between two rounds of asking, and the deadline of one
@@ -29,6 +30,7 @@ class Preflight:
 
     def __init__(self, layout: Layout, tasks: Sequence[Task], meeting: Rendezvous, timeout: float, say: Sink) -> None:
         self._addresses = layout.addresses
+        self._own = layout.tf_configs.keys()
         self._whole = layout.is_whole
         self._tasks = tasks
         self._meeting = meeting
@@ -37,12 +39,14 @@ class Preflight:
         self._asked_at = self._since = 0.0
         self._awaited: set[TaskId] = set()
         self._incarnations: dict[TaskId, int | None] = {}
+        self._before: dict[TaskId, int | None] = {}
 
     def begin(self) -> None:
         """The whole cluster starts, or starts again: nobody trains before every server has answered."""
         if all(task.name not in self._addresses for task in self._tasks):
             return  # an evaluator alone waits for no server, and others may read what it says
         self._meeting.unsay(Mark.READY)
+        self._before = {task: number for task, number in self._incarnations.items() if task not in self._own}
         if self._whole:  # of others, one may not have read it yet
             self._meeting.forget_last_step()
         if self._timeout == 0 or len(self._addresses) == 1:  # a chief alone starts no server
@@ -67,13 +71,22 @@ class Preflight:
         """
         if not self._awaited or time.monotonic() - self._asked_at < _ASK_SECONDS:
             return None
-        answers = ask({task: self._addresses[task] for task in self._addresses if task in self._awaited}, _ASK_SECONDS)
+        asked = {task: self._addresses[task] for task in self._addresses if task in self._awaited}
+        answers = [self._unless_old(answer) for answer in ask(asked, _ASK_SECONDS)]
         self._asked_at = time.monotonic()
         mistaken = [told(answer) for answer in answers if answer.health is Health.MISTAKEN]
         missing = [told(answer) for answer in answers if answer.health is Health.MISSING]
         if mistaken or (missing and self._asked_at - self._since > self._timeout):
             return Outcome(1, self._not_ready(mistaken + missing))
         return None if missing else self._all_answered(answers)
+
+    def _unless_old(self, answer: Answer) -> Answer:
+        """Another launcher that starts its task again, as what trains in step needs it, may not have ended the old one yet."""
+        known = self._before.get(answer.task)
+        follows = self._meeting.said(Mark.SHARED) and self._meeting.recovery() is Recovery.GANG
+        if known is None or answer.incarnation != known or not follows:
+            return answer
+        return dataclasses.replace(answer, health=Health.MISSING, reason="not started again yet, as all that train in step")
 
     def _not_ready(self, lines: Sequence[str]) -> BridgeError:
         return BridgeError(
