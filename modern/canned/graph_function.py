@@ -101,7 +101,8 @@ def _names(value: Any) -> list[str]:
 
 
 def _refuse_what_is_no_graph(graph: tf.Graph, what: str) -> None:
-    state = {name for name in graph.get_all_collection_keys() if name.endswith(("variables", "initializer"))}
+    kept = {name for name in graph.get_all_collection_keys() if name.endswith(("variables", "initializer"))}
+    state = set(filter(graph.get_collection, kept))  # a tf.function leaves empty ones behind
     python = {operation.type for operation in graph.get_operations() if "PyFunc" in operation.type}
     if state or python:
         raise NotSupportedError(

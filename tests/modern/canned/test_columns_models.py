@@ -15,6 +15,7 @@ from tensorflow.python.feature_column import feature_column as first_generation
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.canned.columns import Inputs, dense, linear, sequence
 from estimator_bridge.modern.canned.columns.embedding import keras_initializer
+from estimator_bridge.modern.canned.graph_function import GraphFunction
 from tests.modern.canned.columns_oracle import sparse
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoints"
@@ -237,6 +238,11 @@ def test_what_a_feature_is_where_columns_do_not_say() -> None:
 
 def with_state(values: Any) -> Any:
     return values * v1.get_variable("scale", [])
+
+
+def test_a_function_of_tensorflow_is_a_graph() -> None:
+    doubled = GraphFunction.of(tf.function(lambda values: 2.0 * values), [tf.TensorSpec([None])], "doubled")
+    assert doubled(tf.constant([1.0, 4.0])).numpy().tolist() == [2.0, 8.0]
 
 
 def test_refusals(tmp_path: Path) -> None:
