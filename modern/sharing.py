@@ -97,8 +97,3 @@ def is_endless(dataset: tf.data.Dataset, distribution: Distribution) -> bool:
 def takes_context(input_fn: Callable[..., Any]) -> bool:
     """Whether an input_fn wants to know which worker asks."""
     return "input_context" in function_utils.fn_args(input_fn)
-
-
-def runs_python(pipeline: InputPipeline) -> bool:
-    """Whether a dataset of an input calls Python functions: ``py_function``, ``numpy_function``, ``from_generator``."""
-    return bool(pipeline.datasets) and definition(pipeline.datasets.values()).python

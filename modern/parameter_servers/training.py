@@ -12,17 +12,16 @@ import tensorflow as tf
 
 from estimator_bridge.compat.audit_reports import Auditing
 from estimator_bridge.compat.rendezvous import Rendezvous
-from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import model_graph, training
 from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.carving import Fragment, upstream
-from estimator_bridge.modern.inputs import InputPipeline, read_ahead
+from estimator_bridge.modern.inputs import read_ahead
 from estimator_bridge.modern.parameter_servers.cluster import coordinator, feed
 from estimator_bridge.modern.parameter_servers.feeding import end
 from estimator_bridge.modern.parameter_servers.lost import failures_named
 from estimator_bridge.modern.parameter_servers.pool import Pool
 from estimator_bridge.modern.parameter_servers.transplant import SharedTransplant
-from estimator_bridge.modern.sharing import runs_python, takes_context
+from estimator_bridge.modern.sharing import takes_context
 from estimator_bridge.modern.strategies import Distribution
 from estimator_bridge.modern.transplant import Transplant
 
@@ -101,15 +100,6 @@ def train(
     _say_farewell([worker.device_name for worker in leader._cluster.workers])
 
 
-def _check_python(pipeline: InputPipeline) -> None:
-    if runs_python(pipeline) and tf.__version__.startswith("2.15."):
-        raise NotSupportedError(
-            f"The input of a worker calls Python functions, by which a worker of TensorFlow {tf.__version__} may crash.",
-            expected="a Dataset without py_function, numpy_function and from_generator, or a newer TensorFlow",
-            fix="Use --path legacy for this script.",
-        )
-
-
 def _with_context(input_fn: Callable[..., Any], config: Any) -> Callable[..., Any]:
     """Where the input_fn takes an ``input_context``: which trainer asks, of how many."""
     given = tf.distribute.InputContext(config.num_worker_replicas, config.global_id_in_cluster, config.num_worker_replicas)
@@ -120,7 +110,6 @@ def _serve(estimator: Any, input_fn: Callable[..., Any], hooks: Sequence[Any], m
     """Gives the batches of this worker's own input_fn to the steps that the chief sends, until training ends."""
     own = feed(estimator.config)
     pipeline = model_graph.input_pipeline(estimator, input_fn, model_graph.TRAIN)
-    _check_python(pipeline)
     filling = list(pipeline.leaves[0].graph.get_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS))
     Fragment.cut(upstream(filling, lambda op: False), []).function([])([], [])
     own.publish(iter(read_ahead(pipeline.dataset())))

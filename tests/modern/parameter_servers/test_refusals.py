@@ -158,26 +158,6 @@ def test_an_error_of_the_scripts_own_input_stays_as_it_is() -> None:
         tf.py_function(fail, [], [])
 
 
-@pytest.mark.parametrize("version", ["2.15.1", "2.21.0"])
-def test_python_functions_in_the_input_of_a_worker_of_tensorflow_2_15(
-    version: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its process ended by a segmentation fault, now and then."""
-    monkeypatch.setattr(tf, "__version__", version)
-
-    def generated() -> Any:
-        return tf.data.Dataset.from_generator(lambda: iter([1.0]), tf.float32).map(lambda x: ({"x": x}, x))
-
-    estimator = jobs.estimator(_train_spec(_counts_twice), tmp_path)
-    plain, python = (model_graph.input_pipeline(estimator, f, model_graph.TRAIN) for f in (jobs.regression_input, generated))
-    training._check_python(plain)
-    if version == "2.21.0":
-        training._check_python(python)
-        return
-    with pytest.raises(NotSupportedError, match=r"The input of a worker calls Python functions.*TensorFlow 2\.15\.1"):
-        training._check_python(python)
-
-
 @pytest.mark.parametrize("task", ["chief", "worker"])
 def test_a_second_training_in_one_process(task: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of which a worker could not tell when it ends; by ``train_and_evaluate`` it would start a second server at its port."""
