@@ -95,5 +95,7 @@ def test_hooks_with_the_scripts_model_dir_write_where_its_estimator_does(
     assert v1.train.SummarySaverHook(1, output_dir="elsewhere", summary_op="s")._output_dir == "elsewhere"
     for space in (tf, v1):
         assert space.train.latest_checkpoint("asked") == str(own / "model.ckpt-7")
-        assert space.train.get_checkpoint_state(str(tmp_path / "asked")).model_checkpoint_path == str(own / "model.ckpt-7")
+        assert space.train.get_checkpoint_state(checkpoint_dir=str(tmp_path / "asked")).model_checkpoint_path == str(
+            own / "model.ckpt-7"
+        )
     assert not (tmp_path / "asked").exists()

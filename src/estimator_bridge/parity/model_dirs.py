@@ -87,9 +87,13 @@ def _redirect_names(moved: Callable[[str], str]) -> None:
     for name in _HOOKS:
         cls = getattr(basic_session_run_hooks, name)
         mock.patch.object(cls, "__init__", _moving(cls.__init__, moved)).start()
-    state = checkpoint_management.get_checkpoint_state
+    original = checkpoint_management.get_checkpoint_state
+
+    def state(checkpoint_dir: str, latest_filename: str | None = None) -> Any:
+        return original(moved(checkpoint_dir), latest_filename)
+
     for module in (checkpoint_management, tf.train, tf.compat.v1.train):
-        mock.patch.object(module, "get_checkpoint_state", lambda path, *args, **kw: state(moved(path), *args, **kw)).start()
+        mock.patch.object(module, "get_checkpoint_state", state).start()
 
 
 def _moving(original: Callable[..., None], moved: Callable[[str], str]) -> Callable[..., None]:
