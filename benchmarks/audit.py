@@ -1,4 +1,4 @@
-"""What ``launch --audit`` costs: steps/s with it in percent of those without, at the default distance of audited steps.
+"""What ``launch --audit`` costs: steps in a second of CPU time with it in percent of those without, at the default distance of audits.
 
 ``python benchmarks/audit.py`` prints a Markdown table. Legacy path: a worker and a parameter server of TensorFlow's, over gRPC, in this
 process; blocks of as many steps as lie between two audited ones, with and without the hook in turn, in one session, so that whatever else the
@@ -132,7 +132,7 @@ def _training(model: str, folder: Path, meeting: Rendezvous | None) -> float:
 
 def main() -> None:
     """Prints the table."""
-    print(f"| path | model | steps/s with the audit, of those without, one step in {EVERY} | quartiles |\n|---|---|---|---|")
+    print(f"| path | model | steps a CPU second, of those without, one step in {EVERY} | quartiles |\n|---|---|---|---|")
     for path, measure in (("legacy", legacy), ("modern", modern)):
         for model in MODELS:
             with tempfile.TemporaryDirectory() as folder:
