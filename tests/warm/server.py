@@ -6,6 +6,7 @@ line of JSON, and is told an exit code. TensorFlow can be copied (``os.fork``) u
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -80,7 +81,8 @@ def mind(child: int, client: socket.socket) -> None:
 
     threading.Thread(target=end_with_client, daemon=True).start()
     _, status = os.waitpid(child, 0)
-    client.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+    with contextlib.suppress(BrokenPipeError):  # the client was killed
+        client.sendall(str(os.waitstatus_to_exitcode(status)).encode())
     os._exit(0)
 
 
