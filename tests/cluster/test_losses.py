@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +16,7 @@ from estimator_bridge.cluster.losses import Losses
 from estimator_bridge.cluster.outcome import Outcome
 from estimator_bridge.compat.rendezvous import Loss, Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
-from tests.cluster.conftest import Play
+from tests.cluster.conftest import Play, alive, pids, wait_until
 
 HOSTS, COUNTS = ["a:1", "b:1", "c:1"], {"chief": 1, "worker": 1, "ps": 1}
 TOLD = Outcome(143)
@@ -133,3 +136,28 @@ def test_a_launcher_ends_with_what_another_said(play: Play, tmp_path: Path, task
     assert ("disk full" in ended.problem) == (code == 3)
     told = [(name, loss.problem) for (name, _), loss in Rendezvous(tmp_path / "shared").losses().items()]
     assert told == ([("chief", "disk full")] if code == 3 else [("worker", None), ("chief", None)])
+
+
+@pytest.mark.parametrize("trainers", [["chief", "worker"], []])
+def test_a_server_that_is_told_to_end_stays_until_all_that_train_have_saved(
+    play: Play, tmp_path: Path, trainers: list[str]
+) -> None:
+    """A scheduler tells all machines at once; where nobody says that it has saved, the grace period ends."""
+    seen: list[int] = []
+
+    def scheduler() -> None:
+        wait_until(lambda: bool(pids(tmp_path)))
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.5)
+        seen.extend(alive(pids(tmp_path)))
+        for job in trainers:
+            Rendezvous(tmp_path / "shared").report_loss(job, 0, Loss(time.time(), 143, None))
+
+    thread = threading.Thread(target=scheduler)
+    thread.start()
+    layout = hosted_layout([f"127.0.0.1:{port}" for port in (1, 2, 3)], COUNTS, "ps:0")
+    ended = play({"ps 0": "sleep:60"}, layouts=[layout], rendezvous=tmp_path / "shared", grace=30 if trainers else 1)
+    thread.join()
+
+    assert (ended.code, ended.states) == (143, {"ps 0": "stopped"})
+    assert seen == pids(tmp_path)

@@ -70,8 +70,12 @@ class Losses:
 
     def _is_over_without(self, lost: Collection[TaskId]) -> bool:
         recovery = self._meeting.recovery()
-        nobody_trains = all(task in lost or self._meeting.has_ended(task.job, task.index) for task in self._trainers)
-        return nobody_trains or not all(recovery.alone(task.job) for task in lost)
+        return self.nobody_trains(lost) or not all(recovery.alone(task.job) for task in lost)
+
+    def nobody_trains(self, lost: Collection[TaskId] | None = None) -> bool:
+        """Whether every chief and worker has ended, one way or the other."""
+        gone = self._elsewhere() if lost is None else lost
+        return all(task in gone or self._meeting.has_ended(task.job, task.index) for task in self._trainers)
 
 
 def _failed(task: TaskId, problem: str) -> BridgeError:

@@ -216,9 +216,18 @@ class Supervisor:
         deadline = time.monotonic() + self._limits.grace
         self._ask_to_end(self._trainers[:1], deadline)
         self._ask_to_end(self._trainers, deadline)
+        self._let_others_save(deadline)
         self._ask_to_end(self._tasks, deadline)
         kill_all(self._tasks, self._say)
         self._look()
+
+    def _let_others_save(self, deadline: float) -> None:
+        """Where a scheduler tells all machines to end, those that train still need their parameter servers."""
+        serving = any(task.name.job == "ps" and not task.state.ended for task in self._tasks)
+        needed = serving and self._others_may_speak and bool(self._signals)
+        while needed and len(self._signals) < 2 and time.monotonic() < deadline and not self._losses.nobody_trains():
+            self._look()
+            time.sleep(_POLL_SECONDS)
 
     def _ask_to_end(self, tasks: Sequence[Task], deadline: float) -> None:
         """SIGTERM, and time until the deadline, or for a moment after the first of them has ended."""
