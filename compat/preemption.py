@@ -47,4 +47,4 @@ def preemption(active: bool) -> Iterator[Preemption]:
     try:
         yield told
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)  # None: a handler in C, which Python cannot put back

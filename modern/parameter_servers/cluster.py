@@ -110,9 +110,9 @@ def _check_free(address: str) -> None:
         socket.create_server(("", int(address.rpartition(":")[2]))).close()
     except OSError as error:
         raise BridgeError(
-            "The chief's port is in use, and on the modern path TensorFlow listens there when it connects to the cluster.",
+            "The chief cannot listen at its port, as TensorFlow does on the modern path when it connects to the cluster.",
             expected="a script that leaves the servers to train_and_evaluate, and a port of its own",
-            received=f"{address}: {error.strerror}",  # "Address already in use"
+            received=f"{address}: {error.strerror}",
             fix="Drop tf.train.Server from the script, or use --path legacy.",
         ) from error
 
