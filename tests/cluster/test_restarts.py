@@ -146,14 +146,14 @@ def test_a_stall_that_nobody_in_particular_causes_ends_with_everybodys_state(pla
 
 
 def test_an_evaluation_is_no_stall(play: Play) -> None:
-    plans = {"chief 0": "step:7,trained-to:8,sleep:3", "worker 0": "step:7,trained-to:8", "ps 0": "sleep:60"}
-    assert play(plans, stall=1).code == 0
+    plans = {"chief 0": "step:7,trained-to:8,sleep:1.5", "worker 0": "step:7,trained-to:8", "ps 0": "sleep:60"}
+    assert play(plans, stall=0.5).code == 0
 
 
 def test_tasks_that_never_report_a_step_are_described_and_left_alone(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "_FIRST_STEP", 1)
 
-    ended = play({"chief 0": "sleep:3", "worker 0": "sleep:3", "ps 0": "sleep:60"}, stall=1)
+    ended = play({"chief 0": "sleep:1.5", "worker 0": "sleep:1.5", "ps 0": "sleep:60"}, stall=0.5)
 
     assert ended.code == 0
     assert any("chief 0: runs, no step since its start" in line for line in ended.output)
