@@ -70,6 +70,11 @@ def are_shares(told: Sequence[Definition], origin: str) -> bool:
 
     Raises:
         NotSupportedError: where neither is known.
+
+    Example:
+        >>> whole = Definition(7, shards=False, off=False, generated=False, python=False)
+        >>> are_shares([whole, whole], "the input_fn")
+        False
     """
     different = len({one.digest for one in told})
     if all(one.off for one in told) or (different == len(told) and all(one.shards for one in told)):
