@@ -75,7 +75,8 @@ def _rnn(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
         context, read = columns.dense(settings["context_feature_columns"], inputs)
         weights += under("dense_features", read)
         sequence = tf.concat([sequence, tf.repeat(context[:, tf.newaxis], tf.shape(sequence)[1], axis=1)], -1)
-    mask = tf.sequence_mask(lengths)
+    # As wide as the features: sparse ones keep the width of the batch that a replica has the short sequences of.
+    mask = tf.sequence_mask(lengths, tf.shape(sequence)[1])
     recurrent = recurrent_layer(settings)
     answer = tf_keras.layers.Dense(units, name="logits")
     logits = answer(recurrent(sequence, mask=mask))
