@@ -9,15 +9,11 @@ import sys
 import threading
 from pathlib import Path
 
-PYTHON = sys.executable
-COMMAND = (
-    "import sys; sys.executable = sys.argv.pop(1); from estimator_bridge.cli.main import main; sys.exit(main(sys.argv[1:]))"
-)
 JOB = Path(__file__).parents[2] / "benchmarks" / "jobs" / "cluster_training.py"
 
 
 class Launcher:
-    """One that runs, by Python itself since it is sent signals; ``sys.executable`` runs the tasks.
+    """One that runs.
 
     Args:
         folder: for model_dir and logs.
@@ -32,7 +28,7 @@ class Launcher:
         self.lines: list[str] = []
         self.folder = folder
         self.process = subprocess.Popen(
-            [PYTHON, "-c", COMMAND, sys.executable, *asked, *job],
+            [sys.executable, "-m", "estimator_bridge", *asked, *job],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

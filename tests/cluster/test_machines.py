@@ -147,8 +147,10 @@ def test_who_trains_in_step_waits_until_the_others_have_been_started_again(
         assert checks.look() is None
         assert meeting.said(Mark.READY) is (ready or life == 1)
     incarnation.update({TaskId("chief", 0): 2, TaskId("ps", 0): 2})
+    meeting.begin_life()
     assert checks.look() is None
     assert meeting.said(Mark.READY)
+    assert checks.lives == (not ready), "who answers has begun by then: nobody starts again for those"
 
 
 def never_answered(monkeypatch: pytest.MonkeyPatch, meeting: Rendezvous, servers: int, ready: float) -> tuple[float, list[str]]:

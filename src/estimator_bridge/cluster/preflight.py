@@ -26,10 +26,14 @@ class Preflight:
         meeting: where the tasks are told that all are ready.
         timeout: seconds from the start, of the cluster or of a task, until its server answers; 0: none is asked.
         say: takes lines for the reader.
+
+    Attributes:
+        lives: how often launchers had started tasks when all of these answered.
     """
 
     def __init__(self, layout: Layout, tasks: Sequence[Task], meeting: Rendezvous, timeout: float, say: Sink) -> None:
         self._addresses = layout.addresses
+        self.lives = 0
         self._own = layout.tf_configs.keys()
         self._whole = layout.is_whole
         self._tasks = tasks
@@ -71,6 +75,9 @@ class Preflight:
         """
         if not self._awaited or time.monotonic() - self._asked_at < _ASK_SECONDS:
             return None
+        lives = (
+            self._meeting.lives()
+        )  # what answers after that is of these lives, since a launcher says so when the old one has ended
         asked = {task: self._addresses[task] for task in self._addresses if task in self._awaited}
         answers = [self._unless_old(answer) for answer in ask(asked, _ASK_SECONDS)]
         self._asked_at = time.monotonic()
@@ -78,7 +85,10 @@ class Preflight:
         missing = [told(answer) for answer in answers if answer.health is Health.MISSING]
         if mistaken or (missing and self._asked_at - self._since > self._timeout):
             return Outcome(1, self._not_ready(mistaken + missing))
-        return None if missing else self._all_answered(answers)
+        if missing:
+            return None
+        self.lives = lives
+        return self._all_answered(answers)
 
     def _unless_old(self, answer: Answer) -> Answer:
         """Another launcher that starts its task again, as what trains in step needs it, may not have ended the old one yet."""

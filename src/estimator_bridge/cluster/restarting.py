@@ -100,7 +100,6 @@ class Restarter:
         self._preflight = preflight
         self._say = say
         self._grace = grace
-        self._lives = 0
         self._followed_at = 0.0
 
     def begin(self) -> None:
@@ -124,9 +123,9 @@ class Restarter:
         if time.monotonic() - self._followed_at < _FOLLOW_SECONDS:
             return
         self._followed_at = time.monotonic()
-        if self._meeting.recovery() is not Recovery.GANG or (lives := self._meeting.lives()) == self._lives:
+        if self._meeting.recovery() is not Recovery.GANG or (lives := self._meeting.lives()) == self._preflight.lives:
             return
-        self._lives = lives
+        self._preflight.lives = lives
         group = [task for task in self._tasks if task.name.job != "evaluator" and task.state is not State.DONE]
         if not all(task.state in {State.STARTING, State.RESTARTING} for task in group):
             self._start_again(group, "others that train in step were started again on another machine")
@@ -151,7 +150,7 @@ class Restarter:
     def _say_life(self) -> None:
         if any(task.name.job != "evaluator" for task in self._tasks):
             self._meeting.begin_life()
-        self._lives = self._meeting.lives()
+        self._preflight.lives = self._meeting.lives()
 
     def _let_end(self, group: Sequence[Task]) -> None:
         """A trainer that was told to end has those that train in step with it end, too, and the chief save: that takes its time."""
