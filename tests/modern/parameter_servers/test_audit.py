@@ -40,6 +40,7 @@ JOB = """
         x = np.random.RandomState(trainer).rand(64, 4).astype(np.float32)
         weighs = np.float32([[not (worker == 2 and row >= 8)] for row in range(64)])  # worker 2 has no gradient from its third batch on
         dataset = tf.data.Dataset.from_tensor_slices(({"x": x, "weight": weighs}, x[:, :1])).repeat().batch(4)
+        dataset = dataset.map(lambda x, y: (x, tf.ensure_shape(tf.numpy_function(np.copy, [y], tf.float32), [None, 1])))
         return dataset.take(0) if worker == 1 else dataset
 
     def model_fn(features, labels, mode):

@@ -194,6 +194,7 @@ def beset(_warm_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         cluster.end()
 
 
+@pytest.mark.tf221
 def test_each_task_runs_its_own_input_fn_with_its_own_identity(beset: Beset) -> None:
     """Which Estimator's RunConfig counts: the chief first, then the workers."""
     seen = {task: set(beset.cluster.notes(task, "input")) for task in ("chief-0", "worker-0", "worker-1", "ps-0")}
@@ -202,11 +203,13 @@ def test_each_task_runs_its_own_input_fn_with_its_own_identity(beset: Beset) -> 
     assert all(number > 50 for number in batches.values()), batches
 
 
+@pytest.mark.tf221
 def test_the_others_go_on_without_a_worker_and_take_it_back(beset: Beset) -> None:
     assert beset.went_on_to >= beset.lost_worker_at + 100
     assert len(beset.cluster.notes("worker-0", "pid")) == 2
 
 
+@pytest.mark.tf221
 def test_a_lost_parameter_server_ends_the_chief_in_seconds_with_the_reason(beset: Beset) -> None:
     assert beset.code_without_server == 2
     assert beset.seconds_without_server < 60
@@ -216,6 +219,7 @@ def test_a_lost_parameter_server_ends_the_chief_in_seconds_with_the_reason(beset
     assert "Traceback" not in log
 
 
+@pytest.mark.tf221
 def test_the_chief_goes_on_from_the_last_checkpoint_and_every_task_ends(beset: Beset) -> None:
     assert beset.codes == {"chief-0": 0, "worker-0": 0, "worker-1": 0, "evaluator-0": 0}
     first = int(beset.cluster.notes("chief-0", "steps")[0].split()[0])
@@ -223,6 +227,7 @@ def test_the_chief_goes_on_from_the_last_checkpoint_and_every_task_ends(beset: B
     assert first % 100 == 0, "every hundredth step is saved"
 
 
+@pytest.mark.tf221
 def test_the_steps_of_all_trainers_add_up(beset: Beset) -> None:
     """No increment is lost, and no step is made beyond max_steps, though each trainer takes as many as it can."""
     assert _values(beset.cluster.model_dir)["global_step"] == 500
@@ -230,6 +235,7 @@ def test_the_steps_of_all_trainers_add_up(beset: Beset) -> None:
     assert [int(path.rpartition("-")[2]) for path in kept][-3:] == [300, 400, 500]
 
 
+@pytest.mark.tf221
 def test_a_hook_of_the_script_sees_each_step_of_the_chief(beset: Beset) -> None:
     """And not those of the workers, as on TensorFlow 1; the loss is of the chief's batch."""
     seen = [line.split() for line in beset.cluster.notes("chief-0", "steps")]
@@ -240,6 +246,7 @@ def test_a_hook_of_the_script_sees_each_step_of_the_chief(beset: Beset) -> None:
     assert np.mean(losses[-20:]) < 0.1
 
 
+@pytest.mark.tf221
 def test_the_evaluator_evaluates_the_last_checkpoint(beset: Beset) -> None:
     (events,) = (beset.cluster.model_dir / "eval").glob("events*")
     steps = {event.step for event in tf.compat.v1.train.summary_iterator(str(events)) if event.summary.value}
