@@ -26,9 +26,11 @@ STRATEGIES = {
     "sync": ("parameter servers, SyncReplicasOptimizer", "legacy", "sync", {"worker": 2, "ps": 1}),
     "mirrored": ("MultiWorkerMirroredStrategy", "legacy", "mirrored", {"worker": 1}),
     "pss": ("ParameterServerStrategy V2, modern path", "modern", "async", {"worker": 2, "ps": 2}),
+    "in-step": ("MultiWorkerMirroredStrategy, modern path", "modern", "mirrored", {"worker": 1}),
 }
 """Of each: its heading, the path, the job's --strategy, and tasks beside the chief."""
 STOPPED_SECONDS = LATE_SECONDS = CUT_SECONDS = 30.0
+WAITING_SECONDS = 5.0
 DEADLINE = 300.0
 STEPS = 100_000  # more than any event takes; where the end counts it comes sooner
 Cell = Callable[["Cluster"], str]
@@ -92,6 +94,9 @@ def stopped(task: str) -> Cell:
             happened = time.time()
             psutil.Process(number).suspend()
             run.wait(lambda: False, STOPPED_SECONDS)
+            if run.pids[task] != number:
+                run.wait(lambda: bool(run.goes_on(happened, task)), DEADLINE)
+                return f"it and the others end and start again, back after {run.goes_on(happened, task) - happened:.0f} s"
             meanwhile = "the others go on" if run.stepped_after(happened + 5) else "all wait"
             went_on = time.time()
             psutil.Process(number).resume()
@@ -99,6 +104,20 @@ def stopped(task: str) -> Cell:
             return f"{meanwhile}; goes on {run.goes_on(went_on, task) - went_on:.1f} s after SIGCONT" if back else ended(run)
 
     return cell
+
+
+def lost_with_its_step(cluster: Cluster) -> str:
+    """The only worker is stopped, so that who needs its step waits for that, and then killed; training has to make all its steps."""
+    last = 500
+    cluster.tell = min(cluster.tell, 2)
+    with cluster.start(steps=last, worker=1) as run:
+        if not (number := training(cluster, run, "worker 0")):
+            return no_start(run)
+        psutil.Process(number).suspend()
+        run.wait(lambda: False, WAITING_SECONDS)
+        os.kill(number, signal.SIGKILL)
+        run.wait(lambda: run.process.poll() is not None, DEADLINE)
+        return f"ends at step {run.saved()} of {last}" if run.process.returncode == 0 else ended(run)
 
 
 def late(task: str) -> Cell:
@@ -137,7 +156,9 @@ def started_again(workers: int) -> Cell:
             if not training(cluster, run, "chief 0"):
                 return no_start(run)
             run.wait(lambda: run.saved() > 0, DEADLINE)
+            left = [psutil.Process(number) for number in run.pids.values()]
             run.process.kill()
+            psutil.wait_procs(left, DEADLINE)  # what they save as they go counts
         saved, counts = run.saved(), {"worker": cluster.counts["worker"] + workers}
         with cluster.start(steps=saved + 100, **counts) as again:
             again.wait(lambda: again.process.poll() is not None, DEADLINE)
@@ -198,6 +219,7 @@ def ended(run: Run) -> str:
 EVENTS: dict[str, Cell] = {
     **{f"SIGKILL {task}": killed(f"{task} 0") for task in ("chief", "worker", "ps", "evaluator")},
     **{f"SIGSTOP {task} for 30 s": stopped(f"{task} 0") for task in ("chief", "worker", "ps", "evaluator")},
+    "SIGKILL of a stopped worker, the only one": lost_with_its_step,
     **{f"{task} 20 s late": late(f"{task} 0") for task in ("chief", "worker", "ps")},
     "network of a worker cut for 30 s": cut,
     "SIGTERM": preempted,
