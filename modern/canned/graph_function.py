@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import functools
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -77,6 +78,7 @@ class GraphFunction:
 @functools.cache
 def _imported(graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> Callable[..., list[Tensor]]:
     graph_def = v1.GraphDef.FromString(base64.b64decode(graph))
+    _name_apart(graph_def, hashlib.sha256(graph.encode()).hexdigest()[:16])
     for function in graph_def.library.function:  # branches and loops, which gradients do not find in the graph alone
         context.context().add_function_def(function)
     types = {node.name: tf.as_dtype(node.attr["dtype"].type) for node in graph_def.node if "dtype" in node.attr}
@@ -89,6 +91,29 @@ def _imported(graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> Calla
         return results
 
     return run
+
+
+def _name_apart(graph_def: Any, suffix: str) -> None:
+    """Renames a graph's functions: scripts number theirs alike, and a process takes one of a name only."""
+    library = graph_def.library
+    names = {function.signature.name: f"{function.signature.name}_{suffix}" for function in library.function}
+    for function in library.function:
+        function.signature.name = names[function.signature.name]
+    for gradient in library.gradient:
+        gradient.function_name = names.get(gradient.function_name, gradient.function_name)
+        gradient.gradient_func = names.get(gradient.gradient_func, gradient.gradient_func)
+    for node in [*graph_def.node, *(node for function in library.function for node in function.node_def)]:
+        node.op = names.get(node.op, node.op)  # the function itself, where it is called as an operation
+        for called in _called(node.attr):
+            called.name = names.get(called.name, called.name)
+
+
+def _called(attributes: Mapping[str, Any]) -> Iterator[Any]:
+    """The functions among attributes, and those among theirs."""
+    for value in attributes.values():
+        for called in [*([value.func] if value.HasField("func") else []), *value.list.func]:
+            yield called
+            yield from _called(called.attr)
 
 
 def _placeholder(spec: Any) -> Tensor:

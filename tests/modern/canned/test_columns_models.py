@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import tensorflow as tf
 import tf_keras
 from tensorflow.python.feature_column import feature_column as first_generation
+from tensorflow.python.framework import function
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.canned.columns import Inputs, dense, linear, sequence
@@ -243,6 +245,33 @@ def with_state(values: Any) -> Any:
 def test_a_function_of_tensorflow_is_a_graph() -> None:
     doubled = GraphFunction.of(tf.function(lambda values: 2.0 * values), [tf.TensorSpec([None])], "doubled")
     assert doubled(tf.constant([1.0, 4.0])).numpy().tolist() == [2.0, 8.0]
+
+
+def called(values: Any) -> Any:
+    return tf.cond(tf.reduce_sum(values) > 0.0, lambda: tf.function(lambda more: 2.0 * more)(values), lambda: values)
+
+
+def an_operation(values: Any) -> Any:
+    return function.Defun(tf.float32, func_name="an_operation_of_its_own")(lambda more: 2.0 * more)(values)
+
+
+@pytest.mark.parametrize("what", [called, an_operation])
+def test_functions_of_two_scripts_may_have_one_name(what: Any) -> None:
+    """As those of two processes, which number them alike; here one graph's constant becomes another."""
+    config = GraphFunction.of(what, [tf.TensorSpec([None])], "function").get_config()
+    graph = v1.GraphDef.FromString(base64.b64decode(config["graph"]))
+    (two,) = [node for each in graph.library.function for node in each.node_def if node.name == "mul/x"]
+    two.attr["value"].tensor.float_val[:] = [3.0]
+    other = {**config, "graph": base64.b64encode(graph.SerializeToString(deterministic=True)).decode()}
+    values = tf.constant([1.0, 4.0])
+    for factor, each in [(3.0, other), (2.0, config)]:
+        loaded = GraphFunction.from_config(each)
+        with tf.GradientTape() as tape:
+            tape.watch(values)
+            result = loaded(values)
+        np.testing.assert_array_equal(result, factor * values.numpy())
+        np.testing.assert_array_equal(tape.gradient(result, values), [factor, factor])
+        assert loaded.get_config() == each
 
 
 def test_refusals(tmp_path: Path) -> None:
