@@ -29,6 +29,7 @@ def test_replicas_share_a_batch(run_python: Callable[..., str], tmp_path: Path) 
         from estimator_bridge.modern.canned.heads.composed import MultiHead
         from estimator_bridge.modern.canned.heads.regression import RegressionHead
         from estimator_bridge.modern.canned.heads.losses import REDUCTIONS, reduced
+        from tensorflow_estimator.python.estimator.head.sequential_head import SequentialHeadWrapper
         from tests.modern.jobs import WORDS, X, Y, engine, v1
 
         weights = np.linspace(0.0, 3.0, len(X), dtype=np.float32)[:, np.newaxis]
@@ -101,6 +102,26 @@ def test_replicas_share_a_batch(run_python: Callable[..., str], tmp_path: Path) 
         with strategy.scope():
             both = modern.canned(estimator)
         same(one, both, data(), lambda model: [*model.trainable_variables, *model.optimizer.variables()])
+
+        lengths = np.array([4, 3, 2, 1, 4, 2, 1, 3, 2, 0, 3])[:, np.newaxis]  # the second replica has none of the longest
+        steps = tf.feature_column.sequence_categorical_column_with_identity("steps", 7)
+        estimator = tf.estimator.experimental.RNNEstimator(
+            SequentialHeadWrapper(tf.estimator.BinaryClassHead()),
+            [tf.feature_column.embedding_column(steps, 2)],
+            units=[3],
+            return_sequences=True,
+            optimizer="SGD",
+            model_dir=sys.argv[2],
+        )
+        there = np.arange(4) < lengths
+        features, labels = {"steps": np.where(there, np.arange(44).reshape(11, 4) % 7, -1)}, np.arange(44).reshape(11, 4) % 2
+        data = lambda: tf.data.Dataset.from_tensors((features, labels))
+        engine("legacy").train(estimator, data, steps=1)
+        one = modern.canned(estimator)
+        with strategy.scope():
+            both = modern.canned(estimator)
+        same(one, both, data(), lambda model: model.trainable_variables)
         """,
-        str(tmp_path),
+        str(tmp_path / "wide and deep"),
+        str(tmp_path / "recurrent"),
     )
