@@ -45,7 +45,7 @@ class GraphFunction:
             what: how an error calls the function.
 
         Raises:
-            NotSupportedError: a function that keeps variables or tables, or calls Python as it runs.
+            NotSupportedError: a function that keeps variables or tables, calls Python as it runs, or has a gradient of its own.
 
         Example:
             >>> double = GraphFunction.of(lambda values: 2.0 * values, [tf.TensorSpec([None])], "double")
@@ -95,17 +95,20 @@ def _imported(graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> Calla
 
 def _name_apart(graph_def: Any, suffix: str) -> None:
     """Renames a graph's functions: scripts number theirs alike, and a process takes one of a name only."""
-    library = graph_def.library
-    names = {function.signature.name: f"{function.signature.name}_{suffix}" for function in library.function}
-    for function in library.function:
+    functions = graph_def.library.function
+    names = {function.signature.name: f"{function.signature.name}_{suffix}" for function in functions}
+    for function in functions:
         function.signature.name = names[function.signature.name]
-    for gradient in library.gradient:
-        gradient.function_name = names.get(gradient.function_name, gradient.function_name)
-        gradient.gradient_func = names.get(gradient.gradient_func, gradient.gradient_func)
-    for node in [*graph_def.node, *(node for function in library.function for node in function.node_def)]:
+    for node in _nodes(graph_def):
         node.op = names.get(node.op, node.op)  # the function itself, where it is called as an operation
         for called in _called(node.attr):
             called.name = names.get(called.name, called.name)
+
+
+def _nodes(graph_def: Any) -> Iterator[Any]:
+    yield from graph_def.node
+    for function in graph_def.library.function:
+        yield from function.node_def
 
 
 def _called(attributes: Mapping[str, Any]) -> Iterator[Any]:
@@ -128,13 +131,22 @@ def _names(value: Any) -> list[str]:
 def _refuse_what_is_no_graph(graph: tf.Graph, what: str) -> None:
     kept = {name for name in graph.get_all_collection_keys() if name.endswith(("variables", "initializer"))}
     state = set(filter(graph.get_collection, kept))  # a tf.function leaves empty ones behind
-    python = {operation.type for operation in graph.get_operations() if "PyFunc" in operation.type}
-    if state or python:
-        raise NotSupportedError(
-            f"The {what} is more than a graph of its values.",
-            expected="TensorFlow operations on the values and constants",
-            received=f"one that adds to {', '.join(sorted(state))}"
-            if state
-            else "one that calls Python as it runs, by py_function",
-            fix="Compute this in the input_fn.",
-        )
+    graph_def = graph.as_graph_def()
+    reasons = {
+        f"one that adds to {', '.join(sorted(state))}": state,
+        "one that calls Python as it runs, by py_function": any("PyFunc" in node.op for node in _nodes(graph_def)),
+        "one with a gradient of its own, as by tf.custom_gradient": _has_own_gradients(graph_def),
+    }
+    for received, found in reasons.items():
+        if found:
+            raise NotSupportedError(
+                f"The {what} is more than a graph of its values.",
+                expected="TensorFlow operations on the values and constants",
+                received=received,
+                fix="Compute this in the input_fn.",
+            )
+
+
+def _has_own_gradients(graph_def: Any) -> bool:
+    """A graph names them only, by the number that a process gave them: another process has none or another of the number."""
+    return bool(graph_def.library.gradient) or any("_gradient_op_type" in node.attr for node in _nodes(graph_def))

@@ -280,7 +280,8 @@ def test_refusals(tmp_path: Path) -> None:
     gone = fc.categorical_column_with_vocabulary_file("w", str(tmp_path / "gone"), 5)
     latin = fc.categorical_column_with_vocabulary_file("w", str(tmp_path / "latin"), 1)
     stateful = fc.numeric_column("x", normalizer_fn=with_state)
-    python = fc.numeric_column("x", normalizer_fn=lambda x: tf.numpy_function(np.sqrt, [x], tf.float32))
+    python = fc.numeric_column("x", normalizer_fn=tf.function(lambda x: tf.numpy_function(np.sqrt, [x], tf.float32)))
+    own = fc.numeric_column("x", normalizer_fn=tf.custom_gradient(lambda x: (2.0 * x, lambda upstream: 7.0 * upstream)))
     weighted = fc.crossed_column([fc.weighted_categorical_column(WORDS, "w"), "word"], 5)
     steps = fc.indicator_column(fc.sequence_categorical_column_with_identity("id", 3))
     for part, columns, message in [
@@ -289,6 +290,7 @@ def test_refusals(tmp_path: Path) -> None:
         (dense, [fc.indicator_column(latin)], "no term"),
         (dense, [stateful], "more than a graph"),
         (dense, [python], "calls Python as it runs"),
+        (dense, [own], "a gradient of its own"),
         (dense, [WORDS], "cannot stand here"),
         (dense, [steps], "is one of a sequence"),
         (linear, [weighted], "takes no weights"),
