@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -76,14 +76,14 @@ def train(
     if estimator.config.task_type == "worker":
         _serve(estimator, asking, hooks, max_steps)
         return
-    leader = coordinator(estimator.config)
     auditing = Auditing.asked(Rendezvous.of_this_process())
 
-    def pool(transplant: Transplant, batches: Any) -> Pool:
-        own.publish(batches)
-        return Pool(transplant, leader, auditing)
+    with _leader(estimator.config) as leader, failures_named():
 
-    with failures_named():
+        def pool(transplant: Transplant, batches: Any) -> Pool:
+            own.publish(batches)
+            return Pool(transplant, leader, auditing)
+
         training.train(
             estimator,
             asking,
@@ -97,7 +97,20 @@ def train(
             make_transplant=SharedTransplant,
             make_loop=pool,
         )
-    _say_farewell([worker.device_name for worker in leader._cluster.workers])
+        _say_farewell([worker.device_name for worker in leader._cluster.workers])
+
+
+@contextlib.contextmanager
+def _leader(config: Any) -> Iterator[Any]:
+    """A coordinator that is let go in time: its own end waits as long as a worker that is being taken back does not answer."""
+    leader = coordinator(config)
+    stopping = threading.Thread(target=leader._cluster.stop, daemon=True)
+    leader._cluster.stop = lambda: None  # what its destructor calls
+    try:
+        yield leader
+    finally:
+        stopping.start()
+        stopping.join(_FAREWELL_SECONDS)
 
 
 def _with_context(input_fn: Callable[..., Any], config: Any) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.modern import jobs  # noqa: F401 -- installs the legacy path
 from estimator_bridge.modern import training  # isort: skip
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard  # isort: skip
 from estimator_bridge.modern.callbacks.stop import StopAtStep  # isort: skip
+from estimator_bridge.modern.parameter_servers import training as shared_training  # isort: skip
 from estimator_bridge.modern.parameter_servers.pool import Pool  # isort: skip
 
 
@@ -102,3 +104,21 @@ def test_an_audited_step_of_a_worker_that_does_not_answer_is_none() -> None:
     pool._shares = SimpleNamespace(tickets=tf.Variable(0, dtype=tf.int64), on_worker=fail)
     assert pool._step_of(1, 7) == []
     assert pool._shares.tickets.numpy() == 7
+
+
+def test_a_coordinator_that_does_not_stop_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a worker's replacement ends just as it is taken back: ``stop``, and so the destructor, waits for it without end."""
+    asked = threading.Event()
+
+    def stop() -> None:
+        asked.set()
+        threading.Event().wait()
+
+    coordinator = SimpleNamespace(_cluster=SimpleNamespace(stop=stop))
+    monkeypatch.setattr(shared_training, "coordinator", lambda config: coordinator)
+    monkeypatch.setattr(shared_training, "_FAREWELL_SECONDS", 0.01)
+    with shared_training._leader(None) as leader:
+        assert leader is coordinator
+        assert not asked.is_set()
+    leader._cluster.stop()
+    assert asked.wait(60)
