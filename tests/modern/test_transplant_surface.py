@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ def legacy(model_fn: ModelFn, folder: Path) -> tuple[list[Any], Values]:
         hook.tensor = made.loss
         return made
 
-    random.seed(SEED)
+    tf.keras.utils.set_random_seed(SEED)
     engine("legacy").train(estimator(called, folder), regression_input, steps=STEPS, hooks=[hook])
     return hook.values, saved(folder)
 
@@ -61,7 +60,7 @@ def modern(model_fn: ModelFn, folder: Path) -> tuple[list[Any], Values]:
             return False
 
     losses: list[Any] = []
-    random.seed(SEED)
+    tf.keras.utils.set_random_seed(SEED)
     ModernEngine(callbacks=lambda: [Recorder()]).train(estimator(model_fn, folder), regression_input, steps=STEPS)
     return losses, saved(folder)
 
