@@ -75,9 +75,8 @@ class Preflight:
         """
         if not self._awaited or time.monotonic() - self._asked_at < _ASK_SECONDS:
             return None
-        lives = (
-            self._meeting.lives()
-        )  # what answers after that is of these lives, since a launcher says so when the old one has ended
+        # What answers after this look is of these lives: a launcher says so when the old one has ended.
+        lives = self._meeting.lives()
         asked = {task: self._addresses[task] for task in self._addresses if task in self._awaited}
         answers = [self._unless_old(answer) for answer in ask(asked, _ASK_SECONDS)]
         self._asked_at = time.monotonic()
