@@ -65,10 +65,8 @@ def _of_one_process(strategy: Any) -> bool:
         return True
     try:
         return not strategy.extended.experimental_between_graph
-    except (
-        NotImplementedError
-    ):  # a user's own, which does not say: TensorFlow's coordinator asks it again, and ends by this error
-        return False
+    except NotImplementedError:
+        return False  # a user's own, which does not say: TensorFlow's coordinator asks it again, and ends by this error
 
 
 def _train_alone(config: Any, tf_config: dict[str, Any]) -> None:

@@ -121,10 +121,8 @@ def end(device: str) -> None:
 
 def _know_types() -> None:
     """Has TensorFlow look up NumPy's types now: 2.15 does it when it first converts a tensor, and may crash where that is in its own thread."""
-    with tf.Graph().as_default():
-        smart_cond.smart_constant_value(
-            tf.logical_not(tf.constant(True))
-        )  # without a session or an eager context, which others configure
+    with tf.Graph().as_default():  # no session and no eager context, which others configure
+        smart_cond.smart_constant_value(tf.logical_not(tf.constant(True)))
 
 
 def _described(specs: Sequence[tf.TensorSpec]) -> str:
