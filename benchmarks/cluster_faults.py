@@ -29,7 +29,7 @@ STRATEGIES = {
     "in-step": ("MultiWorkerMirroredStrategy, modern path", "modern", "mirrored", {"worker": 1}),
 }
 """Of each: its heading, the path, the job's --strategy, and tasks beside the chief."""
-STOPPED_SECONDS = LATE_SECONDS = CUT_SECONDS = 30.0
+STOPPED_SECONDS = CUT_SECONDS = 30.0
 WAITING_SECONDS = 5.0
 DEADLINE = 300.0
 STEPS = 100_000  # more than any event takes; where the end counts it comes sooner
