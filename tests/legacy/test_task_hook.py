@@ -114,34 +114,3 @@ def test_a_task_alone_saves_and_ends_and_goes_on_later(tmp_path: Path, monkeypat
     assert meeting.step("worker", 0) == 12
     assert not meeting.is_training("worker", 0)
     assert meeting.recovery() is Recovery.TASK
-
-
-def test_who_evaluates_or_exports_while_it_trains_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install()
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-    meeting, said = Rendezvous(tmp_path), []
-    estimator = tf.estimator.Estimator(model_fn, str(tmp_path / "model"))
-
-    def note(result: Any = None) -> Any:
-        said.append(meeting.is_apart("worker", 0))
-        return result
-
-    def receiver() -> Any:
-        note()
-        raise ValueError("enough")
-
-    class Evaluates(tf.train.SessionRunHook):
-        def after_run(self, run_context: Any, run_values: Any) -> None:
-            note()
-            estimator.evaluate(lambda: note(input_fn()), steps=1)
-            note()
-            with pytest.raises(ValueError, match="enough"):
-                estimator.export_saved_model(str(tmp_path / "export"), receiver)
-            note()
-
-    with launched():
-        estimator.train(input_fn, max_steps=1, hooks=[Evaluates()])
-        assert said == [False, True, False, True, False]
-        estimator.evaluate(lambda: note(input_fn()), steps=1)
-    assert not said[-1], "the others may yet train: one of them may hang"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from estimator_bridge.compat.rendezvous import VARIABLE, Rendezvous
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.launched import launched
 from estimator_bridge.modern.engine import ModernEngine
-from tests.modern.jobs import estimator, minimizing, regression_input, saved, v1
+from tests.modern.jobs import PATHS, estimator, minimizing, regression_input, saved, v1
 
 Run = Callable[..., str]
 pytestmark = pytest.mark.timeout(150)
@@ -86,7 +87,9 @@ def test_calls_are_counted(tmp_path: Path) -> None:
     assert executor.calls == 1
 
 
-def test_who_evaluates_or_exports_while_it_trains_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("path", PATHS)
+def test_who_evaluates_or_exports_while_it_trains_says_so(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     meeting, said = Rendezvous(tmp_path), []
     made = estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path / "model")
@@ -108,8 +111,7 @@ def test_who_evaluates_or_exports_while_it_trains_says_so(tmp_path: Path, monkey
                 made.export_saved_model(str(tmp_path / "export"), receiver)
             note()
 
-    executor = ModernEngine()
-    with launched(), interposed(executor):
+    with launched(), interposed(ModernEngine()) if path == "modern" else contextlib.nullcontext():
         made.train(regression_input, steps=1, hooks=[Evaluates()])
         assert said == [False, True, False, True, False]
         made.evaluate(lambda: note(regression_input()), steps=1)
