@@ -8,6 +8,7 @@ turns and the interval that holds the true median with 95 % probability. One tur
 from __future__ import annotations
 
 import argparse
+import shutil
 import statistics
 import sys
 import tempfile
@@ -42,25 +43,28 @@ class Figures(NamedTuple):
 def measured(way: str, route: str, steps: int) -> Figures:
     """One run to its end."""
     path, strategy, counts = ROUTES[route]
-    with tempfile.TemporaryDirectory() as folder:
-        command = [
-            "--path",
-            path,
-            JOB,
-            f"--model_dir={folder}/model",
-            f"--steps={steps}",
-            f"--strategy={strategy}",
-            "--save_every=100000",
-        ]
-        started = time.time()
-        cluster: ByHand | Run
-        if way == "by hand":
-            cluster = ByHand(counts, command)
-        else:
-            cluster = Run([*(word for job, n in counts.items() for word in (f"--{job}", str(n))), *command], Path(folder))
-        with cluster:
-            if not cluster.finish(DEADLINE):
-                sys.exit(f"{route} {way}: no end, or one with an error")
+    folder = tempfile.mkdtemp()  # it stays where a run goes wrong: the logs are in it
+    command = [
+        "--path",
+        path,
+        JOB,
+        f"--model_dir={folder}/model",
+        f"--steps={steps}",
+        f"--strategy={strategy}",
+        "--save_every=100000",
+    ]
+    started = time.time()
+    cluster: ByHand | Run
+    if way == "by hand":
+        cluster = ByHand(counts, command)
+    else:
+        cluster = Run([*(word for job, n in counts.items() for word in (f"--{job}", str(n))), *command], Path(folder))
+    with cluster:
+        if not cluster.finish(DEADLINE):
+            sys.exit(f"{route} {way}: no end, or one with an error; see {folder}")
+    if cluster.lives > len(cluster.pids):
+        sys.exit(f"{route} {way}: a task was started again; see {folder}")
+    shutil.rmtree(folder)
     return Figures(rate(cluster), min(cluster.first_steps.values()) - started, max(cluster.first_steps.values()) - started)
 
 

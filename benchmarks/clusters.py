@@ -26,6 +26,7 @@ class Seen:
     """What the tasks of jobs/cluster_training.py have said.
 
     Attributes:
+        lives: how many processes there were.
         pids: task -> its process's number.
         born: task -> when it said that, in its last life.
         first_steps: task -> time of its first step in its first life.
@@ -34,6 +35,7 @@ class Seen:
     """
 
     def __init__(self) -> None:
+        self.lives = 0
         self.pids: dict[str, int] = {}
         self.born: dict[str, float] = {}
         self.first_steps: dict[str, float] = {}
@@ -44,6 +46,7 @@ class Seen:
         """A line of a task."""
         now = time.time()
         if found := re.match(r"process (\d+)", text):
+            self.lives += 1
             self.pids[task] = int(found[1])
             self.born[task] = now
         elif found := re.match(r"first step at (.+)", text):
