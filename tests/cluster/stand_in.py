@@ -80,7 +80,8 @@ def say(text: str) -> None:
 def process() -> None:
     """What a task has of its own, TF_CONFIG aside."""
     told = {"arguments": sys.argv[1:], "folder": str(Path.cwd()), "input": sys.stdin.read()}
-    say(json.dumps(told | {"leads a session": os.getsid(0) == os.getpid(), "set by the import": os.environ.get("SET")}))
+    told |= {"leads a group": os.getpgid(0) == os.getpid(), "pid": os.getpid(), "session": os.getsid(0)}
+    say(json.dumps(told | {"set by the import": os.environ.get("SET")}))
 
 
 def fail() -> None:

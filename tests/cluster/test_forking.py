@@ -31,17 +31,22 @@ def test_one_import_serves_all_and_each_has_what_is_its_own(play: Play, preloade
 
     assert ended.code == 0
     assert len(list(tmp_path.glob("*.imported"))) == 1
-    configs = [json.loads(ended.log(name).splitlines()[1])["task"] for name in ("chief-0", "worker-0", "worker-1", "ps-0")]
+    logs = [ended.log(name).splitlines() for name in ("chief-0", "worker-0", "worker-1", "ps-0")]
+    configs = [json.loads(lines[1])["task"] for lines in logs]
     assert [(task["type"], task["index"]) for task in configs] == [("chief", 0), ("worker", 0), ("worker", 1), ("ps", 0)]
-    process = json.loads(ended.log("worker-1").splitlines()[2])
-    assert process == {
+    processes = [json.loads(lines[2]) for lines in logs]
+    (session,) = {process["session"] for process in processes}  # one of their own: away from the terminal, and together
+    assert session not in {os.getsid(0), *(process["pid"] for process in processes)}
+    assert processes[2] == {
         "arguments": [
             str(tmp_path),
             *(f"{name}={plan}" for name, plan in (plans | {"ps 0": "config,process,sleep:60"}).items()),
         ],
         "folder": str(Path.cwd()),
         "input": "",
-        "leads a session": True,
+        "leads a group": True,
+        "pid": processes[2]["pid"],
+        "session": session,
         "set by the import": "once",
     }
 

@@ -9,6 +9,7 @@ multiprocessing's forkserver does not serve: its children know no guard, no sess
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -71,7 +72,6 @@ def _serve(requests: socket.socket) -> Sequence[str]:
 
 def _guarded(control: socket.socket, output: int) -> Sequence[str]:
     """Returns in the task alone, with its arguments; its guard ends here."""
-    os.setsid()
     with control, control.makefile("rb", buffering=0) as request:
         for number in (1, 2):
             os.dup2(output, number)
@@ -82,9 +82,13 @@ def _guarded(control: socket.socket, output: int) -> Sequence[str]:
         become_guard()
         own = os.getpid()
         if pid := os.fork():
+            with contextlib.suppress(OSError):  # the task may have ended
+                os.setpgid(pid, pid)
             watch(pid, control)
             os._exit(0)
-    os.setsid()
+    # A group of its own, for signals, in the session of all: Linux shares a core among sessions first (sched_autogroup_enabled), and
+    # tasks that answer each other within microseconds would be put off for those of other sessions.
+    os.setpgid(0, 0)
     become_task(own)
     os.environ.update(environment)  # what the import has set stays
     return list(arguments)
