@@ -1,4 +1,4 @@
-"""A Python that starts with TensorFlow imported, for the many tests that run whole commands in processes of their own."""
+"""Which tests one TensorFlow is enough for; and a Python that starts with it imported, for tests of commands in processes of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,36 @@ from pathlib import Path
 
 import pytest
 
-WARM = Path(__file__).parent / "warm"
+HERE = Path(__file__).parent
+WARM = HERE / "warm"
+ONCE = (  # files and folders in which nothing depends on TensorFlow's version
+    # The launcher, with stand-ins for its tasks: no TensorFlow. Real tasks are in test_audit, test_faults, test_launch and engines.
+    *(f"cluster/test_{subject}.py" for subject in ("audit_reports", "audit_rules", "forking", "losses", "machines", "orphans")),
+    *(f"cluster/test_{subject}.py" for subject in ("restarts", "status", "supervisor", "tasks", "watchdog")),
+    "cluster/engines/test_kubeflow.py",
+    # Command lines and source that is read, not run.
+    *(f"cli/test_{verb}.py" for verb in ("check", "main")),
+    *(f"compat/source/test_{subject}.py" for subject in ("checking", "claims", "names", "python2")),
+    # Python scripts without TensorFlow, under the runner.
+    "legacy/test_script.py",
+    # What a comparison is judged by, and its report.
+    "parity/report",
+    "parity/test_judge.py",
+    # Whole examples: more steps of what integration/test_golden.py compares with TensorFlow 1.15.5 on every TensorFlow.
+    "integration/test_examples.py",
+    # Wheels, sdists, installations and pages.
+    "packaging",
+    "compat/config/test_documentation.py",
+)
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m is looked at
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what is listed as ``once``; a file can mark single tests of its own."""
+    listed = [HERE / name for name in ONCE]
+    for item in items:
+        if any(item.path.is_relative_to(place) for place in listed):
+            item.add_marker("once")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,7 @@
-"""Whole comparisons of a small script, in real processes: what is equal is found equal, what is broken is found and named."""
+"""Whole comparisons of a small script, in real processes: what is equal is found equal, what is broken is found and named.
+
+What breaks is made to by these tests, so one TensorFlow tells whether it is found; that nothing is broken is asked of each.
+"""
 
 from __future__ import annotations
 
@@ -67,6 +70,7 @@ def test_two_replicas_without_dropout_are_equal_up_to_batch_norm() -> None:
     assert "batch" not in levels(result), "the batches are the same ones"
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("warm_python")
 def test_dropout_on_two_replicas_is_not_comparable() -> None:
     result = run.compare(Script(JOB, ("--train_steps=6",)), replicas=2)
@@ -75,6 +79,7 @@ def test_dropout_on_two_replicas_is_not_comparable() -> None:
     assert any("which each replica draws for itself" in note for note in result.notes)
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("warm_python")
 def test_a_higher_learning_rate_is_named_by_the_ratio_of_the_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     result = compare_broken("learning rate", monkeypatch)
@@ -88,6 +93,7 @@ def test_a_higher_learning_rate_is_named_by_the_ratio_of_the_updates(monkeypatch
     assert next(finding.step for finding in result.findings if finding.level == "loss") == 2
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("warm_python")
 def test_a_variable_that_is_not_updated_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     result = compare_broken("variable", monkeypatch)
@@ -99,6 +105,7 @@ def test_a_variable_that_is_not_updated_is_named(monkeypatch: pytest.MonkeyPatch
     assert "kernel" not in first.message
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("warm_python")
 def test_a_batch_that_is_skipped_is_named_by_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
     result = compare_broken("batch", monkeypatch)
@@ -132,6 +139,7 @@ def test_the_scripts_model_dir_is_read_and_not_written(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize(("fail", "code"), [("before", 1), ("after", 3)])
 def test_a_script_that_fails_is_not_compared(fail: str, code: int, tmp_path: Path) -> None:
@@ -145,6 +153,7 @@ def test_a_script_that_fails_is_not_compared(fail: str, code: int, tmp_path: Pat
     assert not list(tmp_path.rglob("report.*"))
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("warm_python")
 def test_a_script_without_an_estimator_is_not_compared(tmp_path: Path) -> None:
     script = tmp_path / "plain.py"
@@ -154,6 +163,7 @@ def test_a_script_without_an_estimator_is_not_compared(tmp_path: Path) -> None:
         run.compare(Script(str(script)))
 
 
+@pytest.mark.once
 def test_a_side_ends_when_the_comparison_is_killed(tmp_path: Path) -> None:
     import psutil
 
