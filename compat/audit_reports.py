@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.compat.rendezvous import Rendezvous
+from estimator_bridge.errors import BridgeError
 
 KINDS = ("same-data", "chief-alone", "lost-updates", "diverged")
 """What can be found."""
@@ -75,14 +76,36 @@ class Report:
     def from_json(cls, line: str) -> Report:
         """What ``to_json`` made.
 
+        Raises:
+            ValueError: for half a line.
+            BridgeError: for what another version of this package wrote: nobody here knows what it means.
+
         Example:
             >>> report = Report("worker", 0, 8, 20, Updates.OWN, batches=(7,), changed=True)
             >>> Report.from_json(report.to_json()) == report
             True
         """
         fields: Mapping[str, Any] = json.loads(line)
+        _check_version(fields)
         lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
         return cls(**{**fields, **lists, "updates": Updates(fields["updates"])})
+
+
+def _check_version(fields: Mapping[str, Any]) -> None:
+    known = {field.name for field in dataclasses.fields(Report)}
+    kinds = [updates.value for updates in Updates]
+    other = [
+        *(f"unknown field {name}" for name in sorted(fields.keys() - known)),
+        *(f"no field {name}" for name in sorted(known - fields.keys())),
+        *([f"updates {fields['updates']}"] if fields.get("updates", "unknown") not in kinds else []),
+    ]
+    if other:
+        raise BridgeError(
+            f"The audit's reports of {fields.get('job', '?')} {fields.get('index', '?')} are of another version of estimator-bridge.",
+            expected=f"the fields {', '.join(sorted(known))}; updates of {', '.join(kinds)}",
+            received=", ".join(other),
+            fix="Install one version of estimator-bridge for every task and launcher of the cluster, and choose a new --rendezvous.",
+        )
 
 
 @dataclasses.dataclass(frozen=True)

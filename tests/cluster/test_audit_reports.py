@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,26 @@ def test_a_line_whose_writer_was_lost_is_left_out(meeting: Rendezvous, audit: Au
     tell(meeting, "chief", 1, 5)
     tell(meeting, "worker", 1, 6)
     assert "have diverged" in str(audit.look(over=False))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"norm": 1.5}, "unknown field norm"),
+        ({"uncounted": None}, "no field uncounted"),
+        ({"updates": "ring"}, "updates ring"),
+    ],
+)
+def test_a_report_of_another_version_is_named(changes: dict[str, Any], said: str, meeting: Rendezvous, audit: Audit) -> None:
+    fields = json.loads(Report("worker", 0, 1, 7, Updates.MIRRORED).to_json()) | changes
+    line = json.dumps({name: value for name, value in fields.items() if name not in changes or value is not None})
+    (meeting.folder / "worker-0.audit.jsonl").write_text(line + "\n")
+
+    problem = str(audit.look(over=False))
+
+    assert problem.startswith("The audit's reports of worker 0 are of another version of estimator-bridge.")
+    assert f"received: {said}\n" in problem
+    assert "Install one version" in problem
 
 
 def test_a_launcher_of_one_task_judges_all(meeting: Rendezvous) -> None:

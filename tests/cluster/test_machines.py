@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from estimator_bridge.cli.main import main
-from estimator_bridge.cluster import elsewhere, preflight, restarting
+from estimator_bridge.cluster import elsewhere, preflight, restarting, supervisor
 from estimator_bridge.cluster.asking import Answer, Health
 from estimator_bridge.cluster.layout import TaskId, free_ports, hosted_layout
 from estimator_bridge.cluster.outcome import Limits
@@ -107,6 +107,25 @@ def test_who_is_alone_ends_when_the_others_say_that_they_have(play: Play, tmp_pa
     ended = play({f"{job} 0": plan}, layouts=[hosted_layout(hosts(), COUNTS, f"{job}:0")], rendezvous=shared)
 
     assert (ended.code, ended.states) == (0, {f"{job} 0": state})
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_a_parameter_server_that_ends_while_somebody_trains_elsewhere_has_failed(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: bool
+) -> None:
+    """By the word of the launchers, of which the worker's has not said that it has ended; without a folder by the worker's answer."""
+    rendezvous = tmp_path / "shared" if shares else None
+    if shares:
+        (tmp_path / "shared").mkdir()
+        Rendezvous(tmp_path / "shared").report_end("chief", 0)
+    answer = Answer(TaskId("worker", 0), "127.0.0.1:1", Health.MISSING if shares else Health.READY)
+    monkeypatch.setattr(elsewhere, "ask", lambda servers, timeout: [answer])
+    monkeypatch.setattr(supervisor, "_ANOTHERS_SECONDS", 0.1)
+
+    ended = play({"ps 0": "exit:0"}, layouts=[hosted_layout(hosts(), COUNTS, "ps:0")], rendezvous=rendezvous)
+
+    assert (ended.code, ended.states) == (1, {"ps 0": "failed"})
+    assert ended.problem.startswith("ps 0 ended with exit code 0, so the others were ended.")
 
 
 @pytest.mark.parametrize("said", [False, True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +87,18 @@ def test_the_first_task_that_fails_ends_the_others_and_is_named(
     assert ended.problem.splitlines()[0] == f"{first}, so the others were ended."
     assert ended.states[first[: first.index(" ended")]] == "failed"
     assert ("disk full" in ended.problem) == (code == 3)
+
+
+def test_a_full_disk_is_told_once_and_training_goes_on(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "chief-0.log").symlink_to("/dev/full")
+
+    ended = play({"chief 0": "say:hello,sleep:0.3,say:goodbye", "worker 0": "say:hello", "ps 0": "sleep:60"})
+
+    assert ended.code == 0, ended.problem
+    assert [line for line in ended.output if line.startswith("chief")] == ["chief 0     | hello", "chief 0     | goodbye"]
+    [told] = [line for line in ended.output if "cannot be written" in line]
+    assert told.startswith(f"launch      | {tmp_path / 'logs' / 'chief-0.log'} cannot be written: No space left on device")
 
 
 def test_what_a_task_leaves_behind_ends_with_it(play: Play) -> None:

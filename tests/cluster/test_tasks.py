@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import time
 from pathlib import Path
 
@@ -54,6 +56,16 @@ def test_a_terminal_gets_lines_and_a_table(monkeypatch: pytest.MonkeyPatch) -> N
     text = Text.from_ansi(out.getvalue()).plain
     assert "chief 0     | [bold]:smile:" in text
     assert "│ chief 0 │ starting │" in text
+
+
+class Full(io.StringIO):
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_stream_that_cannot_be_written_ends_nothing() -> None:
+    with shown(Full()) as (say, _):
+        say("chief 0", "hello")
 
 
 def test_free_ports_are_none_that_outgoing_connections_get() -> None:

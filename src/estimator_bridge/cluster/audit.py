@@ -67,7 +67,10 @@ class Audit:
         Returns:
             What is wrong; None where all is well so far.
         """
-        new = [report for task in self._files for report in self._new(task)]
+        try:
+            new = [report for task in self._files for report in self._new(task)]
+        except BridgeError as another_version:
+            return another_version
         for report in sorted(new, key=lambda report: report.at):
             self._steps[report.task] += report.local > 0
             for rule in self._rules:
@@ -98,7 +101,11 @@ class Audit:
         return next((problem for problem in found if problem is not None), None)
 
     def _new(self, task: str) -> Iterator[Report]:
-        """A line that is being written is left for later; one whose writer lost its machine meanwhile is never read."""
+        """A line that is being written is left for later; one whose writer lost its machine meanwhile is never read.
+
+        Raises:
+            BridgeError: for a report of another version of this package.
+        """
         file: Path = self._files[task]
         if not file.exists():
             return

@@ -50,7 +50,7 @@ def _plain(stream: TextIO) -> Sink:
     lock = threading.Lock()
 
     def line(name: str, text: str) -> None:
-        with lock, contextlib.suppress(BrokenPipeError):  # the reader may leave, the training goes on
+        with lock, contextlib.suppress(OSError):  # the reader may leave, a disk be full: training goes on
             stream.write(f"{name:<{_WIDTH}} | {text}\n")
             stream.flush()
 

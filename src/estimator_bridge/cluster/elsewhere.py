@@ -8,7 +8,7 @@ from estimator_bridge.cluster.asking import Health, ask
 from estimator_bridge.cluster.layout import TRAINERS, Layout
 from estimator_bridge.cluster.outcome import Limits
 from estimator_bridge.cluster.task import Sink
-from estimator_bridge.compat.rendezvous import Rendezvous
+from estimator_bridge.compat.rendezvous import Mark, Rendezvous
 
 _ASK_SECONDS = 5.0  # between two rounds of asking
 _ANSWER_SECONDS = 1.0
@@ -36,16 +36,28 @@ class Elsewhere:
 
     def over(self) -> bool:
         """Whether every chief and worker has ended, or all of them have been gone for so long that it makes no difference."""
-        if all(self._meeting.has_ended(task.job, task.index) for task in self._trainers):
+        if self._all_have_ended():
             return True
         if self._ours:
             return False
         now = time.monotonic()
         if now - self._asked_at >= _ASK_SECONDS:
             self._asked_at = now
-            if any(answer.health is Health.READY for answer in ask(self._trainers, _ANSWER_SECONDS)):
+            if self._somebody_answers():
                 self._answered_at = now
         if self._answered_at is None or now - self._answered_at <= self._seconds:
             return False
         self._say("launch", f"no chief or worker has answered for {self._seconds:g} s: training is taken for over")
         return True
+
+    def trains(self) -> bool:
+        """Whether training goes on, as far as can be known at once: by the word of the launchers, or where these share nothing by an answer."""
+        if self._meeting.said(Mark.SHARED):
+            return not (self._meeting.said(Mark.TRAINED) or self._all_have_ended())
+        return self._somebody_answers()
+
+    def _all_have_ended(self) -> bool:
+        return all(self._meeting.has_ended(task.job, task.index) for task in self._trainers)
+
+    def _somebody_answers(self) -> bool:
+        return any(answer.health is Health.READY for answer in ask(self._trainers, _ANSWER_SECONDS))

@@ -119,11 +119,10 @@ class Supervisor:
 
     def _failed(self) -> Outcome | None:
         """The first task that ended with an error, or that served no longer while others trained: it is started again, or the end."""
-        trained = all(task.state.ended for task in self._trainers)
         ended = [
             task
             for task in self._tasks
-            if task.state in {State.DONE, State.FAILED} and (task.exit_code or (task.name.job == "ps" and not trained))
+            if task.state is State.FAILED or (task.state is State.DONE and task.name.job == "ps" and self._somebody_trains())
         ]
         if not ended:
             return None
@@ -145,6 +144,9 @@ class Supervisor:
             fix=f"Read {task.log}. It was not started again: {reason}.",
         )
         return Outcome(task.exit_code or 1, problem, port_taken=taken)
+
+    def _somebody_trains(self) -> bool:
+        return not all(task.state.ended for task in self._trainers) if self._trainers else self._elsewhere.trains()
 
     def _judged(self) -> Outcome | None:
         over = bool(self._trainers) and self._has_trained

@@ -18,6 +18,7 @@ from typing import IO
 
 from estimator_bridge.cluster.guard import ENDED, STARTED, TERMINATE
 from estimator_bridge.cluster.layout import TaskId
+from estimator_bridge.cluster.log import Log
 from estimator_bridge.cluster.starting import Spawner
 from estimator_bridge.compat.preemption import EXIT_CODE
 
@@ -216,11 +217,10 @@ class Task:
         return self._control is None or self.state.ended
 
     def _read(self, output: IO[bytes]) -> None:
-        with output, self.log.open("ab") as log:
-            log.write(f"--- {self.name}, {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
+        with output, contextlib.closing(Log(self.log, lambda line: self._sink("launch", line))) as log:
+            log.append(f"--- {self.name}, {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
             for line in output:
-                log.write(line)
-                log.flush()
+                log.append(line)
                 text = line.decode("utf-8", "replace").rstrip("\r\n")
                 self.tail.append(text)
                 self._sink(str(self.name), text)
