@@ -214,8 +214,13 @@ def test_updates_that_do_not_arrive() -> None:
     lost = [False, True, True] * 6  # those of others came in between
     said = found(steps("chief 0", [True] * 18) + steps("worker 0", lost), over=False, allowed=["chief-alone"])
     assert said == "Updates of worker 0 do not arrive: its steps leave the variables as they were."
-    warm_up = [False] * 8 + [True] * 10  # the learning rate is 0 at first, for everybody
+    for chief_first in ([False], [False] * 8):  # the learning rate is 0 at first, for everybody
+        later = steps("chief 0", chief_first + [True] * 10) + steps("worker 0", [False] * 18)
+        assert found(sorted(later, key=lambda one: one.step), over=False, allowed=["chief-alone"]) == said
+    warm_up = [False] * 8 + [True] * 10
     assert found(steps("chief 0", warm_up) + steps("worker 0", warm_up), allowed=["chief-alone"]) == ""
+    in_time = sorted(steps("chief 0", warm_up) + steps("worker 0", [False, *warm_up]), key=lambda one: one.step)
+    assert found(in_time, allowed=["chief-alone"]) == "", "a step may begin before the rate changes, and end after"
     assert found(steps("worker 0", [False] * 20), allowed=["chief-alone"]) == "", "one alone cannot be told from a rate of 0"
 
 

@@ -171,15 +171,21 @@ def _uncounted(report: Report) -> BridgeError:
 
 
 class LostUpdates(Rule):
-    """An asynchronous worker's steps leave the variables as they were, while the same steps of others do not."""
+    """An asynchronous worker's steps leave the variables as they were, while the same steps of others do not.
+
+    That begins with the first step that changes them, whosever it is: before it the learning rate may be 0 for all, as in a warm-up.
+    """
 
     def __init__(self) -> None:
+        self._begun: int | None = None
         self._audited: collections.Counter[str] = collections.Counter()
         self._unchanged: collections.Counter[str] = collections.Counter()
 
     def take(self, report: Report) -> BridgeError | None:
         """As the rule says it."""
-        if report.changed is None:
+        if report.changed and self._begun is None:
+            self._begun = report.step
+        if report.changed is None or self._begun is None or (not report.changed and report.step <= self._begun):
             return None
         self._audited[report.task] += 1
         self._unchanged[report.task] += not report.changed
