@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from estimator_bridge.cluster.layout import free_ports
+from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.compat.audit_reports import EVERY, Auditing
 from estimator_bridge.compat.rendezvous import VARIABLE, Rendezvous
 from estimator_bridge.legacy import install

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from estimator_bridge.cluster.layout import free_ports
+from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.compat.rendezvous import Rendezvous
 from tests.cluster.conftest import wait_until
 from tests.cluster.launchers import Launcher

@@ -19,8 +19,9 @@ import pytest
 from estimator_bridge.cli.main import main
 from estimator_bridge.cluster import elsewhere, preflight, restarting, supervisor
 from estimator_bridge.cluster.asking import Answer, Health
-from estimator_bridge.cluster.layout import TaskId, free_ports, hosted_layout
+from estimator_bridge.cluster.layout import TaskId, hosted_layout
 from estimator_bridge.cluster.outcome import Limits
+from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.cluster.preflight import Preflight
 from estimator_bridge.cluster.task import Task
 from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous

@@ -14,7 +14,8 @@ import pytest
 
 from estimator_bridge.cli.main import main
 from estimator_bridge.cluster.asking import Health, ask
-from estimator_bridge.cluster.layout import TaskId, free_ports
+from estimator_bridge.cluster.layout import TaskId
+from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.compat.rendezvous import VARIABLE
 from tests.cluster.conftest import STAND_IN, wait_until
 

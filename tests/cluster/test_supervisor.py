@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from estimator_bridge.cluster.layout import TaskId, check_network, given_layout, laid_out, local_layout
+from estimator_bridge.cluster.layout import TaskId, given_layout, laid_out, local_layout
+from estimator_bridge.cluster.refusals import check_network
 from estimator_bridge.compat.config.positions import read_object
 from estimator_bridge.errors import BridgeError
 from tests.cluster.conftest import Play

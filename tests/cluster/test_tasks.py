@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from estimator_bridge.cluster.display import shown, task_table
-from estimator_bridge.cluster.layout import TaskId, free_ports
+from estimator_bridge.cluster.layout import TaskId
+from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.cluster.task import Task
 
 

@@ -241,7 +241,8 @@ def _cluster(arguments: argparse.Namespace) -> Iterator[tuple[Iterable[Layout], 
 def _layouts(arguments: argparse.Namespace) -> Iterable[Layout]:
     """The one task of the environment's TF_CONFIG or of --hosts, or a cluster of our own."""
     from estimator_bridge.cluster.launching import local_layouts
-    from estimator_bridge.cluster.layout import check_evaluator, check_network, check_trained, given_layout, hosted_layout
+    from estimator_bridge.cluster.layout import check_trained, given_layout, hosted_layout
+    from estimator_bridge.cluster.refusals import check_evaluator, check_network
     from estimator_bridge.compat.config.cluster.tf_config import from_environment
 
     counts = _counts(arguments)

@@ -51,7 +51,8 @@ def for_engine(arguments: argparse.Namespace, counts: Mapping[str, int]) -> str:
     """
     from estimator_bridge.cluster.engines.kubeflow import manifest
     from estimator_bridge.cluster.engines.slurm import batch_script
-    from estimator_bridge.cluster.layout import TaskId, check_evaluator, check_network, check_trained, laid_out
+    from estimator_bridge.cluster.layout import TaskId, check_trained, laid_out
+    from estimator_bridge.cluster.refusals import check_evaluator, check_network
 
     check_trained(counts)
     tasks = [TaskId(job, index) for job, number in counts.items() for index in range(number)]

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
-import random
 import re
-import socket
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.compat.config.cluster.tf_config import EXPECTED, check
 from estimator_bridge.compat.config.positions import Document
 from estimator_bridge.compat.config.tables.tf_config import addresses
 from estimator_bridge.errors import BridgeError
 
 TRAINERS = ("chief", "master", "worker")  # their end is the end of the training
-_SERVERLESS = frozenset({"evaluator"})  # reads checkpoints, and serves nothing
+SERVERLESS = frozenset({"evaluator"})  # reads checkpoints, and serves nothing
 _HOST = "127.0.0.1"
-_PORTS = range(20000, 32768)  # Linux gives those above to outgoing connections, which could take one before its server does
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -53,7 +49,7 @@ class Layout:
     @property
     def is_local(self) -> bool:
         """Whether nobody outside this machine is in it."""
-        return all(_is_loopback(address) for address in self.addresses.values())
+        return all(is_loopback(address) for address in self.addresses.values())
 
     @property
     def is_whole(self) -> bool:
@@ -102,7 +98,7 @@ def local_layout(counts: Mapping[str, int]) -> Layout:
     check_trained(counts)
     jobs = ("ps", "worker", "chief", "evaluator")
     tasks = [TaskId(job, index) for job in jobs for index in range(counts.get(job, 0))]
-    servers = [task for task in tasks if task.job not in _SERVERLESS]
+    servers = [task for task in tasks if task.job not in SERVERLESS]
     ports = free_ports(len(servers))
     return laid_out({task: f"{_HOST}:{port}" for task, port in zip(servers, ports, strict=True)}, tasks)
 
@@ -151,7 +147,7 @@ def hosted_layout(hosts: Sequence[str], counts: Mapping[str, int], task: str) ->
             expected=f"{len(servers)} times host:port, for {', '.join(map(str, servers))}; no two the same",
             received=",".join(hosts),
         )
-    named = {f"{each.job}:{each.index}": each for each in (*servers, *(TaskId(job, 0) for job in _SERVERLESS))}
+    named = {f"{each.job}:{each.index}": each for each in (*servers, *(TaskId(job, 0) for job in SERVERLESS))}
     if task not in named:
         raise BridgeError("There is no such task.", expected=f"--task and one of {', '.join(named)}", received=task)
     return laid_out(dict(zip(servers, hosts, strict=True)), [named[task]])
@@ -181,46 +177,13 @@ def given_layout(tf_config: Document) -> Layout:
     return Layout(servers, {TaskId(own["type"], int(own["index"])): json.dumps(tf_config.value)})
 
 
-def check_network(layout: Layout, trusted: bool) -> None:
-    """Refuses servers that others can reach, unless the user said that they may.
+def is_loopback(address: str) -> bool:
+    """Whether an address, ``host:port``, can be reached from its own machine alone.
 
-    Args:
-        layout: of the cluster.
-        trusted: the user said so.
-
-    Raises:
-        BridgeError: for an address that is not of the loopback interface.
+    Example:
+        >>> [is_loopback(address) for address in ("127.0.0.1:2222", "[::1]:2222", "10.0.0.1:2222")]
+        [True, True, False]
     """
-    public = [f"{task} at {address}" for task, address in layout.addresses.items() if not _is_loopback(address)]
-    if public and not trusted:
-        raise BridgeError(
-            "Servers of this cluster can be reached over the network.",
-            expected="addresses of the loopback interface, 127.0.0.1 for one",
-            received=", ".join(public),
-            fix="TensorFlow's servers ask for no password and execute what they are sent, code included. Where only people whom "
-            "you trust reach these machines, add --trusted-network.",
-        )
-
-
-def check_evaluator(layout: Layout, rendezvous: Path | None) -> None:
-    """Refuses an evaluator that could not learn that training has ended: on other machines a chief alone starts no server to ask.
-
-    Args:
-        layout: of the cluster.
-        rendezvous: folder that the launchers share, if any.
-
-    Raises:
-        BridgeError: without such a folder.
-    """
-    if rendezvous is None and len(layout.addresses) == 1 and any(task.job in _SERVERLESS for task in layout.tf_configs):
-        raise BridgeError(
-            "The evaluator would never learn that training has ended: a chief alone starts no server, which could be asked.",
-            expected="--rendezvous DIR, a folder that all machines share",
-            fix="Choose a new one for each training, beside model_dir for example.",
-        )
-
-
-def _is_loopback(address: str) -> bool:
     host = address.rpartition(":")[0].strip("[]")
     return host in {"localhost", "::1"} or bool(re.fullmatch(r"127(\.\d{1,3}){3}", host))
 
@@ -250,50 +213,6 @@ def servers_of(tf_config: Document) -> dict[TaskId, str]:
     return {
         TaskId(job, index): address
         for job, tasks in cluster.items()
-        if job not in _SERVERLESS
+        if job not in SERVERLESS
         for index, address in enumerate(addresses(tasks))
     }
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nothing uses on any address of this machine.
-
-    TensorFlow's server refuses to share a port, so none can be kept until it starts: who finds one taken has to be started again.
-
-    Args:
-        count: how many, all different.
-
-    Returns:
-        Port numbers.
-
-    Raises:
-        BridgeError: when there are not as many.
-
-    Example:
-        >>> len(set(free_ports(3)))
-        3
-    """
-    with contextlib.ExitStack() as held:
-        found: list[int] = []
-        for port in random.sample(_PORTS, len(_PORTS)):
-            if len(found) == count:
-                break
-            with contextlib.suppress(OSError):
-                held.enter_context(_bound(port))
-                found.append(port)
-    if len(found) < count:
-        raise BridgeError("Too few ports are free.", expected=f"{count} of {_PORTS.start} to {_PORTS[-1]}", received=len(found))
-    return found
-
-
-def _bound(port: int) -> socket.socket:
-    """On all addresses, as TensorFlow's server binds."""
-    own = socket.socket(socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET)
-    try:
-        if own.family == socket.AF_INET6:
-            own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        own.bind(("", port))
-    except OSError:
-        own.close()
-        raise
-    return own

@@ -16,7 +16,7 @@ import pytest
 
 from estimator_bridge.cli.main import main
 from estimator_bridge.cluster.engines.ray import Place
-from estimator_bridge.cluster.layout import free_ports
+from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.compat.rendezvous import VARIABLE
 from tests.cluster.conftest import alive, command, pids, wait_until
 from tests.cluster.engines.conftest import JOB

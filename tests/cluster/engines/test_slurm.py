@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from estimator_bridge.cli.main import main
-from estimator_bridge.cluster.layout import free_ports
+from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.compat.slurm_task import tf_config
 from estimator_bridge.errors import BridgeError
 from tests.cluster.engines.conftest import JOB

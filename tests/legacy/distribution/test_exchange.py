@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.cluster.layout import free_ports
+from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.compat.loopback import keep_to_loopback
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.exchange import exchanged

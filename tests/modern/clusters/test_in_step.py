@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.cluster.layout import free_ports
+from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
 
 ROOT = Path(__file__).parents[3]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.cluster.layout import free_ports
+from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.compat.checkpoint.index import read_index
 
 ROOT = Path(__file__).parents[3]

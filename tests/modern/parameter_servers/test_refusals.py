@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.cluster.layout import free_ports
+from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from tests.modern import jobs  # installs the legacy path
 

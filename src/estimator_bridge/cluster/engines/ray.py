@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.cluster.guard import ENDED
-from estimator_bridge.cluster.layout import TRAINERS, Layout, TaskId, check_network, check_trained, free_ports, laid_out
+from estimator_bridge.cluster.layout import TRAINERS, Layout, TaskId, check_trained, laid_out
+from estimator_bridge.cluster.ports import free_ports
+from estimator_bridge.cluster.refusals import check_network
 from estimator_bridge.cluster.starting import Spawner
 from estimator_bridge.cluster.task import Task
 from estimator_bridge.compat.rendezvous import VARIABLE
