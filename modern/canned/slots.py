@@ -7,8 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from estimator_bridge.compat.checkpoint import read_index, rows
 from estimator_bridge.compat.checkpoint.source_slots import beta_powers, source_slots
-from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned.optimizers import PartedOptimizer
 from estimator_bridge.modern.canned.recurrent import leaf_name
 from estimator_bridge.modern.canned.weights import Checkpoint
@@ -28,7 +30,6 @@ def continue_from(checkpoint: str, optimizer: Optimizer, trained: Sequence[Varia
 
     Raises:
         BridgeError: where a slot is missing or has another shape: the Estimator was trained with another optimizer.
-        NotSupportedError: for slots in parts, as Linear Estimators of TensorFlow 1 with a partitioner save them.
     """
     saved = _Saved(checkpoint)
     classes: collections.Counter[str] = collections.Counter()
@@ -42,7 +43,7 @@ def continue_from(checkpoint: str, optimizer: Optimizer, trained: Sequence[Varia
         scope = saved.scope(own, classes[own])
         classes[own] += 1
         slots = {
-            part.get_slot(variable, slot).ref(): saved.slot(scope, names[variable.ref()], slot)
+            part.get_slot(variable, slot).ref(): saved.slot(part, scope, names[variable.ref()], slot)
             for variable in variables
             for slot in part.get_slot_names()
         }
@@ -61,10 +62,11 @@ class _Saved(Checkpoint):
     def __init__(self, prefix: str) -> None:
         super().__init__(prefix)
         self._powers = beta_powers(self.shapes)
-        self._slots: dict[tuple[str, str], list[str]] = {}  # of a partitioned variable, perhaps one for each part
+        self._slots: dict[tuple[str, str, str], list[str]] = {}  # by optimizer, variable and slot: one, or one for each slice
+        self._cut: set[str] = set()
         for slot in source_slots(self.shapes):
-            if slot.row:
-                self._slots.setdefault((slot.variable, slot.row.legacy), []).append(slot.name)
+            if slot.table and slot.row:
+                self._slots.setdefault((slot.table.keras_class, slot.variable, slot.row.legacy), []).append(slot.name)
 
     def scope(self, optimizer: str, order: int) -> str:
         """Where TensorFlow 2's Estimators keep the state of the n-th optimizer of a class; a MultiHead numbers "training" too."""
@@ -72,18 +74,27 @@ class _Saved(Checkpoint):
         found = sorted({match[1] for match in map(pattern.match, self.shapes) if match}, key=lambda name: (len(name), name))
         return found[order] if order < len(found) else f"training/{optimizer}"
 
-    def slot(self, scope: str, variable: str, slot: str) -> str:
-        """The name of a slot, TensorFlow 2's or TensorFlow 1's."""
+    def slot(self, optimizer: Optimizer, scope: str, variable: str, slot: str) -> str:
+        """The name of an optimizer's slot, TensorFlow 2's or TensorFlow 1's: others may call one of theirs the same."""
         own = f"{scope}/{variable}/{slot}"
-        found = [own] if own in self.shapes else self._slots.get((variable, slot), [own])
-        if len(found) > 1:
-            raise NotSupportedError(
-                f"The state of the optimizer for {variable!r} lies in parts that have names of their own.",
-                expected="a LinearClassifier or its kin without a partitioner",
-                received=", ".join(found),
-                fix="Pass optimizer=..., a tf_keras optimizer that starts without state.",
-            )
-        return found[0]
+        if own in self.shapes:
+            return own
+        kinds = (kind.__name__ for kind in type(optimizer).__mro__)
+        first, *others = next(filter(None, (self._slots.get((kind, variable, slot)) for kind in kinds)), [own])
+        if others:
+            self._cut.add(first)
+        return first
+
+    def value(self, name: str) -> Any:
+        """As of any checkpoint, and the whole of a slot that each slice of its variable has by a name of its own.
+
+        Raises:
+            BridgeError: for a checkpoint in V1's format, and a damaged one.
+        """
+        if name not in self._cut:
+            return super().value(name)
+        values = b"".join(rows.stream(read_index(self._prefix), name))
+        return np.frombuffer(values, self._reader.get_variable_to_dtype_map()[name].as_numpy_dtype).reshape(self.shapes[name])
 
     def power(self, kind: str, order: int) -> str:
         """The name of an optimizer's beta power: the deep part's comes first."""

@@ -12,7 +12,7 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge import modern
-from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.errors import BridgeError
 from tests.modern.jobs import WORDS, X, Y, engine, v1
 
 pytestmark = pytest.mark.timeout(150)
@@ -48,6 +48,9 @@ CASES: dict[str, Callable[..., Any]] = {
         linear_optimizer=train.AdamOptimizer(0.1),
         dnn_optimizer=train.AdamOptimizer(0.05, beta1=0.8),
         input_layer_partitioner=v1.fixed_size_partitioner(2),
+    ),
+    "1: linear, partitioned": lambda **config: one.LinearRegressor(
+        [x, words], partitioner=v1.fixed_size_partitioner(2), **config
     ),
     "1: momentum": deep(one, train.MomentumOptimizer(0.01, 0.9)),
     "1: centered RMSProp": deep(one, train.RMSPropOptimizer(0.01, momentum=0.5, centered=True)),
@@ -95,26 +98,21 @@ def test_training_goes_on_as_the_estimators_would(case: str, tmp_path: Path) -> 
     assert int(model.optimizer.iterations) == 6
 
 
-def test_another_optimizer_than_trained_with(tmp_path: Path) -> None:
-    engine("legacy").train(estimator_of("1: Adadelta", tmp_path), input_of(""), steps=1)
+def check_other_optimizer(trained: Any, made: Any, slot: str) -> None:
+    engine("legacy").train(trained, input_of(""), steps=1)
     with pytest.raises(BridgeError, match="state of the Estimator's optimizer") as caught:
-        modern.canned(estimator_of("1: momentum", tmp_path))
-    assert "words_embedding/embedding_weights/momentum" in str(caught.value)
-    assert (
-        int(
-            modern.canned(
-                estimator_of("1: momentum", tmp_path), optimizer=tf_keras.optimizers.legacy.SGD(0.1)
-            ).optimizer.iterations
-        )
-        == 1
-    )
+        modern.canned(made)
+    assert slot in str(caught.value)
+    given = modern.canned(made, optimizer=tf_keras.optimizers.legacy.SGD(0.1))
+    assert int(given.optimizer.iterations) == 1
 
 
-def test_state_in_parts(tmp_path: Path) -> None:
-    """The linear model's partitions have slots of their own names."""
-    partitioner = v1.fixed_size_partitioner(2)
-    estimator = v1.estimator.LinearRegressor([words], str(tmp_path), partitioner=partitioner)
-    engine("legacy").train(estimator, input_of(""), steps=1)
-    with pytest.raises(NotSupportedError, match="lies in parts"):
-        modern.canned(estimator)
-    assert modern.canned(estimator, optimizer="sgd").optimizer.iterations == 1
+def test_another_optimizer_than_trained_with(tmp_path: Path) -> None:
+    trained, made = (estimator_of(case, tmp_path) for case in ("1: Adadelta", "1: momentum"))
+    check_other_optimizer(trained, made, "words_embedding/embedding_weights/momentum")
+
+
+def test_another_optimizer_whose_slot_is_called_the_same(tmp_path: Path) -> None:
+    """Both Ftrl and Adagrad keep an accumulator."""
+    trained, made = (one.LinearRegressor([x], str(tmp_path), optimizer=name) for name in ("Ftrl", "Adagrad"))
+    check_other_optimizer(trained, made, "x/weights/accumulator")
