@@ -95,8 +95,12 @@ PAIRS = (
 """What is compared, and how far apart it may be; 0: the same bits."""
 ASYNC = Route("async", worker=2, ps=1)
 SERVERS = ASYNC._replace(name="servers")
-SPREADS = (("", ASYNC, 1.0), (", again", ASYNC, 1.0), ("", modern(ASYNC), 1.0), ("", SERVERS, 1.0), ("", modern(SERVERS), 1.0),
-           (", half of the steps", ASYNC, 0.5))  # fmt: skip
+SPREADS = (
+    ("", ASYNC, 1.0),
+    (", again", ASYNC, 1.0),
+    *(("", route, 1.0) for route in (modern(ASYNC), SERVERS, modern(SERVERS))),
+    (", half of the steps", ASYNC, 0.5),
+)
 """What is compared with the first two; the last one, in which half of the updates are lost as it were, has to be told from them."""
 
 
@@ -127,12 +131,15 @@ def trained(route: Route, steps: int, *options: str) -> Result:
 
 
 def apart(one: Result, other: Result) -> tuple[float, float, float]:
-    """The largest differences: of a loss, of a number in a variable, and of such a number in parts of the largest in its variable."""
+    """The largest differences: of a loss, of a number in a variable, and of such a number in parts of the largest in its variable.
+
+    Not a number where one of them is none: numpy's maximum passes that on, Python's may not.
+    """
     if one.variables.keys() != other.variables.keys() or len(one.losses) != len(other.losses):
         return math.inf, math.inf, math.inf
-    largest = {name: np.abs(value - one.variables[name]).max() for name, value in other.variables.items()}
-    parts = [largest[name] / (np.abs(value).max() or 1.0) for name, value in other.variables.items()]
-    return float(np.abs(one.losses - other.losses).max()), float(max(largest.values())), float(max(parts))
+    largest = [np.abs(value - one.variables[name]).max() for name, value in other.variables.items()]
+    sizes = [np.abs(value).max() or 1.0 for value in other.variables.values()]
+    return float(np.abs(one.losses - other.losses).max()), float(np.max(largest)), float(np.max(np.divide(largest, sizes)))
 
 
 def in_step(steps: int) -> tuple[list[str], bool]:
@@ -141,10 +148,10 @@ def in_step(steps: int) -> tuple[list[str], bool]:
     rows, fine = [], True
     for one, other, bound in PAIRS:
         differences = apart(results[one], results[other])
-        within = max(differences[:2]) <= bound
+        within = bool(np.max(differences[:2]) <= bound)
         fine &= within
         verdict = (
-            "the same bits" if not max(differences) else f"within {bound:g}" if within else f"APART by more than {bound:g}"
+            "the same bits" if not any(differences) else f"within {bound:g}" if within else f"APART by more than {bound:g}"
         )
         rows.append(row(one, other, *(f"{value:.1e}" if value else "0" for value in differences), verdict))
     return rows, fine
@@ -208,6 +215,7 @@ in parts of the largest number of its variable (what is judged are the first two
 The loss over all rows after {flags.steps} steps of three trainers, over {flags.seeds} seeds: mean and standard deviation, range, and the chance that two
 sets of runs that do not differ have means as far apart as this route's and the first two's (of these: each other's; permutation test, less
 than {LEAST_CHANCE:g} is taken for a difference). The last row shows that the test sees one: it is as if half of the updates were lost.
+Means alone are judged: how far single runs of a route lie from each other is for the reader of the third column.
 
 | Route | Loss | From, to | Chance | |
 |---|---|---|---|---|
