@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.cli.script_arguments import FILE
+from estimator_bridge.cli.script_arguments import FILE, seconds
 
 if TYPE_CHECKING:
     from estimator_bridge.cluster.asking import Answer
@@ -39,7 +39,9 @@ def add_parser(verbs: Any) -> None:
         "tf_config", metavar="TF_CONFIG", nargs="?", help="a file, or the JSON itself; the environment's by default"
     )
     given.complete = FILE
-    status.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="for each answer (default: %(default)g)")
+    status.add_argument(
+        "--timeout", type=seconds, default=5.0, metavar="SECONDS", help="for each answer (default: %(default)g)"
+    )
     status.add_argument("--format", choices=("text", "json"), default="text", help="a table, or one JSON object")
     status.set_defaults(execute=execute)
 

@@ -10,10 +10,11 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from estimator_bridge.cli.lasting import Lasting
 from estimator_bridge.cli.launch_engine import PRINTED, add_engine, check_engine, for_engine
-from estimator_bridge.cli.script_arguments import DIRECTORY, add_path, add_python2, add_script, script_of
+from estimator_bridge.cli.script_arguments import DIRECTORY, add_path, add_python2, add_script, script_of, seconds
 from estimator_bridge.compat.audit_reports import EVERY, KINDS
 
 if TYPE_CHECKING:
@@ -83,21 +84,21 @@ def add_parser(verbs: Any) -> None:
     )
     parser.add_argument(
         "--ready-timeout",
-        type=_seconds,
+        type=seconds,
         default=120.0,
         metavar="SECONDS",
         help="within which the server of every task has to answer; 0: none is asked (default: %(default)g)",
     )
     parser.add_argument(
         "--finish-timeout",
-        type=_seconds,
+        type=seconds,
         default=600.0,
         metavar="SECONDS",
         help="from the chief's end to the others' (default: %(default)g)",
     )
     parser.add_argument(
         "--stall-timeout",
-        type=_seconds,
+        type=seconds,
         default=120.0,
         metavar="SECONDS",
         help="without a step of any task while they train, after which who holds them up is named and started again; the first step may "
@@ -112,7 +113,7 @@ def add_parser(verbs: Any) -> None:
     )
     parser.add_argument(
         "--grace",
-        type=_seconds,
+        type=seconds,
         default=20.0,
         metavar="SECONDS",
         help="after SIGTERM or Ctrl-C, for tasks to save and end before they are killed (default: %(default)g)",
@@ -158,16 +159,10 @@ def _count(most: int, least: int = 0) -> Any:
     return count
 
 
-def _seconds(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if 0 <= float(text) < float("inf"):
-            return float(text)
-    raise argparse.ArgumentTypeError(f"expected a number of seconds, 0 or more, received {text!r}")
-
-
 def execute(arguments: argparse.Namespace) -> int:
     """Runs the cluster to its end."""
     check_engine(arguments)
+    _check_audit(arguments)
     if arguments.engine in PRINTED:
         sys.stdout.write(for_engine(arguments, _counts(arguments)))
         return 0
@@ -175,6 +170,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from estimator_bridge.cluster.outcome import Limits
 
     script_of(arguments).check()
+    output, errors = (cast(TextIO, Lasting(stream)) for stream in (sys.stdout, sys.stderr))
     options = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
     with _cluster(arguments) as (layouts, starter):
         launched = launch(
@@ -188,17 +184,26 @@ def execute(arguments: argparse.Namespace) -> int:
                 arguments.stall_timeout,
                 arguments.max_restarts,
             ),
-            sys.stdout if arguments.format == "text" else sys.stderr,
+            output if arguments.format == "text" else errors,
             preload="estimator_bridge.legacy.preloaded",
             audit=_audit(arguments),
             rendezvous=arguments.rendezvous,
             starter=starter,
         )
     if arguments.format == "json":
-        sys.stdout.write(json.dumps(launched.to_json(), indent=1) + "\n")
+        output.write(json.dumps(launched.to_json(), indent=1) + "\n")
+        output.flush()
     if launched.outcome.problem is not None:
-        sys.stderr.write(f"estimator-bridge: {launched.outcome.problem}\n")
+        errors.write(f"estimator-bridge: {launched.outcome.problem}\n")
     return launched.outcome.code
+
+
+def _check_audit(arguments: argparse.Namespace) -> None:
+    from estimator_bridge.errors import BridgeError
+
+    given = [f"--audit-{name}" for name in ("every", "allow") if getattr(arguments, f"audit_{name}")]
+    if given and not arguments.audit:
+        raise BridgeError(f"{' '.join(given)} without --audit.", fix="Add --audit, or nothing is audited.")
 
 
 def _audit(arguments: argparse.Namespace) -> AuditRequest | None:
@@ -206,10 +211,6 @@ def _audit(arguments: argparse.Namespace) -> AuditRequest | None:
     from estimator_bridge.cluster.audit import AuditRequest
     from estimator_bridge.errors import BridgeError
 
-    given = {name: value for name in ("every", "allow") if (value := getattr(arguments, f"audit_{name}"))}
-    if given and not arguments.audit:
-        options = " ".join(f"--audit-{name}" for name in given)
-        raise BridgeError(f"{options} without --audit.", fix="Add --audit, or nothing is audited.")
     if not arguments.audit:
         return None
     if (os.environ.get("TF_CONFIG") or arguments.hosts) and not arguments.rendezvous:

@@ -1,4 +1,4 @@
-"""The part of the command line that names a script and its arguments, shared by the verbs that run one."""
+"""The parts of the command line that several verbs share: the script and its arguments, paths, times."""
 
 from __future__ import annotations
 
@@ -60,6 +60,14 @@ def _replicas(text: str) -> int:
         if int(text) >= 1:
             return int(text)
     raise argparse.ArgumentTypeError(f"expected a whole number of 1 or more, received {text!r}")
+
+
+def seconds(text: str) -> float:
+    """A time limit of the command line."""
+    with contextlib.suppress(ValueError):
+        if 0 <= float(text) < float("inf"):
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected a number of seconds, 0 or more, received {text!r}")
 
 
 def script_of(arguments: argparse.Namespace) -> Script:

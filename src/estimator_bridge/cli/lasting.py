@@ -1,0 +1,56 @@
+"""Standard streams of a command that goes on when nobody reads it any more: ``head`` has ended, the terminal was closed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+_GONE = {errno.EPIPE, errno.EIO}  # a pipe's reader, and a terminal
+
+
+class Lasting:
+    """A stream for as long as somebody reads it; then what is written to it is dropped.
+
+    Args:
+        stream: with a descriptor of its own.
+
+    Example:
+        >>> import io
+        >>> read = io.StringIO()
+        >>> Lasting(read).write("step 1")
+        6
+        >>> read.getvalue()
+        'step 1'
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Writes, or drops."""
+        with self._while_read():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Hands on what was written, or drops it."""
+        with self._while_read():
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    @contextlib.contextmanager
+    def _while_read(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+            # For what is buffered still, too: Python fails to write it at its end, and exits with 120.
+            with Path(os.devnull).open("wb") as nothing:
+                os.dup2(nothing.fileno(), self._stream.fileno())
