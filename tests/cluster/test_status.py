@@ -77,6 +77,8 @@ def test_a_cluster_that_is_ready(
     [
         ('{"cluster": {"worker": "a:1"}}', "cluster.worker is wrong"),
         ('{"task": {"type": "chief", "index": 0}}', "names no cluster"),
+        ('{"cluster": 5}', "cluster is a int, and has to be an object"),
+        ('{"cluster": ["a:1"]}', "cluster is a list, and has to be an object"),
         ("{", "this is no JSON"),
         ("nowhere.json", "The TF_CONFIG cannot be read."),
     ],
@@ -84,6 +86,12 @@ def test_a_cluster_that_is_ready(
 def test_no_tf_config(given: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cluster", "status", given]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_timeout_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["cluster", "status", "--timeout", "-5"])
+    assert "expected a number of seconds, 0 or more, received '-5'" in capsys.readouterr().err
 
 
 def test_who_accepts_and_never_answers_is_given_up_at_the_deadline() -> None:

@@ -141,7 +141,7 @@ def hosted_layout(hosts: Sequence[str], counts: Mapping[str, int], task: str) ->
         '{"cluster": {"chief": ["a:2222"], "ps": ["b:2222"]}, "task": {"type": "ps", "index": 0}}'
     """
     servers = [TaskId(job, index) for job in ("chief", "worker", "ps") for index in range(counts.get(job, 0))]
-    if {len(hosts), len(set(hosts))} != {len(servers)} or any(not re.fullmatch(r".+:\d+", host) for host in hosts):
+    if {len(hosts), len(set(hosts))} != {len(servers)} or not all(map(_is_address, hosts)):
         raise BridgeError(
             "--hosts does not give each task its address.",
             expected=f"{len(servers)} times host:port, for {', '.join(map(str, servers))}; no two the same",
@@ -151,6 +151,11 @@ def hosted_layout(hosts: Sequence[str], counts: Mapping[str, int], task: str) ->
     if task not in named:
         raise BridgeError("There is no such task.", expected=f"--task and one of {', '.join(named)}", received=task)
     return laid_out(dict(zip(servers, hosts, strict=True)), [named[task]])
+
+
+def _is_address(host: str) -> bool:
+    match = re.fullmatch(r"[^\s/]+:(\d{1,5})", host)
+    return match is not None and 0 < int(match[1]) < 2**16
 
 
 def given_layout(tf_config: Document) -> Layout:
@@ -208,7 +213,7 @@ def servers_of(tf_config: Document) -> dict[TaskId, str]:
     cluster = tf_config.value.get("cluster")
     if not cluster:
         raise BridgeError(f"{tf_config.source} names no cluster.", expected=EXPECTED, received=dict(tf_config.value))
-    task = tf_config.value.get("task") or {"type": next(iter(cluster)), "index": 0}
+    task = tf_config.value.get("task") or {"type": next(iter(cluster)) if isinstance(cluster, dict) else None, "index": 0}
     check(dataclasses.replace(tf_config, value={**tf_config.value, "task": task}), chief_needed=False)
     return {
         TaskId(job, index): address

@@ -28,7 +28,7 @@ REPLICA = {
 TFJOB = {
     "apiVersion": (True, re.compile("kubeflow.org/v1")),
     "kind": (True, re.compile("TFJob")),
-    "metadata": (True, {"name": (True, re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?"))}),
+    "metadata": (True, {"name": (True, re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?"))}),
     "spec": (
         True,
         {
@@ -62,7 +62,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("script", ["train.py", "jobs/Train_Model.v2.py", "a" * 80 + ".py", "_.py"])
+@pytest.mark.parametrize("script", ["train.py", "jobs/Train_Model.v2.py", "a" * 80 + ".py", "_.py", "02_train.py"])
 def test_it_fits_the_schema(script: str, capsys: pytest.CaptureFixture[str]) -> None:
     made = printed(capsys, "--worker", "2", "--ps", "1", "--evaluator", "1", script, "--steps=3")
 
@@ -151,6 +151,7 @@ def test_options_are_handed_on(capsys: pytest.CaptureFixture[str]) -> None:
         (["--engine", "slurm", "--trusted-network", "--chief", "0", "train.py"], "No task would train"),
         (["--engine", "slurm", "--trusted-network", "--hosts", "a:1", "train.py"], "--engine slurm and --hosts exclude"),
         (["--engine", "slurm", "--trusted-network", "--audit", "train.py"], "Workers on several machines"),
+        (["--engine", "slurm", "--trusted-network", "--audit-every", "3", "train.py"], "--audit-every without --audit"),
         (["--image", "a", "train.py"], "--engine kubeflow goes with --image"),
     ],
 )

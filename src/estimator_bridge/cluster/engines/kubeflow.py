@@ -58,6 +58,6 @@ def manifest(counts: Mapping[str, int], image: str, arguments: Sequence[str]) ->
 
 
 def _name(arguments: Sequence[str]) -> str:
-    """Of the script, in the letters of a DNS name."""
+    """Of the script, in the letters of a DNS label, which the operator wants to begin with one."""
     script = next((PurePath(argument).stem for argument in arguments if argument.endswith(".py")), "")
-    return re.sub(r"[^a-z0-9]+", "-", script.lower())[:_NAME_LENGTH].strip("-") or "training"
+    return re.sub(r"^[^a-z]+", "", re.sub(r"[^a-z0-9]+", "-", script.lower()))[:_NAME_LENGTH].strip("-") or "training"
