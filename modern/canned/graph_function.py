@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import functools
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 import tf_keras
-from tensorflow.python.eager import context
+from tensorflow.python.framework.ops import gradient_registry
+from tensorflow.python.saved_model.function_deserialization import fix_node_def, load_function_def_library
 
 from estimator_bridge.errors import NotSupportedError
 
@@ -36,13 +37,20 @@ class GraphFunction:
         self._run = _imported(graph, tuple(feeds), tuple(fetches))
 
     @classmethod
-    def of(cls, function: Callable[..., Tensor], specs: Sequence[Any], what: str) -> GraphFunction:
+    def of(
+        cls,
+        function: Callable[..., Tensor],
+        specs: Sequence[Any],
+        what: str,
+        fix: str = "Compute this in the input_fn.",
+    ) -> GraphFunction:
         """The graph of a function, called in a plain tf.Graph as an Estimator does.
 
         Args:
             function: called with one tensor for each of the specs.
             specs: ``tf.TensorSpec`` or ``tf.SparseTensorSpec``.
             what: how an error calls the function.
+            fix: what an error says to do.
 
         Raises:
             NotSupportedError: a function that keeps variables or tables, calls Python as it runs, or has a gradient of its own.
@@ -56,7 +64,7 @@ class GraphFunction:
             fed = [_placeholder(spec) for spec in specs]
             result = function(*fed)
             result = result if isinstance(result, tf.SparseTensor) else tf.convert_to_tensor(result)
-            _refuse_what_is_no_graph(graph, what)
+            _refuse_what_is_no_graph(graph, what, fix)
         encoded = base64.b64encode(graph.as_graph_def().SerializeToString(deterministic=True)).decode()
         return cls(encoded, _names(fed), _names(result))
 
@@ -78,45 +86,43 @@ class GraphFunction:
 @functools.cache
 def _imported(graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> Callable[..., list[Tensor]]:
     graph_def = v1.GraphDef.FromString(base64.b64decode(graph))
-    _name_apart(graph_def, hashlib.sha256(graph.encode()).hexdigest()[:16])
-    for function in graph_def.library.function:  # branches and loops, which gradients do not find in the graph alone
-        context.context().add_function_def(function)
+    for function in graph_def.library.function:
+        function.attr.pop("_noinline", None)  # TensorFlow 2.21 finds no gradient of a TF1 Defun that stays apart
+    # By new names: scripts number theirs alike, and a process takes one of a name only.
+    functions = load_function_def_library(graph_def.library)
+    for node in graph_def.node:
+        fix_node_def(node, functions, "")
+    graph_def.ClearField("library")
     types = {node.name: tf.as_dtype(node.attr["dtype"].type) for node in graph_def.node if "dtype" in node.attr}
     wanted = [types[name.partition(":")[0]] for name in feeds]
+    called = {function.name.decode(): function for function in functions.values()}
 
     @tf.function(autograph=False)
     def run(*values: Tensor) -> list[Tensor]:
         fed = {name: tf.cast(value, dtype) for name, value, dtype in zip(feeds, values, wanted, strict=True)}
+        within = v1.get_default_graph()
+        for function in functions.values():
+            function.add_to_graph(within)
         results: list[Tensor] = tf.graph_util.import_graph_def(graph_def, fed, fetches, name="")
+        for op in within.get_operations():
+            if op.type in ("PartitionedCall", "StatefulPartitionedCall"):
+                op._gradient_function = called[op.get_attr("f").name]._get_gradient_function()
+            elif op.type in called:
+                op._gradient_function = _gradient_of_call
         return results
 
     return run
 
 
-def _name_apart(graph_def: Any, suffix: str) -> None:
-    """Renames a graph's functions: scripts number theirs alike, and a process takes one of a name only."""
-    functions = graph_def.library.function
-    names = {function.signature.name: f"{function.signature.name}_{suffix}" for function in functions}
-    for function in functions:
-        function.signature.name = names[function.signature.name]
-    for node in _nodes(graph_def):
-        node.op = names.get(node.op, node.op)  # the function itself, where it is called as an operation
-        for called in _called(node.attr):
-            called.name = names.get(called.name, called.name)
+def _gradient_of_call(op: Any, *upstream: Tensor) -> Any:
+    """As TensorFlow's own of a function that is an operation."""
+    return tf.raw_ops.SymbolicGradient(input=[*op.inputs, *upstream], Tout=[given.dtype for given in op.inputs], f=op.type)
 
 
 def _nodes(graph_def: Any) -> Iterator[Any]:
     yield from graph_def.node
     for function in graph_def.library.function:
         yield from function.node_def
-
-
-def _called(attributes: Mapping[str, Any]) -> Iterator[Any]:
-    """The functions among attributes, and those among theirs."""
-    for value in attributes.values():
-        for called in [*([value.func] if value.HasField("func") else []), *value.list.func]:
-            yield called
-            yield from _called(called.attr)
 
 
 def _placeholder(spec: Any) -> Tensor:
@@ -128,14 +134,14 @@ def _names(value: Any) -> list[str]:
     return [tensor.name for tensor in tf.nest.flatten(value, expand_composites=True)]
 
 
-def _refuse_what_is_no_graph(graph: tf.Graph, what: str) -> None:
+def _refuse_what_is_no_graph(graph: tf.Graph, what: str, fix: str) -> None:
     kept = {name for name in graph.get_all_collection_keys() if name.endswith(("variables", "initializer"))}
     state = set(filter(graph.get_collection, kept))  # a tf.function leaves empty ones behind
     graph_def = graph.as_graph_def()
     reasons = {
         f"one that adds to {', '.join(sorted(state))}": state,
         "one that calls Python as it runs, by py_function": any("PyFunc" in node.op for node in _nodes(graph_def)),
-        "one with a gradient of its own, as by tf.custom_gradient": _has_own_gradients(graph_def),
+        "one with a gradient of its own: tf.custom_gradient's, a Defun's, a registered one": _own_gradients(graph, graph_def),
     }
     for received, found in reasons.items():
         if found:
@@ -143,10 +149,32 @@ def _refuse_what_is_no_graph(graph: tf.Graph, what: str) -> None:
                 f"The {what} is more than a graph of its values.",
                 expected="TensorFlow operations on the values and constants",
                 received=received,
-                fix="Compute this in the input_fn.",
+                fix=fix,
             )
 
 
-def _has_own_gradients(graph_def: Any) -> bool:
-    """A graph names them only, by the number that a process gave them: another process has none or another of the number."""
-    return bool(graph_def.library.gradient) or any("_gradient_op_type" in node.attr for node in _nodes(graph_def))
+def _own_gradients(graph: tf.Graph, graph_def: Any) -> bool:
+    """A GraphDef has them by the names of one process, which another may have for others, and a Defun's not at all."""
+    nodes = list(_nodes(graph_def))
+    by_name = bool(graph_def.library.gradient) or any("_gradient_op_type" in node.attr for node in nodes)
+    return by_name or any(_by_script(node.op) for node in nodes) or any(map(_by_python, _operations(graph)))
+
+
+def _operations(graph: tf.Graph) -> Iterator[Any]:
+    """Those of a graph and of its tf.functions, branches and loops; TensorFlow takes no gradient within a Defun by Python."""
+    within = (function.graph for function in graph._functions.values() if hasattr(function, "graph"))
+    return itertools.chain.from_iterable(each.get_operations() for each in (graph, *within))
+
+
+def _by_python(op: Any) -> bool:
+    """Whether it calls a TF1 Defun with a python_grad_func."""
+    return getattr(getattr(op, "__defun", None), "python_grad_func", None) is not None
+
+
+def _by_script(kind: str) -> bool:
+    """Whether another than TensorFlow registered the gradient of this type of operation."""
+    try:
+        gradient = gradient_registry.lookup(kind)
+    except LookupError:
+        return False
+    return gradient is not None and not gradient.__module__.startswith("tensorflow.")

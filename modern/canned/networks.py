@@ -10,6 +10,7 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.modern.canned import columns
+from estimator_bridge.modern.canned.activation import kept_activation
 from estimator_bridge.modern.canned.columns import Inputs
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.recurrent import cell_weights, leaf_name, recurrent_layer
@@ -104,7 +105,7 @@ def _dnn_part(settings: Settings, inputs: Inputs, units: int, prefix: str, rate:
     weights = under("dnn/input_from_feature_columns/input_layer", read)
     dropout = settings[f"{prefix}dropout"]
     for index, width in enumerate(settings[f"{prefix}hidden_units"]):
-        hidden = layers.Dense(width, settings[f"{prefix}activation_fn"], name=f"hiddenlayer_{index}")
+        hidden = layers.Dense(width, kept_activation(settings[f"{prefix}activation_fn"], width), name=f"hiddenlayer_{index}")
         net = hidden(net)
         weights += _of_layer(hidden, "dnn")
         if dropout is not None:

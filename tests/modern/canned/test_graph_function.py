@@ -1,0 +1,172 @@
+"""Functions kept as graphs: their gradients are those of the function, or they are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+from tensorflow.python.framework.function import Defun
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.canned.activation import kept_activation
+from estimator_bridge.modern.canned.graph_function import GraphFunction
+
+v1 = tf.compat.v1
+Function = Callable[[Any], Any]
+VALUES = np.array([1.0, 4.0], np.float32)
+
+
+@tf.RegisterGradient("SevenTimes")
+def seven_times(op: Any, *upstream: Any) -> Any:
+    return 7.0 * upstream[0]
+
+
+tf.RegisterGradient("Snapshot")(seven_times)  # an operation for which TensorFlow has no gradient
+
+
+def double(values: Any) -> Any:
+    return 2.0 * values
+
+
+@Defun(tf.float32, tf.float32)
+def seven(values: Any, upstream: Any) -> Any:
+    return 7.0 * upstream
+
+
+custom = tf.custom_gradient(lambda values: (2.0 * values, lambda upstream: 7.0 * upstream))
+
+
+def defun(**options: Any) -> Function:
+    return Defun(tf.float32, **options)(double)
+
+
+def by_python(values: Any) -> Any:
+    return defun(python_grad_func=seven_times)(values)
+
+
+def twins(values: Any) -> Any:
+    """By one name in the graph, since it is made from what they compute."""
+    return by_python(values) + 0.0 * defun()(values)
+
+
+def overridden(values: Any) -> Any:
+    with v1.get_default_graph().gradient_override_map({"AddV2": "TwiceSeven"}):
+        return values + values
+
+
+@tf.RegisterGradient("TwiceSeven")
+def twice_seven(op: Any, upstream: Any) -> Any:
+    return 7.0 * upstream, None
+
+
+def in_cond(function: Function) -> Function:
+    return lambda values: tf.cond(tf.reduce_sum(values) > 0.0, lambda: function(values), lambda: values)
+
+
+def in_while(function: Function) -> Function:
+    return lambda values: tf.while_loop(
+        lambda i, _: i < 1, lambda i, more: (i + 1, tf.ensure_shape(function(more), [2])), (0, values)
+    )[1]
+
+
+DEFAULT: Mapping[str, Function] = {
+    "tf.function": tf.function(double),
+    "tf.function of tf.cond": tf.function(in_cond(double)),
+    "tf.function of a loop": tf.function(in_while(double)),
+    "tf.function in tf.cond in tf.function": tf.function(in_cond(tf.function(in_cond(double)))),
+    "Defun": defun(),
+    "Defun, not inlined": defun(noinline=True, func_name="apart"),
+    "Defun in tf.function": tf.function(defun()),
+    "Defun in Defun": Defun(tf.float32)(by_python),  # for which TensorFlow takes its own gradient
+}
+OWN: Mapping[str, Function] = {
+    "custom_gradient": custom,
+    "custom_gradient in tf.function": tf.function(custom),
+    "gradient_override_map": overridden,
+    "RegisterGradient": lambda values: tf.raw_ops.Snapshot(input=values + tf.stop_gradient(values)),
+    "grad_func": defun(grad_func=seven),
+    "python_grad_func": by_python,
+    "python_grad_func, not inlined": defun(python_grad_func=seven_times, noinline=True, func_name="own_apart"),
+    "python_grad_func in tf.function": tf.function(by_python),
+    "python_grad_func in tf.cond": in_cond(by_python),
+    "python_grad_func in tf.cond in tf.function": tf.function(in_cond(by_python)),
+    "python_grad_func in a loop": in_while(by_python),
+    "python_grad_func, beside one without": twins,
+    "both in tf.function": tf.function(twins),
+}
+
+
+def in_graph(function: Function) -> tuple[Any, Any]:
+    """Values and gradients as in an Estimator."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        given = tf.constant(VALUES)
+        result = function(given)
+        return session.run((result, *tf.gradients(result, [given])))
+
+
+def by_tape(function: Function) -> tuple[Any, Any]:
+    given = tf.constant(VALUES)
+    with tf.GradientTape() as tape:
+        tape.watch(given)
+        result = function(given)
+    return result, tape.gradient(result, given)
+
+
+@pytest.mark.parametrize("way", DEFAULT)
+def test_gradients_are_the_functions(way: str) -> None:
+    """Of 2 x: 2."""
+    config = GraphFunction.of(DEFAULT[way], [tf.TensorSpec([2])], "function").get_config()
+    for result, gradient in (in_graph(DEFAULT[way]), by_tape(GraphFunction.from_config(config))):
+        np.testing.assert_array_equal(result, [2.0, 8.0])
+        np.testing.assert_array_equal(gradient, [2.0, 2.0])
+
+
+@pytest.mark.parametrize("way", OWN)
+def test_a_gradient_of_its_own_is_refused(way: str) -> None:
+    """Of 2 x, said to be 7."""
+    result, gradient = in_graph(OWN[way])
+    np.testing.assert_array_equal(result, [2.0, 8.0])
+    np.testing.assert_array_equal(gradient, [7.0, 7.0])
+    with pytest.raises(NotSupportedError, match="a gradient of its own"):
+        GraphFunction.of(OWN[way], [tf.TensorSpec([2])], "function")
+
+
+def swish(net: Any) -> Any:
+    """By a name that Keras has for another."""
+    return 3.0 * net
+
+
+def dense(activation: Any) -> Any:
+    inputs = tf_keras.Input([2])
+    return tf_keras.Model(
+        inputs, tf_keras.layers.Dense(2, kept_activation(activation, 2), kernel_initializer="identity")(inputs)
+    )
+
+
+@pytest.mark.parametrize(
+    ("activation", "expected"),
+    [
+        (swish, [-3.0, 6.0]),
+        (tf.function(swish), [-3.0, 6.0]),
+        (tf.square, [1.0, 4.0]),
+        (tf.nn.relu, [0.0, 2.0]),
+        (None, [-1.0, 2.0]),
+    ],
+)
+def test_activations_come_back(activation: Any, expected: list[float], tmp_path: Path) -> None:
+    dense(activation).save(tmp_path / "model.keras")
+    loaded = tf_keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(tf.constant([[-1.0, 2.0]])), [expected])
+
+
+def test_an_activation_with_a_gradient_of_its_own_is_not_saved(tmp_path: Path) -> None:
+    model = dense(custom)
+    np.testing.assert_array_equal(by_tape(lambda values: model(values[tf.newaxis]))[1], [7.0, 7.0])
+    with pytest.raises(NotSupportedError, match="a gradient of its own"):
+        model.save(tmp_path / "model.keras")
+    assert not (tmp_path / "model.keras").exists()
