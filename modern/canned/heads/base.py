@@ -22,10 +22,10 @@ class Seen(NamedTuple):
     """One batch as its losses and metrics see it.
 
     Attributes:
-        labels: [batch, width], as numbers.
+        labels: [batch, label_width], as numbers.
         predictions: what the model gave, by the Estimator's keys.
-        losses: [batch, width or 1], neither weighted nor reduced.
-        weights: [batch, width or 1], or the scalar 1.
+        losses: [batch, loss_width], neither weighted nor reduced.
+        weights: [batch, loss_width or 1], or the scalar 1.
     """
 
     labels: Tensor
@@ -100,12 +100,22 @@ class Head(tf_keras.layers.Layer):
         """The metrics, in the order they are reported."""
         raise NotImplementedError
 
+    @property
+    def label_width(self) -> int:
+        """How many numbers the label of an example is."""
+        return self.units
+
+    @property
+    def loss_width(self) -> int:
+        """How many losses an example has."""
+        return 1
+
     def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """Labels as an input_fn gives them, made numbers of shape [batch, width]."""
+        """Labels as an input_fn gives them, made numbers of shape [batch, label_width]."""
         raise NotImplementedError
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """The losses of processed labels: [batch, width or 1]."""
+        """The losses of processed labels: [batch, loss_width]."""
         raise NotImplementedError
 
     def logits_in(self, predictions: Predictions) -> Tensor:
@@ -113,11 +123,17 @@ class Head(tf_keras.layers.Layer):
         return predictions["logits"]
 
     def see(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> Seen:
-        """One batch, with labels processed and losses computed."""
+        """One batch, with labels processed and losses computed.
+
+        Raises:
+            BridgeError: where labels, weights or losses are not of the shape that the Estimator's head wants: they would be broadcast.
+            tf.errors.InvalidArgumentError: where that is seen in a batch only.
+        """
         logits = self.logits_in(predictions)
-        labels = self.processed(labels, logits)
-        weights = self._weights(features, logits) * (1.0 if sample_weight is None else _column(sample_weight, logits))
-        return Seen(labels, predictions, self._unreduced(labels, logits, features), weights)
+        labels = _shaped("labels", self.processed(labels, logits), logits, self.label_width)
+        weights = self._weights(features, logits) * (1.0 if sample_weight is None else self._weight(sample_weight, logits))
+        losses = _shaped("losses of the loss_fn", self._unreduced(labels, logits, features), logits, self.loss_width)
+        return Seen(labels, predictions, losses, weights)
 
     def loss(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None = None) -> Tensor:
         """The loss of a batch, a scalar, and nothing else; of several replicas, this one's share."""
@@ -149,7 +165,10 @@ class Head(tf_keras.layers.Layer):
                 received=", ".join(sorted(features)),
             )
         weights = features[self._weight_column]
-        return _column(self._weight_normalizer(weights) if self._weight_normalizer else weights, logits)
+        return self._weight(self._weight_normalizer(weights) if self._weight_normalizer else weights, logits)
+
+    def _weight(self, weights: Tensor, logits: Tensor) -> Tensor:
+        return _shaped("weights", as_column(tf.cast(weights, tf.float32), logits), logits, 1, self.loss_width)
 
     def get_config(self) -> dict[str, Any]:
         """What ``from_config`` needs.
@@ -207,8 +226,14 @@ def in_range(labels: Tensor, count: int) -> Tensor:
     return labels
 
 
-def _column(weights: Tensor, logits: Tensor) -> Tensor:
-    return as_column(tf.cast(weights, tf.float32), logits)
+def _shaped(what: str, values: Tensor, logits: Tensor, *widths: int) -> Tensor:
+    """The values, once they are known to have the logits' shape but for a last dimension that is one of the widths."""
+    width = next((width for width in widths if width == (values.shape[-1] if values.shape.rank else None)), widths[0])
+    wanted = tf.TensorShape([*logits.shape[:-1], width])
+    if not wanted.is_compatible_with(values.shape):
+        raise BridgeError(f"The {what} have another shape than the head wants.", expected=wanted, received=values.shape)
+    tf.debugging.assert_equal(tf.shape(values)[:-1], tf.shape(logits)[:-1], f"The {what} are not those of as many examples.")
+    return tf.ensure_shape(values, wanted)
 
 
 def _broadcast(weights: Tensor, values: Tensor) -> Tensor:

@@ -112,6 +112,11 @@ class MultiClassHead(Head):
         """The predictions of [batch, units] logits."""
         return _classified(self, logits, logits, self.units)
 
+    @property
+    def label_width(self) -> int:
+        """A label is one class."""
+        return 1
+
     def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
         """As numbers, in range."""
         labels = as_column(labels, logits)

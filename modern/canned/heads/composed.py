@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.canned.heads.base import Features, Head, Measure, Predictions, Tensor
 from estimator_bridge.modern.canned.heads.losses import over_replicas
 
@@ -63,6 +64,12 @@ class MultiHead(Head):
         for head in self._heads:
             start = f"{head.title}/"
             own = {key.removeprefix(start): value for key, value in predictions.items() if key.startswith(start)}
+            if head.title not in labels:
+                raise BridgeError(
+                    f"The labels have none for the head {head.title!r}.",
+                    expected=f"a dict with {', '.join(str(each.title) for each in self._heads)}",
+                    received=", ".join(labels) or "an empty dict",
+                )
             yield head, (labels[head.title], own)
 
 

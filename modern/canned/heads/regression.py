@@ -33,8 +33,13 @@ class RegressionHead(Head):
         """The logits, which are the predictions where there is no link."""
         return predictions["predictions" if self._inverse_link is None else "logits"]
 
+    @property
+    def loss_width(self) -> int:
+        """Each number has a loss, and perhaps a weight, of its own."""
+        return self.units
+
     def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """As numbers, in range."""
+        """As float32."""
         return tf.cast(as_column(labels, logits), tf.float32)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:

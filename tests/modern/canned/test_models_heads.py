@@ -109,6 +109,50 @@ def test_labels_out_of_range_are_told() -> None:
         made.loss(tf.constant([[3]]), made(logits), {})
 
 
+def summed(labels: Any, logits: Any) -> Any:
+    return tf.reduce_sum(tf.abs(labels - logits), -1)
+
+
+MISSHAPEN: dict[str, tuple[Any, Any]] = {  # head, and labels for logits of as many rows; the weights are ROWS
+    "one number of two": (estimator.RegressionHead(2), NUMBERS[:, :1]),
+    "one label for all": (estimator.MultiLabelHead(3), MANY[:1]),
+    "one class for all": (estimator.MultiClassHead(3), IDS[:1]),
+    "a row of bits": (estimator.BinaryClassHead(), BITS.T),
+    "a weight for each of one loss": (estimator.MultiLabelHead(3, weight_column="each"), MANY),
+    "weights of other rows": (estimator.BinaryClassHead(weight_column="row"), BITS),
+    "a loss that is one number for two": (estimator.RegressionHead(2, loss_fn=summed), NUMBERS),
+}
+
+
+@pytest.mark.parametrize("case", MISSHAPEN)
+def test_what_would_be_broadcast_is_refused_as_by_the_estimator(case: str) -> None:
+    head, labels = MISSHAPEN[case]
+    made, given, logits = layer(head), tf.constant(labels), tf.zeros([ROWS, head.logits_dimension])
+    features = {"each": tf.ones([ROWS, 3]), "row": tf.ones([1, ROWS])}
+    with pytest.raises(ValueError, match=r"shape|dimension"):
+        head.loss(given, logits, features)
+    with pytest.raises((BridgeError, tf.errors.InvalidArgumentError), match=r"another shape|not those of as many"):
+        made.loss(given, made(logits), features)
+
+
+def test_labels_whose_rank_only_a_batch_tells() -> None:
+    made = layer(estimator.RegressionHead())
+    loss = tf.function(lambda labels: made.loss(labels, made(tf.zeros([3, 1])), {}), [tf.TensorSpec(None)])
+    assert float(loss(tf.ones([3, 1]))) == 1.0
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"not those of as many|not compatible"):
+        loss(tf.ones([3]))
+
+
+def test_a_head_without_labels_is_named() -> None:
+    head, labels = CASES["several"]
+    given, logits = {"bits": tf.constant(labels["bits"])}, tf.zeros([ROWS, 3])
+    made, features = layer(head), {"w": tf.constant(WEIGHTS)}
+    with pytest.raises(ValueError, match="numbers"):
+        head.loss(given, logits, features)
+    with pytest.raises(BridgeError, match="none for the head 'numbers'"):
+        made.loss(given, made(logits), features)
+
+
 def test_a_missing_weight_column_is_named() -> None:
     made = layer(estimator.RegressionHead(weight_column="w"))
     with pytest.raises(BridgeError, match="no 'w'"):
