@@ -11,6 +11,7 @@ import tf_keras
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned import columns
 from estimator_bridge.modern.canned.columns import Inputs
+from estimator_bridge.modern.canned.columns.inputs import selected
 from estimator_bridge.modern.canned.heads.losses import over_replicas
 from estimator_bridge.modern.canned.model import reinstate
 from estimator_bridge.modern.canned.reading import Settings
@@ -78,7 +79,7 @@ class KMeansModel(tf_keras.Model):
 
     def _as_points(self, inputs: Any) -> Tensor:
         if self._points is not None:
-            inputs = self._points({key: inputs[key] for key in self._points.input})
+            inputs = self._points(selected(inputs, self._points.input))
         elif isinstance(inputs, Mapping):
             inputs = tf.concat([inputs[key] for key in sorted(inputs)], 1)
         return self._normalized(inputs)

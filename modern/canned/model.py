@@ -8,12 +8,15 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.canned.columns.inputs import selected
 from estimator_bridge.modern.canned.heads.base import Head
 from estimator_bridge.modern.canned.heads.losses import over_replicas
 from estimator_bridge.modern.canned.optimizers import state
 
 Tensor = Any
 _STATE = "optimizer_"
+_OF_THE_HEAD = ("loss", "metrics", "loss_weights", "weighted_metrics")  # arguments of compile
 
 
 def reinstate(model: Any) -> None:
@@ -37,9 +40,21 @@ class _Headed:
         reinstate(self)
         return super().__call__(*args, **kwargs)  # type: ignore[misc]
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """``tf_keras.Model.compile``, where loss and metrics are the head's."""
-        super().compile(*args, **kwargs)  # type: ignore[misc]
+    def compile(self, optimizer: Any = "rmsprop", **kwargs: Any) -> None:
+        """``tf_keras.Model.compile``, where loss and metrics are the head's.
+
+        Raises:
+            NotSupportedError: for others, which would be passed over.
+        """
+        others = [name for name in _OF_THE_HEAD if kwargs.get(name)]
+        if others:
+            raise NotSupportedError(
+                "The loss and the metrics of this model are its head's.",
+                expected="compile(optimizer), and options of how to run",
+                received=", ".join(others),
+                fix="Put a tf_keras.Model of your own over the inputs and an output of this one.",
+            )
+        super().compile(optimizer, **kwargs)  # type: ignore[misc]
         self.head.track()
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
@@ -89,7 +104,7 @@ class CannedModel(_Headed, tf_keras.Model):
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Predictions from features, of which those that no column reads are left out."""
-        read = {key: inputs[key] for key in self.input} if isinstance(inputs, Mapping) else inputs
+        read = selected(inputs, self.input) if isinstance(inputs, Mapping) else inputs
         return super().call(read, training, mask)
 
 

@@ -55,12 +55,12 @@ def _in_tf_keras(optimizer: Optimizer) -> Optimizer:
 
     An optimizer that has trained keeps its hyperparameters in variables of a graph that is gone; what they began with is known.
     """
-    cls = getattr(tf_keras.optimizers.legacy, type(optimizer).__name__, None)
-    if cls is None or not isinstance(optimizer, tf.keras.optimizers.legacy.Optimizer):
+    name = type(optimizer).__name__
+    if type(optimizer) not in [getattr(keras.optimizers.legacy, name, None) for keras in (tf.keras, tf_keras)]:
         raise _unknown(optimizer)
     known = copy.copy(optimizer)
     known.__dict__["_hyper"] = {name: _first_value(value) for name, value in optimizer._hyper.items()}
-    return cls.from_config(known.get_config())
+    return getattr(tf_keras.optimizers.legacy, name).from_config(known.get_config())
 
 
 def _first_value(hyperparameter: Any) -> Any:

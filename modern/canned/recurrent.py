@@ -56,12 +56,13 @@ def _rebuilt(cell: Any) -> Any:
     """Cells made in a graph as cells of tf_keras for a model; under TensorFlow 2.15 tf.keras is another package."""
     if isinstance(cell, (list, tuple)):
         return [_rebuilt(one) for one in cell]
-    cls = getattr(tf_keras.layers, type(cell).__name__, None)
-    if cls is None:
+    name = type(cell).__name__
+    if type(cell) not in [getattr(module.layers, name, None) for module in (tf.keras, tf.compat.v1.keras, tf_keras)]:
         raise NotSupportedError(
             f"The recurrent cell {type(cell).__qualname__} is no cell of Keras.",
             expected="a cell of tf.keras.layers, or a list of them",
             received=f"{type(cell).__module__}.{type(cell).__qualname__}",
             fix="Run the Estimator with `estimator-bridge run --path modern`.",
         )
-    return cls.from_config(cell.get_config())
+    _rebuilt(getattr(cell, "cells", ()))
+    return getattr(tf_keras.layers, name).from_config(cell.get_config())

@@ -100,6 +100,27 @@ class Inputs:
         return tf_keras.Input(spec.shape[1:], dtype=spec.dtype, sparse=sparse, name=self.name(key))
 
 
+def selected(features: Mapping[str, Tensor], inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The features that a model has inputs for.
+
+    Raises:
+        BridgeError: one that is missing, or of fractions where ids are read: Keras would cut them off, feature columns refuse them.
+
+    Example:
+        >>> list(selected({"size": tf.constant([1.0]), "id": tf.constant([1])}, {"size": tf_keras.Input([1])}))
+        ['size']
+    """
+    for key, wanted in inputs.items():
+        received = features[key].dtype if key in features else None
+        if received is None or (received.is_floating and not wanted.dtype.is_floating):
+            raise BridgeError(
+                f"The model reads a feature {key!r} that is not given as it reads it.",
+                expected=wanted.dtype.name,
+                received=received.name if received else f"only {', '.join(map(repr, features))}",
+            )
+    return {key: features[key] for key in inputs}
+
+
 def sanitized(name: str) -> str:
     """A column's name as variable scopes have it: ``_`` for what a scope cannot hold."""
     return re.sub(r"[^A-Za-z0-9_.\-]", "_", name)

@@ -82,6 +82,13 @@ def linear(
 
     Raises:
         BridgeError: no columns, two of one name.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> price = tf.feature_column.numeric_column("price")
+        >>> values, weights = linear([price], Inputs([price]))
+        >>> [(weight.name, tuple(weight.variable.shape)) for weight in weights]
+        [('price/weights', (1, 1)), ('bias_weights', (1,))]
     """
     chosen = _sorted(columns)
     sums = [

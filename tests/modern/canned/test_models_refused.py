@@ -12,6 +12,11 @@ import tf_keras
 
 from estimator_bridge import modern
 from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern.canned.columns import Inputs, linear
+from estimator_bridge.modern.canned.heads.regression import RegressionHead
+from estimator_bridge.modern.canned.model import BaselineModel, CannedModel
+from estimator_bridge.modern.canned.reading import Settings
+from estimator_bridge.modern.canned.recurrent import recurrent_layer
 from tests.modern.jobs import X, Y, engine, v1
 
 x = tf.feature_column.numeric_column("x", (3,))
@@ -87,6 +92,39 @@ def test_optimizers_without_a_counterpart_unless_another_is_given(folder: Path, 
         modern.canned(estimator)
     model = modern.canned(estimator, optimizer=tf_keras.optimizers.legacy.SGD(0.01))
     assert model.fit(input_fn(), verbose=0).history["loss"][0] > 0
+
+
+def test_optimizers_of_own_classes_that_are_called_as_keras(folder: Path) -> None:
+    own = type("SGD", (tf.keras.optimizers.legacy.SGD,), {})
+    with pytest.raises(NotSupportedError, match="SGD"):
+        modern.canned(tf.estimator.LinearRegressor([x], str(folder), optimizer=lambda: own(0.1)))
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_cells_of_own_classes_that_are_called_as_keras(within: bool) -> None:
+    own = type("LSTMCell", (tf.keras.layers.LSTMCell,), {})
+    made = (lambda: tf.keras.layers.StackedRNNCells([own(2)])) if within else (lambda: own(2))
+    values = {"cell_type": None, "units": None, "return_sequences": False, "rnn_cell_fn": made}
+    with pytest.raises(NotSupportedError, match="LSTMCell is no cell of Keras"):
+        recurrent_layer(Settings("rnn", values, keras=True))
+
+
+@pytest.mark.parametrize("argument", ["loss", "metrics", "weighted_metrics"])
+def test_losses_and_metrics_beside_the_heads(argument: str) -> None:
+    model = BaselineModel(RegressionHead(1, "sum"))
+    with pytest.raises(NotSupportedError, match=argument):
+        model.compile("sgd", **{argument: ["mae"]})
+
+
+def test_fractions_where_ids_are_read() -> None:
+    """Keras would cut them off; feature columns refuse them, too."""
+    words = tf.feature_column.categorical_column_with_identity("words", 7)
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="integer"):
+        v1.feature_column.linear_model({"words": tf.constant([[1.5]])}, [words])
+    inputs = Inputs([words])
+    model = CannedModel(inputs.keras, RegressionHead(1, "sum")(linear([words], inputs)[0]))
+    with pytest.raises(BridgeError, match="'words'"):
+        model({"words": tf.constant([[1.5]])})
 
 
 def test_k_means_that_moves_its_centers_now_and_then(tmp_path: Path) -> None:
