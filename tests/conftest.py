@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -41,6 +42,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.is_relative_to(place) for place in listed):
             item.add_marker("once")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def known_heap() -> None:
+    """TensorFlow's own million objects need not be looked at by each garbage collection of each test."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -15,15 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _known_heap() -> None:
-    """TensorFlow's own million objects need not be looked at after each test."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture(autouse=True)
-def _graphs_freed(_known_heap: None) -> Iterator[None]:
+def _graphs_freed(known_heap: None) -> Iterator[None]:
     """Frees a test's graphs at once: dozens of them in one collection take ten times as long as one by one."""
     yield
     gc.collect()

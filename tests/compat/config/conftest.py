@@ -20,8 +20,10 @@ OBSERVERS: dict[str, str] = {}
 """Row of a table -> the test that applies it and reads it back, or sees its effect."""
 
 SERVER = """
-import json, os, signal, sys, time, traceback
+import gc, json, os, signal, sys, time, traceback
 import tensorflow, tf_keras
+gc.collect()
+gc.freeze()
 def start(program, arguments, out):
     child = os.fork()
     if child:
