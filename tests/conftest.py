@@ -22,6 +22,9 @@ ONCE = (  # files and folders in which nothing depends on TensorFlow's version
     # Command lines and source that is read, not run.
     *(f"cli/test_{verb}.py" for verb in ("check", "main")),
     *(f"compat/source/test_{subject}.py" for subject in ("checking", "claims", "names", "python2")),
+    # What processes leave on the disk that are killed, and how much memory they take: our files, in our own processes.
+    "compat/checkpoint/test_kill.py",
+    "compat/checkpoint/test_memory.py",
     # Python scripts without TensorFlow, under the runner.
     "legacy/test_script.py",
     # What a comparison is judged by, and its report.
