@@ -27,6 +27,7 @@ def patches(meeting: Rendezvous) -> list[Any]:
 def _reporting(train: Any, meeting: Rendezvous) -> Any:
     @functools.wraps(train)
     def train_with_estimator_spec(self: Any, spec: Any, worker_hooks: Any, hooks: Any, step: Any, listeners: Any) -> Any:
+        from estimator_bridge.legacy.launched.leaving import LeavingHook
         from estimator_bridge.legacy.launched.task_hook import TaskHook
 
         recovery = _recovery(self._train_distribution)
@@ -34,7 +35,8 @@ def _reporting(train: Any, meeting: Rendezvous) -> Any:
         together = recovery is not Recovery.TASK and self.config.num_worker_replicas > 1
         with preemption(not together or meeting.said(Mark.SHARED)) as told:
             hook = TaskHook(meeting, self.config, step, told, together)
-            result = train(self, spec, [*worker_hooks, hook], hooks, step, listeners)
+            leaving = [LeavingHook()] if together and recovery is Recovery.GANG else []
+            result = train(self, spec, [*worker_hooks, hook, *leaving], hooks, step, listeners)
         if hook.stopped or told.asked:
             raise SystemExit(EXIT_CODE)
         return result
