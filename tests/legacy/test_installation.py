@@ -63,6 +63,7 @@ def test_names_are_back_in_every_namespace_and_a_second_call_changes_nothing() -
     """)
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_old_module_names_import() -> None:
     run("""
         from estimator_bridge import legacy
@@ -90,30 +91,37 @@ def test_old_module_names_import() -> None:
     """)
 
 
-@restored_only
-@pytest.mark.parametrize(
-    "use",
-    [
-        "tf.keras.layers.Dense",
-        "tf.losses.MeanSquaredError",
-        "import tensorflow.keras.layers",
-    ],
-)
-def test_keras_3_in_use_is_refused(use: str) -> None:
+USES = ["tf.keras.layers.Dense", "tf.losses.MeanSquaredError", "import tensorflow.keras.layers"]
+
+
+@pytest.fixture(scope="module")
+def refusals() -> list[str]:
+    """What is said after each of the uses, in copies of one process that has imported TensorFlow."""
     out = run(f"""
         import os
         import tensorflow as tf
-        {use}
-        from estimator_bridge import errors, legacy
-        for _ in range(2):
-            try:
-                legacy.install()
-            except errors.BridgeError as error:
-                print(error)
-        assert not hasattr(tf, "estimator") and "TF_USE_LEGACY_KERAS" not in os.environ
+        for use in {USES}:
+            if not os.fork():
+                exec(use)
+                from estimator_bridge import errors, legacy
+                for _ in range(2):
+                    try:
+                        legacy.install()
+                    except errors.BridgeError as error:
+                        print(error)
+                assert not hasattr(tf, "estimator") and "TF_USE_LEGACY_KERAS" not in os.environ
+                print("end of use", flush=True)
+                os._exit(0)
+            assert os.wait()[1] == 0
     """)
-    assert out.count("Keras 3 is already in use as tf.") == 2
-    assert "to do:    Call install() first, or start the process with TF_USE_LEGACY_KERAS=1" in out
+    return out.split("end of use\n")
+
+
+@restored_only
+@pytest.mark.parametrize("number", range(len(USES)), ids=USES)
+def test_keras_3_in_use_is_refused(number: int, refusals: list[str]) -> None:
+    assert refusals[number].count("Keras 3 is already in use as tf.") == 2
+    assert "to do:    Call install() first, or start the process with TF_USE_LEGACY_KERAS=1" in refusals[number]
 
 
 @restored_only
