@@ -56,11 +56,24 @@ def _in_tf_keras(optimizer: Optimizer) -> Optimizer:
     An optimizer that has trained keeps its hyperparameters in variables of a graph that is gone; what they began with is known.
     """
     name = type(optimizer).__name__
-    if type(optimizer) not in [getattr(keras.optimizers.legacy, name, None) for keras in (tf.keras, tf_keras)]:
+    if not _is_of_keras(optimizer, "legacy") or _calls_the_script(optimizer):
         raise _unknown(optimizer)
     known = copy.copy(optimizer)
     known.__dict__["_hyper"] = {name: _first_value(value) for name, value in optimizer._hyper.items()}
     return getattr(tf_keras.optimizers.legacy, name).from_config(known.get_config())
+
+
+def _is_of_keras(value: Any, module: str) -> bool:
+    name = type(value).__name__
+    return type(value) in [getattr(getattr(keras.optimizers, module), name, None) for keras in (tf.keras, tf_keras)]
+
+
+def _calls_the_script(optimizer: Optimizer) -> bool:
+    """A config leaves out functions of gradients, and has for one that gives the learning rate what it gives now."""
+    standard = type(optimizer)()
+    of_gradients = [(one.gradient_transformers, one.gradient_aggregator) for one in (optimizer, standard)]
+    rates = [value for value in optimizer._hyper.values() if callable(value)]
+    return of_gradients[0] != of_gradients[1] or not all(_is_of_keras(rate, "schedules") for rate in rates)
 
 
 def _first_value(hyperparameter: Any) -> Any:
@@ -73,7 +86,7 @@ def _first_value(hyperparameter: Any) -> Any:
 def _unknown(optimizer: Optimizer) -> NotSupportedError:
     return NotSupportedError(
         f"The optimizer {type(optimizer).__qualname__} of this Estimator has no Keras counterpart.",
-        expected="an optimizer of TensorFlow with a fixed learning rate, or one of tf.keras.optimizers.legacy",
+        expected="an optimizer of TensorFlow with a fixed learning rate, or one of tf.keras.optimizers.legacy that calls no function of yours",
         received=repr(optimizer),
         fix="Pass optimizer=..., a tf_keras optimizer to train on with.",
     )

@@ -15,6 +15,7 @@ from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.canned.columns import Inputs, linear
 from estimator_bridge.modern.canned.heads.regression import RegressionHead
 from estimator_bridge.modern.canned.model import BaselineModel, CannedModel
+from estimator_bridge.modern.canned.optimizers import _in_tf_keras
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.recurrent import recurrent_layer
 from tests.modern.jobs import X, Y, engine, v1
@@ -72,6 +73,31 @@ def test_a_checkpoint_without_the_variables(folder: Path) -> None:
     deep = tf.estimator.DNNRegressor([2], [x])
     with pytest.raises(BridgeError, match="no such variable"):
         modern.canned(deep, tf.train.latest_checkpoint(str(folder)))
+
+
+class Halves(tf_keras.optimizers.schedules.ExponentialDecay):
+    """A schedule of the script."""
+
+
+@pytest.mark.parametrize(
+    "by_script",
+    [
+        {"learning_rate": lambda: 0.25},
+        {"learning_rate": Halves(1.0, 1, 0.5)},
+        {"gradient_transformers": [lambda pairs: [(2.0 * gradient, variable) for gradient, variable in pairs]]},
+        {"gradient_aggregator": lambda pairs: pairs},
+    ],
+)
+def test_an_optimizer_that_calls_the_script_is_refused(by_script: dict[str, Any]) -> None:
+    """A config would leave the function out, or hold what it gives now."""
+    with pytest.raises(NotSupportedError, match="calls no function of yours"):
+        _in_tf_keras(tf.keras.optimizers.legacy.SGD(**by_script))
+
+
+def test_a_schedule_of_keras_is_kept() -> None:
+    schedule = tf.keras.optimizers.schedules.PolynomialDecay(0.25, 3, 0.0)
+    made = _in_tf_keras(tf.keras.optimizers.legacy.SGD(schedule, clipnorm=2.0))
+    assert (made.clipnorm, made._hyper["learning_rate"].get_config()) == (2.0, schedule.get_config())
 
 
 def decayed() -> Any:
