@@ -2,21 +2,27 @@
 
 ``python benchmarks/audit.py`` prints a Markdown table. Legacy path: a worker and a parameter server of TensorFlow's, over gRPC, in this
 process; blocks of as many steps as lie between two audited ones, with and without the hook in turn, in one session, so that whatever else the
-machine does slows both. Modern path: trainings of one process in turn. Figures are medians of the ratios of neighbours.
+machine does slows both. Modern path: trainings of one process in turn; with parameter servers, blocks of one training by a chief, a worker and a
+server, in every other of which they audit. Figures are medians of the ratios of neighbours.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
+import multiprocessing
 import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 
 from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.compat.audit_reports import EVERY, Auditing
@@ -30,10 +36,17 @@ import tensorflow as tf  # noqa: E402
 from estimator_bridge.legacy.launched.audit_hook import AuditHook  # noqa: E402
 from estimator_bridge.modern.callbacks.base import Callback, Progress  # noqa: E402
 from estimator_bridge.modern.engine import ModernEngine  # noqa: E402
+from estimator_bridge.modern.loop import Ran  # noqa: E402
+from estimator_bridge.modern.parameter_servers import cluster, training  # noqa: E402
+from estimator_bridge.modern.parameter_servers.audit import BatchReport  # noqa: E402
+from estimator_bridge.modern.parameter_servers.pool import Pool  # noqa: E402
 
 v1 = tf.compat.v1
-_PAIRS = {"legacy": 30, "modern": 5}
+_PAIRS = {"legacy": 30, "modern": 5, "modern, parameter servers": 30}
 _WARM_UP, _STEPS = 500, 4000  # of a training on the modern path
+_TRAINERS = 2  # on parameter servers
+_BLOCK = EVERY * _TRAINERS  # steps
+_FIRST_BLOCKS = 4  # of steps that are all audited, and others that are slow
 _ROWS, _WORDS = 32, 200_000
 MODELS = ("dense", "embedding")
 
@@ -57,13 +70,16 @@ def loss_of(model: str, features: Any, labels: Any) -> Any:
     return v1.losses.mean_squared_error(labels, v1.layers.dense(x, 1))
 
 
+def _addresses(*jobs: str) -> tf.train.ClusterSpec:
+    return tf.train.ClusterSpec({job: [f"127.0.0.1:{port}"] for job, port in zip(jobs, free_ports(len(jobs)), strict=True)})
+
+
 def legacy(model: str, folder: Path) -> Iterator[float]:
     """Ratios of the seconds of a block without the audit to those of its neighbour with it."""
-    ports = zip(("ps", "worker"), free_ports(2), strict=True)
-    cluster = tf.train.ClusterSpec({job: [f"127.0.0.1:{port}"] for job, port in ports})
-    servers = [tf.distribute.Server(cluster, job, 0) for job in ("ps", "worker")]
+    addresses = _addresses("ps", "worker")
+    servers = [tf.distribute.Server(addresses, job, 0) for job in ("ps", "worker")]
     config = SimpleNamespace(task_type="worker", task_id=0, num_ps_replicas=1)
-    with tf.Graph().as_default(), v1.device(v1.train.replica_device_setter(cluster=cluster)):
+    with tf.Graph().as_default(), v1.device(v1.train.replica_device_setter(cluster=addresses)):
         step = v1.train.get_or_create_global_step()
         features, labels = v1.data.make_one_shot_iterator(batch()).get_next()
         loss = loss_of(model, features, labels)
@@ -116,27 +132,124 @@ def modern(model: str, folder: Path) -> Iterator[float]:
 
 
 def _training(model: str, folder: Path, meeting: Rendezvous | None) -> float:
+    os.environ[VARIABLE] = str(meeting.folder) if meeting else ""
+    clock = Clock()
+    _train(model, folder, clock, _STEPS)
+    return clock.seconds
+
+
+def _train(model: str, folder: Path, callback: Callback, steps: int) -> None:
     def model_fn(features: Any, labels: Any, mode: str) -> Any:
         loss = loss_of(model, features, labels)
         train_op = v1.train.AdagradOptimizer(0.01).minimize(loss, v1.train.get_global_step())
         return tf.estimator.EstimatorSpec(mode, None, loss, train_op)
 
-    os.environ[VARIABLE] = str(meeting.folder) if meeting else ""
-    clock = Clock()
     config = tf.estimator.RunConfig(
         str(folder), save_checkpoints_secs=3600, save_summary_steps=10**6, log_step_count_steps=None
     )
-    ModernEngine(callbacks=lambda: [clock]).train(tf.estimator.Estimator(model_fn, config=config), batch, steps=_STEPS)
-    return clock.seconds
+    ModernEngine(callbacks=lambda: [callback]).train(tf.estimator.Estimator(model_fn, config=config), batch, steps=steps)
+
+
+def _is_audited(step: int) -> bool:
+    return step // _BLOCK % 2 == 1
+
+
+class Switched(Pool):
+    """Audits in every other block."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._own_audit = self._audit
+
+    def run(self, steps: int, *limits: int) -> Ran:
+        """As ``Pool`` does."""
+        self._audit = self._own_audit if _is_audited(self._global_step()) else None
+        return super().run(steps, *limits)
+
+
+class Blocks(Callback):
+    """CPU seconds of the cluster's processes for each block.
+
+    Args:
+        processes: of the cluster.
+    """
+
+    def __init__(self, processes: Sequence[psutil.Process]) -> None:
+        self.seconds: list[float] = []
+        self._processes = processes
+        self._last = 0.0
+
+    def next_stop(self, step: int) -> int:
+        """The end of a block."""
+        return (step // _BLOCK + 1) * _BLOCK
+
+    def after(self, progress: Progress) -> bool:
+        """Notes the time."""
+        if progress.step % _BLOCK == 0:
+            now = sum(sum(process.cpu_times()[:2]) for process in self._processes)
+            self.seconds.append(now - self._last)
+            self._last = now
+        return False
+
+
+def _take_part(model: str, folder: Path, job: str, addresses: dict[str, list[str]]) -> None:
+    """What a worker and a parameter server do."""
+    os.environ |= {"TF_CONFIG": json.dumps({"cluster": addresses, "task": {"type": job, "index": 0}}), VARIABLE: str(folder)}
+    server = tf.distribute.Server(tf.train.ClusterSpec(addresses), job, 0)
+    if job == "worker":
+        _audit_in_blocks()
+        _train(model, folder / "model", Callback(), _steps())
+    server.join()
+
+
+def _audit_in_blocks() -> None:
+    feed = cluster.feed(tf.estimator.RunConfig())
+    [report] = [report for report in feed._reports if isinstance(report, BatchReport)]
+    feed._reports = [lambda step, batch: report(step, batch) if _is_audited(step) else None]
+
+
+def _steps() -> int:
+    return _BLOCK * (2 * _PAIRS["modern, parameter servers"] + _FIRST_BLOCKS)
+
+
+def parameter_servers(model: str, folder: Path) -> Iterator[float]:
+    """As ``legacy``, in one training of a chief, a worker and a parameter server, each a process, whose CPU seconds are added."""
+    addresses = _addresses("chief", "worker", "ps").as_dict()
+    Auditing(EVERY, folder).ask()
+    spawn = multiprocessing.get_context("spawn")
+    others = [spawn.Process(target=_take_part, args=(model, folder, job, addresses), daemon=True) for job in ("worker", "ps")]
+    for process in others:
+        process.start()
+    os.environ |= {
+        "TF_CONFIG": json.dumps({"cluster": addresses, "task": {"type": "chief", "index": 0}}),
+        VARIABLE: str(folder),
+    }
+    _audit_in_blocks()
+    training.Pool = Switched
+    blocks = Blocks([psutil.Process(), *(psutil.Process(process.pid) for process in others)])
+    try:
+        _train(model, folder / "model", blocks, _steps())
+    finally:
+        for process in others:
+            process.kill()
+    plain, audited = (blocks.seconds[_FIRST_BLOCKS + first :: 2] for first in (0, 1))
+    yield from (one / other for one, other in zip(plain, audited, strict=True))
+
+
+WAYS = {"legacy": legacy, "modern": modern, "modern, parameter servers": parameter_servers}
+
+
+def _measured(path: str, model: str) -> list[float]:
+    with tempfile.TemporaryDirectory() as folder:
+        return list(WAYS[path](model, Path(folder)))
 
 
 def main() -> None:
     """Prints the table."""
     print(f"| path | model | steps a CPU second, of those without, one step in {EVERY} | quartiles |\n|---|---|---|---|")
-    for path, measure in (("legacy", legacy), ("modern", modern)):
-        for model in MODELS:
-            with tempfile.TemporaryDirectory() as folder:
-                ratios = list(measure(model, Path(folder)))
+    for path, model in itertools.product(WAYS, MODELS):
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:  # one trains on parameter servers once
+            ratios = process.submit(_measured, path, model).result()
             low, middle, high = statistics.quantiles(ratios, n=4)
             print(f"| {path} | {model} | {middle:.1%} | {low:.1%} to {high:.1%} |", flush=True)
 
