@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from estimator_bridge.cluster.guard import TERMINATE
+from estimator_bridge.cluster.starting import Forker
 from tests.cluster.conftest import Play
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="tasks are forked on Linux alone")
@@ -60,6 +62,20 @@ def test_exit_codes_are_those_of_the_tasks(play: Play, preloaded: str, plans: di
     assert ended.code == code
     assert f"{next(iter(plans))} ended with exit code {code}" in ended.problem
     assert ("ValueError: raised" in ended.problem) == (code == 1)
+
+
+def test_who_is_told_to_end_before_it_has_started_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by Ctrl-C while TensorFlow is being imported. Many starts, since the guard and the task race."""
+    (tmp_path / "sleeper.py").write_text("import time\ntime.sleep(60)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    ends = []
+    with Forker("json", dict(os.environ), tmp_path / "launch.log") as starter, open(os.devnull, "wb") as output:  # noqa: PTH123
+        for _ in range(20):
+            with starter.start(["-m", "sleeper"], {}, output.fileno()) as control:
+                control.sendall(TERMINATE)
+                ends.append(control.makefile("rb").read().split()[-1])
+
+    assert ends == [b"143"] * 20
 
 
 def test_a_module_that_cannot_be_imported_leaves_the_error_to_the_tasks(play: Play) -> None:

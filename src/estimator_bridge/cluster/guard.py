@@ -43,9 +43,8 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def become_guard() -> None:
-    """Before the task starts: all that it starts can be found, and SIGTERM to a whole group, as schedulers send it, is not for us."""
+    """Before the task starts: all that it starts can be found."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what loses its parent becomes our child
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def watch(pid: int, control: socket.socket) -> None:
@@ -55,6 +54,8 @@ def watch(pid: int, control: socket.socket) -> None:
         pid: of our child, the leader of a process group.
         control: our end of the launcher's socket.
     """
+    # SIGTERM to a whole group, as schedulers send it, is not for us. Ignored before the fork, it would be lost to a task that is just starting.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _say(control, STARTED, pid)
     threading.Thread(target=_obey, args=(control, pid), daemon=True).start()
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
