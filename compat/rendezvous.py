@@ -176,13 +176,19 @@ class Rendezvous:
 
     def introduce(self, version: str) -> None:
         """The TensorFlow that this process, a task by its TF_CONFIG, has imported."""
-        task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task")
-        if task:
-            self._write(f"{task['type']}-{task['index']}.version", version)
+        self._write_own("version", version)
 
     def version(self, job: str, index: int) -> str | None:
         """The TensorFlow that a task reported; None before it did."""
         return self._read(f"{job}-{index}.version")
+
+    def report_refusal(self) -> None:
+        """This process, a task by its TF_CONFIG, was asked for what it refuses, and would refuse again."""
+        self._write_own("refused", "")
+
+    def has_refused(self, job: str, index: int) -> bool:
+        """Whether a task ended since it refused what its script asked for."""
+        return self._read(f"{job}-{index}.refused") is not None
 
     def report_end(self, job: str, index: int) -> None:
         """A task that trained has ended well; its launcher says so."""
@@ -208,8 +214,13 @@ class Rendezvous:
 
     def forget(self, job: str, index: int) -> None:
         """Drops what a task reported, since it is started again."""
-        for what in ("step", "apart", "version", "ended", "lost"):
+        for what in ("step", "apart", "version", "refused", "ended", "lost"):
             (self.folder / f"{job}-{index}.{what}").unlink(missing_ok=True)
+
+    def _write_own(self, what: str, text: str) -> None:
+        task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task")
+        if task:
+            self._write(f"{task['type']}-{task['index']}.{what}", text)
 
     def _write(self, name: str, text: str) -> None:
         """At once: nobody reads half of it. Processes of two machines, containers above all, may have the same number."""

@@ -57,19 +57,26 @@ def test_the_servers_that_are_there_and_those_that_are_not(
     assert (ps["task"], ps["health"], ps["reason"]) == ("ps 0", "missing", "no connection")
 
 
+@pytest.mark.parametrize("columns", [120, 60])
 def test_a_cluster_that_is_ready(
-    cluster: dict[str, list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cluster: dict[str, list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
-    """By the environment's TF_CONFIG; indices may be keys, as TF_CONFIG allows."""
+    """By the environment's TF_CONFIG; indices may be keys, as TF_CONFIG allows. A narrow terminal cuts nothing off."""
     there = {"cluster": {"chief": {"0": cluster["chief"][0]}}, "task": {"type": "chief", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(there))
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", str(columns))
 
     code = main(["cluster", "status"])
 
-    row = next(line for line in capsys.readouterr().out.splitlines() if "chief" in line)
+    rows = [line.split("│")[1:6] for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
     assert code == 0
-    assert [cell.strip() for cell in row.split("│")[1:6]] == ["chief 0", cluster["chief"][0], "ready", "CPU:0", "0" * 15 + "7"]
+    assert ["".join(cell.strip() for cell in column) for column in zip(*rows, strict=True)] == [
+        "chief 0",
+        cluster["chief"][0],
+        "ready",
+        "CPU:0",
+        "0" * 15 + "7",
+    ]
 
 
 @pytest.mark.parametrize(

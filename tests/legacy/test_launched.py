@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.cli.main import main
 from estimator_bridge.compat.audit_reports import Auditing, Report
 from estimator_bridge.compat.loopback import keep_to_loopback
 from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
@@ -50,6 +51,22 @@ def test_a_listening_socket_is_kept_to_the_loopback_interface() -> None:
             with pytest.raises(OSError, match=r"refused|timed out"):
                 socket.create_connection((own, port), timeout=2)
     assert not keep_to_loopback(port)
+
+
+def test_a_launcher_learns_that_a_task_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unlike a script that ends with the same exit code; it would refuse again."""
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {}, "task": {"type": "worker", "index": 1}}')
+    script = tmp_path / "script.py"
+    script.write_text("raise SystemExit(2)\n")
+    assert main(["run", str(script)]) == 2
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    assert main(["run", str(script)]) == 2
+    assert not Rendezvous(tmp_path).has_refused("worker", 1)
+
+    assert main(["run", "-m", "no_such_module"]) == 2
+
+    assert Rendezvous(tmp_path).has_refused("worker", 1)
+    assert not Rendezvous(tmp_path).has_refused("worker", 0)
 
 
 def test_the_waits_of_a_launched_task_and_of_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

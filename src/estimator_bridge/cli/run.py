@@ -7,6 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.script_arguments import add_path, add_python2, add_replicas, add_script, script_of
+from estimator_bridge.compat.rendezvous import Rendezvous
 from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -88,7 +89,12 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     script.check()
     run = _run_legacy if arguments.path == "legacy" else _run_modern
-    return run_as_python_does(lambda: run(script, arguments))
+    try:
+        return run_as_python_does(lambda: run(script, arguments))
+    except BridgeError:
+        if meeting := Rendezvous.of_this_process():
+            meeting.report_refusal()
+        raise
 
 
 def _run_legacy(script: Script, arguments: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from estimator_bridge.cluster.asking import Answer, Health
@@ -70,7 +70,8 @@ def task_table(tasks: Sequence[Task]) -> Table:
 
 def answer_table(answers: Sequence[Answer]) -> Table:
     """What the servers of a cluster answered."""
-    table = Table("task", "address", "state", "devices", "incarnation", "round trip")
+    names = ("task", "address", "state", "devices", "incarnation", "round trip")
+    table = Table(*(Column(name, overflow="fold") for name in names))  # whole in a narrow terminal, too
     for answer in answers:
         state = Text(answer.health.value, _HEALTH_STYLES[answer.health]) + (f": {answer.reason}" if answer.reason else "")
         trip = "" if answer.milliseconds is None else f"{answer.milliseconds:.1f} ms"

@@ -4,7 +4,7 @@ TensorFlow takes seconds of a core to import: a cluster of six on two cores wait
 no session, server or eager context yet can be forked: neither gRPC nor CUDA nor a thread pool of TensorFlow's has been started (a GPU
 is first looked for by the first of these, in the task), so that there is nothing that a fork would leave half behind.
 
-multiprocessing's forkserver does not serve: its children know no guard, no session of their own and no exit code of ``python -m``.
+multiprocessing's forkserver does not serve: its children know no guard, no process group of their own and no exit code of ``python -m``.
 """
 
 from __future__ import annotations
