@@ -9,6 +9,7 @@ import errno
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -211,6 +212,14 @@ class Rendezvous:
             if text
         }
         return dict(sorted(losses.items(), key=lambda one: one[1].at))
+
+    def give_sign(self, job: str, index: int) -> None:
+        """A task's launcher is there; another sign each time."""
+        self._write(f"{job}-{index}.sign", str(time.time_ns()))
+
+    def sign(self, job: str, index: int) -> str | None:
+        """The last one of a task's launcher; None before the first."""
+        return self._read(f"{job}-{index}.sign")
 
     def forget(self, job: str, index: int) -> None:
         """Drops what a task reported, since it is started again."""

@@ -13,6 +13,7 @@ from estimator_bridge.cluster.outcome import Judge, Limits, Outcome
 from estimator_bridge.cluster.preflight import Preflight
 from estimator_bridge.cluster.restarting import Restarter, belonging, why_not
 from estimator_bridge.cluster.signals import noted
+from estimator_bridge.cluster.signs import Signs
 from estimator_bridge.cluster.starting import Spawner
 from estimator_bridge.cluster.task import Sink, State, Task, kill_all
 from estimator_bridge.cluster.watchdog import Watchdog
@@ -65,6 +66,7 @@ class Supervisor:
         self._restarter = Restarter(tasks, starter, meeting, self._preflight, say, limits.grace)
         self._elsewhere = Elsewhere(layout, meeting, limits, say)
         self._losses = Losses(layout, meeting, say)
+        self._signs = Signs(layout, meeting, say)
         self._signals: list[int] = []
         self._over = False
 
@@ -109,6 +111,8 @@ class Supervisor:
                 if task.state is State.DONE and task in self._trainers:
                     self._meeting.report_end(task.name.job, task.name.index)
                 self._say("launch", f"{task.name}: {task.state.value}, exit code {task.exit_code}")
+        if self._others_may_speak:
+            self._signs.look()
         self._show(self._tasks)
 
     def _interrupted(self) -> Outcome | None:
