@@ -42,7 +42,12 @@ class HookAtSteps(Callback):
         return None if timer._every_steps is None else int(timer.last_triggered_step() + timer._every_steps)
 
     def after(self, progress: Progress) -> bool:
-        """Shows the hook the step; True where it asks to stop."""
+        """Shows the hook the step; True where it asks to stop.
+
+        Where its timer waits, it would read the global step and go: half of the time of a small step, where all of them are seen.
+        """
+        if not self._hook._timer.should_trigger_for_step(progress.step):
+            return False
         run = v1.train.SessionRunContext(None, self._session)
         with calling(self._graph):
             self._hook.after_run(run, v1.train.SessionRunValues(progress.step - 1, None, None))
