@@ -17,7 +17,7 @@ WARM = HERE / "warm"
 ONCE = (  # files and folders in which nothing depends on TensorFlow's version
     # The launcher, with stand-ins for its tasks: no TensorFlow. Real tasks are in test_audit, test_faults, test_launch and engines.
     *(f"cluster/test_{subject}.py" for subject in ("audit_reports", "audit_rules", "forking", "losses", "machines", "orphans")),
-    *(f"cluster/test_{subject}.py" for subject in ("restarts", "status", "supervisor", "tasks", "watchdog")),
+    *(f"cluster/test_{subject}.py" for subject in ("restarts", "signs", "status", "supervisor", "tasks", "watchdog")),
     "cluster/engines/test_kubeflow.py",
     # Command lines and source that is read, not run.
     *(f"cli/test_{verb}.py" for verb in ("check", "main")),
