@@ -53,19 +53,23 @@ def test_a_listening_socket_is_kept_to_the_loopback_interface() -> None:
     assert not keep_to_loopback(port)
 
 
-def test_a_launcher_learns_that_a_task_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unlike a script that ends with the same exit code; it would refuse again."""
+@pytest.mark.parametrize(
+    ("ends", "refused"),
+    [("SystemExit(2)", False), ("errors.BridgeError('A worker is lost.')", False), ("errors.NotSupportedError('No.')", True)],
+)
+def test_a_launcher_learns_that_a_task_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, refused: bool
+) -> None:
+    """It would refuse again; others that end with the same exit code may be started again."""
     monkeypatch.setenv("TF_CONFIG", '{"cluster": {}, "task": {"type": "worker", "index": 1}}')
     script = tmp_path / "script.py"
-    script.write_text("raise SystemExit(2)\n")
+    script.write_text(f"from estimator_bridge import errors\nraise {ends}\n")
     assert main(["run", str(script)]) == 2
+
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     assert main(["run", str(script)]) == 2
-    assert not Rendezvous(tmp_path).has_refused("worker", 1)
 
-    assert main(["run", "-m", "no_such_module"]) == 2
-
-    assert Rendezvous(tmp_path).has_refused("worker", 1)
+    assert Rendezvous(tmp_path).has_refused("worker", 1) == refused
     assert not Rendezvous(tmp_path).has_refused("worker", 0)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.script_arguments import add_path, add_python2, add_replicas, add_script, script_of
 from estimator_bridge.compat.rendezvous import Rendezvous
-from estimator_bridge.errors import BridgeError
+from estimator_bridge.errors import BridgeError, NotSupportedError
 
 if TYPE_CHECKING:
     from estimator_bridge.legacy.script import Script
@@ -91,7 +91,7 @@ def execute(arguments: argparse.Namespace) -> int:
     run = _run_legacy if arguments.path == "legacy" else _run_modern
     try:
         return run_as_python_does(lambda: run(script, arguments))
-    except BridgeError:
+    except NotSupportedError:  # unlike the loss of another worker, for one
         if meeting := Rendezvous.of_this_process():
             meeting.report_refusal()
         raise
