@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from estimator_bridge.cli.main import main
 from estimator_bridge.compat.audit_reports import Auditing, Report
 from estimator_bridge.compat.loopback import keep_to_loopback
 from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
-from estimator_bridge.legacy import install
+from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.legacy import install, tracebacks
 from estimator_bridge.legacy.launched import launched
 
 
@@ -30,6 +32,13 @@ def _own_address() -> str | None:
         except OSError:
             return None
         return str(one.getsockname()[0])
+
+
+def _raises(error: BridgeError) -> Callable[[], int]:
+    def end() -> int:
+        raise error
+
+    return end
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems cannot bind a socket to an interface this way")
@@ -54,20 +63,19 @@ def test_a_listening_socket_is_kept_to_the_loopback_interface() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ends", "refused"),
-    [("SystemExit(2)", False), ("errors.BridgeError('A worker is lost.')", False), ("errors.NotSupportedError('No.')", True)],
+    ("ending", "refused"),
+    [(lambda: 2, False), (_raises(BridgeError("A worker is lost.")), False), (_raises(NotSupportedError("No.")), True)],
 )
 def test_a_launcher_learns_that_a_task_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, refused: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: Callable[[], int], refused: bool
 ) -> None:
     """It would refuse again; others that end with the same exit code may be started again."""
+    monkeypatch.setattr(tracebacks, "run_as_python_does", lambda run: ending())
     monkeypatch.setenv("TF_CONFIG", '{"cluster": {}, "task": {"type": "worker", "index": 1}}')
-    script = tmp_path / "script.py"
-    script.write_text(f"from estimator_bridge import errors\nraise {ends}\n")
-    assert main(["run", str(script)]) == 2
+    assert main(["run", __file__]) == 2
 
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    assert main(["run", str(script)]) == 2
+    assert main(["run", __file__]) == 2
 
     assert Rendezvous(tmp_path).has_refused("worker", 1) == refused
     assert not Rendezvous(tmp_path).has_refused("worker", 0)

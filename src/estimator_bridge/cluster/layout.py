@@ -186,7 +186,7 @@ def is_loopback(address: str) -> bool:
     """Whether an address, ``host:port``, can be reached from its own machine alone.
 
     Example:
-        >>> [is_loopback(address) for address in ("127.0.0.1:2222", "[::1]:2222", "10.0.0.1:2222")]
+        >>> [is_loopback(address) for address in ("127.0.0.1:2222", "[::1]:2222", "worker:2222")]
         [True, True, False]
     """
     host = address.rpartition(":")[0].strip("[]")
