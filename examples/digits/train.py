@@ -131,9 +131,12 @@ def main(_):
         exporters=[tf.estimator.FinalExporter("digits", serving_input_receiver_fn)],
         start_delay_secs=0,
         throttle_secs=0)
-    metrics, _ = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+    result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
 
     print("Model and export: %s" % os.path.abspath(model_dir))
+    if result is None:  # a task of a cluster: its evaluator has the metrics
+        return
+    metrics, _ = result
     print("Test accuracy after %d steps: %.4f (loss %.4f)" % (
         metrics["global_step"], metrics["accuracy"], metrics["loss"]))
 

@@ -164,9 +164,12 @@ def main(_):
             "flights", tf.estimator.export.build_parsing_serving_input_receiver_fn(parsing_spec))],
         start_delay_secs=0,
         throttle_secs=0)
-    metrics, _ = tf.estimator.train_and_evaluate(make_estimator(model_dir), train_spec, eval_spec)
+    result = tf.estimator.train_and_evaluate(make_estimator(model_dir), train_spec, eval_spec)
 
     print("Model and export: %s" % os.path.abspath(model_dir))
+    if result is None:  # a task of a cluster: its evaluator has the metrics
+        return
+    metrics, _ = result
     print("After %d steps on %d flights, %d flights held out:" % (
         metrics["global_step"], len(train_labels), len(test_labels)))
     print("accuracy %.4f (always the more frequent answer: %.4f)" % (metrics["accuracy"], metrics["accuracy_baseline"]))
