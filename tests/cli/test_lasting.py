@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import pty
 import subprocess
 import sys
+from pathlib import Path
 from typing import TextIO, cast
 
 import pytest
@@ -38,7 +40,6 @@ def test_the_exit_code_stays_where_the_reader_has_left() -> None:
     assert (ended.returncode, ended.stderr) == (3, b"")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere writes to a closed terminal end otherwise")
 def test_a_terminal_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     terminal, ours = pty.openpty()
@@ -49,10 +50,56 @@ def test_a_terminal_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
         show([])
 
 
-def test_another_error_is_raised() -> None:
-    class Full(io.StringIO):
-        def write(self, text: str) -> int:
-            raise OSError(errno.ENOSPC, "No space left on device")
+class Failing(io.FileIO):
+    """A stream to which no write succeeds."""
 
-    with pytest.raises(OSError, match="No space"):
-        Lasting(Full()).write("line")
+    def __init__(self, file: Path, number: int) -> None:
+        super().__init__(file, "w")
+        self._number = number
+
+    def write(self, text: object) -> int:
+        raise OSError(self._number, os.strerror(self._number))
+
+
+@pytest.mark.parametrize("number", [errno.EPIPE, errno.EIO, errno.ENXIO])
+def test_what_is_written_to_nobody_is_dropped_and_so_is_what_follows(tmp_path: Path, number: int) -> None:
+    """Each system has its own word for a terminal that is closed."""
+    with Failing(tmp_path / "terminal", number) as stream:
+        assert Lasting(cast(TextIO, stream)).write("line") == 4
+        assert os.fstat(stream.fileno()).st_rdev == Path(os.devnull).stat().st_rdev
+        os.write(stream.fileno(), b"buffered")
+    assert (tmp_path / "terminal").read_bytes() == b""
+
+
+def test_another_error_is_raised(tmp_path: Path) -> None:
+    with Failing(tmp_path / "full", errno.ENOSPC) as stream, pytest.raises(OSError, match="No space"):
+        Lasting(cast(TextIO, stream)).write("line")
+
+
+_STREAMS = """
+import json, os, subprocess, sys
+from pathlib import Path
+from estimator_bridge.cli.main import main
+try:
+    code = main(["launch", "--engine", "slurm", "--worker", "1", "--trusted-network", "train.py"])
+    nowhere = Path(os.devnull).stat()
+    answer = [code, [os.path.samestat(os.fstat(number), nowhere) for number in (0, 1, 2)]]
+    answer.append([os.get_inheritable(number) for number in (0, 1, 2)])
+except BaseException as error:
+    answer = repr(error)
+Path(sys.argv[1]).write_text(json.dumps(answer))
+"""
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (1, 2), (0, 1, 2)])
+def test_standard_streams_that_are_closed_lead_to_nowhere(tmp_path: Path, closed: tuple[int, ...]) -> None:
+    """None of them becomes a file that is opened next."""
+    redirected = " ".join(f"{number}>&-" for number in closed)
+    (tmp_path / "train.py").touch()
+    subprocess.run(
+        ["sh", "-c", f'exec "$@" {redirected}', "sh", sys.executable, "-c", _STREAMS, "answer"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdin=subprocess.PIPE, capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    nowhere = [number in closed for number in (0, 1, 2)]
+    assert json.loads((tmp_path / "answer").read_text()) == [0, nowhere, [True] * 3]

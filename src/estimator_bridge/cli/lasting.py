@@ -5,11 +5,25 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-_GONE = {errno.EPIPE, errno.EIO}  # a pipe's reader, and a terminal
+_GONE = {errno.EPIPE, errno.EIO, errno.ENXIO}  # a pipe's reader, and a terminal: EIO by POSIX 11.1.10, ENXIO on FreeBSD
+
+
+def open_what_is_closed() -> None:
+    """Standard streams that were closed before Python started (``>&-``), where it has None, lead to nowhere from now on.
+
+    What is opened next would get their descriptors otherwise, and whatever C++ prints: a checkpoint, for one.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # The lowest descriptor that is free, so in this order its own.
+            stream = Path(os.devnull).open(mode)  # noqa: SIM115 -- for as long as the process lives
+            os.set_inheritable(stream.fileno(), True)  # as those of standard streams are
+            setattr(sys, name, stream)
 
 
 class Lasting:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from estimator_bridge import __version__
 from estimator_bridge.cli import check, cluster, compare, convert, inspect, launch, run
+from estimator_bridge.cli.lasting import open_what_is_closed
 from estimator_bridge.errors import BridgeError
 
 COMMANDS = (run, compare, launch, cluster, check, convert, inspect)
@@ -24,6 +27,18 @@ Tab completion: estimator-bridge --print-completion bash > ~/.local/share/bash-c
 """
 
 
+class _Verb(argparse.ArgumentParser):
+    """Names the nearest of its own options for one that it does not have; argparse leaves that to the program's parser, which has none of them."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse, without unknown ones."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}" + "".join(f"; did you mean {option}?" for option in near))
+        return known, unknown
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line; imports nothing heavy."""
     parser = argparse.ArgumentParser(
@@ -36,7 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     shells = ("bash", "zsh", "tcsh")
     parser.add_argument("--print-completion", metavar="SHELL", choices=shells, help="print a completion script: %(choices)s")
-    verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Verb)
     for command in COMMANDS:
         command.add_parser(verbs)
     return parser
@@ -51,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 fine, 1 parity failed or the script failed, 2 a mistake in the request, 130 interrupted.
     """
+    open_what_is_closed()
     parser = build_parser()
     arguments = parser.parse_args(argv)
     if arguments.print_completion:
