@@ -14,14 +14,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from estimator_bridge.cli.main import main
-from estimator_bridge.cluster import elsewhere, preflight, restarting, supervisor
+from estimator_bridge.cluster import elsewhere, preflight, refusals, restarting, supervisor
 from estimator_bridge.cluster.asking import Answer, Health
 from estimator_bridge.cluster.layout import TaskId, hosted_layout
 from estimator_bridge.cluster.outcome import Limits
-from estimator_bridge.cluster.ports import free_ports
+from estimator_bridge.cluster.ports import free_ports, is_free
 from estimator_bridge.cluster.preflight import Preflight
 from estimator_bridge.cluster.task import Task
 from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
@@ -84,6 +85,39 @@ def test_what_the_command_line_refuses(
     monkeypatch.delenv("TF_CONFIG", raising=False)
     assert main(["launch", "--log-dir", str(tmp_path), *arguments, __file__]) == 2
     assert capsys.readouterr().err.startswith(f"estimator-bridge: {said}")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_port_that_is_taken_is_named_with_who_has_it(
+    known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setattr(refusals, "_END_SECONDS", 0.2)
+    if not known:  # as of another user's process
+        monkeypatch.setattr(psutil, "net_connections", lambda kind: [])
+    with socket.create_server(("", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        options = ["--hosts", f"127.0.0.1:1,{address}", "--worker", "1", "--task", "worker:0"]
+
+        assert main(["launch", "--log-dir", str(tmp_path / "logs"), *options, __file__]) == 2
+
+    said = capsys.readouterr().err
+    assert f"worker 0 cannot serve at {address}: the port is taken." in said
+    received = f"process {os.getpid()}, {psutil.Process().name()}" if known else "a process that the system does not name"
+    assert f"received: {received}" in said
+    assert not (tmp_path / "logs").exists()
+
+
+def test_a_port_whose_server_has_just_ended_is_free() -> None:
+    """Its connections linger for a minute, and bar it to who does not ask for it again, as servers do."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            server.accept()[0].close()
+            assert client.recv(1) == b""
+    with pytest.raises(OSError, match="in use"), socket.socket() as strict:
+        strict.bind(("127.0.0.1", port))
+    assert is_free(port)
 
 
 def test_a_tf_config_in_which_nobody_trains(

@@ -243,7 +243,7 @@ def _layouts(arguments: argparse.Namespace) -> Iterable[Layout]:
     """The one task of the environment's TF_CONFIG or of --hosts, or a cluster of our own."""
     from estimator_bridge.cluster.launching import local_layouts
     from estimator_bridge.cluster.layout import check_trained, given_layout, hosted_layout
-    from estimator_bridge.cluster.refusals import check_evaluator, check_network
+    from estimator_bridge.cluster.refusals import check_evaluator, check_network, check_ports
     from estimator_bridge.compat.config.cluster.tf_config import from_environment
 
     counts = _counts(arguments)
@@ -257,6 +257,8 @@ def _layouts(arguments: argparse.Namespace) -> Iterable[Layout]:
     check_trained(collections.Counter(task.job for task in layout.addresses))
     check_network(layout, arguments.trusted_network)
     check_evaluator(layout, arguments.rendezvous)
+    if arguments.ready_timeout:  # else it may start no server
+        check_ports(layout)
     return [layout]
 
 

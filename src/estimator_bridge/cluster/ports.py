@@ -42,10 +42,43 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
-def _bound(port: int) -> socket.socket:
-    """On all addresses, as TensorFlow's server binds."""
+def is_free(port: int) -> bool:
+    """Whether a server that starts now can have a port.
+
+    Example:
+        >>> with socket.create_server(("", 0)) as server:
+        ...     is_free(server.getsockname()[1])
+        False
+    """
+    with contextlib.suppress(OSError):
+        _bound(port, again=True).close()
+        return True
+    return False
+
+
+def listener(port: int) -> str | None:
+    """The process that listens at a port; None where the system does not tell, as of another user's.
+
+    Example:
+        >>> import os
+        >>> with socket.create_server(("", 0)) as server:
+        ...     listener(server.getsockname()[1]).startswith(f"process {os.getpid()}, ")
+        True
+    """
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        for one in psutil.net_connections("tcp"):
+            if one.pid and one.status == psutil.CONN_LISTEN and one.laddr[1:] == (port,):
+                return f"process {one.pid}, {psutil.Process(one.pid).name()}"
+    return None
+
+
+def _bound(port: int, again: bool = False) -> socket.socket:
+    """On all addresses, as TensorFlow's server binds; again: though connections of a server that has ended linger, as it does."""
     own = socket.socket(socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET)
     try:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(again))
         if own.family == socket.AF_INET6:
             own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         own.bind(("", port))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from estimator_bridge.cluster.layout import SERVERLESS, Layout, is_loopback
+from estimator_bridge.cluster.ports import is_free, listener
 from estimator_bridge.errors import BridgeError
+
+_END_SECONDS = 5.0  # for a task whose launcher was killed a moment ago
+_LOOK_SECONDS = 0.1
 
 
 def check_network(layout: Layout, trusted: bool) -> None:
@@ -45,3 +50,29 @@ def check_evaluator(layout: Layout, rendezvous: Path | None) -> None:
             expected="--rendezvous DIR, a folder that all machines share",
             fix="Choose a new one for each training, beside model_dir for example.",
         )
+
+
+def check_ports(layout: Layout) -> None:
+    """Refuses a task of this machine whose port somebody else has: its server could not start, and the others would meet that one.
+
+    Args:
+        layout: of the cluster.
+
+    Raises:
+        BridgeError: for a port that is taken.
+    """
+    if len(layout.addresses) == 1:  # a chief alone starts no server
+        return
+    for task in layout.addresses.keys() & layout.tf_configs.keys():
+        address = layout.addresses[task]
+        port = int(address.rpartition(":")[2])
+        deadline = time.monotonic() + _END_SECONDS
+        while not (free := is_free(port)) and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+        if not free:
+            raise BridgeError(
+                f"{task} cannot serve at {address}: the port is taken.",
+                expected="a port of this machine at which nobody listens",
+                received=listener(port) or "a process that the system does not name to this user",
+                fix="End that process, or give the task another port, the same in the cluster of every task.",
+            )
