@@ -19,6 +19,10 @@ Tensor = Any
 v1 = tf.compat.v1
 
 
+class NotKeptError(NotSupportedError):
+    """A function that no graph holds, but that computes the same whenever it is called: it serves until it is to be saved."""
+
+
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class GraphFunction:
     """A graph of TensorFlow operations, called as the function that built it.
@@ -53,7 +57,8 @@ class GraphFunction:
             fix: what an error says to do.
 
         Raises:
-            NotSupportedError: a function that keeps variables or tables, calls Python as it runs, or has a gradient of its own.
+            NotSupportedError: a function that keeps variables: each call would make new ones.
+            NotKeptError: one that keeps tables, calls Python as it runs, or has a gradient of its own.
 
         Example:
             >>> double = GraphFunction.of(lambda values: 2.0 * values, [tf.TensorSpec([None])], "double")
@@ -135,22 +140,29 @@ def _names(value: Any) -> list[str]:
 
 
 def _refuse_what_is_no_graph(graph: tf.Graph, what: str, fix: str) -> None:
-    kept = {name for name in graph.get_all_collection_keys() if name.endswith(("variables", "initializer"))}
-    state = set(filter(graph.get_collection, kept))  # a tf.function leaves empty ones behind
     graph_def = graph.as_graph_def()
-    reasons = {
-        f"one that adds to {', '.join(sorted(state))}": state,
-        "one that calls Python as it runs, by py_function": any("PyFunc" in node.op for node in _nodes(graph_def)),
-        "one with a gradient of its own: tf.custom_gradient's, a Defun's, a registered one": _own_gradients(graph, graph_def),
-    }
-    for received, found in reasons.items():
+    fix_of_variables = "Run the Estimator with `estimator-bridge run --path modern`, which trains any variable."
+    python = any("PyFunc" in node.op for node in _nodes(graph_def))
+    own_gradients = "one with a gradient of its own: tf.custom_gradient's, a Defun's, a registered one"
+    reasons = (
+        (NotSupportedError, "one that keeps variables", _keeps(graph, "variables"), fix_of_variables),
+        (NotKeptError, "one that keeps tables", _keeps(graph, "initializer"), fix),
+        (NotKeptError, "one that calls Python as it runs, by py_function", python, fix),
+        (NotKeptError, own_gradients, _own_gradients(graph, graph_def), fix),
+    )
+    for error, received, found, to_do in reasons:
         if found:
-            raise NotSupportedError(
+            raise error(
                 f"The {what} is more than a graph of its values.",
                 expected="TensorFlow operations on the values and constants",
                 received=received,
-                fix=fix,
+                fix=to_do,
             )
+
+
+def _keeps(graph: tf.Graph, ending: str) -> bool:
+    """Whether a collection of variables or tables holds something; a tf.function leaves empty ones behind."""
+    return any(graph.get_collection(name) for name in graph.get_all_collection_keys() if name.endswith(ending))
 
 
 def _own_gradients(graph: tf.Graph, graph_def: Any) -> bool:

@@ -16,7 +16,7 @@ from estimator_bridge.modern.canned.optimizers import state
 
 Tensor = Any
 _STATE = "optimizer_"
-_OF_THE_HEAD = ("loss", "metrics", "loss_weights", "weighted_metrics")  # arguments of compile
+_OF_THE_HEAD = ("loss", "metrics", "loss_weights", "weighted_metrics")  # arguments of compile, in its order
 
 
 def reinstate(model: Any) -> None:
@@ -40,13 +40,14 @@ class _Headed:
         reinstate(self)
         return super().__call__(*args, **kwargs)  # type: ignore[misc]
 
-    def compile(self, optimizer: Any = "rmsprop", **kwargs: Any) -> None:
+    def compile(self, optimizer: Any = "rmsprop", *args: Any, **kwargs: Any) -> None:
         """``tf_keras.Model.compile``, where loss and metrics are the head's.
 
         Raises:
             NotSupportedError: for others, which would be passed over.
         """
-        others = [name for name in _OF_THE_HEAD if kwargs.get(name)]
+        given = kwargs | dict(zip(_OF_THE_HEAD, args, strict=False))
+        others = [name for name in _OF_THE_HEAD if given.get(name)]
         if others:
             raise NotSupportedError(
                 "The loss and the metrics of this model are its head's.",
@@ -54,7 +55,7 @@ class _Headed:
                 received=", ".join(others),
                 fix="Put a tf_keras.Model of your own over the inputs and an output of this one.",
             )
-        super().compile(optimizer, **kwargs)  # type: ignore[misc]
+        super().compile(optimizer, *args, **kwargs)  # type: ignore[misc]
         self.head.track()
 
     def compile_from_config(self, config: dict[str, Any]) -> None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.canned.activation import kept_activation
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.weights import Saved
 
 _CELL_TYPES = {"simple_rnn": "SimpleRNN", "lstm": "LSTM", "gru": "GRU"}  # of a layer; its cell's class ends with Cell
+_ACTIVATIONS = {"activation", "recurrent_activation"}
 
 
 def recurrent_layer(settings: Settings) -> Any:
     """A ``tf_keras.layers.RNN``, or one of its subclasses, for ``units`` and ``cell_type``, or for what ``rnn_cell_fn`` gives.
 
     Raises:
-        NotSupportedError: for cells of own classes.
+        NotSupportedError: for cells of own classes, and with functions of the script other than activations that keep no variables.
     """
     kind, units, every = settings["cell_type"], settings["units"], settings["return_sequences"]
     if kind in _CELL_TYPES and isinstance(units, int):
@@ -53,16 +56,27 @@ def _cell(kind: Any, units: int) -> Any:
 
 
 def _rebuilt(cell: Any) -> Any:
-    """Cells made in a graph as cells of tf_keras for a model; under TensorFlow 2.15 tf.keras is another package."""
+    """Cells made in a graph as cells of tf_keras for a model; under TensorFlow 2.15 tf.keras is another package.
+
+    A config has functions by their names, for which Keras would take its own of that name.
+    """
     if isinstance(cell, (list, tuple)):
         return [_rebuilt(one) for one in cell]
-    name = type(cell).__name__
+    name, config = type(cell).__name__, cell.get_config()
     if type(cell) not in [getattr(module.layers, name, None) for module in (tf.keras, tf.compat.v1.keras, tf_keras)]:
-        raise NotSupportedError(
-            f"The recurrent cell {type(cell).__qualname__} is no cell of Keras.",
-            expected="a cell of tf.keras.layers, or a list of them",
-            received=f"{type(cell).__module__}.{type(cell).__qualname__}",
-            fix="Run the Estimator with `estimator-bridge run --path modern`.",
-        )
-    _rebuilt(getattr(cell, "cells", ()))
-    return getattr(tf_keras.layers, name).from_config(cell.get_config())
+        raise _refusal(f"The recurrent cell {type(cell).__qualname__} is no cell of Keras.", type(cell))
+    for key in config.keys() - _ACTIVATIONS:
+        if inspect.isfunction(value := getattr(cell, key, None)):
+            raise _refusal(f"The {key} of the recurrent cell {name} is no object of Keras.", value)
+    activations = {key: kept_activation(getattr(cell, key), cell.units, key) for key in config.keys() & _ACTIVATIONS}
+    within = {"cells": _rebuilt(cell.cells)} if "cells" in config else {}
+    return getattr(tf_keras.layers, name)(**config | activations | within)
+
+
+def _refusal(what: str, received: Any) -> NotSupportedError:
+    return NotSupportedError(
+        what,
+        expected="a cell of tf.keras.layers, or a list of them, with Keras' initializers, regularizers and constraints",
+        received=f"{received.__module__}.{received.__qualname__}",
+        fix="Run the Estimator with `estimator-bridge run --path modern`.",
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.canned.graph_function import GraphFunction
+from estimator_bridge.modern.canned.graph_function import GraphFunction, NotKeptError
 from estimator_bridge.modern.canned.heads.base import Head
 from estimator_bridge.modern.canned.heads.classification import BinaryHead, MultiClassHead, MultiLabelHead
 from estimator_bridge.modern.canned.heads.composed import MultiHead, SequentialHead
@@ -23,7 +23,7 @@ def layer(head: Any) -> Head:
     """The Keras layer for a head of ``tf.estimator``, ``tf.compat.v1.estimator`` or ``tf.contrib.estimator``.
 
     Raises:
-        NotSupportedError: for heads of own classes.
+        NotSupportedError: for heads of own classes, and functions that keep variables.
     """
     name, module = type(head).__name__, type(head).__module__
     table = CONTRIB if module.startswith(_CONTRIB) else HEADS if module.startswith("tensorflow_estimator.") else {}
@@ -63,7 +63,7 @@ def _kept(function: Callable[..., Any], specs: Sequence[Any], otherwise: Callabl
     """A function as its graph, so that the model can be saved; one that is more than a graph as it is."""
     try:
         return GraphFunction.of(function, specs, "function of the head")
-    except NotSupportedError:
+    except NotKeptError:
         return otherwise
 
 

@@ -15,6 +15,8 @@ from tensorflow.python.framework.function import Defun
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned.activation import kept_activation
 from estimator_bridge.modern.canned.graph_function import GraphFunction
+from estimator_bridge.modern.canned.reading import Settings
+from estimator_bridge.modern.canned.recurrent import recurrent_layer
 
 v1 = tf.compat.v1
 Function = Callable[[Any], Any]
@@ -155,6 +157,7 @@ def dense(activation: Any) -> Any:
         (tf.function(swish), [-3.0, 6.0]),
         (tf.square, [1.0, 4.0]),
         (tf.nn.relu, [0.0, 2.0]),
+        ("relu", [0.0, 2.0]),
         (None, [-1.0, 2.0]),
     ],
 )
@@ -162,6 +165,33 @@ def test_activations_come_back(activation: Any, expected: list[float], tmp_path:
     dense(activation).save(tmp_path / "model.keras")
     loaded = tf_keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(loaded(tf.constant([[-1.0, 2.0]])), [expected])
+
+
+def softsign(net: Any) -> Any:
+    """By a name that Keras has for another."""
+    return 0.5 * net
+
+
+@pytest.mark.parametrize(
+    ("cell", "function", "stacked"),
+    [("LSTMCell", softsign, False), ("GRUCell", softsign, True), ("SimpleRNNCell", lambda net: 0.5 * net, False)],
+)
+def test_activations_of_recurrent_cells_come_back(cell: str, function: Function, stacked: bool, tmp_path: Path) -> None:
+    """What Keras computes with the function itself, and what the model does, as it is made and as it is loaded."""
+    own = getattr(tf_keras.layers, cell)(2, activation=function, kernel_initializer="ones", recurrent_initializer="ones")
+    values = {"cell_type": None, "units": None, "return_sequences": False}
+    made = recurrent_layer(
+        Settings(
+            "rnn", values | {"rnn_cell_fn": lambda: tf_keras.layers.StackedRNNCells([own]) if stacked else own}, keras=True
+        )
+    )
+    steps = tf.constant([[[0.5], [-0.25]]])
+    expected = tf_keras.layers.RNN(own)(steps)
+    inputs = tf_keras.Input([None, 1])
+    tf_keras.Model(inputs, made(inputs)).save(tmp_path / "model.keras")
+    loaded = tf_keras.models.load_model(tmp_path / "model.keras")
+    for layer in (made, loaded):
+        np.testing.assert_allclose(layer(steps), expected, rtol=1e-6)
 
 
 def test_an_activation_with_a_gradient_of_its_own_is_not_saved(tmp_path: Path) -> None:

@@ -130,9 +130,36 @@ def test_optimizers_of_own_classes_that_are_called_as_keras(folder: Path) -> Non
 def test_cells_of_own_classes_that_are_called_as_keras(within: bool) -> None:
     own = type("LSTMCell", (tf.keras.layers.LSTMCell,), {})
     made = (lambda: tf.keras.layers.StackedRNNCells([own(2)])) if within else (lambda: own(2))
-    values = {"cell_type": None, "units": None, "return_sequences": False, "rnn_cell_fn": made}
     with pytest.raises(NotSupportedError, match="LSTMCell is no cell of Keras"):
-        recurrent_layer(Settings("rnn", values, keras=True))
+        recurrent(made)
+
+
+def recurrent(made: Any) -> Any:
+    values = {"cell_type": None, "units": None, "return_sequences": False, "rnn_cell_fn": made}
+    return recurrent_layer(Settings("rnn", values, keras=True))
+
+
+def non_neg(weights: Any) -> Any:
+    """By a name that Keras has for another."""
+    return tf.abs(weights)
+
+
+def test_cells_that_call_the_script() -> None:
+    with pytest.raises(NotSupportedError, match=r"kernel_constraint of the recurrent cell GRUCell[^$]*received: .*non_neg"):
+        recurrent(lambda: tf.keras.layers.GRUCell(2, kernel_constraint=non_neg))
+
+
+def scaled(values: Any) -> Any:
+    return values * v1.get_variable("scale", [], initializer=v1.ones_initializer())
+
+
+def test_functions_that_keep_variables(folder: Path) -> None:
+    """Each call would make new ones, that nobody has trained."""
+    deep = tf.estimator.DNNRegressor([4], [x], str(folder), activation_fn=scaled)
+    linked = tf.estimator.LinearEstimator(tf.estimator.RegressionHead(inverse_link_fn=scaled), [x], str(folder))
+    for estimator in (deep, linked):
+        with pytest.raises(NotSupportedError, match="one that keeps variables"):
+            modern.canned(estimator)
 
 
 @pytest.mark.parametrize("argument", ["loss", "metrics", "weighted_metrics"])
@@ -140,6 +167,8 @@ def test_losses_and_metrics_beside_the_heads(argument: str) -> None:
     model = BaselineModel(RegressionHead(1, "sum"))
     with pytest.raises(NotSupportedError, match=argument):
         model.compile("sgd", **{argument: ["mae"]})
+    with pytest.raises(NotSupportedError, match="loss, metrics"):
+        model.compile("sgd", "mse", ["mae"])
 
 
 def test_fractions_where_ids_are_read() -> None:
