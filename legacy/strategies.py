@@ -4,6 +4,8 @@
   TF_CONFIG; the distribute coordinator makes a cluster of one of it and fails. With more workers it is refused: these would idle for ever.
 - MultiWorkerMirroredStrategy can be made in an evaluator, which is no part of the cluster: there it is a strategy of that process alone.
 - Several chiefs and workers without a strategy and without a parameter server are refused: their variables would be each one's own.
+- A second training of one process on parameter servers is refused: its server cannot start while the first one's is there, and if it went
+  on with that, workers would take the first training's variables, which the parameter servers hold, for their own.
 - Virtual CPUs that a strategy uses are in the session's ``device_count``; without that the first step waits for them for ever.
 """
 
@@ -27,11 +29,12 @@ def mended_strategies() -> Iterator[None]:
 
     Raises:
         NotSupportedError: when a RunConfig is made, for a strategy of one process in a cluster of several; when an Estimator trains, for
-            several tasks that share no variables.
+            several tasks that share no variables, and for a second training of this process that needs a server.
     """
     from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
-    from tensorflow_estimator.python.estimator import estimator, run_config
+    from tensorflow_estimator.python.estimator import estimator, run_config, training
 
+    executor = training._TrainingExecutor
     cls, coordinator = estimator.Estimator, run_config.distribute_coordinator_training
     with (
         mock.patch.object(coordinator, "init_run_config", _settled(coordinator.init_run_config)),
@@ -40,6 +43,7 @@ def mended_strategies() -> Iterator[None]:
             "_initialize_strategy",
             _alone_in_evaluator(CollectiveAllReduceExtended._initialize_strategy),
         ),
+        mock.patch.object(executor, "_start_std_server", _serving_once(executor._start_std_server)),
         mock.patch.object(cls, "_train_model_default", _sharing_variables(cls._train_model_default)),
         mock.patch.object(cls, "_actual_train_model_distributed", _training(cls._actual_train_model_distributed)),
         mock.patch.object(cls, "_evaluate_build_graph", _evaluating(cls._evaluate_build_graph)),
@@ -93,6 +97,25 @@ def _alone_in_evaluator(initialize: Any) -> Any:
             initialize(self, cluster_resolver, devices=devices)
 
     return initialize_strategy
+
+
+def _serving_once(start: Any) -> Any:
+    served: set[str] = set()
+
+    @functools.wraps(start)
+    def start_server(self: Any, config: Any) -> Any:
+        if config.master in served:
+            raise NotSupportedError(
+                "This process has trained in this cluster already: TensorFlow's server starts once in a process.",
+                expected="one train_and_evaluate with servers for each start of the script",
+                received=f"another one at {config.master}",
+                fix="Give each training a start of its own, by a flag of the script's for example.",
+            )
+        if config.master:  # else a chief alone, which has no server
+            served.add(config.master)
+        return start(self, config)
+
+    return start_server
 
 
 def _sharing_variables(train: Any) -> Any:

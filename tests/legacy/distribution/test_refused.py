@@ -56,3 +56,19 @@ def test_the_protocol_of_a_run_config_is_the_servers(tmp_path: Path, monkeypatch
     config = tf.estimator.RunConfig(str(tmp_path), protocol="grpc+verbs")
     with pytest.raises(tf.errors.NotFoundError, match=r"grpc\+verbs"):
         training._TrainingExecutor._start_std_server(None, config)
+
+
+def test_a_second_training_of_a_process_with_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In TensorFlow 1 it ended by an error of gRPC's; a chief alone has no server, and may train again."""
+    _be(monkeypatch, chief=CLUSTER["chief"], ps=CLUSTER["worker"])
+    from tensorflow_estimator.python.estimator import training
+
+    monkeypatch.setattr(training._TrainingExecutor, "_start_std_server", lambda self, config: config.master)
+    config = tf.estimator.RunConfig(str(tmp_path))
+    alone = config.replace()
+    alone._master = ""
+    with mended_strategies():
+        start = training._TrainingExecutor._start_std_server
+        assert [start(None, alone), start(None, config), start(None, alone)] == ["", "grpc://127.0.0.1:1", ""]
+        with pytest.raises(NotSupportedError, match=r"starts once in a process[^$]*another one at grpc://127.0.0.1:1"):
+            start(None, config)
