@@ -36,6 +36,8 @@ class Recovery(enum.Enum):
     """Each: parameter servers keep what others lack, or the chief's checkpoint does."""
     WORKER = "worker"
     """Workers alone: the chief drives the training and cannot go on without a parameter server, nor without itself."""
+    REPLICA = "replica"
+    """The same, but the others, which train in step with it, wait for a worker."""
     GANG = "gang"
     """None: they train in step, and all begin again from the last checkpoint."""
 
@@ -46,7 +48,16 @@ class Recovery(enum.Enum):
             >>> [Recovery.WORKER.alone(job) for job in ("chief", "worker", "ps", "evaluator")]
             [False, True, False, True]
         """
-        return job == "evaluator" or self is Recovery.TASK or (self is Recovery.WORKER and job == "worker")
+        return job == "evaluator" or self is Recovery.TASK or (job == "worker" and self is not Recovery.GANG)
+
+    def goes_on_without(self, job: str) -> bool:
+        """Whether the others go on training when a task of the job does not come back.
+
+        Example:
+            >>> [recovery.name for recovery in Recovery if recovery.goes_on_without("worker")]
+            ['TASK', 'WORKER']
+        """
+        return job == "evaluator" or (job == "worker" and self in {Recovery.TASK, Recovery.WORKER})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -104,10 +104,10 @@ def synchronous_replicas() -> Iterator[None]:
         yield
 
 
-def are_synchronous() -> bool:
-    """Whether the training whose graph is being built has a SyncReplicasOptimizer, and replicas."""
+def replicas_of_training() -> Replicas | None:
+    """Those of the training whose graph was built; None where it has no SyncReplicasOptimizer, or one task alone."""
     replicas = _building.get()
-    return replicas is not None and replicas.optimizer is not None
+    return None if replicas is None or replicas.optimizer is None else replicas
 
 
 def _knowing_replicas(train: Any) -> Any:
@@ -126,8 +126,7 @@ def _knowing_replicas(train: Any) -> Any:
 def _counting(train: Any, hook_type: type[Any]) -> Any:
     @functools.wraps(train)
     def train_with_estimator_spec(self: Any, spec: Any, worker_hooks: Any, *args: Any) -> Any:
-        replicas = _building.get()
-        if replicas is not None and replicas.optimizer is not None:
+        if (replicas := replicas_of_training()) is not None:
             from estimator_bridge.legacy.replica_hook import ReplicaHook
 
             chiefs = spec.training_chief_hooks if self.config.is_chief else ()

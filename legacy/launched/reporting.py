@@ -8,7 +8,7 @@ from unittest import mock
 
 from estimator_bridge.compat.preemption import EXIT_CODE, preemption
 from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
-from estimator_bridge.legacy.synchronous import are_synchronous
+from estimator_bridge.legacy.synchronous import replicas_of_training
 
 _WITHOUT_STEPS = ("evaluate", "_evaluate_run", "_export_all_saved_models")  # which hooks and listeners of a training may call
 
@@ -57,5 +57,7 @@ def _recovery(strategy: Any) -> Recovery:
     from tensorflow.python.distribute.parameter_server_strategy import ParameterServerStrategyExtended
 
     if strategy is None:
-        return Recovery.WORKER if are_synchronous() else Recovery.TASK
+        if (replicas := replicas_of_training()) is None:
+            return Recovery.TASK
+        return Recovery.REPLICA if replicas.in_step else Recovery.WORKER
     return Recovery.TASK if isinstance(strategy.extended, ParameterServerStrategyExtended) else Recovery.GANG

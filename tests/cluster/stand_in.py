@@ -23,7 +23,7 @@ from estimator_bridge.compat.rendezvous import Loss, Mark, Recovery, Rendezvous
 FOLDER = Path(sys.argv[1])
 TF_CONFIG = json.loads(os.environ["TF_CONFIG"])
 JOB, INDEX = TF_CONFIG["task"]["type"], TF_CONFIG["task"]["index"]
-PORT = int(TF_CONFIG["cluster"].get(JOB, ["x:0"])[INDEX].rpartition(":")[2]) if JOB != "evaluator" else 0
+ADDRESS = TF_CONFIG["cluster"][JOB][INDEX] if JOB != "evaluator" else ""
 MEETING = Rendezvous.of_this_process() or Rendezvous(FOLDER)
 HELD: list[Any] = []
 LIFE = len(list(FOLDER.glob(f"{JOB}-{INDEX}.life-*")))
@@ -48,7 +48,7 @@ def serve(job: str = JOB, index: str = str(INDEX)) -> None:
     handler = grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
     server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("tensorflow.WorkerService", {"GetStatus": handler})])
-    server.add_insecure_port(f"127.0.0.1:{PORT}")
+    server.add_insecure_port(ADDRESS)
     server.start()
     HELD.append(server)
 
@@ -56,7 +56,7 @@ def serve(job: str = JOB, index: str = str(INDEX)) -> None:
 def bind() -> None:
     """As TensorFlow does, and with its words."""
     try:
-        HELD.append(socket.create_server(("", PORT)))
+        HELD.append(socket.create_server(("", int(ADDRESS.rpartition(":")[2]))))
     except OSError:
         raise RuntimeError("Could not start gRPC server") from None
 

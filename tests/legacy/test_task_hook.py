@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 
 from estimator_bridge.compat.preemption import EXIT_CODE, Preemption
 from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Recovery, Rendezvous
-from estimator_bridge.legacy import install
+from estimator_bridge.legacy import install, synchronous
 from estimator_bridge.legacy.launched import launched, reporting
 from estimator_bridge.legacy.launched.task_hook import TaskHook
 
@@ -73,6 +73,20 @@ def test_who_trains_in_step_stays_for_the_last_step_where_all_hear_of_it(
     handler = train(SimpleNamespace(_train_distribution=None, config=config), None, [], [], None, [])
 
     assert (handler is not before) == noted
+
+
+@pytest.mark.parametrize(
+    ("aggregated", "recovery"), [(2, Recovery.REPLICA), (1, Recovery.WORKER), (3, Recovery.WORKER), (None, Recovery.TASK)]
+)
+def test_who_is_waited_for_depends_on_the_gradients_of_an_update(aggregated: int | None, recovery: Recovery) -> None:
+    """Of two replicas: both give one, or who is fast gives what a lost one does not."""
+    cluster = tf.train.ClusterSpec({"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]})
+    optimizer = aggregated and tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), aggregated, 2)
+    token = synchronous._building.set(synchronous.Replicas(SimpleNamespace(cluster_spec=cluster), optimizer))
+    try:
+        assert reporting._recovery(None) is recovery
+    finally:
+        synchronous._building.reset(token)
 
 
 def model_fn(features: Any, labels: Any, mode: str) -> Any:

@@ -105,6 +105,13 @@ def add_parser(verbs: Any) -> None:
         "take ten times as long; 0: never (default: %(default)g)",
     )
     parser.add_argument(
+        "--return-timeout",
+        type=seconds,
+        metavar="SECONDS",
+        help="for the launcher of another machine that is lost, from its last sign of life in --rendezvous until it is there again; then who "
+        "cannot train without its task ends; a loss is not seen before 45 (default: 50; with --engine kubeflow 300)",
+    )
+    parser.add_argument(
         "--max-restarts",
         type=_count(1000),
         default=3,
@@ -183,6 +190,7 @@ def execute(arguments: argparse.Namespace) -> int:
                 arguments.grace,
                 arguments.stall_timeout,
                 arguments.max_restarts,
+                Limits.lost if arguments.return_timeout is None else arguments.return_timeout,
             ),
             output if arguments.format == "text" else errors,
             preload="estimator_bridge.legacy.preloaded",

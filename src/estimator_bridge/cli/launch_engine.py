@@ -14,6 +14,7 @@ _VALUES = (
     "ready_timeout",
     "finish_timeout",
     "stall_timeout",
+    "return_timeout",
     "max_restarts",
     "grace",
     "rendezvous",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 
 from estimator_bridge.cluster.asking import Health, ask
-from estimator_bridge.cluster.layout import TRAINERS, Layout
+from estimator_bridge.cluster.layout import TRAINERS, Layout, TaskId
 from estimator_bridge.cluster.outcome import Limits
 from estimator_bridge.cluster.task import Sink
 from estimator_bridge.compat.rendezvous import Mark, Rendezvous
@@ -34,9 +35,13 @@ class Elsewhere:
         served = limits.ready > 0 and len(layout.addresses) > 1  # a chief alone starts no server
         self._answered_at = time.monotonic() + limits.ready if served else None
 
-    def over(self) -> bool:
-        """Whether every chief and worker has ended, or all of them have been gone for so long that it makes no difference."""
-        if self._all_have_ended():
+    def over(self, given_up: Collection[TaskId] = ()) -> bool:
+        """Whether every chief and worker has ended, or all of them have been gone for so long that it makes no difference.
+
+        Args:
+            given_up: who is lost, while the others went on.
+        """
+        if self._all_have_ended(given_up):
             return True
         if self._ours:
             return False
@@ -56,8 +61,8 @@ class Elsewhere:
             return not (self._meeting.said(Mark.TRAINED) or self._all_have_ended())
         return self._somebody_answers()
 
-    def _all_have_ended(self) -> bool:
-        return all(self._meeting.has_ended(task.job, task.index) for task in self._trainers)
+    def _all_have_ended(self, but: Collection[TaskId] = ()) -> bool:
+        return all(self._meeting.has_ended(task.job, task.index) for task in self._trainers if task not in but)
 
     def _somebody_answers(self) -> bool:
         return any(answer.health is Health.READY for answer in ask(self._trainers, _ANSWER_SECONDS))

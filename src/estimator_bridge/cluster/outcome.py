@@ -33,6 +33,7 @@ class Limits:
         grace: from SIGTERM to SIGKILL.
         stall: from the last step of any task until something is done about it; 0 means nothing ever.
         restarts: of a task, after failures.
+        lost: from the last sign of life of a launcher on another machine until it is given up.
     """
 
     ready: float = 120.0
@@ -40,6 +41,7 @@ class Limits:
     grace: float = 20.0
     stall: float = 120.0
     restarts: int = 3
+    lost: float = 50.0
 
 
 Judge = Callable[[bool], BridgeError | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from estimator_bridge.cluster.asking import Answer, Health, ask
 from estimator_bridge.cluster.display import told
@@ -28,12 +28,14 @@ class Preflight:
         say: takes lines for the reader.
 
     Attributes:
+        awaited: before whose servers answer nobody is told that all are ready.
         lives: how often launchers had started tasks when all of these answered.
     """
 
     def __init__(self, layout: Layout, tasks: Sequence[Task], meeting: Rendezvous, timeout: float, say: Sink) -> None:
         self._addresses = layout.addresses
         self.lives = 0
+        self.awaited: set[TaskId] = set()
         self._own = layout.tf_configs.keys()
         self._whole = layout.is_whole
         self._tasks = tasks
@@ -41,7 +43,6 @@ class Preflight:
         self._timeout = timeout
         self._say = say
         self._asked_at = self._since = 0.0
-        self._awaited: set[TaskId] = set()
         self._incarnations: dict[TaskId, int | None] = {}
         self._before: dict[TaskId, int | None] = {}
 
@@ -61,25 +62,30 @@ class Preflight:
     def again(self, tasks: Iterable[TaskId]) -> None:
         """These were started again, while the others go on."""
         if self._timeout and len(self._addresses) > 1:
-            self._await(self._awaited | (set(tasks) & set(self._addresses)))
+            self._await(self.awaited | (set(tasks) & set(self._addresses)))
 
     def _await(self, tasks: set[TaskId]) -> None:
-        self._awaited = tasks
+        self.awaited = tasks
         self._since = time.monotonic()
 
-    def look(self) -> Outcome | None:
+    def look(self, lost: Collection[TaskId] = ()) -> Outcome | None:
         """Asks those that have not answered yet.
+
+        Args:
+            lost: with their launchers, which have a time of their own to come back, before that of all servers begins.
 
         Returns:
             How it ends where a server is another's, or late, or of another TensorFlow.
         """
-        if not self._awaited or time.monotonic() - self._asked_at < _ASK_SECONDS:
+        if not self.awaited or time.monotonic() - self._asked_at < _ASK_SECONDS:
             return None
         # What answers after this look is of these lives: a launcher says so when the old one has ended.
         lives = self._meeting.lives()
-        asked = {task: self._addresses[task] for task in self._addresses if task in self._awaited}
+        asked = {task: self._addresses[task] for task in self._addresses if task in self.awaited}
         answers = [self._unless_old(answer) for answer in ask(asked, _ASK_SECONDS)]
         self._asked_at = time.monotonic()
+        if not self.awaited.isdisjoint(lost):
+            self._since = self._asked_at
         mistaken = [told(answer) for answer in answers if answer.health is Health.MISTAKEN]
         missing = [told(answer) for answer in answers if answer.health is Health.MISSING]
         if mistaken or (missing and self._asked_at - self._since > self._timeout):
@@ -114,9 +120,9 @@ class Preflight:
             self._say("launch", told(answer) + again)
             self._incarnations[answer.task] = answer.incarnation
         for task in self._tasks:
-            if task.state is State.STARTING and task.name in self._awaited:
+            if task.state is State.STARTING and task.name in self.awaited:
                 task.state = State.READY
-        self._awaited = set()
+        self.awaited = set()
         self._meeting.say(Mark.READY)
         return None
 

@@ -66,7 +66,7 @@ class Supervisor:
         self._restarter = Restarter(tasks, starter, meeting, self._preflight, say, limits.grace)
         self._elsewhere = Elsewhere(layout, meeting, limits, say)
         self._losses = Losses(layout, meeting, say)
-        self._signs = Signs(layout, meeting, say)
+        self._signs = Signs(layout, meeting, limits, say)
         self._signals: list[int] = []
         self._over = False
 
@@ -88,7 +88,7 @@ class Supervisor:
             self._interrupted,
             self._lost,
             self._failed,
-            self._preflight.look,
+            self._unready,
             self._stalled,
             self._overdue,
             self._judged,
@@ -120,6 +120,10 @@ class Supervisor:
 
     def _lost(self) -> Outcome | None:
         return self._losses.look(any(task.was_told for task in self._trainers))
+
+    def _unready(self) -> Outcome | None:
+        """Another machine is lost for good, or servers are late: in this order, for who is lost is late, too."""
+        return self._signs.judge(self._preflight.awaited) or self._preflight.look(self._signs.lost)
 
     def _failed(self) -> Outcome | None:
         """The first task that ended with an error, or that served no longer while others trained: it is started again, or the end."""
@@ -199,7 +203,8 @@ class Supervisor:
         """Parameter servers never end by themselves; an evaluator does after the last checkpoint, once it knows that it is the last."""
         if not self._has_trained:
             return None
-        if not self._over and (self._meeting.said(Mark.TRAINED) or self._elsewhere.over()):  # another launcher may have said so
+        # Another launcher may have said so.
+        if not self._over and (self._meeting.said(Mark.TRAINED) or self._elsewhere.over(self._signs.given_up)):
             self._over = True
             self._meeting.say(Mark.TRAINED)
             for task in self._tasks:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from estimator_bridge.cli.main import main
+from estimator_bridge.cli.main import build_parser, main
 from estimator_bridge.cluster.layout import given_layout
 from estimator_bridge.compat.config.positions import read_object
 
@@ -122,6 +122,13 @@ def test_a_pod_launches_its_one_task(job: str, index: int) -> None:
 def test_nothing_of_the_environment_is_in_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("TOKEN", "only-for-me")
     assert "only-for-me" not in json.dumps(printed(capsys, "train.py"))
+
+
+@pytest.mark.parametrize(("given", "seconds"), [([], 300), (["--return-timeout", "90"], 90)])
+def test_a_pod_gets_time_to_be_started_again(given: list[str], seconds: float, capsys: pytest.CaptureFixture[str]) -> None:
+    [spec] = printed(capsys, *given, "train.py")["spec"]["tfReplicaSpecs"].values()
+    command = spec["template"]["spec"]["containers"][0]["command"]
+    assert build_parser().parse_args(command[3:]).return_timeout == seconds
 
 
 def test_options_are_handed_on(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 _REPLICAS = {"chief": "Chief", "worker": "Worker", "ps": "PS", "evaluator": "Evaluator"}
+_RETURN_SECONDS = 300  # a pod is there again within a minute, or within some where its image has to be fetched
 _NAME_LENGTH = 40  # the operator appends job, index and more; a label has 63 characters
 
 
@@ -36,7 +37,7 @@ def manifest(counts: Mapping[str, int], image: str, arguments: Sequence[str]) ->
     container = {
         "name": "tensorflow",  # by which the operator finds it
         "image": image,
-        "command": ["python", "-m", "estimator_bridge", "launch", *literal],
+        "command": ["python", "-m", "estimator_bridge", "launch", f"--return-timeout={_RETURN_SECONDS}", *literal],
         "ports": [{"name": "tfjob-port", "containerPort": 2222}],
     }
     replicas = {
