@@ -12,6 +12,7 @@ from estimator_bridge.compat.checkpoint.format import table
 
 STATE_FILE = "checkpoint"
 _LATEST = re.compile(r'^\s*model_checkpoint_path\s*:\s*("(?:[^"\\\n]|\\.)*")', re.MULTILINE)
+_ANY_SHARD = re.compile(r"-\?{5}-of-\d{5}$")  # as TensorFlow's Saver names a sharded V1 checkpoint in the state file
 _DATA = re.compile(r"\.data-\d{5}-of-\d{5}$")
 
 
@@ -38,13 +39,7 @@ def resolve(path: str | Path) -> Path:
     prefix = _in_folder(given) if _holds(given, Path.is_dir) else _without_suffix(given)
     if prefix is not None and _holds(prefix.with_name(f"{prefix.name}.index")):
         return prefix
-    if is_v1(given):
-        raise UnsupportedError(
-            "This is a checkpoint in V1's format, one file without an index.",
-            expected="PREFIX.index and PREFIX.data-*",
-            received=str(given),
-            fix="Convert it first: estimator-bridge convert checkpoint SOURCE TARGET --to name-based.",
-        )
+    refuse_v1(given)
     raise NotFoundError(
         "There is no checkpoint.",
         expected="a prefix such as model_dir/model.ckpt-1000, a model_dir, or a SavedModel",
@@ -73,12 +68,35 @@ def latest(folder: Path) -> Path | None:
         return None
 
 
-def is_v1(path: str | Path) -> bool:
-    """Whether a path names a checkpoint in V1's format: a file, or the prefix of ``PREFIX-00000-of-00002`` and so on."""
+def refuse_v1(path: str | Path) -> None:
+    """For who reads checkpoints with an index alone.
+
+    Raises:
+        UnsupportedError: for a checkpoint in V1's format.
+    """
+    if (found := v1(path)) is not None:
+        raise UnsupportedError(
+            "This is a checkpoint in V1's format, one file without an index.",
+            expected="PREFIX.index and PREFIX.data-*",
+            received=str(found),
+            fix=f"Convert it first: estimator-bridge convert checkpoint {found} TARGET --to name-based.",
+        )
+
+
+def v1(path: str | Path) -> Path | None:
+    """The checkpoint in V1's format that a path names, if any: its file, its prefix where it is ``PREFIX-00000-of-00002`` and so on.
+
+    Args:
+        path: one of these, or a model_dir whose latest checkpoint is.
+    """
     given = Path(path)
+    if _holds(given, Path.is_dir):
+        found = _in_folder(given)
+        return None if found is None else v1(found.with_name(_ANY_SHARD.sub("", found.name)))
     if _holds(given):
-        return given.suffix != ".index" and table.is_table(given)
-    return any(map(table.is_table, given.parent.glob(f"{given.name}-00000-of-?????"))) if "\0" not in given.name else False
+        return given if given.suffix != ".index" and table.is_table(given) else None
+    shards = given.parent.glob(f"{given.name}-00000-of-?????") if "\0" not in given.name else ()
+    return given if any(map(table.is_table, shards)) else None
 
 
 def _in_folder(folder: Path) -> Path | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from estimator_bridge.compat.checkpoint.index import Index, read_index
-from estimator_bridge.compat.checkpoint.locate import is_v1
+from estimator_bridge.compat.checkpoint.locate import v1
 
 
 @contextlib.contextmanager
@@ -24,10 +24,10 @@ def opened(path: str | Path) -> Iterator[Index]:
     Raises:
         CheckpointError: when there is none, or it is damaged.
     """
-    if not is_v1(path):
+    if (found := v1(path)) is None:
         yield read_index(path)
         return
     from estimator_bridge.compat.checkpoint.v1 import as_v2
 
     with tempfile.TemporaryDirectory() as folder:
-        yield read_index(as_v2(Path(path), Path(folder) / Path(path).name))
+        yield read_index(as_v2(found, Path(folder) / found.name))

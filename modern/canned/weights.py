@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from estimator_bridge.compat.checkpoint.locate import refuse_v1
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.canned.columns import Weight
 
@@ -30,9 +31,10 @@ def find_checkpoint(estimator: Any, checkpoint_path: str | None) -> str:
     """The checkpoint given, or the latest of the Estimator's model_dir.
 
     Raises:
-        BridgeError: where there is none.
+        BridgeError: where there is none, or one in V1's format.
     """
     found: str | None = checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir)
+    refuse_v1(found or estimator.model_dir)
     if not found or not tf.io.gfile.exists(f"{found}.index"):
         raise BridgeError(
             "There is no checkpoint to take the weights from.",

@@ -109,8 +109,8 @@ def summarize(index: Index, shown_as: str | None = None) -> Summary:
     values.check_shards(index)
     step_name, step = _step(index)
     shards = tuple((path.name, path.stat().st_size) for path in index.shards() if path.exists())
-    is_copy = shown_as is not None and locate.is_v1(shown_as)
-    prefix, kind = (str(shown_as), _V1) if is_copy else (str(index.prefix), _kind(index))
+    v1 = None if shown_as is None else locate.v1(shown_as)
+    prefix, kind = (str(index.prefix), _kind(index)) if v1 is None else (str(v1), _V1)
     return Summary(prefix, kind, step, step_name, shards, _variables(index))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,19 @@ def test_v1_has_the_values_of_v2(name: str) -> None:
         assert len(rows) == 14
         assert all(row.within(0.0) for row in rows)
         assert len(index.pieces["partitioned"]) == 3
+
+
+@pytest.mark.parametrize("latest", ["v1.ckpt", "/elsewhere/v1.ckpt", "v1-sharded.ckpt-?????-of-00003"])
+def test_v1_is_the_latest_of_a_model_dir(latest: str, tmp_path: Path) -> None:
+    """As TensorFlow's Saver names it in the file ``checkpoint``."""
+    for file in GOLDEN.glob("v1*.ckpt*"):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "checkpoint").write_text(f'model_checkpoint_path: "{latest}"\n')
+    with opened(tmp_path) as index:
+        assert index.entries.keys() == read_index(GOLDEN / "v2.ckpt").entries.keys()
+        assert summarize(index, str(tmp_path)).kind == "name-based, in V1's format"
+    with pytest.raises(UnsupportedError, match=r"V1's format[^$]*convert checkpoint [^$]*/v1\S*.ckpt TARGET"):
+        read_index(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["v1.ckpt", "v1-sharded.ckpt"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,16 @@ def test_own_model_fns_also_around_canned_ones(folder: Path) -> None:
     for estimator in (own, extended):
         with pytest.raises(NotSupportedError, match=r"is not a canned Estimator's"):
             modern.canned(estimator)
+
+
+def test_a_checkpoint_in_v1s_format(folder: Path, tmp_path: Path) -> None:
+    """TensorFlow's own reader refuses slices in one; the converter reads them."""
+    v1_file = Path(__file__).parents[2] / "golden" / "checkpoints" / "v1.ckpt"
+    shutil.copy(v1_file, tmp_path / "model.ckpt-2")
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-2"\n')
+    for estimator, given in ((regressor(tmp_path), None), (regressor(folder), str(v1_file))):
+        with pytest.raises(BridgeError, match=r"V1's format[^$]*estimator-bridge convert checkpoint"):
+            modern.canned(estimator, checkpoint_path=given)
 
 
 def test_an_estimator_that_was_not_trained(tmp_path: Path) -> None:
