@@ -36,6 +36,11 @@ class Document:
         line, column = self.places.get(path, (1, 1))
         return f"{self.source}, line {line}, column {column}"
 
+    def inside(self, key: str) -> Document:
+        """The object of a key, with the places of its parts."""
+        places = {path[1:]: place for path, place in self.places.items() if path[:1] == (key,)}
+        return Document(self.value[key], places, self.source)
+
 
 def read_object(text: str, source: str, expected: str = "a JSON object") -> Document:
     """Reads a JSON object.

@@ -11,9 +11,8 @@ from estimator_bridge.legacy.contrib.rnn.block_cells import (
     GRUBlockCellV2,
     LayerRNNCell,
     LSTMBlockCell,
-    LSTMBlockFusedCell,
-    LSTMBlockWrapper,
 )
+from estimator_bridge.legacy.contrib.rnn.block_sequence import LSTMBlockFusedCell, LSTMBlockWrapper
 from estimator_bridge.legacy.contrib.rnn.fused import FusedRNNCell, FusedRNNCellAdaptor, TimeReversedFusedRNN
 from estimator_bridge.legacy.contrib.rnn.layer_norm import LayerNormBasicLSTMCell
 

@@ -44,8 +44,9 @@ def record(script: str, args: Sequence[str]) -> Source:
     Raises:
         BridgeError: where the script is missing, ends before it calls an Estimator, or fails.
     """
+    from estimator_bridge.compat.config.legacy_json import legacy_of
     from estimator_bridge.compat.config.positions import read_object
-    from estimator_bridge.compat.config.sources import Source, legacy_of
+    from estimator_bridge.compat.config.sources import Source
 
     if not Path(script).is_file():
         raise BridgeError("There is no such script.", expected="the path of a Python file", received=script)

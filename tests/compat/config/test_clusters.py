@@ -19,7 +19,7 @@ import json, sys
 from estimator_bridge.compat.config import apply, to_legacy, to_modern
 from estimator_bridge.compat.config.objects import from_strategy
 from estimator_bridge.compat.config.positions import read_object
-from estimator_bridge.compat.config.sources import legacy_of
+from estimator_bridge.compat.config.legacy_json import legacy_of
 legacy = legacy_of(read_object(sys.argv[1], "run.json"))
 config, report = to_modern(legacy)
 applied = apply(config)

@@ -69,7 +69,7 @@ import json, sys
 from estimator_bridge.compat.config import apply, to_modern
 from estimator_bridge.compat.config.positions import read_object
 from estimator_bridge.compat.config.settings import flatten, unflatten
-from estimator_bridge.compat.config.sources import legacy_of
+from estimator_bridge.compat.config.legacy_json import legacy_of
 from estimator_bridge.errors import BridgeError
 said = {}
 for name, job in json.loads(sys.argv[1]).items():
