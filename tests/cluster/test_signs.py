@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from estimator_bridge.cluster import preflight, restarting, signs
+from estimator_bridge.cluster import preflight, restarting, signs, supervisor
 from estimator_bridge.cluster.asking import Answer, Health
 from estimator_bridge.cluster.layout import TaskId, hosted_layout
 from estimator_bridge.cluster.outcome import Limits, Outcome
@@ -22,6 +22,7 @@ from estimator_bridge.cluster.task import Task
 from estimator_bridge.compat.rendezvous import Loss, Mark, Recovery, Rendezvous
 from tests.cluster.conftest import Play, command, wait_until
 
+pytestmark = pytest.mark.timeout(120)
 HOSTS, COUNTS = ["a:1", "b:1", "c:1"], {"chief": 1, "worker": 1, "ps": 1}
 WORKER = TaskId("worker", 0)
 ENDS = {
@@ -98,8 +99,8 @@ def test_silence_is_told_once_and_so_is_a_return(watch: Watch, end: str | None) 
     assert watch.until(248, there=False) is None
     watch.until(300, there=end is None)
 
-    silent = "the launcher of worker 0 gives no sign of life for 48 s: it is stopped, or its way to the rendezvous is lost; its server answers"
-    expected = [f"at 192: {silent}", "at 252: the launcher of worker 0 is there again"]
+    silent = "the launcher of worker 0 gives no sign of life for 42 s: it is stopped, or its way to the rendezvous is lost; its server answers"
+    expected = [f"at 186: {silent}", "at 252: the launcher of worker 0 is there again"]
     assert watch.told == ([] if end else expected)
 
 
@@ -129,10 +130,11 @@ def test_who_is_lost_ends_what_does_not_go_on_without(
     address = dict(zip(("chief", "worker", "ps"), HOSTS, strict=True))[task.job]
     [line] = watch.told
     assert line.startswith(
-        f"at 192: {task} at {address} is lost: its launcher gives no sign of life for 48 s, its server no answer ("
+        f"at 186: {task} at {address} is lost: its launcher gives no sign of life for 42 s, its server no answer ("
     )
     assert ("training goes on without it, and takes it back" in line) == recovery.goes_on_without(task.job)
     assert (outcome is not None) == ends
+    assert watch.ours.strands != recovery.goes_on_without(task.job)
     if outcome is not None:
         assert watch.now == 204, "60 s after the last sign"
         assert outcome.code == 1
@@ -239,15 +241,16 @@ def test_a_machine_that_is_killed_ends_those_that_train_in_step_with_it(
     play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two launchers: the worker's, at 127.0.0.2, is killed, and its guard kills its task. The chief's task fails then, as TensorFlow's do,
-    and is started again to wait for all servers: for less time than they have from there.
+    and is started again to wait for all servers: for less time than they have from there. It has nothing to save, so SIGTERM is no long wait.
     """
     for name, seconds in (("_GIVE_SECONDS", 0.1), ("_SILENT_SECONDS", 1.0)):
         monkeypatch.setattr(signs, name, seconds)
     monkeypatch.setattr(restarting, "_FIRST_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(supervisor, "_LEAD_SECONDS", 0.1)
     one, other = free_ports(2)
     hosts, counts, shared = [f"127.0.0.1:{one}", f"127.0.0.2:{other}"], {"chief": 1, "worker": 1}, tmp_path / "shared"
     plans = {
-        "chief 0": "recovery:gang,serve,ready,step:1,meet:worker:0:2,exit:1|serve,ready,step:3",
+        "chief 0": "recovery:gang,serve,ready,step:1,meet:worker:0:2,exit:1|stubborn,serve,ready,step:3",
         "worker 0": "serve,ready,step:1,sleep:60",
     }
     asked = json.dumps([hosts, counts, "worker:0", command(tmp_path, plans), str(tmp_path / "worker"), str(shared)])
@@ -263,7 +266,7 @@ def test_a_machine_that_is_killed_ends_those_that_train_in_step_with_it(
 
     (thread := threading.Thread(target=machine)).start()
     try:
-        ended = play(plans, layouts=[hosted_layout(hosts, counts, "chief:0")], rendezvous=shared, ready=60, lost=3)
+        ended = play(plans, layouts=[hosted_layout(hosts, counts, "chief:0")], rendezvous=shared, ready=60, lost=3, grace=1000)
     finally:
         launcher.kill()
         thread.join()

@@ -109,7 +109,7 @@ def add_parser(verbs: Any) -> None:
         type=seconds,
         metavar="SECONDS",
         help="for the launcher of another machine that is lost, from its last sign of life in --rendezvous until it is there again; then who "
-        "cannot train without its task ends; a loss is not seen before 45 (default: 50; with --engine kubeflow 300)",
+        "cannot train without its task ends; a loss is not seen before 40 (default: 45; with --engine kubeflow 300)",
     )
     parser.add_argument(
         "--max-restarts",

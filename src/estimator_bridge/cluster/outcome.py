@@ -41,7 +41,7 @@ class Limits:
     grace: float = 20.0
     stall: float = 120.0
     restarts: int = 3
-    lost: float = 50.0
+    lost: float = 45.0
 
 
 Judge = Callable[[bool], BridgeError | None]

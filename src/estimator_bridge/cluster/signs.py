@@ -16,7 +16,7 @@ from estimator_bridge.compat.rendezvous import Mark, Rendezvous
 from estimator_bridge.errors import BridgeError
 
 _GIVE_SECONDS = 5.0
-_SILENT_SECONDS = 45.0  # a network file system may show what was there half a minute ago
+_SILENT_SECONDS = 40.0  # a network file system may show what was there half a minute ago
 _ASK_SECONDS = 2.0
 
 
@@ -136,6 +136,11 @@ class Signs:
     def given_up(self) -> Collection[TaskId]:
         """Those of them that have been waited for long enough."""
         return {task for task in self.lost if self._launchers[task].silence >= self._limits.lost}
+
+    @property
+    def strands(self) -> bool:
+        """Whether somebody is lost without whom nobody trains, and so nobody saves."""
+        return any(not self._meeting.recovery().goes_on_without(task.job) for task in self.lost)
 
     def judge(self, awaited: Collection[TaskId]) -> Outcome | None:
         """How it ends where somebody is given up without whom it does not go on.

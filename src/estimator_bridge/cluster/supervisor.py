@@ -20,7 +20,9 @@ from estimator_bridge.cluster.watchdog import Watchdog
 from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
 
-_LEAD_SECONDS = 3.0  # for workers, once the chief has saved and ended: who waits for it waits in vain
+_LEAD_SECONDS = (
+    3.0  # for workers, once the chief has saved and ended, and for all where nobody can save: who waits for that waits in vain
+)
 _ANOTHERS_SECONDS = 3.0  # for the word of another launcher, whose task failed first and took ours with it
 _POLL_SECONDS = 0.1
 _LINES_SHOWN = 15  # of the output of a task that failed
@@ -225,7 +227,8 @@ class Supervisor:
 
         The chief is asked first, since to save takes the others: variables on parameter servers, workers that are its servers.
         """
-        deadline = time.monotonic() + self._limits.grace
+        grace = self._limits.grace
+        deadline = time.monotonic() + (min(grace, _LEAD_SECONDS) if self._signs.strands else grace)
         self._ask_to_end(self._trainers[:1], deadline)
         self._ask_to_end(self._trainers, deadline)
         self._let_others_save(deadline)
