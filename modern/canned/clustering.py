@@ -13,11 +13,12 @@ from estimator_bridge.modern.canned import columns
 from estimator_bridge.modern.canned.columns import Inputs
 from estimator_bridge.modern.canned.columns.inputs import selected
 from estimator_bridge.modern.canned.heads.losses import over_replicas
-from estimator_bridge.modern.canned.model import reinstate
+from estimator_bridge.modern.canned.model import OF_THE_HEAD, refuse, reinstate
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.weights import Saved, take_over, under
 
 Tensor = Any
+_OF_THE_ALGORITHM = ("optimizer", *OF_THE_HEAD)  # arguments of compile, in its order
 _SMALL = 1e-6  # TensorFlow's, so that an empty cluster does not divide by zero
 
 
@@ -42,6 +43,20 @@ class KMeansModel(tf_keras.Model):
         self.counts = self.add_weight("counts", [clusters], tf.int64, "ones", **first) if mini_batch else None
         self._cosine, self._points = cosine, points
         self.loss_mean, self.score = tf_keras.metrics.Mean(name="loss"), tf_keras.metrics.Mean(name="score")
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """``tf_keras.Model.compile`` with options of how to run.
+
+        Raises:
+            NotSupportedError: for an optimizer, a loss or metrics, which would be passed over.
+        """
+        refuse(
+            kwargs | dict(zip(_OF_THE_ALGORITHM, args, strict=False)),
+            _OF_THE_ALGORITHM,
+            "The centers are moved by Lloyd's algorithm, and the loss and the score are its distances.",
+            "compile(), with options of how to run",
+        )
+        super().compile(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Predictions from features."""

@@ -14,6 +14,7 @@ from tensorflow.python.framework.ops import gradient_registry
 from tensorflow.python.saved_model.function_deserialization import fix_node_def, load_function_def_library
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.model_graph import control_flow_v2
 
 Tensor = Any
 v1 = tf.compat.v1
@@ -65,7 +66,7 @@ class GraphFunction:
             >>> GraphFunction.from_config(double.get_config())(tf.constant([1.0, 4.0])).numpy().tolist()
             [2.0, 8.0]
         """
-        with tf.Graph().as_default() as graph:
+        with tf.Graph().as_default() as graph, control_flow_v2():
             fed = [_placeholder(spec) for spec in specs]
             result = function(*fed)
             result = result if isinstance(result, tf.SparseTensor) else tf.convert_to_tensor(result)

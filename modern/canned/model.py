@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -16,7 +16,7 @@ from estimator_bridge.modern.canned.optimizers import state
 
 Tensor = Any
 _STATE = "optimizer_"
-_OF_THE_HEAD = ("loss", "metrics", "loss_weights", "weighted_metrics")  # arguments of compile, in its order
+OF_THE_HEAD = ("loss", "metrics", "loss_weights", "weighted_metrics")  # arguments of compile, in its order
 
 
 def reinstate(model: Any) -> None:
@@ -28,6 +28,28 @@ def reinstate(model: Any) -> None:
     classes: set[Any] = {type(layer) for layer in model._flatten_layers()}
     for cls in classes:
         cls.__new__(cls)
+
+
+def refuse(given: Mapping[str, Any], names: Sequence[str], what: str, expected: str) -> None:
+    """Refuses arguments of ``compile`` that would be passed over.
+
+    Args:
+        given: all arguments.
+        names: of those that are not taken.
+        what: whose they are, for the error.
+        expected: which are taken.
+
+    Raises:
+        NotSupportedError: where one of them is given.
+    """
+    others = [name for name in names if given.get(name)]
+    if others:
+        raise NotSupportedError(
+            what,
+            expected=expected,
+            received=", ".join(others),
+            fix="Put a tf_keras.Model of your own over the inputs and an output of this one.",
+        )
 
 
 class _Headed:
@@ -46,15 +68,12 @@ class _Headed:
         Raises:
             NotSupportedError: for others, which would be passed over.
         """
-        given = kwargs | dict(zip(_OF_THE_HEAD, args, strict=False))
-        others = [name for name in _OF_THE_HEAD if given.get(name)]
-        if others:
-            raise NotSupportedError(
-                "The loss and the metrics of this model are its head's.",
-                expected="compile(optimizer), and options of how to run",
-                received=", ".join(others),
-                fix="Put a tf_keras.Model of your own over the inputs and an output of this one.",
-            )
+        refuse(
+            kwargs | dict(zip(OF_THE_HEAD, args, strict=False)),
+            OF_THE_HEAD,
+            "The loss and the metrics of this model are its head's.",
+            "compile(optimizer), and options of how to run",
+        )
         super().compile(optimizer, *args, **kwargs)  # type: ignore[misc]
         self.head.track()
 

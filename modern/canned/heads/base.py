@@ -207,8 +207,8 @@ def _refuse_functions(arguments: Mapping[str, Any]) -> None:
     for name, value in arguments.items():
         if callable(value) and not isinstance(value, GraphFunction):
             raise NotSupportedError(
-                f"The head's {name} {getattr(value, '__qualname__', value)!r} is Python code, which a .keras file does not hold.",
-                expected="a function of labels and logits that builds TensorFlow operations",
+                f"The head's {name} {getattr(value, '__qualname__', value)!r} is more than a graph, and a .keras file holds no Python code.",
+                expected="TensorFlow operations on its arguments and constants: no table, no py_function, no gradient of its own",
                 fix="Use model.save_weights, or model.export for predictions alone.",
             )
 

@@ -128,6 +128,22 @@ def test_gradients_are_the_functions(way: str) -> None:
         np.testing.assert_array_equal(gradient, [2.0, 2.0])
 
 
+@pytest.mark.parametrize("function", [in_while(double), in_cond(double), lambda values: tf.map_fn(double, values)])
+def test_loops_in_a_script_of_tensorflow_1(function: Function) -> None:
+    """Its graphs have none that are functions; of 2 x: 2."""
+    before = v1.control_flow_v2_enabled()
+    v1.disable_control_flow_v2()
+    try:
+        kept = GraphFunction.of(function, [tf.TensorSpec([2])], "function")
+        for result, gradient in (in_graph(function), by_tape(kept)):
+            np.testing.assert_array_equal(result, [2.0, 8.0])
+            np.testing.assert_array_equal(gradient, [2.0, 2.0])
+        assert not v1.control_flow_v2_enabled()
+    finally:
+        if before:
+            v1.enable_control_flow_v2()
+
+
 @pytest.mark.parametrize("way", OWN)
 def test_a_gradient_of_its_own_is_refused(way: str) -> None:
     """Of 2 x, said to be 7."""

@@ -13,6 +13,7 @@ import tf_keras
 
 from estimator_bridge import modern
 from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern.canned.clustering import KMeansModel
 from estimator_bridge.modern.canned.columns import Inputs, linear
 from estimator_bridge.modern.canned.heads.regression import RegressionHead
 from estimator_bridge.modern.canned.model import BaselineModel, CannedModel
@@ -191,6 +192,17 @@ def test_fractions_where_ids_are_read() -> None:
     model = CannedModel(inputs.keras, RegressionHead(1, "sum")(linear([words], inputs)[0]))
     with pytest.raises(BridgeError, match="'words'"):
         model({"words": tf.constant([[1.5]])})
+
+
+@pytest.mark.parametrize(
+    ("args", "given", "received"),
+    [(["adam"], {}, "optimizer"), ([], {"loss": "mse", "metrics": ["mae"]}, "loss, metrics"), ([None, "mse"], {}, "loss")],
+)
+def test_what_lloyds_algorithm_would_pass_over(args: list[Any], given: dict[str, Any], received: str) -> None:
+    model = KMeansModel(2, 1, cosine=False, mini_batch=True)
+    model.compile(run_eagerly=True)
+    with pytest.raises(NotSupportedError, match=f"Lloyd's algorithm[^$]*received: {received}\n"):
+        model.compile(*args, **given)
 
 
 def test_k_means_that_moves_its_centers_now_and_then(tmp_path: Path) -> None:
