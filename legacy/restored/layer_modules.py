@@ -1,10 +1,10 @@
-"""``tensorflow.python.layers``: the classes that ``tf.layers`` offers, in the modules where TensorFlow 1 defined them.
+"""``tensorflow.python.layers`` and the layers of feature columns, in the modules where TensorFlow 1 defined them.
 
 What was removed: with Keras 2 (TensorFlow 2.16, March 2024) the layers themselves. ``tensorflow.python.layers.core`` has since
 been a frozen copy that nothing else uses, so that its Dense is no ``tf.layers.Dense``; ``normalization`` is empty, for it looks
-for a module of tf_keras by a name that it never had.
+for a module of tf_keras by a name that it never had. ``feature_column_lib.DenseFeatures`` is in Keras alone.
 
-Who needs it: tf-slim, whose layers stand on these, and scripts with ``from tensorflow.python.layers import core``.
+Who needs it: tf-slim, whose layers stand on these, and scripts with ``from tensorflow.python.layers import core``; TensorFlow Ranking of 2019.
 """
 
 from __future__ import annotations
@@ -34,3 +34,6 @@ def restore(package: str = "tf_keras") -> None:
         module = importlib.import_module(f"tensorflow.python.layers.{name}")
         layers = importlib.import_module(f"{package}.src.legacy_tf_layers.{name}")
         vars(module).update({key: value for key, value in vars(layers).items() if not key.startswith("_")})
+    columns = importlib.import_module("tensorflow.python.feature_column.feature_column_lib")
+    for name, layer in (("dense_features", "DenseFeatures"), ("sequence_feature_column", "SequenceFeatures")):
+        setattr(columns, layer, getattr(importlib.import_module(f"{package}.src.feature_column.{name}"), layer))

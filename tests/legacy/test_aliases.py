@@ -83,6 +83,14 @@ IMPORTS = [
     ("import importlib; models = importlib.import_module('tensorflow.python.keras.models')", "models.Model is TF.keras.Model"),
     ("from tensorflow.python.training import training_ops", "training_ops.resource_apply_adam"),
     (
+        "from tensorflow.python.feature_column import feature_column_lib as fc",
+        "fc.DenseFeatures is TF.keras.layers.DenseFeatures",
+    ),
+    (
+        "from tensorflow.python.feature_column.feature_column_lib import SequenceFeatures",
+        "SequenceFeatures is TF.keras.experimental.SequenceFeatures",
+    ),
+    (
         "from tensorflow.python.distribute import distribution_strategy_context",
         "distribution_strategy_context.get_strategy is TF.distribute.get_strategy",
     ),
