@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
@@ -48,13 +49,28 @@ def shown(stream: TextIO) -> Iterator[tuple[Sink, Show]]:
 
 def _plain(stream: TextIO) -> Sink:
     lock = threading.Lock()
+    told = False
 
     def line(name: str, text: str) -> None:
-        with lock, contextlib.suppress(OSError):  # the reader may leave, a disk be full: training goes on
-            stream.write(f"{name:<{_WIDTH}} | {text}\n")
-            stream.flush()
+        nonlocal told
+        with lock:
+            try:
+                stream.write(f"{name:<{_WIDTH}} | {text}\n")
+                stream.flush()
+            except OSError as error:  # a disk may be full: training goes on
+                if not told:
+                    _tell(error)
+                told = True
 
     return line
+
+
+def _tell(failure: OSError) -> None:
+    with contextlib.suppress(OSError):  # standard error may be the same file
+        sys.stderr.write(
+            f"estimator-bridge: the output cannot be written: {failure.strerror}; training goes on, its lines are in --log-dir\n"
+        )
+        sys.stderr.flush()
 
 
 def task_table(tasks: Sequence[Task]) -> Table:
