@@ -194,13 +194,18 @@ class Rendezvous:
         """The TensorFlow that a task reported; None before it did."""
         return self._read(f"{job}-{index}.version")
 
-    def report_refusal(self) -> None:
-        """This process, a task by its TF_CONFIG, was asked for what it refuses, and would refuse again."""
-        self._write_own("refused", "")
+    def report_final(self, why: str) -> None:
+        """This process, a task by its TF_CONFIG, ends in a way that another start would not change; why, for the reader."""
+        self._write_own("final", why)
 
-    def has_refused(self, job: str, index: int) -> bool:
-        """Whether a task ended since it refused what its script asked for."""
-        return self._read(f"{job}-{index}.refused") is not None
+    def final(self, job: str, index: int) -> str | None:
+        """Why a task that has ended is not to be started again; None where it said nothing of that."""
+        return self._read(f"{job}-{index}.final")
+
+    def has_trained(self) -> bool:
+        """Whether the last training of this process, a task by its TF_CONFIG, ended well."""
+        task = _own_task()
+        return task is not None and self.step(*task) is not None and not self.is_training(*task)
 
     def report_end(self, job: str, index: int) -> None:
         """A task that trained has ended well; its launcher says so."""
@@ -234,13 +239,12 @@ class Rendezvous:
 
     def forget(self, job: str, index: int) -> None:
         """Drops what a task reported, since it is started again."""
-        for what in ("step", "apart", "version", "refused", "ended", "lost"):
+        for what in ("step", "apart", "version", "final", "ended", "lost"):
             (self.folder / f"{job}-{index}.{what}").unlink(missing_ok=True)
 
     def _write_own(self, what: str, text: str) -> None:
-        task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task")
-        if task:
-            self._write(f"{task['type']}-{task['index']}.{what}", text)
+        if (task := _own_task()) is not None:
+            self._write("{}-{}.{}".format(*task, what), text)
 
     def _write(self, name: str, text: str) -> None:
         """At once: nobody reads half of it. Processes of two machines, containers above all, may have the same number."""
@@ -258,3 +262,8 @@ class Rendezvous:
                     raise
                 return file.read_text(encoding="ascii")
         return None
+
+
+def _own_task() -> tuple[str, int] | None:
+    task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task")
+    return (task["type"], task["index"]) if task else None

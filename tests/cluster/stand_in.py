@@ -128,7 +128,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "lost": lambda job, code, problem=None: MEETING.report_loss(job, 0, Loss(time.time(), int(code), problem)),
     "recovery": lambda name: MEETING.report_recovery(Recovery(name)),
     "version": MEETING.introduce,
-    "refuse": MEETING.report_refusal,
+    "final": MEETING.report_final,
     "save": save,
     "stopped": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "say": say,

@@ -90,7 +90,7 @@ def test_who_is_told_to_end_does_not_cut_off_the_chief_that_saves(play: Play) ->
         ("exit:3", {}, 0, "it had come to nothing since its start, so it would fail again"),
         ("killed", {}, 1, "it was started again already, and came to nothing"),
         ("step:5,sleep:0.4,exit:3", {}, 1, "it ended so before, and came no further than step 5"),
-        ("step:5,sleep:0.4,refuse,exit:3", {}, 0, "what it refused it would refuse again"),
+        ("step:5,sleep:0.4,final:what it said itself,exit:3", {}, 0, "what it said itself"),
         ("step:5,sleep:0.4,killed", {"restarts": 0}, 0, "--max-restarts is 0"),
         (
             "step:5,sleep:0.4,exit:3|step:6,sleep:0.4,exit:3",

@@ -8,19 +8,20 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.cli import run
 from estimator_bridge.cli.main import main
 from estimator_bridge.compat.audit_reports import Auditing, Report
 from estimator_bridge.compat.loopback import keep_to_loopback
+from estimator_bridge.compat.preemption import EXIT_CODE
 from estimator_bridge.compat.rendezvous import VARIABLE, Mark, Rendezvous
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.legacy import install, tracebacks
+from estimator_bridge.legacy import install
 from estimator_bridge.legacy.launched import launched
 
 
@@ -32,13 +33,6 @@ def _own_address() -> str | None:
         except OSError:
             return None
         return str(one.getsockname()[0])
-
-
-def _raises(error: BridgeError) -> Callable[[], int]:
-    def end() -> int:
-        raise error
-
-    return end
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems cannot bind a socket to an interface this way")
@@ -63,22 +57,52 @@ def test_a_listening_socket_is_kept_to_the_loopback_interface() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ending", "refused"),
-    [(lambda: 2, False), (_raises(BridgeError("A worker is lost.")), False), (_raises(NotSupportedError("No.")), True)],
+    ("error", "step", "said"),
+    [
+        (BridgeError("A worker is lost."), (7, False), None),
+        (NotSupportedError("No."), None, "what it refused it would refuse again"),
+        (SystemExit(3), (7, False), "it had trained, and its script gave this exit code"),
+        (SystemExit("not accurate"), (7, False), "it had trained, and its script gave this exit code"),
+        (SystemExit(3), (7, True), None),
+        (SystemExit(3), None, None),
+        (SystemExit(EXIT_CODE), (7, False), None),
+        (SystemExit(0), (7, False), None),
+    ],
 )
-def test_a_launcher_learns_that_a_task_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: Callable[[], int], refused: bool
+def test_a_launcher_learns_of_ends_that_another_start_would_not_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, step: tuple[int, bool] | None, said: str | None
 ) -> None:
-    """It would refuse again; others that end with the same exit code may be started again."""
-    monkeypatch.setattr(tracebacks, "run_as_python_does", lambda run: ending())
+    """Others that end with the same exit code may be started again."""
+
+    def end(script: object, arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run, "_run_legacy", end)
     monkeypatch.setenv("TF_CONFIG", '{"cluster": {}, "task": {"type": "worker", "index": 1}}')
-    assert main(["run", __file__]) == 2
-
+    monkeypatch.delenv(VARIABLE, raising=False)
+    code = main(["run", __file__])
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    assert main(["run", __file__]) == 2
+    if step is not None:
+        Rendezvous(tmp_path).report_step("worker", 1, *step)
+    assert main(["run", __file__]) == code
 
-    assert Rendezvous(tmp_path).has_refused("worker", 1) == refused
-    assert not Rendezvous(tmp_path).has_refused("worker", 0)
+    assert Rendezvous(tmp_path).final("worker", 1) == said
+    assert Rendezvous(tmp_path).final("worker", 0) is None
+
+
+def test_an_exit_code_that_an_exception_led_to_is_not_final(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(script: object, arguments: object) -> None:
+        try:
+            Path(tmp_path, "gone").read_bytes()
+        except OSError:
+            sys.exit(3)
+
+    monkeypatch.setattr(run, "_run_legacy", end)
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {}, "task": {"type": "worker", "index": 1}}')
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    Rendezvous(tmp_path).report_step("worker", 1, 7, training=False)
+    assert main(["run", __file__]) == 3
+    assert Rendezvous(tmp_path).final("worker", 1) is None
 
 
 def test_the_waits_of_a_launched_task_and_of_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.script_arguments import add_path, add_python2, add_replicas, add_script, script_of
+from estimator_bridge.compat.preemption import EXIT_CODE
 from estimator_bridge.compat.rendezvous import Rendezvous
 from estimator_bridge.errors import BridgeError, NotSupportedError
 
@@ -89,12 +91,25 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     script.check()
     run = _run_legacy if arguments.path == "legacy" else _run_modern
+    return run_as_python_does(lambda: _run_and_tell(run, script, arguments))
+
+
+def _run_and_tell(run: Callable[[Script, argparse.Namespace], None], script: Script, arguments: argparse.Namespace) -> None:
+    """Tells the launcher, if there is one, of ends that another start would not change."""
     try:
-        return run_as_python_does(lambda: run(script, arguments))
-    except NotSupportedError:  # unlike the loss of another worker, for one
-        if meeting := Rendezvous.of_this_process():
-            meeting.report_refusal()
+        run(script, arguments)
+    except (NotSupportedError, SystemExit) as error:  # unlike the loss of another worker, for one
+        if (meeting := Rendezvous.of_this_process()) and (why := _why_final(error, meeting)):
+            meeting.report_final(why)
         raise
+
+
+def _why_final(error: NotSupportedError | SystemExit, meeting: Rendezvous) -> str | None:
+    if isinstance(error, NotSupportedError):
+        return "what it refused it would refuse again"
+    # Raised where an exception was handled, that one may be the reason, and gone at the next start.
+    own_word = error.code not in {None, 0, EXIT_CODE} and error.__context__ is None
+    return "it had trained, and its script gave this exit code" if own_word and meeting.has_trained() else None
 
 
 def _run_legacy(script: Script, arguments: argparse.Namespace) -> None:

@@ -29,7 +29,7 @@ def belonging(task: Task, tasks: Sequence[Task], recovery: Recovery) -> list[Tas
     return [task] if recovery.alone(task.name.job) else [each for each in tasks if each.name.job != "evaluator"]
 
 
-def why_not(task: Task, belonging_to_it: Sequence[Task], most: int, refused: bool) -> str | None:
+def why_not(task: Task, belonging_to_it: Sequence[Task], most: int) -> str | None:
     """Why a failed task is not started again; None where it is.
 
     A script's mistake fails again at the same place: who ended with an exit code of its own and made no step is not tried again, and
@@ -39,10 +39,7 @@ def why_not(task: Task, belonging_to_it: Sequence[Task], most: int, refused: boo
         task: that failed.
         belonging_to_it: who would be started again, itself included.
         most: restarts of a task.
-        refused: it ended since it refused what its script asked for.
     """
-    if refused:
-        return "what it refused it would refuse again"
     if most == 0:
         return "--max-restarts is 0"
     if task.restarts >= most:

@@ -140,8 +140,8 @@ class Supervisor:
         task.state = State.FAILED
         taken = not self._meeting.said(Mark.READY) and any(word in line for line in task.tail for word in _PORT_TAKEN)
         group = belonging(task, self._tasks, self._meeting.recovery())
-        refused = self._meeting.has_refused(task.name.job, task.name.index)
-        reason = "a port was taken" if taken else why_not(task, group, self._limits.restarts, refused)
+        final = self._meeting.final(task.name.job, task.name.index)
+        reason = "a port was taken" if taken else final or why_not(task, group, self._limits.restarts)
         if reason is None:
             self._restarter.start_again(group, f"{task.name} ended with exit code {task.exit_code}")
             return None
