@@ -1,8 +1,8 @@
 """A task that trains in step leaves its session to the end of its process.
 
 To close one over gRPC may take a minute: TensorFlow takes the graph down at every worker, and each waits for the thread that tunes its
-tf.data pipeline, which may have missed that it is to end and sleeps until its next turn, twice as long each time; whoever asks a server
-that is busy with that, or gone, waits for ten seconds. What is to be saved is saved before.
+tf.data pipeline, which may have missed that it is to end and sleeps until its next turn, twice as long each time. What is to be saved is
+saved before.
 """
 
 from __future__ import annotations
