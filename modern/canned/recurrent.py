@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from typing import Any
+from unittest import mock
 
 import tensorflow as tf
 import tf_keras
@@ -14,7 +15,7 @@ from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.weights import Saved
 
 _CELL_TYPES = {"simple_rnn": "SimpleRNN", "lstm": "LSTM", "gru": "GRU"}  # of a layer; its cell's class ends with Cell
-_ACTIVATIONS = {"activation", "recurrent_activation"}
+_ACTIVATIONS = ("activation", "recurrent_activation")
 
 
 def recurrent_layer(settings: Settings) -> Any:
@@ -56,20 +57,20 @@ def _cell(kind: Any, units: int) -> Any:
 
 
 def _rebuilt(cell: Any) -> Any:
-    """Cells made in a graph as cells of tf_keras for a model; under TensorFlow 2.15 tf.keras is another package.
-
-    A config has functions by their names, for which Keras would take its own of that name.
-    """
+    """Cells made in a graph as cells of tf_keras for a model; under TensorFlow 2.15 tf.keras is another package."""
     if isinstance(cell, (list, tuple)):
         return [_rebuilt(one) for one in cell]
-    name, config = type(cell).__name__, cell.get_config()
+    name = type(cell).__name__
     if type(cell) not in [getattr(module.layers, name, None) for module in (tf.keras, tf.compat.v1.keras, tf_keras)]:
         raise _refusal(f"The recurrent cell {type(cell).__qualname__} is no cell of Keras.", type(cell))
-    for key in config.keys() - _ACTIVATIONS:
-        if inspect.isfunction(value := getattr(cell, key, None)):
+    activations = {key: kept_activation(getattr(cell, key), cell.units, key) for key in _ACTIVATIONS if hasattr(cell, key)}
+    within = {"cells": _rebuilt(cell.cells)} if hasattr(cell, "cells") else {}
+    simple = dict.fromkeys(activations, tf.keras.activations.linear) | {key: [] for key in within}
+    with mock.patch.multiple(cell, **simple):  # a config has functions by names, for which Keras takes its own
+        config = cell.get_config()
+    for key in config:
+        if inspect.isfunction(value := getattr(cell, key, None)) and key not in activations:
             raise _refusal(f"The {key} of the recurrent cell {name} is no object of Keras.", value)
-    activations = {key: kept_activation(getattr(cell, key), cell.units, key) for key in config.keys() & _ACTIVATIONS}
-    within = {"cells": _rebuilt(cell.cells)} if "cells" in config else {}
     return getattr(tf_keras.layers, name)(**config | activations | within)
 
 
