@@ -86,11 +86,8 @@ def _on_processor(batch: Sequence[Any]) -> Any:
 
 
 def _sync_replicas(hooks: Sequence[Any]) -> Any:
-    """The SyncReplicasOptimizer of a training; None where there is none."""
-    from tensorflow.python.training import sync_replicas_optimizer
-
-    kind = sync_replicas_optimizer._SyncReplicasOptimizerHook
-    return next((hook._sync_optimizer for hook in hooks if isinstance(hook, kind)), None)
+    """The SyncReplicasOptimizer of a training, TensorFlow's or a copy among the script's modules; None where there is none."""
+    return next((hook._sync_optimizer for hook in hooks if hasattr(hook, "_sync_optimizer")), None)
 
 
 def _share(optimizer: Any) -> float | None:

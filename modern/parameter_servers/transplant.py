@@ -56,7 +56,8 @@ class SharedTransplant(Transplant):
             "The train_op does not count the global step by one, so nobody could tell when parameter servers have trained enough.",
             expected="optimizer.minimize(loss, global_step=tf.train.get_or_create_global_step()), once in a step",
             received=", ".join(f"{op.type} {op.name!r}" for op in counts) or "a train_op that does not count",
-            fix="Count each step once, or use --path legacy.",
+            fix="Count each step once, or use --path legacy. An assignment, as of BERT's global_step.assign(global_step + 1), counts two steps "
+            "at once as one: write global_step.assign_add(1).",
         )
 
     def _check_local(self) -> None:

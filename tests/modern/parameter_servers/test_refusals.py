@@ -43,6 +43,12 @@ def _counts_not(loss: Any) -> Any:
     return v1.train.GradientDescentOptimizer(0.1).minimize(loss)
 
 
+def _counts_by_assignment(loss: Any) -> Any:
+    """As BERT's optimization.py does."""
+    step = v1.train.get_global_step()
+    return tf.group(v1.train.GradientDescentOptimizer(0.1).minimize(loss), step.assign(step + 1))
+
+
 def _keeps_a_metric(loss: Any) -> Any:
     _, update = v1.metrics.mean(loss)
     return tf.group(v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()), update)
@@ -58,6 +64,7 @@ def _is_synchronous(loss: Any) -> Any:
     [
         (_counts_twice, "does not count the global step by one"),
         (_counts_not, "a train_op that does not count"),
+        (_counts_by_assignment, r"AssignVariableOp(.|\n)*write global_step.assign_add\(1\)"),
         (_keeps_a_metric, r"local variable 'mean/(total|count)'"),
         (_is_synchronous, r"SyncReplicasOptimizer(.|\n)*MultiWorkerMirroredStrategy"),
     ],
