@@ -279,6 +279,7 @@ assert run_config.train_distribute.num_replicas_in_sync == 2
     assert answer.returncode == 0, answer.stderr[-2000:]
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_from_script_runs_it_up_to_its_estimators_first_call_and_says_so(tmp_path: Path) -> None:
     script = write(tmp_path, "train.py", SCRIPT)
     command = [

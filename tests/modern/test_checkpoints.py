@@ -101,25 +101,30 @@ def test_old_checkpoints_go_as_a_saver_lets_them_go(keep: int | None, hours: flo
 
 
 KILLED = """
-import sys
+import os, sys
 from pathlib import Path
 from tests.modern.jobs import minimizing, train, v1
+Path(sys.argv[2]).write_text(str(os.getpid()))
 train("modern", minimizing(lambda: v1.train.AdamOptimizer(0.05)), Path(sys.argv[1]), steps=None,
       config={"save_checkpoints_steps": 5, "keep_checkpoint_max": 3})
 """
 
 
+@pytest.mark.usefixtures("warm_python")
 def test_a_killed_training_leaves_a_folder_to_go_on_from(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], env=environment, stderr=subprocess.DEVNULL) as process:
+    folder, pid = tmp_path / "model", tmp_path / "pid"
+    command = [sys.executable, "-c", KILLED, str(folder), str(pid)]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 90
-        while not list(tmp_path.glob("model.ckpt-1??.index")) and process.poll() is None:
+        while not list(folder.glob("model.ckpt-1??.index")) and process.poll() is None:
             assert time.monotonic() < deadline, "no checkpoint in time"
             time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-    step = int(saved(tmp_path)["global_step"])
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    step = int(saved(folder)["global_step"])
     assert step >= 100
     assert step % 5 == 0
-    made = estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path)
+    made = estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), folder)
     engine("legacy").train(made, regression_input, steps=1)
-    assert saved(tmp_path)["global_step"] == step + 1
+    assert saved(folder)["global_step"] == step + 1
