@@ -200,10 +200,11 @@ def contrib() -> Any:
     return estimator
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("space", ["v2", "contrib"])
 @pytest.mark.parametrize("name", [*HEADS, "MultiHead"])
 def test_every_head(space: str, name: str, tmp_path: Path) -> None:
-    """With the smallest Estimator that takes one."""
+    """With the smallest Estimator that takes one. Once: heads are the same code on each TensorFlow, which the Estimators above are run on."""
     module = tf.estimator if space == "v2" else contrib()
     if name == "MultiHead":
         head, labels = several(module)

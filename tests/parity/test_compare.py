@@ -1,6 +1,6 @@
 """Whole comparisons of a small script, in real processes: what is equal is found equal, what is broken is found and named.
 
-What breaks is made to by these tests, so one TensorFlow tells whether it is found; that nothing is broken is asked of each.
+What breaks is made to by these tests, so one TensorFlow tells whether it is found; that a whole script is equal is asked of each.
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ def test_a_batch_that_is_skipped_is_named_by_its_step(monkeypatch: pytest.Monkey
     assert "first update" not in levels(result)
 
 
+@pytest.mark.once
 @pytest.mark.usefixtures("warm_python")
 def test_the_same_way_in_with_nothing_broken_is_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compare_broken("none", monkeypatch).verdict == "equal"

@@ -119,7 +119,9 @@ def test_each_fault_is_found_in_what_was_reported(audited: Ended, kind: str, sai
     assert re.fullmatch(said, audited.judged([other for other in KINDS if other != kind]))
 
 
+@pytest.mark.once
 def test_without_the_audit_nobody_notices(run: Run) -> None:
+    """Once: it says that these are faults which want an audit, and nothing of the audit."""
     ended = run("planted", 3, 60, None)
     assert (ended.launched.outcome.code, ended.launched.outcome.problem) == (0, None), ended.output
 
