@@ -183,7 +183,8 @@ def test_everything_after_the_script_is_the_scripts(verb: str, prefix: list[str]
 
 
 def test_completion_knows_verbs_options_and_files(tmp_path: Path) -> None:
-    shtab = pytest.importorskip("shtab")
+    import shtab
+
     assert script_arguments.FILE.items() <= shtab.FILE.items()
     assert script_arguments.DIRECTORY.items() <= shtab.DIRECTORY.items()
     for shell in ("bash", "zsh", "tcsh"):
@@ -207,7 +208,6 @@ def test_completion_knows_verbs_options_and_files(tmp_path: Path) -> None:
     ],
 )
 def test_completion_in_bash(words: list[str], completions: list[str], tmp_path: Path) -> None:
-    pytest.importorskip("shtab")
     (tmp_path / "train.py").touch()
     (tmp_path / "folder").mkdir()
     line = " ".join(["estimator-bridge", *words])

@@ -43,13 +43,12 @@ JOB = """
 
     config = tf.estimator.RunConfig(sys.argv[1], save_checkpoints_steps=10)
     estimator = tf.estimator.Estimator(model_fn, config=config)
-    train = tf.estimator.TrainSpec(input_fn, max_steps=20, hooks=[Interfaces()])
+    train = tf.estimator.TrainSpec(input_fn, max_steps=20, hooks=[Interfaces()] if sys.platform == "linux" else [])
     tf.estimator.train_and_evaluate(estimator, train, tf.estimator.EvalSpec(input_fn, steps=1))
 """
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_chief_a_worker_a_parameter_server_and_an_evaluator(tmp_path: Path) -> None:
     write(tmp_path / "train.py", JOB)
 
@@ -77,7 +76,7 @@ def test_a_chief_a_worker_a_parameter_server_and_an_evaluator(tmp_path: Path) ->
     ready = re.findall(r"launch +\| (\w+ 0) at 127.0.0.1:\d+: ready, CPU:0, incarnation [0-9a-f]{16}, ", ended.err)
     assert sorted(ready) == ["chief 0", "ps 0", "worker 0"]
     listens = re.findall(r"(\w+ 0) +\| listens on (\w+)", ended.err)
-    assert sorted(listens) == [("chief 0", "lo"), ("worker 0", "lo")]
+    assert sorted(listens) == ([("chief 0", "lo"), ("worker 0", "lo")] if sys.platform == "linux" else [])
     assert len(set(re.findall(r"drew (\d+)", ended.err))) == 4, (
         "forked from one process, and still no task shuffles as another does"
     )

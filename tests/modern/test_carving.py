@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
+from tensorflow.python.ops import control_flow_util
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.capture import components, rebuild
@@ -120,14 +121,11 @@ def test_stages_without_updates_are_one() -> None:
     assert stages.updates == ()
 
 
-@pytest.mark.skipif(not v1.control_flow_v2_enabled(), reason="loops of TF1 are refused where TF2's are the rule")
-def test_loops_with_cycles_are_refused_by_name() -> None:
+def test_loops_with_cycles_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     with tf.Graph().as_default():
-        v1.disable_control_flow_v2()
-        try:
+        with monkeypatch.context() as building:
+            building.setattr(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False)  # as a script of TensorFlow 1 has it
             (loss,) = tf.nest.flatten(tf.while_loop(lambda value: value < 3.0, lambda value: value + 1.0, [tf.constant(0.0)]))
-        finally:
-            v1.enable_control_flow_v2()
         with pytest.raises(NotSupportedError, match="TF1 loop"):
             plan(tf.group(loss), loss, [], [])
 

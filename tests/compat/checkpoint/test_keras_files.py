@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import os
 import shlex
@@ -124,11 +125,15 @@ def check_back(source: Path, old: Trained, folder: Path, *likes: str | Path) -> 
         np.testing.assert_allclose(values[name], value, rtol=3e-7, atol=0, err_msg=name)  # beta powers are computed anew
 
 
-@pytest.mark.parametrize("kind", [".json", ".keras", "function", "_saved_model"])
-@pytest.mark.parametrize("family", EACH_FAMILY)
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [
+        *itertools.product(("legacy", "new"), (".json", ".keras", "function", "_saved_model")),
+        # Keras 3 loads no SavedModel as a model.
+        *(pytest.param("keras3", kind, marks=pytest.mark.tf221) for kind in (".json", ".keras", "function")),
+    ],
+)
 def test_a_model_as_like(family: str, kind: str, old: Trained, like: Any, tmp_path: Path) -> None:
-    if (family, kind) == ("keras3", "_saved_model"):
-        pytest.skip("Keras 3 loads no SavedModel as a model")
     target = tmp_path / "m"
     report = convert(old.prefix, target, like=like(family, kind), optimizer_family=None if family == "keras3" else family)
     assert report.written

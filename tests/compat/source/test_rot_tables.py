@@ -63,7 +63,6 @@ def test_every_method_that_arrays_lost_has_a_row() -> None:
     assert lost - set(METHODS) == set()
 
 
-@pytest.mark.skipif(sys.version_info < (3, 13), reason="Python 3.13 dropped the last of them")
 def test_every_module_that_python_dropped_has_a_row() -> None:
     now = set(sys.stdlib_module_names)
     assert set(PYTHON["modules"]) - now - set(MODULES) == {"test", "xxlimited", "xxsubtype"}  # Python's own tests
