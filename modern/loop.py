@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import tensorflow as tf
 
+from estimator_bridge.compat.collectives import keys_kept
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.carving import Tensor
 from estimator_bridge.modern.reports import Report
@@ -98,7 +99,8 @@ class StepLoop:
         self._report = Report(transplant)
         traced = tf.function(self._steps, autograph=False)  # nothing in it needs converting, which takes seconds
         # TensorFlow takes as long to find the one trace of a function anew as a small step takes.
-        self._run = traced.get_concrete_function(tf.TensorSpec([3], tf.int64))
+        with keys_kept():
+            self._run = traced.get_concrete_function(tf.TensorSpec([3], tf.int64))
 
     def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
         """Executes up to ``steps`` steps, fewer where the input ends or the global step gets to ``until`` before.

@@ -49,6 +49,9 @@ def model_fn(features, labels, mode):
         return v1.random_uniform_initializer(-0.5, 0.5, seed=seed)
 
     hidden = v1.layers.dense(features["x"], 8, activation=tf.nn.relu, kernel_initializer=uniform(1))
+    large = tf.where(features["x"] > 0.5)  # as many as there are: the rows of a sparse gradient
+    rows = tf.nn.embedding_lookup(v1.get_variable("table", [3, 8], initializer=uniform(4)), large[:, 1])
+    hidden += tf.math.unsorted_segment_sum(rows, large[:, 0], tf.shape(hidden)[0])
     hidden = v1.layers.batch_normalization(hidden, training=mode == "train", momentum=0.9)
     predicted = v1.layers.dense(hidden, 1, kernel_initializer=uniform(2))
     if mode == "infer":

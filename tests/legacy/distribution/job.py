@@ -51,10 +51,20 @@ def batches(replicas: int) -> Any:
     return tf.data.Dataset.from_tensor_slices((X, Y)).repeat().batch(GLOBAL_BATCH // replicas)
 
 
+def by_rows(activations: Any, weights: Any) -> Any:
+    """Their product, by the rows of those that are not 0: a sparse gradient, of as many rows as there are."""
+    active = tf.where(activations > 0)
+    rows = tf.gather(weights, active[:, 1]) * tf.gather_nd(activations, active)[:, tf.newaxis]
+    return tf.math.unsorted_segment_sum(rows, active[:, 0], tf.shape(activations)[0])
+
+
 def make_model_fn(
-    wrap: Callable[[Any, Any], Any] = lambda optimizer, config: optimizer, partitioner: Any = None, hooks: Sequence[Any] = ()
+    wrap: Callable[[Any, Any], Any] = lambda optimizer, config: optimizer,
+    partitioner: Any = None,
+    hooks: Sequence[Any] = (),
+    product: Callable[[Any, Any], Any] = tf.matmul,
 ) -> Any:
-    """Of the classifier; ``wrap`` gets the optimizer."""
+    """Of the classifier; ``wrap`` gets the optimizer, ``product`` the second layer's activations and weights."""
 
     def model_fn(features: Any, labels: Any, mode: str, config: Any) -> Any:
         with tf.variable_scope("", partitioner=partitioner):
@@ -62,7 +72,7 @@ def make_model_fn(
                 name: tf.convert_to_tensor(tf.get_variable(name, start.shape, initializer=_constant(start)))
                 for name, start in START.items()
             }
-        logits = tf.matmul(tf.nn.relu(tf.matmul(features, w["W1"]) + w["b1"]), w["W2"]) + w["b2"]
+        logits = product(tf.nn.relu(tf.matmul(features, w["W1"]) + w["b1"]), w["W2"]) + w["b2"]
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
         if mode != "train":
             return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={"score": tf.metrics.mean(logits)})
@@ -142,7 +152,7 @@ def synchronous(model_dir: str) -> None:
 
 
 def all_reduce(model_dir: str) -> None:
-    """Three times: by an input_fn that knows of no worker, by one that shares out, and by one that gives each worker data of its own."""
+    """By an input_fn that knows of no worker, by one that shares out, also with sparse gradients, and by one with data of its own."""
 
     class OwnStrategy(tf.distribute.experimental.MultiWorkerMirroredStrategy):
         pass
@@ -154,6 +164,7 @@ def all_reduce(model_dir: str) -> None:
     strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy()
     train(model_dir, make_model_fn(), lambda: batches(2), train_distribute=strategy, eval_distribute=strategy)
     train(model_dir + "-knowing", make_model_fn(), knowing, train_distribute=OwnStrategy())
+    train(model_dir + "-sparse", make_model_fn(product=by_rows), knowing, train_distribute=strategy)
     place = {"chief": 0, "worker": 1}.get(json.loads(os.environ["TF_CONFIG"])["task"]["type"])
     if place is not None:
         try:

@@ -137,6 +137,11 @@ def test_workers_share_the_input(all_reduce: Route, alone: Route) -> None:
         assert f"worker {worker} of 2 gets one of each 2 batches" in all_reduce.ended.err
 
 
+def test_sparse_gradients_of_other_rows_in_each_step(all_reduce: Route) -> None:
+    """As those of embeddings are."""
+    _assert_close(all_reduce.weights("model-sparse"), job.by_hand())
+
+
 def test_an_evaluator_beside_workers_that_reduce_together(all_reduce: Route) -> None:
     assert all_reduce.evaluated() == all_reduce.evaluated("model-knowing") == {job.STEPS}
 
