@@ -125,6 +125,17 @@ def test_a_port_that_was_taken_meanwhile(play: Play) -> None:
     assert ended.output.count("launch      | a port was taken before its server started") == 1
 
 
+def test_a_port_that_is_taken_on_every_try_is_named(play: Play) -> None:
+    layout = local_layout({"chief": 1, "worker": 1})
+    with socket.create_server(("", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        conflicting = laid_out({**layout.addresses, TaskId("chief", 0): address}, list(layout.tf_configs))
+        ended = play({"chief 0": "bind", "worker 0": "sleep:60"}, layouts=[conflicting], ready=30)
+
+    assert ended.code == 1
+    assert ended.problem.endswith(f"It was not started again: the port of {address} was taken.")
+
+
 @pytest.mark.parametrize(("job", "code"), [("worker", 3), ("ps", 3), ("evaluator", 3), ("ps", 0)])
 def test_one_task_of_a_cluster_that_runs_elsewhere(play: Play, job: str, code: int) -> None:
     """It gets its TF_CONFIG as it is, and ends when it ends."""

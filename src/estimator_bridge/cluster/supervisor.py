@@ -55,6 +55,7 @@ class Supervisor:
         judges: Sequence[Judge] = (),
     ) -> None:
         self._others_may_speak = meeting.said(Mark.SHARED) and not layout.is_whole
+        self._addresses = layout.addresses
         self._tasks = tasks
         self._starter = starter
         self._trainers = sorted((task for task in tasks if task.name.job in TRAINERS), key=lambda task: task.name)
@@ -138,10 +139,14 @@ class Supervisor:
             return None
         task = min(ended, key=lambda task: (task.ended_at, task.name))
         task.state = State.FAILED
-        taken = not self._meeting.said(Mark.READY) and any(word in line for line in task.tail for word in _PORT_TAKEN)
+        taken = self._found_its_port_taken(task)
         group = belonging(task, self._tasks, self._meeting.recovery())
         final = self._meeting.final(task.name.job, task.name.index)
-        reason = "a port was taken" if taken else final or why_not(task, group, self._limits.restarts)
+        reason = (
+            f"the port of {self._addresses[task.name]} was taken"
+            if taken
+            else final or why_not(task, group, self._limits.restarts)
+        )
         if reason is None:
             self._restarter.start_again(group, f"{task.name} ended with exit code {task.exit_code}")
             return None
@@ -155,6 +160,10 @@ class Supervisor:
             fix=f"Read {task.log}. It was not started again: {reason}.",
         )
         return Outcome(task.exit_code or 1, problem, port_taken=taken)
+
+    def _found_its_port_taken(self, task: Task) -> bool:
+        may_have = task.name in self._addresses and not self._meeting.said(Mark.READY)
+        return may_have and any(word in line for line in task.tail for word in _PORT_TAKEN)
 
     def _somebody_trains(self) -> bool:
         return not all(task.state.ended for task in self._trainers) if self._trainers else self._elsewhere.trains()
