@@ -139,14 +139,10 @@ class Supervisor:
             return None
         task = min(ended, key=lambda task: (task.ended_at, task.name))
         task.state = State.FAILED
-        taken = self._found_its_port_taken(task)
+        taken = self._port_taken(task)
         group = belonging(task, self._tasks, self._meeting.recovery())
         final = self._meeting.final(task.name.job, task.name.index)
-        reason = (
-            f"the port of {self._addresses[task.name]} was taken"
-            if taken
-            else final or why_not(task, group, self._limits.restarts)
-        )
+        reason = taken or final or why_not(task, group, self._limits.restarts)
         if reason is None:
             self._restarter.start_again(group, f"{task.name} ended with exit code {task.exit_code}")
             return None
@@ -159,11 +155,13 @@ class Supervisor:
             received="\n    ".join(["it printed", *lines]) if lines else "no word on why",
             fix=f"Read {task.log}. It was not started again: {reason}.",
         )
-        return Outcome(task.exit_code or 1, problem, port_taken=taken)
+        return Outcome(task.exit_code or 1, problem, port_taken=taken is not None)
 
-    def _found_its_port_taken(self, task: Task) -> bool:
-        may_have = task.name in self._addresses and not self._meeting.said(Mark.READY)
-        return may_have and any(word in line for line in task.tail for word in _PORT_TAKEN)
+    def _port_taken(self, task: Task) -> str | None:
+        """That it was, as a reason; None where the task failed for another."""
+        starts = task.name in self._addresses and not self._meeting.said(Mark.READY)
+        taken = starts and any(word in line for line in task.tail for word in _PORT_TAKEN)
+        return f"the port of {self._addresses[task.name]} was taken" if taken else None
 
     def _somebody_trains(self) -> bool:
         return not all(task.state.ended for task in self._trainers) if self._trainers else self._elsewhere.trains()
