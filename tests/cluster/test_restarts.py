@@ -110,6 +110,20 @@ def test_what_would_fail_again_is_given_up(play: Play, worker: str, limits: dict
     assert ended.problem.endswith(f"It was not started again: {reason}.")
 
 
+def test_an_exit_code_given_after_the_training_lets_the_others_export(play: Play) -> None:
+    plans = {
+        "chief 0": "recovery:task,meet:worker:0:5,step:5,trained-to:5,sleep:1,say:exported",
+        "worker 0": "step:5,trained-to:5,final:it had trained,exit:3",
+        "ps 0": "sleep:60",
+    }
+
+    ended = play(plans)
+
+    assert (ended.code, restarts(ended)) == (3, {})
+    assert ended.states == {"chief 0": "done", "worker 0": "failed", "ps 0": "stopped"}
+    assert ended.problem.endswith("It was not started again: it had trained.")
+
+
 def test_an_evaluator_that_fails_at_once_is_given_up_though_others_train(play: Play) -> None:
     ended = play({"chief 0": "recovery:task,step:1,sleep:60", "ps 0": "sleep:60", "evaluator 0": "sleep:0.5,exit:4"}, COUNTS)
 

@@ -148,6 +148,8 @@ class Supervisor:
             return None
         if self._others_may_speak and time.monotonic() - task.ended_at < _ANOTHERS_SECONDS:
             return None
+        if final and self._others_still_export(task):
+            return None
         lines = [line for line in task.tail if line.strip()][-_LINES_SHOWN:]
         problem = BridgeError(
             f"{task.name} ended with exit code {task.exit_code}, so the others were ended.",
@@ -156,6 +158,12 @@ class Supervisor:
             fix=f"Read {task.log}. It was not started again: {reason}.",
         )
         return Outcome(task.exit_code or 1, problem, port_taken=taken is not None)
+
+    def _others_still_export(self, task: Task) -> bool:
+        """Where its training had ended well, that of the others does, too, in a moment: they save and export what was trained."""
+        name = task.name.job, task.name.index
+        trained = self._meeting.step(*name) is not None and not self._meeting.is_training(*name)
+        return trained and not all(each.state.ended for each in self._trainers)
 
     def _port_taken(self, task: Task) -> str | None:
         """That it was, as a reason; None where the task failed for another."""
