@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import tensorflow as tf
-from tensorflow.python.ops import control_flow_util
+from tensorflow.python.ops import control_flow_util, resource_variable_ops
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.capture import Update, recorded_updates
@@ -137,7 +137,7 @@ def build(
         NotSupportedError: for what cannot be transplanted, named.
     """
     graph = tf.Graph()
-    with graph.as_default(), script_shapes(), control_flow_v2():
+    with graph.as_default(), script_shapes(), control_flow_v2(), true_variables():
         pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
         batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
@@ -167,6 +167,11 @@ def build(
 def control_flow_v2() -> contextlib.AbstractContextManager[Any]:
     """While active, loops and conditions become functions, whatever the script switched off: TF1's form of a loop is a cycle."""
     return mock.patch.object(control_flow_util, "ENABLE_CONTROL_FLOW_V2", True)
+
+
+def true_variables() -> contextlib.AbstractContextManager[Any]:
+    """While active, ``if variable`` asks whether there is one, as of TF1's reference variables; a resource variable would ask its value."""
+    return mock.patch.object(resource_variable_ops.BaseResourceVariable, "__bool__", return_value=True)
 
 
 def input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:

@@ -300,6 +300,22 @@ def test_moving_averages_move(tmp_path: Path) -> None:
     assert np.abs(values["batch_normalization/moving_variance"] - 1.0).max() > 1e-2
 
 
+def test_a_variable_is_true_whatever_its_value(tmp_path: Path) -> None:
+    """As TF1's reference variables, in the getter that most scripts read moving averages by; resource variables raise."""
+    found: list[bool] = []
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        made = finish(mode, squared(linear(features["x"]), labels))
+        average = trainer.ExponentialMovingAverage(0.9)
+        average.apply(v1.trainable_variables())
+        found.extend(bool(average.average(variable)) for variable in v1.global_variables())
+        return made
+
+    model_graph.build(estimator(model_fn, tmp_path), regression_input, model_graph.TRAIN, None)
+    assert found.count(True) == 2  # kernel and bias; of the rest there is no average
+    assert found.count(False) > 0
+
+
 def test_an_update_outside_of_the_train_op_stays_out(tmp_path: Path) -> None:
     def forgotten(features: Any, labels: Any, mode: str) -> Any:
         net = v1.layers.batch_normalization(features["x"], training=True, momentum=0.8)
