@@ -60,6 +60,9 @@ def test_names_are_back_in_every_namespace_and_a_second_call_changes_nothing() -
         before = tf.estimator, tf1.estimator, list(sys.meta_path), set(sys.modules)
         legacy.install()
         assert before == (tf.estimator, tf1.estimator, list(sys.meta_path), set(sys.modules))
+
+        from tensorflow.python.autograph.core import config
+        assert "DoNotConvert rule for tf_keras" in map(str, config.CONVERSION_RULES)
     """)
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from estimator_bridge.compat.autograph import leave_tf_keras_alone
 from estimator_bridge.compat.config.applying.connecting import connect, input_options, make_server
 from estimator_bridge.compat.config.applying.evaluator import sidecar_evaluator
 from estimator_bridge.compat.config.applying.fit import Fit, prepare_fit
@@ -96,6 +97,7 @@ def apply(config: ModernConfig) -> Applied:
     unused = without_effect(config, settings)
     asked = {name: value for name, value in settings.items() if name not in unused}
     in_force = set_runtime(asked)
+    leave_tf_keras_alone()
     if "strategy.remote_cluster" in asked:
         connect(config)
     server, strategy, options = make_server(config) if serves(config) else None, _strategy(config), input_options(config)
