@@ -52,16 +52,20 @@ class Watch:
         told: what the reader is told, and when.
     """
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, task: str = "chief:0", lost: str = "worker:0") -> None:
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, task: str = "chief:0", lost: str = "worker:0", ready: float = 60
+    ) -> None:
         self.now = 100.0
         self.serves = False
         self.told: list[str] = []
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
         monkeypatch.setattr(signs, "ask", self._ask)
         self.meeting = Rendezvous(folder)
-        limits = Limits(lost=60)
-        self.ours = Signs(hosted_layout(HOSTS, COUNTS, task), self.meeting, limits, self._say)
-        self.theirs = Signs(hosted_layout(HOSTS, COUNTS, lost), self.meeting, limits, lambda name, line: None)
+        ours, theirs = (hosted_layout(HOSTS, COUNTS, each) for each in (task, lost))
+        limits = Limits(ready, lost=60)
+        self.preflight = Preflight(ours, [], self.meeting, ready, self._say)
+        self.ours = Signs(ours, self.meeting, limits, self.preflight, self._say)
+        self.theirs = Signs(theirs, self.meeting, limits, self.preflight, lambda name, line: None)
 
     def _ask(self, servers: dict[TaskId, str], timeout: float) -> list[Answer]:
         health = Health.READY if self.serves else Health.MISSING
@@ -72,14 +76,14 @@ class Watch:
     def _say(self, name: str, line: str) -> None:
         self.told.append(f"at {self.now:g}: {line}")
 
-    def until(self, end: float, there: bool, awaited: set[TaskId] | None = None) -> Outcome | None:
+    def until(self, end: float, there: bool) -> Outcome | None:
         """Looks until then, or until it ends."""
         while self.now < end:
             self.now += 2
             if there:
                 self.theirs.look()
             self.ours.look()
-            if (outcome := self.ours.judge(awaited or set())) is not None:
+            if (outcome := self.ours.judge()) is not None:
                 return outcome
         return None
 
@@ -125,16 +129,17 @@ def test_who_is_lost_ends_what_does_not_go_on_without(
     [task] = hosted_layout(HOSTS, COUNTS, lost).tf_configs
 
     watch.until(148, there=True)
-    outcome = watch.until(300, there=False, awaited={task} if awaited else None)
+    watch.preflight.awaited = {task} if awaited else set()
+    outcome = watch.until(300, there=False)
 
     address = dict(zip(("chief", "worker", "ps"), HOSTS, strict=True))[task.job]
     [line] = watch.told
     assert line.startswith(
         f"at 186: {task} at {address} is lost: its launcher gives no sign of life for 42 s, its server no answer ("
     )
-    assert ("training goes on without it, and takes it back" in line) == recovery.goes_on_without(task.job)
+    assert ("training goes on without it, and takes it back" in line) != ends
     assert (outcome is not None) == ends
-    assert watch.ours.strands != recovery.goes_on_without(task.job)
+    assert watch.ours.strands == ends
     if outcome is not None:
         assert watch.now == 204, "60 s after the last sign"
         assert outcome.code == 1
@@ -179,13 +184,13 @@ def test_who_was_stopped_itself_has_heard_nobody_meanwhile(watch: Watch) -> None
 def test_a_sign_of_a_life_before_is_none(watch: Watch) -> None:
     """All launchers are started again, this one first: for the servers of the others there is --ready-timeout."""
     watch.meeting.give_sign("worker", 0)
-    assert watch.until(400, there=False, awaited={WORKER}) is None
+    watch.preflight.awaited = {WORKER}
+    assert watch.until(400, there=False) is None
     assert watch.told == []
 
 
 def test_nobody_is_lost_where_no_server_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = Watch(tmp_path, monkeypatch)
-    watch.ours._limits = Limits(ready=0, lost=60)
+    watch = Watch(tmp_path, monkeypatch, ready=0)
     watch.until(148, there=True)
     assert watch.until(400, there=False) is None
     [line] = watch.told

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from estimator_bridge.cluster.asking import Health, ask
 from estimator_bridge.cluster.layout import Layout, TaskId
 from estimator_bridge.cluster.outcome import Limits, Outcome
+from estimator_bridge.cluster.preflight import Preflight
 from estimator_bridge.cluster.task import Sink
 from estimator_bridge.compat.rendezvous import Mark, Rendezvous
 from estimator_bridge.errors import BridgeError
@@ -54,14 +55,16 @@ class Signs:
         layout: of the cluster.
         meeting: where launchers meet.
         limits: a launcher is waited for until ``lost`` seconds after its last sign; with ``ready`` of 0 no server is asked, and so none lost.
+        preflight: knows before whose servers answer nobody trains.
         say: takes a line for the reader.
     """
 
-    def __init__(self, layout: Layout, meeting: Rendezvous, limits: Limits, say: Sink) -> None:
+    def __init__(self, layout: Layout, meeting: Rendezvous, limits: Limits, preflight: Preflight, say: Sink) -> None:
         self._addresses = layout.addresses
         self._own = layout.tf_configs.keys()
         self._meeting = meeting
         self._limits = limits
+        self._preflight = preflight
         self._say = say
         self._looked_at = 0.0
         self._launchers: dict[TaskId, _Launcher] = {}
@@ -121,7 +124,7 @@ class Signs:
         self._say("launch", line)
 
     def _prospect(self, task: TaskId, launcher: _Launcher) -> str:
-        if self._meeting.recovery().goes_on_without(task.job):
+        if not self._needs(task):
             return "training goes on without it, and takes it back"
         left = max(self._limits.lost - launcher.silence, 0.0)
         until = time.strftime("%H:%M:%S", time.localtime(time.time() + left))
@@ -140,18 +143,17 @@ class Signs:
     @property
     def strands(self) -> bool:
         """Whether somebody is lost without whom nobody trains, and so nobody saves."""
-        return any(not self._meeting.recovery().goes_on_without(task.job) for task in self.lost)
+        return any(self._needs(task) for task in self.lost)
 
-    def judge(self, awaited: Collection[TaskId]) -> Outcome | None:
-        """How it ends where somebody is given up without whom it does not go on.
-
-        Args:
-            awaited: before whose servers answer nobody trains.
-        """
+    def judge(self) -> Outcome | None:
+        """How it ends where somebody is given up without whom it does not go on."""
         for task in sorted(self.given_up):
-            if task in awaited or not self._meeting.recovery().goes_on_without(task.job):
+            if self._needs(task):
                 return Outcome(1, self._is_gone(task, self._launchers[task]))
         return None
+
+    def _needs(self, task: TaskId) -> bool:
+        return task in self._preflight.awaited or not self._meeting.recovery().goes_on_without(task.job)
 
     def _is_gone(self, task: TaskId, launcher: _Launcher) -> BridgeError:
         return BridgeError(

@@ -69,7 +69,7 @@ class Supervisor:
         self._restarter = Restarter(tasks, starter, meeting, self._preflight, say, limits.grace)
         self._elsewhere = Elsewhere(layout, meeting, limits, say)
         self._losses = Losses(layout, meeting, say)
-        self._signs = Signs(layout, meeting, limits, say)
+        self._signs = Signs(layout, meeting, limits, self._preflight, say)
         self._signals: list[int] = []
         self._over = False
 
@@ -126,7 +126,7 @@ class Supervisor:
 
     def _unready(self) -> Outcome | None:
         """Another machine is lost for good, or servers are late: in this order, for who is lost is late, too."""
-        return self._signs.judge(self._preflight.awaited) or self._preflight.look(self._signs.lost)
+        return self._signs.judge() or self._preflight.look(self._signs.lost)
 
     def _failed(self) -> Outcome | None:
         """The first task that ended with an error, or that served no longer while others trained: it is started again, or the end."""
