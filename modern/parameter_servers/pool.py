@@ -154,4 +154,10 @@ def _fetched(share: Any) -> Share:
 
 
 def _finished(handed_out: Sequence[Any]) -> list[Share]:
-    return [Share(*one.fetch()) for one in handed_out if one._status is RemoteValueStatus.READY]
+    """Those that were made: each is with its worker until it is fetched, and goes with it."""
+    shares = []
+    for one in handed_out:
+        if one._status is RemoteValueStatus.READY:
+            with contextlib.suppress(tf.errors.OpError):
+                shares.append(Share(*one.fetch()))
+    return shares

@@ -19,7 +19,8 @@ from estimator_bridge.modern import training  # isort: skip
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard  # isort: skip
 from estimator_bridge.modern.callbacks.stop import StopAtStep  # isort: skip
 from estimator_bridge.modern.parameter_servers import training as shared_training  # isort: skip
-from estimator_bridge.modern.parameter_servers.pool import Pool  # isort: skip
+from estimator_bridge.modern.parameter_servers.pool import Pool, _finished  # isort: skip
+from estimator_bridge.modern.parameter_servers.shares import Share  # isort: skip
 
 
 class LosingPool:
@@ -62,6 +63,17 @@ def test_what_only_dead_workers_could_run_is_taken_back() -> None:
     pool._wait()
     assert queue.done()
     queue.stop()
+
+
+def test_a_result_that_goes_with_its_worker_before_it_is_fetched_is_left_out() -> None:
+    """The steps count, whose losses nobody knows; the chief ended with an error, and began again from the last checkpoint."""
+
+    def gone() -> Any:
+        raise tf.errors.UnavailableError(None, None, "failed to connect to all addresses")
+
+    made = (np.array([4]), np.array([0.5]), np.array(False))
+    results = [SimpleNamespace(_status=RemoteValueStatus.READY, fetch=fetch) for fetch in (gone, lambda: made)]
+    assert _finished(results) == [Share(*made)]
 
 
 class Answering:
