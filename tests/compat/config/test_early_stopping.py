@@ -50,6 +50,7 @@ print(json.dumps([stopped(*case, tempfile.mkdtemp()) for case in cases]))
 
 MODERN = """
 import json, sys, tempfile
+from estimator_bridge.compat.config import ModernConfig, apply
 from estimator_bridge.compat.config.applying.fit import prepare_fit
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.tables import EARLY_STOPPING
@@ -57,6 +58,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 every, steps, cases = json.loads(sys.argv[1])
+apply(ModernConfig())
 class Given(tf_keras.callbacks.Callback):
     def __init__(self, values):
         super().__init__()
