@@ -44,7 +44,7 @@ def outcome(python: str) -> dict[str, object]:
     return result
 
 
-def test_seeds_come_from_the_place_in_the_model(_warm_python: str) -> None:
+def test_seeds_come_from_the_place_in_the_model(_warm_python: str) -> None:  # noqa: PT019 -- beside a Python of its own start
     first, second = outcome(sys.executable), outcome(_warm_python)  # one of its own start: copies would begin alike in any case
 
     assert first == second, "two processes draw the same, Python and NumPy included"
