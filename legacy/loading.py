@@ -11,6 +11,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
+from estimator_bridge.compat.autograph import users_code_as_compiled
 from estimator_bridge.compat.user_code import is_users
 from estimator_bridge.legacy.rot.method_calls import has_dropped_methods, with_dropped_methods
 
@@ -60,7 +61,8 @@ def own_modules(python2: bool) -> Iterator[None]:
     index = next((index for index, one in enumerate(sys.meta_path) if one is PathFinder), len(sys.meta_path))
     sys.meta_path.insert(index, finder)
     try:
-        yield
+        with users_code_as_compiled() if python2 else contextlib.nullcontext():
+            yield
     finally:
         sys.meta_path.remove(finder)
 

@@ -104,6 +104,21 @@ def test_modules_beside_it_are_mended_too(tmp_path: Path, capsys: pytest.Capture
     assert not list((tmp_path / "project").rglob("*.pyc")), "what was mended is nowhere kept"
 
 
+def test_what_a_dataset_maps_by_is_mended_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """AutoGraph would read it from the file, where 7 / 2 is 3.5 by now."""
+    source = """
+        import tensorflow as tf
+        sizes = []
+        def scaled(x):
+            sizes.append(7 / 2)
+            return x
+        tf.data.Dataset.range(2).map(scaled)
+        print sizes
+    """
+    run_as_main(Script(str(write(tmp_path / "train.py", source)), python2=True))
+    assert capsys.readouterr().out == "[3]\n"
+
+
 def test_syntax_is_refused_with_its_lines_and_the_flag(tmp_path: Path) -> None:
     script = write(tmp_path / "script.py", "import helper\n")
     write(tmp_path / "helper.py", "x = 1\nprint x\nif x <> 2:\n    pass\n")
