@@ -68,9 +68,9 @@ def _same_data(one: str, other: str, steps: Sequence[int]) -> BridgeError:
         f"{one} and {other} train on the same data, so one of them is of no use.",
         expected="batches of its own for each worker",
         received=f"equal ones at each of the {len(steps)} steps of theirs that were audited, {steps[0]} to {steps[-1]}",
-        fix="Let input_fn take an input_context and call dataset.shard(input_context.num_input_pipelines, "
-        "input_context.input_pipeline_id), or shard by the task of TF_CONFIG; RunConfig's tf_random_seed makes shuffling the same "
-        "everywhere. If it is meant to be so: --audit-allow same-data.",
+        fix="With parameter servers let input_fn take `config` and call dataset.shard(config.num_worker_replicas, "
+        "config.global_id_in_cluster); with workers in step let it take `input_context` and shard by num_input_pipelines and "
+        "input_pipeline_id. RunConfig's tf_random_seed makes shuffling the same everywhere. If it is meant to be so: --audit-allow same-data.",
     )
 
 
