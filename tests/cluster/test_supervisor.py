@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from estimator_bridge.cluster.layout import TaskId, given_layout, laid_out, local_layout
 from estimator_bridge.cluster.refusals import check_network
+from estimator_bridge.cluster.starting import Spawner
 from estimator_bridge.compat.config.positions import read_object
 from estimator_bridge.errors import BridgeError
-from tests.cluster.conftest import Play
+from tests.cluster.conftest import Play, pids, wait_until
 
 SERVED = {"chief 0": "serve,ready,step:20", "worker 0": "serve,ready,step:19", "ps 0": "serve,sleep:60"}
 
@@ -100,6 +104,26 @@ def test_a_full_disk_is_told_once_and_training_goes_on(play: Play, tmp_path: Pat
     assert [line for line in ended.output if line.startswith("chief")] == ["chief 0     | hello", "chief 0     | goodbye"]
     [told] = [line for line in ended.output if "cannot be written" in line]
     assert told.startswith(f"launch      | {tmp_path / 'logs' / 'chief-0.log'} cannot be written: No space left on device")
+
+
+def test_who_is_told_to_end_starts_nobody_more(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of tasks start one after the other, on a machine that they keep busy."""
+    start = Spawner.start
+    started = []
+
+    def told_meanwhile(*arguments: Any) -> socket.socket:
+        started.append(control := start(*arguments))
+        wait_until(lambda: bool(pids(tmp_path)))
+        os.kill(os.getpid(), signal.SIGTERM)
+        return control
+
+    monkeypatch.setattr(Spawner, "start", told_meanwhile)
+
+    ended = play({"ps 0": "sleep:60", "worker 0": "sleep:60", "chief 0": "sleep:60"})
+
+    assert ended.code == 128 + signal.SIGTERM
+    assert len(started) == 1
+    assert set(ended.states.values()) == {"stopped"}
 
 
 def test_what_a_task_leaves_behind_ends_with_it(play: Play) -> None:

@@ -20,9 +20,8 @@ from estimator_bridge.cluster.watchdog import Watchdog
 from estimator_bridge.compat.rendezvous import Mark, Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
 
-_LEAD_SECONDS = (
-    3.0  # for workers, once the chief has saved and ended, and for all where nobody can save: who waits for that waits in vain
-)
+# For workers, once the chief has saved and ended, and for all where nobody can save: who waits for that waits in vain.
+_LEAD_SECONDS = 3.0
 _ANOTHERS_SECONDS = 3.0  # for the word of another launcher, whose task failed first and took ours with it
 _POLL_SECONDS = 0.1
 _LINES_SHOWN = 15  # of the output of a task that failed
@@ -86,7 +85,8 @@ class Supervisor:
     def _watch(self) -> Outcome:
         self._restarter.begin()
         for task in self._tasks:
-            task.start(self._starter)
+            if not self._signals:  # hundreds take minutes to start
+                task.start(self._starter)
         judges: tuple[Callable[[], Outcome | None], ...] = (
             self._interrupted,
             self._lost,

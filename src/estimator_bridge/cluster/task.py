@@ -190,9 +190,9 @@ class Task:
 
     def terminate(self) -> None:
         """Asks it to end."""
-        if self.state is State.RESTARTING:
+        if self._control is None:  # not started yet, or to be started again
             self.state = State.STOPPED
-        elif self._control is not None and not self.state.ended:
+        elif not self.state.ended:
             self._stopping = True
             with contextlib.suppress(OSError):
                 self._control.send(TERMINATE)
