@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from estimator_bridge.errors import BridgeError
+
 VARIABLE = "ESTIMATOR_BRIDGE_LAUNCH"
 
 
@@ -252,16 +254,21 @@ class Rendezvous:
         aside.write_text(text, encoding="ascii")
         aside.replace(self.folder / name)
 
-    def _read(self, name: str) -> str | None:
+    def _read(self, name: str, again: bool = True) -> str | None:
         file = self.folder / name
-        with contextlib.suppress(FileNotFoundError):
-            try:
-                return file.read_text(encoding="ascii")
-            except OSError as error:
-                if error.errno != errno.ESTALE:  # on NFS: replaced between opening and reading
-                    raise
-                return file.read_text(encoding="ascii")
-        return None
+        try:
+            return file.read_text(encoding="ascii")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if again and error.errno == errno.ESTALE:  # on NFS: replaced between opening and reading
+                return self._read(name, again=False)
+            raise BridgeError(
+                "What the other tasks of this cluster say cannot be read.",
+                expected="a file in the rendezvous, or none",
+                received=f"{file}: {error.strerror}",
+                fix="Look after the file system of --rendezvous, and start the launcher again.",
+            ) from error
 
 
 def _own_task() -> tuple[str, int] | None:

@@ -324,6 +324,13 @@ def test_a_file_that_another_machine_replaces_is_read_again(tmp_path: Path, monk
     assert Rendezvous(tmp_path).step("chief", 0) == 7
 
 
+def test_a_folder_that_cannot_be_read_any_more_is_named(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "shared" / "chief-0.ended").mkdir(parents=True)  # stands for a share that answers with an error
+
+    with pytest.raises(BridgeError, match=r"say cannot be read.\n.*\n.*chief-0.ended: Is a directory"):
+        play({"worker 0": "sleep:60"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared")
+
+
 def test_a_worker_that_has_ended_says_so_to_the_others(play: Play, tmp_path: Path) -> None:
     ended = play(
         {"worker 0": "marks,say:trained"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared"

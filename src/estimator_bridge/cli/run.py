@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -100,7 +101,8 @@ def _run_and_tell(run: Callable[[Script, argparse.Namespace], None], script: Scr
         run(script, arguments)
     except (NotSupportedError, SystemExit) as error:  # unlike the loss of another worker, for one
         if (meeting := Rendezvous.of_this_process()) and (why := _why_final(error, meeting)):
-            meeting.report_final(why)
+            with contextlib.suppress(OSError):  # a full disk is no reason to hide this one
+                meeting.report_final(why)
         raise
 
 
