@@ -34,6 +34,7 @@ def restore() -> None:
         tpu_embedding,
         tpu_embedding_gradient,
         tpu_session_support,
+        whole_dimensions,
     )
 
     # First the aliases: importing tensorflow_estimator uses them. Last the names, which import it.
@@ -50,6 +51,7 @@ def restore() -> None:
         tpu_embedding_gradient,
         tpu_session_support,
         cross_shard_optimizer,
+        whole_dimensions,
         import_aliases,
         estimator_names,
     ):
@@ -57,7 +59,7 @@ def restore() -> None:
 
 
 def complete_native(keras: str) -> None:
-    """On TensorFlow 2.15, which has its Estimator, answer the old names of modules, settle the Keras aliases, and let a CrossShardOptimizer run alone.
+    """On TensorFlow 2.15, which has its Estimator, put back what earlier versions had beside it, and settle the Keras aliases.
 
     Args:
         keras: the package that is its Keras 2, ``keras`` or ``tf_keras``.
@@ -79,6 +81,7 @@ def complete_native(keras: str) -> None:
         layer_modules,
         moved_names,
         public_names,
+        whole_dimensions,
     )
 
     cross_shard_optimizer.restore()
@@ -87,4 +90,5 @@ def complete_native(keras: str) -> None:
     layer_modules.restore(keras)
     moved_names.restore()
     public_names.restore()
+    whole_dimensions.restore()
     import_aliases.restore()
