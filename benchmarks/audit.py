@@ -1,11 +1,10 @@
 """What ``launch --audit`` costs: steps in a second of CPU time with it in percent of those without, at the default distance of audits.
 
 ``python benchmarks/audit.py`` prints a Markdown table. Legacy path: a worker and a parameter server of TensorFlow's, over gRPC, in this
-process; blocks of as many steps as lie between two audited ones, with and without the hook in turn, in one session, so that whatever else the
-machine does slows both. Modern path: trainings of one process in turn; with parameter servers, blocks of one training by a chief, a worker and a
-server, in every other of which they audit, 5 times as often as by default: what three processes use differs by a tenth from block to block, which
-would hide the price of one audit; that of 5 is measured and divided. Figures are medians of the ratios of neighbours,
-with the interval that holds the true median with 95 % probability.
+process; blocks of steps with and without the hook in turn, in one session, so that whatever else the machine does slows both. Modern path: blocks
+of one training, in every other of which it audits: in one process, or in three with a chief, a worker and a server. What processes use differs by
+a tenth from block to block, which would hide the price of one audit; that of 10 times as many as by default is measured and divided. Figures are
+medians of the ratios of neighbours, with the interval that holds the true median with 95 % probability.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from turns import interval
 
 from estimator_bridge.cluster.ports import free_ports
 from estimator_bridge.compat.audit_reports import EVERY, Auditing
-from estimator_bridge.compat.rendezvous import VARIABLE, Rendezvous
+from estimator_bridge.compat.rendezvous import VARIABLE
 from estimator_bridge.legacy import install
 
 install()
@@ -37,6 +36,8 @@ install()
 import tensorflow as tf  # noqa: E402
 
 from estimator_bridge.legacy.launched.audit_hook import AuditHook  # noqa: E402
+from estimator_bridge.modern import training as modern_training  # noqa: E402
+from estimator_bridge.modern.callbacks.audit import AuditReport  # noqa: E402
 from estimator_bridge.modern.callbacks.base import Callback, Progress  # noqa: E402
 from estimator_bridge.modern.engine import ModernEngine  # noqa: E402
 from estimator_bridge.modern.loop import Ran  # noqa: E402
@@ -45,11 +46,10 @@ from estimator_bridge.modern.parameter_servers.audit import BatchReport  # noqa:
 from estimator_bridge.modern.parameter_servers.pool import Pool  # noqa: E402
 
 v1 = tf.compat.v1
-_PAIRS = {"legacy": 30, "modern": 7, "modern, parameter servers": 40}
-_WARM_UP, _STEPS = 500, 4000  # of a training on the modern path
-_TRAINERS = 2  # on parameter servers
-_OFTEN = 5  # times as many audits as by default: one in each call of a compiled function, which has at most so many steps
-_BLOCK = 2 * _TRAINERS * EVERY // _OFTEN  # steps
+_PAIRS = 40
+_OFTEN = 10  # times as many audits as by default: one in each call of a compiled function, which has at most so many steps
+_SERVED = "modern, parameter servers"
+_BLOCK = {"legacy": 500, "modern": 2000, _SERVED: 400}  # steps; the system counts CPU time in hundredths of a second
 _FIRST_BLOCKS = 4  # of steps that are all audited, and others that are slow
 _ROWS, _WORDS = 32, 200_000
 MODELS = ("dense", "embedding")
@@ -88,7 +88,7 @@ def legacy(model: str, folder: Path) -> Iterator[float]:
         features, labels = v1.data.make_one_shot_iterator(batch()).get_next()
         loss = loss_of(model, features, labels)
         train_op = v1.train.AdagradOptimizer(0.01).minimize(loss, step)
-        hook = AuditHook(Auditing(EVERY, folder), config, [[*features.values(), labels]], step, [])
+        hook = AuditHook(Auditing(EVERY // _OFTEN, folder), config, [[*features.values(), labels]], step, [])
         hook.begin()
         with v1.Session(servers[1].target) as session:
             session.run(v1.global_variables_initializer())
@@ -96,13 +96,13 @@ def legacy(model: str, folder: Path) -> Iterator[float]:
             context = SimpleNamespace(session=session)
             for _ in range(3):
                 _block(context, [train_op, loss], hook)
-            for _ in range(_PAIRS["legacy"]):
-                yield _block(context, [train_op, loss], None) / _block(context, [train_op, loss], hook)
+            for _ in range(_PAIRS):
+                yield _ratio(_block(context, [train_op, loss], None), _block(context, [train_op, loss], hook))
 
 
 def _block(context: Any, fetches: list[Any], hook: AuditHook | None) -> float:
     start = time.process_time()
-    for _ in range(EVERY):
+    for _ in range(_BLOCK["legacy"]):
         asked = hook.before_run(context) if hook else None
         _, audited = context.session.run((fetches, asked.fetches if asked else []))
         if hook:
@@ -110,36 +110,72 @@ def _block(context: Any, fetches: list[Any], hook: AuditHook | None) -> float:
     return time.process_time() - start
 
 
-class Clock(Callback):
-    """Seconds from the warm-up's end to the last step."""
+def _ratio(plain: float, audited: float) -> float:
+    """Of seconds, had there been as many audits as by default."""
+    return 1 / (1 + (audited / plain - 1) / _OFTEN)
 
-    seconds = 0.0
 
-    def next_stop(self, step: int) -> int | None:
-        """The end of the warm-up."""
-        return _WARM_UP if step < _WARM_UP else None
+class Blocks(Callback):
+    """CPU seconds of processes for each block.
+
+    Args:
+        processes: that train.
+        steps: of a block.
+    """
+
+    def __init__(self, processes: Sequence[psutil.Process], steps: int) -> None:
+        self.seconds: list[float] = []
+        self._processes = processes
+        self._steps = steps
+        self._last = 0.0
+
+    def next_stop(self, step: int) -> int:
+        """The end of a block."""
+        return (step // self._steps + 1) * self._steps
 
     def after(self, progress: Progress) -> bool:
         """Notes the time."""
-        if progress.step <= _WARM_UP:
-            self._start = time.process_time()
-        self.seconds = time.process_time() - self._start
+        if progress.step % self._steps == 0:
+            now = sum(sum(process.cpu_times()[:2]) for process in self._processes)
+            self.seconds.append(now - self._last)
+            self._last = now
         return False
+
+    def ratios(self) -> Iterator[float]:
+        """Of each block without an audit and the next one."""
+        plain, audited = (self.seconds[_FIRST_BLOCKS + first :: 2] for first in (0, 1))
+        yield from map(_ratio, plain, audited)
+
+
+def _is_audited(path: str, step: int) -> bool:
+    """Whether the step after so many is in a block with audits."""
+    return step // _BLOCK[path] % 2 == 1
+
+
+def _steps(path: str) -> int:
+    return _BLOCK[path] * (2 * _PAIRS + _FIRST_BLOCKS)
+
+
+class InBlocks(AuditReport):
+    """Audits in every other block."""
+
+    def next_stop(self, step: int) -> int | None:
+        """As AuditReport does."""
+        return super().next_stop(step) if _is_audited("modern", step) else None
+
+    def after(self, progress: Progress) -> bool:
+        """As AuditReport does."""
+        return super().after(progress) if _is_audited("modern", progress.step - 1) else False
 
 
 def modern(model: str, folder: Path) -> Iterator[float]:
-    """As ``legacy``, of whole trainings."""
-    meeting = Rendezvous(folder)
-    Auditing(EVERY, folder).ask()
-    for number in range(_PAIRS["modern"]):
-        yield _training(model, folder / f"plain{number}", None) / _training(model, folder / f"audited{number}", meeting)
-
-
-def _training(model: str, folder: Path, meeting: Rendezvous | None) -> float:
-    os.environ[VARIABLE] = str(meeting.folder) if meeting else ""
-    clock = Clock()
-    _train(model, folder, clock, _STEPS)
-    return clock.seconds
+    """As ``legacy``, in one training."""
+    Auditing(EVERY // _OFTEN, folder).ask()
+    os.environ[VARIABLE] = str(folder)
+    modern_training.AuditReport = InBlocks
+    blocks = Blocks([psutil.Process()], _BLOCK["modern"])
+    _train(model, folder / "model", blocks, _steps("modern"))
+    yield from blocks.ratios()
 
 
 def _train(model: str, folder: Path, callback: Callback, steps: int) -> None:
@@ -154,10 +190,6 @@ def _train(model: str, folder: Path, callback: Callback, steps: int) -> None:
     ModernEngine(callbacks=lambda: [callback]).train(tf.estimator.Estimator(model_fn, config=config), batch, steps=steps)
 
 
-def _is_audited(step: int) -> bool:
-    return step // _BLOCK % 2 == 1
-
-
 class Switched(Pool):
     """Audits in every other block."""
 
@@ -167,33 +199,8 @@ class Switched(Pool):
 
     def run(self, steps: int, *limits: int) -> Ran:
         """As ``Pool`` does."""
-        self._audit = self._own_audit if _is_audited(self._global_step()) else None
+        self._audit = self._own_audit if _is_audited(_SERVED, self._global_step()) else None
         return super().run(steps, *limits)
-
-
-class Blocks(Callback):
-    """CPU seconds of the cluster's processes for each block.
-
-    Args:
-        processes: of the cluster.
-    """
-
-    def __init__(self, processes: Sequence[psutil.Process]) -> None:
-        self.seconds: list[float] = []
-        self._processes = processes
-        self._last = 0.0
-
-    def next_stop(self, step: int) -> int:
-        """The end of a block."""
-        return (step // _BLOCK + 1) * _BLOCK
-
-    def after(self, progress: Progress) -> bool:
-        """Notes the time."""
-        if progress.step % _BLOCK == 0:
-            now = sum(sum(process.cpu_times()[:2]) for process in self._processes)
-            self.seconds.append(now - self._last)
-            self._last = now
-        return False
 
 
 def _take_part(model: str, folder: Path, job: str, addresses: dict[str, list[str]]) -> None:
@@ -202,18 +209,14 @@ def _take_part(model: str, folder: Path, job: str, addresses: dict[str, list[str
     server = tf.distribute.Server(tf.train.ClusterSpec(addresses), job, 0)
     if job == "worker":
         _audit_in_blocks()
-        _train(model, folder / "model", Callback(), _steps())
+        _train(model, folder / "model", Callback(), _steps(_SERVED))
     server.join()
 
 
 def _audit_in_blocks() -> None:
     feed = cluster.feed(tf.estimator.RunConfig())
     [report] = [report for report in feed._reports if isinstance(report, BatchReport)]
-    feed._reports = [lambda step, batch: report(step, batch) if _is_audited(step) else None]
-
-
-def _steps() -> int:
-    return _BLOCK * (2 * _PAIRS["modern, parameter servers"] + _FIRST_BLOCKS)
+    feed._reports = [lambda step, batch: report(step, batch) if _is_audited(_SERVED, step) else None]
 
 
 def parameter_servers(model: str, folder: Path) -> Iterator[float]:
@@ -230,17 +233,16 @@ def parameter_servers(model: str, folder: Path) -> Iterator[float]:
     }
     _audit_in_blocks()
     training.Pool = Switched
-    blocks = Blocks([psutil.Process(), *(psutil.Process(process.pid) for process in others)])
+    blocks = Blocks([psutil.Process(), *(psutil.Process(process.pid) for process in others)], _BLOCK[_SERVED])
     try:
-        _train(model, folder / "model", blocks, _steps())
+        _train(model, folder / "model", blocks, _steps(_SERVED))
     finally:
         for process in others:
             process.kill()
-    plain, audited = (blocks.seconds[_FIRST_BLOCKS + first :: 2] for first in (0, 1))
-    yield from (1 / (1 + (other / one - 1) / _OFTEN) for one, other in zip(plain, audited, strict=True))
+    yield from blocks.ratios()
 
 
-WAYS = {"legacy": legacy, "modern": modern, "modern, parameter servers": parameter_servers}
+WAYS = {"legacy": legacy, "modern": modern, _SERVED: parameter_servers}
 
 
 def _measured(path: str, model: str) -> list[float]:
