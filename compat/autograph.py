@@ -46,12 +46,12 @@ def users_code_as_compiled() -> Iterator[None]:
     """
     from tensorflow.python.autograph.core import config
 
-    before = config.CONVERSION_RULES
-    config.CONVERSION_RULES = (*before, _UsersFiles())
+    rule = _UsersFiles()
+    config.CONVERSION_RULES += (rule,)
     try:
         yield
-    finally:
-        config.CONVERSION_RULES = before
+    finally:  # a rule that was added meanwhile stays
+        config.CONVERSION_RULES = tuple(each for each in config.CONVERSION_RULES if each is not rule)
 
 
 class _UsersFiles:
