@@ -12,11 +12,15 @@ LayerRNNCell: Any = tf.nn.rnn_cell.BasicLSTMCell.__base__
 
 
 class LSTMVariables:
-    """The variables of both block LSTMs, named as those of ``tf.nn.rnn_cell.LSTMCell``."""
+    """What both block LSTMs keep and give their operations; the variables are named as those of ``tf.nn.rnn_cell.LSTMCell``."""
 
-    _num_units: int
-    _use_peephole: bool
     add_weight: Any
+
+    def _keep(self, num_units: int, forget_bias: float, cell_clip: float | None, use_peephole: bool) -> None:
+        self._num_units = num_units
+        self._forget_bias = forget_bias
+        self._cell_clip = -1 if cell_clip is None else cell_clip
+        self._use_peephole = use_peephole
 
     def add_variables(self, input_size: int) -> None:
         """Makes them, for inputs of that size."""
@@ -26,10 +30,17 @@ class LSTMVariables:
         names = ("w_i_diag", "w_f_diag", "w_o_diag") if self._use_peephole else ()
         self._diagonals = [self.add_weight(name, [size]) for name in names]
 
-    def peepholes(self, dtype: Any) -> dict[str, Any]:
-        """The operations' arguments of that name, which are zeros where there are none."""
+    def arguments(self, dtype: Any) -> dict[str, Any]:
+        """Those of the operations that are no input of a step; peepholes are zeros where there are none."""
         diagonals = self._diagonals or [tf.zeros([self._num_units], dtype)] * 3
-        return dict(zip(("wci", "wcf", "wco"), diagonals, strict=True))
+        return {
+            "w": self._kernel,
+            "b": self._bias,
+            "forget_bias": self._forget_bias,
+            "cell_clip": self._cell_clip,
+            "use_peephole": self._use_peephole,
+            **dict(zip(("wci", "wcf", "wco"), diagonals, strict=True)),
+        }
 
 
 class LSTMBlockCell(LSTMVariables, LayerRNNCell):
@@ -53,10 +64,7 @@ class LSTMBlockCell(LSTMVariables, LayerRNNCell):
         name: str = "lstm_cell",
     ) -> None:
         super().__init__(_reuse=reuse, dtype=dtype, name=name)
-        self._num_units = num_units
-        self._forget_bias = forget_bias
-        self._cell_clip = -1 if cell_clip is None else cell_clip
-        self._use_peephole = use_peephole
+        self._keep(num_units, forget_bias, cell_clip, use_peephole)
         self.input_spec = tf.layers.InputSpec(ndim=2)
 
     @property
@@ -97,12 +105,7 @@ class LSTMBlockCell(LSTMVariables, LayerRNNCell):
             x=inputs,
             cs_prev=state[0],
             h_prev=state[1],
-            w=self._kernel,
-            b=self._bias,
-            forget_bias=self._forget_bias,
-            cell_clip=self._cell_clip,
-            use_peephole=self._use_peephole,
-            **self.peepholes(self.dtype),
+            **self.arguments(self.dtype),
         )
         return outputs.h, tf.nn.rnn_cell.LSTMStateTuple(outputs.cs, outputs.h)
 

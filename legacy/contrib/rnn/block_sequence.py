@@ -18,7 +18,9 @@ class LSTMBlockWrapper(tf.layers.Layer):
         self, inputs: tf.Tensor, initial_cell_state: Any, initial_output: Any, dtype: Any, sequence_length: Any
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Cell states and outputs of every step, each of shape [time, batch_size, num_units]."""
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} has no _call_cell: a subclass of LSTMBlockWrapper computes its steps there."
+        )
 
     def call(self, inputs: Any, initial_state: Any = None, dtype: Any = None, sequence_length: Any = None) -> tuple[Any, Any]:
         """All steps.
@@ -81,10 +83,7 @@ class LSTMBlockFusedCell(LSTMVariables, LSTMBlockWrapper):
         name: str = "lstm_fused_cell",
     ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype)
-        self._num_units = num_units
-        self._forget_bias = forget_bias
-        self._cell_clip = -1 if cell_clip is None else cell_clip
-        self._use_peephole = use_peephole
+        self._keep(num_units, forget_bias, cell_clip, use_peephole)
         self.input_spec = tf.layers.InputSpec(ndim=3)
 
     @property
@@ -106,11 +105,6 @@ class LSTMBlockFusedCell(LSTMVariables, LSTMBlockWrapper):
             x=inputs,
             cs_prev=initial_cell_state,
             h_prev=initial_output,
-            w=self._kernel,
-            b=self._bias,
-            forget_bias=self._forget_bias,
-            cell_clip=self._cell_clip,
-            use_peephole=self._use_peephole,
-            **self.peepholes(dtype),
+            **self.arguments(dtype),
         )
         return outputs.cs, outputs.h
