@@ -1,11 +1,19 @@
-"""What compare says of a script that it cannot compare; nothing is left behind."""
+"""What compare and its report say of a script that cannot be compared; nothing else is left behind."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from estimator_bridge.cli import main
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity import run
+from estimator_bridge.parity.report.write import write_report
+from estimator_bridge.parity.result import ParityResult, Thresholds
+from estimator_bridge.parity.side import Order
 from tests.legacy.running import estimator_bridge_command, write
 
 pytestmark = [pytest.mark.timeout(200), pytest.mark.usefixtures("warm_python")]
@@ -37,4 +45,96 @@ def test_a_script_that_cannot_be_compared(name: str, tmp_path: Path) -> None:
         assert message in ended.err
     assert "estimator_bridge/" not in ended.err, "no frames of ours"
     left = [path for path in tmp_path.rglob("*") if path.name not in ("train.py", "tmp") and "__pycache__" not in path.parts]
-    assert not [path for path in left if "estimator-bridge" in path.name or "report" in path.name], left
+    assert not [path for path in left if "estimator-bridge" in path.name], left
+    finding = failed_report(tmp_path / "parity-report")
+    for message in messages:
+        assert message in finding
+
+
+def failed_report(folder: Path) -> str:
+    """Returns the reason of a report that says, in both files and nothing else, that there was no comparison."""
+    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json"]
+    report = json.loads((folder / "report.json").read_text())
+    assert (report["verdict"], report["exit_code"], len(report["findings"])) == ("not comparable", 2, 1)
+    assert "<title>Not comparable" in (folder / "report.html").read_text()
+    return str(report["findings"][0]["message"])
+
+
+@pytest.fixture
+def old_report(tmp_path: Path) -> Path:
+    folder = tmp_path / "report"
+    write_report(ParityResult(("train.py",), "replay", "equal", Thresholds()), folder)
+    return folder
+
+
+def run_failing(error: BaseException, seen: Callable[[], object]) -> Callable[..., float]:
+    """Returns a stand-in for a side's run: the legacy side trains, the modern one fails after ``seen`` was called."""
+
+    def run_side(order: Order, watch: object) -> float:
+        if order.side == "modern":
+            seen()
+            raise error
+        return 1.0
+
+    return run_side
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (BridgeError("The modern side: a hook.", fix="Drop it."), "The modern side: a hook.\n  to do:    Drop it."),
+        (KeyboardInterrupt(), "interrupted before it ended"),
+        (SystemExit(143), "interrupted before it ended"),
+        (RuntimeError("no memory"), "RuntimeError: no memory"),
+    ],
+)
+def test_an_old_report_does_not_outlive_a_failure_of_the_modern_side(
+    error: BaseException,
+    reason: str,
+    old_report: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "train.py").touch()
+    monkeypatch.setattr("signal.signal", lambda *arguments: None)  # the handler is for a process of its own
+    under_way: list[str] = []
+    monkeypatch.setattr(run, "_run_side", run_failing(error, lambda: under_way.append(failed_report(old_report))))
+    command = ["compare", "--format", "json", "--out", str(old_report), str(tmp_path / "train.py"), "--steps=3"]
+
+    if isinstance(error, (BridgeError, KeyboardInterrupt)):
+        assert main.main(command) == (2 if isinstance(error, BridgeError) else 130)
+    else:
+        with pytest.raises(type(error)):
+            main.main(command)
+
+    assert under_way == ["The comparison has not ended."], "what is left where the process is killed"
+    assert reason in failed_report(old_report)
+    printed = capsys.readouterr().out
+    assert printed == (old_report / "report.json").read_text()
+    assert json.loads(printed)["command"] == [str(tmp_path / "train.py"), "--steps=3"]
+
+
+def test_an_old_report_does_not_outlive_its_script(
+    old_report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.html").write_text("mine")
+
+    assert main.main(["compare", "--out", str(old_report), "train.py"]) == 2
+    assert "There is no such script." in failed_report(old_report)
+    assert capsys.readouterr().out == ""
+    assert main.main(["compare", "--format", "json", "train.py"]) == 2
+    assert json.loads(capsys.readouterr().out)["verdict"] == "not comparable"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.html", "report"]
+
+
+def test_reports_of_others_stay_and_the_script_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.py").write_text("raise SystemExit('the script was run')")
+    (tmp_path / "report.html").write_text("<title>Equal</title>")
+
+    assert main.main(["compare", "--out", str(tmp_path), str(tmp_path / "train.py")]) == 2
+
+    assert "report.html was not written by estimator-bridge" in capsys.readouterr().err
+    assert (tmp_path / "report.html").read_text() == "<title>Equal</title>"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "train.py"]

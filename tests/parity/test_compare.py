@@ -151,7 +151,9 @@ def test_a_script_that_fails_is_not_compared(fail: str, code: int, tmp_path: Pat
     assert done.returncode == 2
     assert f"exit code {code}" in done.stderr
     assert "Traceback" not in done.stderr.partition("received:")[0]
-    assert not list(tmp_path.rglob("report.*"))
+    report = json.loads((out / "report.json").read_text())
+    assert report["verdict"] == "not comparable"
+    assert f"exit code {code}" in report["findings"][0]["message"]
 
 
 @pytest.mark.once

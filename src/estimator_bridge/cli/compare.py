@@ -7,10 +7,14 @@ import contextlib
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.script_arguments import DIRECTORY, add_python2, add_replicas, add_script, script_of
-from estimator_bridge.parity.result import Thresholds
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.result import Finding, ParityResult, Thresholds
+
+if TYPE_CHECKING:
+    from estimator_bridge.legacy.script import Script
 
 _EPILOG = """examples:
   estimator-bridge compare train.py
@@ -18,7 +22,7 @@ _EPILOG = """examples:
   estimator-bridge compare --free-run train.py
   estimator-bridge compare --replicas 2 --format json train.py
 
-exit code: 0 within the thresholds, 1 outside, 2 when the two paths could not be compared.
+exit code: 0 within the thresholds, 1 outside, 2 when the two paths could not be compared, which the report then says.
 The script's model_dir is read, never written: both sides keep theirs in a temporary folder.
 """
 
@@ -75,35 +79,82 @@ def _threshold(text: str) -> float:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Compares, writes the report, prints the result."""
+    script = script_of(arguments)
+    try:
+        result = _compare(script, arguments)
+    except BaseException as error:  # Ctrl-C and SIGTERM, too: no report may say "equal" of a comparison that failed
+        _report_failure(_without_result(script, arguments, _reason(error)), arguments)
+        raise
+    _print(result, arguments)
+    return result.exit_code
+
+
+def _compare(script: Script, arguments: argparse.Namespace) -> ParityResult:
     from estimator_bridge.parity.progress import shown_progress
-    from estimator_bridge.parity.report.write import check_writable, write_report
+    from estimator_bridge.parity.report.write import write_report
     from estimator_bridge.parity.run import compare
 
-    script = script_of(arguments)
     script.check()
-    check_writable(arguments.out)
+    # A folder that cannot be written is reported now, and a comparison that is killed leaves this report.
+    write_report(_without_result(script, arguments, "The comparison has not ended."), arguments.out)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was started is ended
     with shown_progress() as watch:
         result = compare(
             script,
             replaying=not arguments.free_run,
             replicas=arguments.replicas,
-            thresholds=Thresholds(arguments.rel_diff, arguments.abs_diff, arguments.variable_abs_diff),
+            thresholds=_thresholds(arguments),
             watch=watch,
         )
     write_report(result, arguments.out)
-    _print(result, arguments)
-    return result.exit_code
+    return result
 
 
-def _print(result: Any, arguments: argparse.Namespace) -> None:
+def _thresholds(arguments: argparse.Namespace) -> Thresholds:
+    return Thresholds(arguments.rel_diff, arguments.abs_diff, arguments.variable_abs_diff)
+
+
+def _without_result(script: Script, arguments: argparse.Namespace, reason: str) -> ParityResult:
+    """Returns the result of a comparison that found nothing out, for a reason."""
+    from estimator_bridge.parity.run import environment
+
+    return ParityResult(
+        (str(script), *script.args),
+        "free-run" if arguments.free_run else "replay",
+        "not comparable",
+        _thresholds(arguments),
+        findings=(Finding("calls", reason),),
+        environment=environment(),
+    )
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, BridgeError):
+        return str(error)
+    if isinstance(error, (KeyboardInterrupt, SystemExit)):
+        return "The comparison was interrupted before it ended."
+    return f"The comparison ended with {type(error).__name__}: {error}"
+
+
+def _report_failure(result: ParityResult, arguments: argparse.Namespace) -> None:
+    from estimator_bridge.parity.report.write import replace_report
+
+    with contextlib.suppress(BridgeError):  # the failure itself is the one to show
+        replace_report(result, arguments.out)
+    if arguments.format == "json":
+        _print(result, arguments)
+
+
+def _print(result: ParityResult, arguments: argparse.Namespace) -> None:
+    if arguments.format == "json":
+        from estimator_bridge.parity.report.strict_json import render_json
+
+        sys.stdout.write(render_json(result))
+        return
     from rich.console import Console
 
-    console = Console(emoji=False)  # a line number between colons is no emoji
-    if arguments.format == "json":
-        console.file.write((arguments.out / "report.json").read_text(encoding="utf-8"))
-        return
     from estimator_bridge.parity.report.terminal import print_report
 
+    console = Console(emoji=False)  # a line number between colons is no emoji
     print_report(result, console)
     console.print(f"Report: {arguments.out / 'report.html'}", soft_wrap=True, highlight=False)

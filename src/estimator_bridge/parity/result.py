@@ -128,4 +128,4 @@ class ParityResult:
 
     def as_dict(self) -> dict[str, Any]:
         """The content of report.json."""
-        return dataclasses.asdict(self) | {"exit_code": self.exit_code}
+        return {"generator": "estimator-bridge"} | dataclasses.asdict(self) | {"exit_code": self.exit_code}

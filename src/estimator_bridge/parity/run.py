@@ -76,7 +76,7 @@ def compare(
             replicas=replicas,
             thresholds=thresholds or Thresholds(),
             seconds=seconds,
-            environment=_environment(),
+            environment=environment(),
         )
 
 
@@ -132,7 +132,8 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
     )
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Returns the versions that a report names."""
     machine = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
     return machine | {"estimator-bridge": __version__} | {name: found for name in _PACKAGES if (found := _version(name))}
 

@@ -10,7 +10,7 @@ import pytest
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.report.strict_json import render_json
-from estimator_bridge.parity.report.write import check_writable, write_report
+from estimator_bridge.parity.report.write import replace_report, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,14 +143,13 @@ def _target_is_a_folder(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.mark.parametrize("place", [_below_a_file, _is_a_file, _link_to_nowhere, _name_too_long, _target_is_a_folder])
-@pytest.mark.parametrize("early", [True, False])
 def test_a_place_that_cannot_be_written_is_refused_by_name(
-    place: Callable[[pathlib.Path], pathlib.Path], early: bool, tmp_path: pathlib.Path, equal_run: ParityResult
+    place: Callable[[pathlib.Path], pathlib.Path], tmp_path: pathlib.Path, equal_run: ParityResult
 ) -> None:
     folder = place(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(BridgeError) as caught:
-        check_writable(folder) if early else write_report(equal_run, folder)
+        write_report(equal_run, folder)
     message = str(caught.value)
     assert str(folder) in message
     assert "expected:" in message
@@ -158,13 +157,28 @@ def test_a_place_that_cannot_be_written_is_refused_by_name(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_the_early_check_leaves_no_trace(tmp_path: pathlib.Path, equal_run: ParityResult) -> None:
-    check_writable(tmp_path / "a" / "b")
-    assert list(tmp_path.iterdir()) == []
-    write_report(equal_run, tmp_path)
+@pytest.mark.parametrize("name", ["report.html", "report.json"])
+def test_a_file_of_the_users_is_kept_whole(name: str, tmp_path: pathlib.Path, equal_run: ParityResult) -> None:
+    (tmp_path / name).write_text("<title>my results, by the generator of estimator-bridge users</title>", encoding="utf-8")
     before = _content(tmp_path)
-    check_writable(tmp_path)
-    assert _content(tmp_path) == before
+    for write in (write_report, replace_report):
+        with pytest.raises(BridgeError, match=f"{name} was not written by estimator-bridge") as caught:
+            write(equal_run, tmp_path)
+        assert "--out" in str(caught.value)
+        assert _content(tmp_path) == before
+
+
+def test_what_is_replaced_is_a_report(
+    tmp_path: pathlib.Path, equal_run: ParityResult, different_run: ParityResult, hostile_run: ParityResult
+) -> None:
+    replace_report(different_run, tmp_path / "new")
+    assert _content(tmp_path) == {}
+    for result in (hostile_run, equal_run, different_run):  # each is known by the next as a report
+        write_report(result, tmp_path)
+    (tmp_path / "report.json").unlink()
+    replace_report(equal_run, tmp_path)
+    assert json.loads(_content(tmp_path)["report.json"])["verdict"] == "equal"
+    assert b"<title>Equal" in _content(tmp_path)["report.html"]
 
 
 @pytest.mark.parametrize("name", ["empty_run", "equal_run", "different_run", "broken_run", "hostile_run"])

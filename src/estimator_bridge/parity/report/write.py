@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from estimator_bridge.parity.result import ParityResult
 
 HTML_NAME, JSON_NAME = "report.html", "report.json"
+_MARK = re.compile(rb'"generator"(: | content=)"estimator-bridge"')  # in both files; it survives copies of the folder
+_MARK_WITHIN = 1000  # bytes from the start
 
 
 def write_report(result: ParityResult, folder: pathlib.Path) -> None:
@@ -27,7 +30,8 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
         folder: where to; it is created where it is missing.
 
     Raises:
-        BridgeError: the folder cannot be written; it is left as it was, an earlier report whole.
+        BridgeError: the folder cannot be written, or a file of these names there is not a report. The folder is left as it was, an
+            earlier report whole.
 
     Example:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds
@@ -37,7 +41,7 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
         ...     sorted(path.name for path in pathlib.Path(folder, "parity").iterdir())
         ['report.html', 'report.json']
     """
-    # Here, so that check_writable costs no import of jinja2.
+    # Here, so that a mistake in the command line costs no import of jinja2.
     from estimator_bridge.parity.report.page import render_html
     from estimator_bridge.parity.report.strict_json import render_json
 
@@ -46,32 +50,36 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
         HTML_NAME: render_html(result).encode("utf-8", "backslashreplace"),
         JSON_NAME: render_json(result).encode("ascii"),
     }
-    with _explained(folder), _folder(folder, keep=True):
+    with _explained(folder), _folder(folder):
+        _check_targets(folder)
         _publish({folder / name: content for name, content in contents.items()})
 
 
-def check_writable(folder: pathlib.Path) -> None:
-    """Fails now rather than after a long run: does what ``write_report`` will do, and undoes it.
+def replace_report(result: ParityResult, folder: pathlib.Path) -> None:
+    """Writes as ``write_report`` does, over the report that is there; without one, nothing.
 
     Args:
-        folder: where the report is to be written.
+        result: Comparison that failed.
+        folder: Folder of the report.
 
     Raises:
-        BridgeError: the folder cannot be created or written.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     check_writable(pathlib.Path(folder, "parity"))
-        ...     pathlib.Path(folder, "parity").exists()
-        False
+        BridgeError: The report cannot be written.
     """
-    with _explained(folder), _folder(folder, keep=False):
-        for name in (HTML_NAME, JSON_NAME):
-            if (folder / name).is_dir():
-                raise IsADirectoryError(f"{name} is a folder")
-        with _staged(folder / HTML_NAME, b"probe"):
-            pass
+    with _explained(folder):
+        has_report = any((folder / name).is_file() for name in (HTML_NAME, JSON_NAME))
+    if has_report:
+        write_report(result, folder)
+
+
+def _check_targets(folder: pathlib.Path) -> None:
+    """Raises OSError where a file or folder of the user's has a report's name."""
+    for target in (folder / name for name in (HTML_NAME, JSON_NAME)):
+        if target.is_dir():
+            raise IsADirectoryError(f"{target.name} is a folder")
+        if target.is_file():
+            with target.open("rb") as file:
+                if not _MARK.search(file.read(_MARK_WITHIN)):
+                    raise FileExistsError(f"{target.name} was not written by estimator-bridge and is kept")
 
 
 def _publish(contents: Mapping[pathlib.Path, bytes]) -> None:
@@ -98,19 +106,17 @@ def _explained(folder: pathlib.Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _folder(folder: pathlib.Path, *, keep: bool) -> Iterator[None]:
-    """Has the folder exist; removes what it created on an error, and in any case unless ``keep``."""
+def _folder(folder: pathlib.Path) -> Iterator[None]:
+    """Creates the folder; removes what it created on an error."""
     created = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
-    done = False
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
-        done = True
-    finally:
-        if not (done and keep):
-            for path in created:
-                with contextlib.suppress(OSError):
-                    path.rmdir()
+    except BaseException:
+        for path in created:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        raise
 
 
 @contextlib.contextmanager
