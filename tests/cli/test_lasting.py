@@ -1,4 +1,4 @@
-"""A launch goes on when nobody reads it any more, and its exit code stays."""
+"""A command goes on when nobody reads it any more, and its exit code stays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,28 +17,70 @@ import pytest
 
 from estimator_bridge.cli.lasting import Lasting
 from estimator_bridge.cluster.display import shown
+from estimator_bridge.compat.checkpoint.writing import write_tensors
 
-_WRITES = """
+_EQUAL = """
+from estimator_bridge.parity import run
+from estimator_bridge.parity.result import ParityResult, Thresholds
+run.compare = lambda *script, **options: ParityResult((), "replay", "equal", Thresholds())
+"""
+_MAIN = """
 import sys
-from estimator_bridge.cli.lasting import Lasting
-output = Lasting(sys.stdout)
-for _ in range(2):
-    output.write("line")
-    output.flush()
-sys.exit(3)
+from estimator_bridge.cli.main import main
+sys.exit(main())
 """
 
 
-def test_the_exit_code_stays_where_the_reader_has_left() -> None:
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("--help", 0),
+        ("--version", 0),
+        ("--print-completion bash", 0),
+        ("check clean.py", 0),
+        ("check --format json broken.py", 2),
+        ("compare clean.py", 0),
+        ("compare --format json clean.py", 0),
+        ("convert config session.json", 0),
+        ("convert checkpoint --dry-run model.ckpt-7 new/model.ckpt-7", 0),
+        ("inspect model.ckpt-7", 0),
+        ("inspect --format json model.ckpt-7", 0),
+        ("inspect model.ckpt-7 --diff model.ckpt-8", 1),
+        ("launch --engine slurm --worker 1 --trusted-network clean.py", 0),
+        ("launch --nothing", 2),
+        ("run nowhere.py", 2),
+    ],
+)
+def test_the_exit_code_stays_where_the_reader_has_left(command: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "clean.py").touch()
+    (tmp_path / "broken.py").write_text("def (:")
+    (tmp_path / "session.json").write_text('{"session_config": {"allow_soft_placement": true}}')
+    for step in (7, 8):
+        write_tensors(tmp_path / f"model.ckpt-{step}", {"weights": [1.0 * step], "global_step": step})
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as left:
         ended = subprocess.run(
-            [sys.executable, "-c", _WRITES], env=environment, stdout=left, stderr=subprocess.PIPE, timeout=60, check=False
-        )
+            [sys.executable, "-c", (_EQUAL if command.startswith("compare") else "") + _MAIN, *command.split()],
+            cwd=tmp_path, env=environment | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=left, stderr=left, timeout=120, check=False,
+        )  # fmt: skip
 
-    assert (ended.returncode, ended.stderr) == (3, b"")
+    assert ended.returncode == code
+
+
+def test_an_endless_script_ends_as_under_python(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("while True:\n    print('predicted')\n")
+    command = shlex.join([sys.executable, "-m", "estimator_bridge", "run", "train.py"])
+    ended = subprocess.run(
+        ["sh", "-c", f"{command} | head -1"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+
+    assert ended.stdout == "predicted\n"
+    assert "BrokenPipeError" in ended.stderr
 
 
 def test_a_terminal_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

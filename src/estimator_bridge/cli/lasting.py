@@ -12,6 +12,8 @@ from typing import Any, TextIO
 
 _GONE = {errno.EPIPE, errno.EIO, errno.ENXIO}  # a pipe's reader, and a terminal: EIO by POSIX 11.1.10, ENXIO on FreeBSD
 
+_OUTPUTS = ("stdout", "stderr")
+
 
 def open_what_is_closed() -> None:
     """Standard streams that were closed before Python started (``>&-``), where it has None, lead to nowhere from now on.
@@ -26,11 +28,34 @@ def open_what_is_closed() -> None:
             setattr(sys, name, stream)
 
 
+@contextlib.contextmanager
+def lasting_streams() -> Iterator[None]:
+    """Makes stdout and stderr ``Lasting``, so that a reader that has left changes no exit code."""
+    for name in _OUTPUTS:
+        setattr(sys, name, Lasting(getattr(sys, name)))
+    try:
+        yield
+    finally:
+        plain_streams()
+
+
+def plain_streams() -> None:
+    """Puts Python's own streams back; one that a script has replaced stays."""
+    for name in _OUTPUTS:
+        stream = getattr(sys, name)
+        if isinstance(stream, Lasting):
+            stream.flush()  # at its end Python does, and answers a reader that has left with exit code 120
+            setattr(sys, name, stream.stream)
+
+
 class Lasting:
     """A stream for as long as somebody reads it; then what is written to it is dropped.
 
     Args:
-        stream: with a descriptor of its own.
+        stream: Stream with a descriptor of its own.
+
+    Attributes:
+        stream: The same, which Python's own error handling is left with.
 
     Example:
         >>> import io
@@ -42,21 +67,21 @@ class Lasting:
     """
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self.stream = stream
 
     def write(self, text: str) -> int:
         """Writes, or drops."""
         with self._while_read():
-            self._stream.write(text)
+            self.stream.write(text)
         return len(text)
 
     def flush(self) -> None:
         """Hands on what was written, or drops it."""
         with self._while_read():
-            self._stream.flush()
+            self.stream.flush()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return getattr(self.stream, name)
 
     @contextlib.contextmanager
     def _while_read(self) -> Iterator[None]:
@@ -67,4 +92,4 @@ class Lasting:
                 raise
             # For what is buffered still, too: Python fails to write it at its end, and exits with 120.
             with Path(os.devnull).open("wb") as nothing:
-                os.dup2(nothing.fileno(), self._stream.fileno())
+                os.dup2(nothing.fileno(), self.stream.fileno())

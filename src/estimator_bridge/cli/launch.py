@@ -10,9 +10,8 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.cli.lasting import Lasting
 from estimator_bridge.cli.launch_engine import PRINTED, add_engine, check_engine, for_engine
 from estimator_bridge.cli.script_arguments import DIRECTORY, add_path, add_python2, add_script, script_of, seconds
 from estimator_bridge.compat.audit_reports import EVERY, KINDS
@@ -177,7 +176,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from estimator_bridge.cluster.outcome import Limits
 
     script_of(arguments).check()
-    output, errors = (cast(TextIO, Lasting(stream)) for stream in (sys.stdout, sys.stderr))
     options = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
     with _cluster(arguments) as (layouts, starter):
         launched = launch(
@@ -192,17 +190,17 @@ def execute(arguments: argparse.Namespace) -> int:
                 arguments.max_restarts,
                 Limits.lost if arguments.return_timeout is None else arguments.return_timeout,
             ),
-            output if arguments.format == "text" else errors,
+            sys.stdout if arguments.format == "text" else sys.stderr,
             preload="estimator_bridge.legacy.preloaded",
             audit=_audit(arguments),
             rendezvous=arguments.rendezvous,
             starter=starter,
         )
     if arguments.format == "json":
-        output.write(json.dumps(launched.to_json(), indent=1) + "\n")
-        output.flush()
+        sys.stdout.write(json.dumps(launched.to_json(), indent=1) + "\n")
+        sys.stdout.flush()
     if launched.outcome.problem is not None:
-        errors.write(f"estimator-bridge: {launched.outcome.problem}\n")
+        sys.stderr.write(f"estimator-bridge: {launched.outcome.problem}\n")
     return launched.outcome.code
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from estimator_bridge import __version__
 from estimator_bridge.cli import check, cluster, compare, convert, inspect, launch, run
-from estimator_bridge.cli.lasting import open_what_is_closed
+from estimator_bridge.cli.lasting import lasting_streams, open_what_is_closed
 from estimator_bridge.errors import BridgeError
 
 COMMANDS = (run, compare, launch, cluster, check, convert, inspect)
@@ -67,6 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 fine, 1 parity failed or the script failed, 2 a mistake in the request, 130 interrupted.
     """
     open_what_is_closed()
+    with lasting_streams():
+        return _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     parser = build_parser()
     arguments = parser.parse_args(argv)
     if arguments.print_completion:
