@@ -17,6 +17,7 @@ from typing import Any
 
 from estimator_bridge.compat.engine import Engine, EstimatorEngine, interposed
 from estimator_bridge.compat.rendezvous import Rendezvous
+from estimator_bridge.compat.source.notebooks import refuse_notebook
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.aliases import tf1_imports
 from estimator_bridge.legacy.installation import install
@@ -57,6 +58,7 @@ class Script:
         elif not os.access(path, os.R_OK):
             what, fix = "The script cannot be read: no permission.", "Check its permissions, or whose user you are."
         else:
+            refuse_notebook(path)
             return
         raise BridgeError(what, expected="the path of a Python file, or -m and a module's name", received=self.target, fix=fix)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from estimator_bridge.compat.source.claims import judge_claims
+from estimator_bridge.compat.source.notebooks import export_advice, is_notebook, refuse_notebook
 from estimator_bridge.compat.source.python2.division import judge_division
 from estimator_bridge.compat.source.python2.idioms import judge_idioms
 from estimator_bridge.compat.source.python2.one_shot import judge_one_shot
@@ -58,7 +59,7 @@ class Judge:
     python2: bool = False
 
     def file(self, path: Path) -> FileReport:
-        """Judges one file, without running anything.
+        """Judges one file, without running anything; a notebook is reported as not judged.
 
         Args:
             path: of a Python file.
@@ -66,6 +67,9 @@ class Judge:
         Raises:
             BridgeError: it cannot be read.
         """
+        if is_notebook(path):
+            message = f"A notebook, not judged. {export_advice(path)}"
+            return FileReport(str(path), 0, (Finding(1, 1, "notebook", Kind.SYNTAX, Verdict.HUMAN, message),), unreadable=True)
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -110,19 +114,21 @@ def judge_python2(source: Source, python2: bool = False) -> Iterator[Finding]:
 
 
 def find_files(paths: Sequence[str]) -> list[Path]:
-    """The Python files at and below paths, each once.
+    """The Python files at and below paths, and the notebooks below them, each once.
 
     Args:
         paths: files, of whatever name, and folders; hidden folders and installed packages below them are passed over.
 
     Raises:
-        BridgeError: a path is not there, or there is no Python file.
+        BridgeError: a path is not there or is a notebook, or there is no Python file.
     """
     found: dict[Path, None] = {}
     for text in paths:
         path = Path(text)
         if not path.exists():
             raise BridgeError("There is no such file or folder.", expected="paths of Python files or folders", received=text)
+        if path.is_file():
+            refuse_notebook(path)
         found.update(dict.fromkeys(_below(path) if path.is_dir() else [path]))
     if not found:
         raise BridgeError("There is no Python file.", expected="files that end in .py", received=", ".join(paths))
@@ -132,7 +138,7 @@ def find_files(paths: Sequence[str]) -> list[Path]:
 def _below(folder: Path) -> Iterator[Path]:
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))
-        yield from (Path(parent, name) for name in sorted(files) if name.endswith(".py"))
+        yield from (Path(parent, name) for name in sorted(files) if name.endswith(".py") or is_notebook(Path(name)))
 
 
 def _distinct(findings: Iterator[Finding]) -> list[Finding]:

@@ -78,6 +78,23 @@ def test_line_100_is_a_number_and_no_emoji(project: Path, capsys: pytest.Capture
     assert capsys.readouterr().out.startswith("long.py:100:1: human: ")
 
 
+def test_a_notebook_in_a_folder_is_named_as_not_judged(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project / "nb" / "first.ipynb", '{"cells": []}')
+    write(project / "nb" / "my second.ipynb", '{"cells": []}')
+    assert main.main(["check", "nb"]) == 2
+    write(project / "nb" / ".ipynb_checkpoints" / "first.ipynb", '{"cells": []}')  # Jupyter's own copy
+    write(project / "nb" / "clean.py", "x = 1\n")
+    capsys.readouterr()
+
+    assert main.main(["check", "nb"]) == 2
+    lines = [line for line in capsys.readouterr().out.splitlines() if ": human: " in line]
+    assert [line.split(" Export")[0] for line in lines] == [
+        "nb/first.ipynb:1:1: human: notebook: A notebook, not judged.",
+        "nb/my second.ipynb:1:1: human: notebook: A notebook, not judged.",
+    ]
+    assert "`jupyter nbconvert --to script 'nb/my second.ipynb'`" in lines[1]
+
+
 @pytest.mark.usefixtures("project")
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["check", "--format", "json", "trainer/mended.py"]) == 0

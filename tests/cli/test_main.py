@@ -128,6 +128,24 @@ def test_a_script_that_is_not_there(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("verb", ["run", "compare", "launch", "check"])
+@pytest.mark.parametrize("name", ["train.ipynb", "TRAIN.IPYNB"])
+def test_a_notebook_is_refused_by_name(verb: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text('{"cells": [{"execution_count": null, "source": ["import tensorflow as tf"]}]}')
+
+    code, out, err = said(verb, name)
+
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        "estimator-bridge: A Jupyter notebook is not a Python script.",
+        "  expected: the path of a Python file",
+        f"  received: {name}",
+        f"  to do:    Export it with `jupyter nbconvert --to script {name}`, take out get_ipython() lines, and name the script.",
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_v2_behavior_belongs_to_the_legacy_path(tmp_path: Path) -> None:
     code, out, err = said("run", "--path", "modern", "--v2-behavior", str(tmp_path / "train.py"))
     assert (code, out) == (2, "")

@@ -18,7 +18,7 @@ _EPILOG = """examples:
 
 Nothing is run or written, and TensorFlow is not loaded: names are looked up in a table of the installed version.
 
-exit code: 0 nothing needs a human, 1 something does, 2 a path is not there or a file is no Python.
+exit code: 0 nothing needs a human, 1 something does, 2 a path is not there or a file is no Python: a notebook, for one.
 """
 
 
