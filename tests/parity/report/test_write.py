@@ -77,6 +77,16 @@ def test_a_report_replaces_the_one_before_and_touches_nothing_else(
     assert json.loads(_content(tmp_path)["report.json"])["verdict"] == "different"
 
 
+def test_a_report_of_the_first_versions_is_replaced(
+    tmp_path: pathlib.Path, equal_run: ParityResult, different_run: ParityResult
+) -> None:
+    write_report(equal_run, tmp_path)
+    old = {name: value for name, value in json.loads(_content(tmp_path)["report.json"]).items() if name != "generator"}
+    (tmp_path / "report.json").write_text(json.dumps(old), encoding="utf-8")
+    write_report(different_run, tmp_path)
+    assert json.loads(_content(tmp_path)["report.json"])["verdict"] == "different"
+
+
 FAULTS = [(where, nth) for where, calls in (("fsync", 2), ("replace", 2)) for nth in range(1, calls + 1)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
 import re
 import secrets
 import shutil
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING
 from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
-    import pathlib
     from collections.abc import Iterator, Mapping
 
     from estimator_bridge.parity.result import ParityResult
@@ -35,7 +35,7 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
 
     Example:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds
-        >>> import pathlib, tempfile
+        >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_report(ParityResult(("train.py",), "replay", "equal", Thresholds()), pathlib.Path(folder, "parity"))
         ...     sorted(path.name for path in pathlib.Path(folder, "parity").iterdir())
@@ -72,14 +72,18 @@ def replace_report(result: ParityResult, folder: pathlib.Path) -> None:
 
 
 def _check_targets(folder: pathlib.Path) -> None:
-    """Raises OSError where a file or folder of the user's has a report's name."""
-    for target in (folder / name for name in (HTML_NAME, JSON_NAME)):
+    """Raises OSError if a file or folder of the user's has a report's name."""
+    page, data = folder / HTML_NAME, folder / JSON_NAME
+    for target in (page, data):
         if target.is_dir():
             raise IsADirectoryError(f"{target.name} is a folder")
-        if target.is_file():
-            with target.open("rb") as file:
-                if not _MARK.search(file.read(_MARK_WITHIN)):
-                    raise FileExistsError(f"{target.name} was not written by estimator-bridge and is kept")
+    for target in filter(pathlib.Path.is_file, (page, data)):
+        with target.open("rb") as file:
+            marked = _MARK.search(file.read(_MARK_WITHIN))
+        if not marked:
+            raise FileExistsError(f"{target.name} was not written by estimator-bridge and is kept")
+        if target is page:
+            return  # report.json came with it; the first versions did not mark that
 
 
 def _publish(contents: Mapping[pathlib.Path, bytes]) -> None:
