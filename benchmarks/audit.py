@@ -26,24 +26,25 @@ import numpy as np
 import psutil
 from turns import interval
 
-from estimator_bridge.cluster.ports import free_ports
-from estimator_bridge.compat.audit_reports import EVERY, Auditing
-from estimator_bridge.compat.rendezvous import VARIABLE
+from estimator_bridge.cluster.audit_records import EVERY, Auditing
+from estimator_bridge.cluster.rendezvous import VARIABLE
+from estimator_bridge.launcher.ports import free_ports
 from estimator_bridge.legacy import install
 
 install()
 
 import tensorflow as tf  # noqa: E402
 
-from estimator_bridge.legacy.launched.audit_hook import AuditHook  # noqa: E402
-from estimator_bridge.modern import training as modern_training  # noqa: E402
+from estimator_bridge.legacy.distribution.launched.audit_hook import AuditHook  # noqa: E402
 from estimator_bridge.modern.callbacks.audit import AuditReport  # noqa: E402
 from estimator_bridge.modern.callbacks.base import Callback, Progress  # noqa: E402
+from estimator_bridge.modern.distribution import parameter_servers as cluster  # noqa: E402
+from estimator_bridge.modern.distribution.parameter_server_audit import BatchReport  # noqa: E402
 from estimator_bridge.modern.engine import ModernEngine  # noqa: E402
-from estimator_bridge.modern.loop import Ran  # noqa: E402
-from estimator_bridge.modern.parameter_servers import cluster, training  # noqa: E402
-from estimator_bridge.modern.parameter_servers.audit import BatchReport  # noqa: E402
-from estimator_bridge.modern.parameter_servers.pool import Pool  # noqa: E402
+from estimator_bridge.modern.training import train as modern_training  # noqa: E402
+from estimator_bridge.modern.training.parameter_servers import train  # noqa: E402
+from estimator_bridge.modern.training.parameter_servers.step_pool import Pool  # noqa: E402
+from estimator_bridge.modern.training.step_loop import Ran  # noqa: E402
 
 v1 = tf.compat.v1
 _PAIRS = 40
@@ -232,7 +233,7 @@ def parameter_servers(model: str, folder: Path) -> Iterator[float]:
         VARIABLE: str(folder),
     }
     _audit_in_blocks()
-    training.Pool = Switched
+    train.Pool = Switched
     blocks = Blocks([psutil.Process(), *(psutil.Process(process.pid) for process in others)], _BLOCK[_SERVED])
     try:
         _train(model, folder / "model", blocks, _steps(_SERVED))

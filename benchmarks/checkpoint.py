@@ -136,7 +136,7 @@ def ours(optimizer: str, copy: bool = False) -> Callable[[], Callable[[Path], No
     """Bilingual, by link or by copy."""
 
     def prepare() -> Callable[[Path], None]:
-        from estimator_bridge.compat.checkpoint.conversion import convert
+        from estimator_bridge.compat.checkpoint.conversion.convert import convert
 
         def run(folder: Path) -> None:
             source, target = _paths(folder / optimizer)
@@ -176,7 +176,7 @@ def copy_files(folder: str, pattern: str) -> Callable[[], Callable[[Path], None]
 
 def read_many() -> Callable[[Path], None]:
     """The index alone."""
-    from estimator_bridge.compat.checkpoint.index import read_index
+    from estimator_bridge.compat.checkpoint.reading.index import read_index
 
     def run(folder: Path) -> None:
         assert len(read_index(folder / "many" / "model.ckpt").entries) == ENTRIES
@@ -187,7 +187,7 @@ def read_many() -> Callable[[Path], None]:
 def write_many() -> Callable[[Path], None]:
     """The index alone, encoded and on the disk."""
     from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
-    from estimator_bridge.compat.checkpoint.index import Index, encode_index
+    from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index
 
     entries = {f"tower/layer_{number:06d}/kernel/Adam": Entry(1, (2,), 0, 0, 8) for number in range(ENTRIES)}
 

@@ -8,10 +8,10 @@ from typing import Any
 from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
 from estimator_bridge.compat.checkpoint.format.trackable import Attribute, Node, SlotReference
-from estimator_bridge.compat.checkpoint.index import Index, encode_index, read_index
-from estimator_bridge.compat.checkpoint.naming import ATTRIBUTE, OBJECT_GRAPH
-from estimator_bridge.compat.checkpoint.tensors import Tensor, int64, of_strings
-from estimator_bridge.compat.checkpoint.writing import write_tensors
+from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE, OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index, read_index
+from estimator_bridge.compat.checkpoint.reading.tensors import Tensor, int64, of_strings
+from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
 
 COLUMNS = 1024
 ENTRIES = 200_000

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from estimator_bridge.cluster.layout import local_layout
+from estimator_bridge.launcher.layout import local_layout
 
 RUN = (sys.executable, "-m", "estimator_bridge", "run")
 LAUNCH = (sys.executable, "-m", "estimator_bridge", "launch", "--format", "json")

@@ -6,8 +6,8 @@ import textwrap
 from pathlib import Path
 
 from estimator_bridge.legacy.contrib import PACKAGES
+from estimator_bridge.legacy.contrib.offered import offered
 from estimator_bridge.legacy.contrib.replacements import REPLACEMENTS
-from estimator_bridge.legacy.contrib_offer import offered
 
 PAGE = Path(__file__).parent / "contrib.md"
 _HEAD = """% Written by docs/generate_contrib.py from legacy/contrib; change that.

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from estimator_bridge.compat.user_code import is_users
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.legacy.notes import note
+from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.runtime.user_code import is_users
 
 # What a session would have to fill first: in the Estimator's graph nobody would.
 _STATE = (

@@ -57,8 +57,8 @@ def _install() -> None:
         # Read by TensorFlow while it is imported and again by each Keras alias at its first use.
         os.environ["TF_USE_LEGACY_KERAS"] = "1"
     importlib.import_module("tensorflow")
-    from estimator_bridge.compat.autograph import leave_tf_keras_alone
     from estimator_bridge.legacy import fetch_plans, restored
+    from estimator_bridge.runtime.autograph import leave_tf_keras_alone
 
     leave_tf_keras_alone()
     if version == _LAST_NATIVE:

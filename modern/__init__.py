@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from estimator_bridge.modern.canned.conversion import canned
-    from estimator_bridge.modern.estimator_model import from_estimator
-    from estimator_bridge.modern.keras_estimator import model_to_estimator
+    from estimator_bridge.modern.keras.from_estimator import from_estimator
+    from estimator_bridge.modern.keras.model_to_estimator import model_to_estimator
 
 __all__ = ["canned", "from_estimator", "model_to_estimator"]
 
-_HOMES = {"canned": "canned.conversion", "from_estimator": "estimator_model", "model_to_estimator": "keras_estimator"}
+_HOMES = {
+    "canned": "canned.conversion",
+    "from_estimator": "keras.from_estimator",
+    "model_to_estimator": "keras.model_to_estimator",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -11,19 +11,22 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from estimator_bridge.compat.engine import EstimatorEngine
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern import evaluation, session_config, strategies, training
 from estimator_bridge.modern.callbacks.base import Callback
-from estimator_bridge.modern.compilation import CompiledTransplant, refusals
-from estimator_bridge.modern.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
-from estimator_bridge.modern.parameter_servers import training as parameter_servers
-from estimator_bridge.modern.precision import UnscaledTransplant, mixed_precision
-from estimator_bridge.modern.shapes import tf2_shapes
-from estimator_bridge.modern.strategies import Distribution
-from estimator_bridge.modern.tasks import tasks
-from estimator_bridge.modern.together import lost_workers
-from estimator_bridge.modern.tpu import without_tpu
+from estimator_bridge.modern.config import session_config
+from estimator_bridge.modern.distribution import strategies
+from estimator_bridge.modern.distribution.estimator_tasks import tasks
+from estimator_bridge.modern.distribution.strategies import Distribution
+from estimator_bridge.modern.distribution.tpu import without_tpu
+from estimator_bridge.modern.distribution.worker_checks import lost_workers
+from estimator_bridge.modern.evaluation import evaluate as evaluation
+from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
+from estimator_bridge.modern.graph.shapes import tf2_shapes
+from estimator_bridge.modern.step.xla import CompiledTransplant, refusals
+from estimator_bridge.modern.training import train as training
+from estimator_bridge.modern.training.mixed_precision import UnscaledTransplant, mixed_precision
+from estimator_bridge.modern.training.parameter_servers import train as parameter_servers
+from estimator_bridge.runtime.estimator_calls import EstimatorEngine
 
 logging = tf.compat.v1.logging
 

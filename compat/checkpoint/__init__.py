@@ -12,11 +12,11 @@ from estimator_bridge.compat.checkpoint.errors import (
     TargetError,
     UnsupportedError,
 )
-from estimator_bridge.compat.checkpoint.index import Index, read_index
+from estimator_bridge.compat.checkpoint.reading.index import Index, read_index
 
 if TYPE_CHECKING:
-    from estimator_bridge.compat.checkpoint.conversion import convert
-    from estimator_bridge.compat.checkpoint.report import ConversionReport
+    from estimator_bridge.compat.checkpoint.conversion.convert import convert
+    from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
 __all__ = [
     "CheckpointError",
@@ -35,11 +35,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """``convert`` comes with more than reading an index needs."""
     if name == "convert":
-        from estimator_bridge.compat.checkpoint.conversion import convert
+        from estimator_bridge.compat.checkpoint.conversion.convert import convert
 
         return convert
     if name == "ConversionReport":
-        from estimator_bridge.compat.checkpoint.report import ConversionReport
+        from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
         return ConversionReport
     raise AttributeError(name)

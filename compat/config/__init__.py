@@ -5,11 +5,11 @@ The tables say what becomes of each field and why; nothing here imports TensorFl
 
 from __future__ import annotations
 
-from estimator_bridge.compat.config.applying import Applied, apply
 from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
 from estimator_bridge.compat.config.model import ModernConfig
 from estimator_bridge.compat.config.report import Report, Row
 from estimator_bridge.compat.config.to_legacy import to_legacy
 from estimator_bridge.compat.config.to_modern import to_modern
+from estimator_bridge.modern.config.apply import Applied, apply
 
 __all__ = ["Applied", "JobFacts", "LegacyConfig", "ModernConfig", "Report", "Row", "apply", "to_legacy", "to_modern"]

@@ -7,10 +7,10 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from estimator_bridge.compat.config.kinds import CROSS_DEVICE_OPS
 from estimator_bridge.compat.config.legacy import LegacyConfig, job_sizes
 from estimator_bridge.compat.config.model import Strategy
-from estimator_bridge.compat.config.typing_check import conform
+from estimator_bridge.compat.config.reading.kinds import CROSS_DEVICE_OPS
+from estimator_bridge.compat.config.reading.typing_check import conform
 from estimator_bridge.compat.rules import Fidelity
 
 ClusterShape = Literal["one task", "parameter servers", "workers"]

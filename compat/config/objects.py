@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.applying.reading import settings_of_strategy
 from estimator_bridge.compat.config.decisions import public_name
 from estimator_bridge.compat.config.legacy import LegacyConfig
 from estimator_bridge.compat.config.model import ModernConfig, Part
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.proto.reading import read_binary
 from estimator_bridge.compat.config.settings import unflatten
+from estimator_bridge.compat.config.strategy_objects import settings_of_strategy
 from estimator_bridge.compat.config.tables import RUN_CONFIG, TPU_CONFIG
 from estimator_bridge.compat.config.tables.run_config import DEFAULTS, normal
 from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS, EVALUATOR_DEFAULTS

@@ -8,10 +8,17 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.kinds import COMMUNICATION, CROSS_DEVICE_OPS, PACKING, PARTITIONERS, PARTS, STRATEGIES
 from estimator_bridge.compat.config.model import LISTS, SECTIONS, ModernConfig, Part, Strategy
+from estimator_bridge.compat.config.reading.kinds import (
+    COMMUNICATION,
+    CROSS_DEVICE_OPS,
+    PACKING,
+    PARTITIONERS,
+    PARTS,
+    STRATEGIES,
+)
+from estimator_bridge.compat.config.reading.typing_check import conform
 from estimator_bridge.compat.config.tables.rewriter_config import OPTIONS
-from estimator_bridge.compat.config.typing_check import conform
 from estimator_bridge.errors import BridgeError
 
 OPEN = ("graph.options",)

@@ -10,9 +10,9 @@ from estimator_bridge.compat.config.checks import CHECKS, Job
 from estimator_bridge.compat.config.cluster.tf_config import keys
 from estimator_bridge.compat.config.contradictions import ContradictionError
 from estimator_bridge.compat.config.decisions import Decision, decide, public_name, settings_of, unknown_arguments, unread
-from estimator_bridge.compat.config.kinds import STRATEGIES
 from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
 from estimator_bridge.compat.config.model import LISTS, ModernConfig, Part
+from estimator_bridge.compat.config.reading.kinds import STRATEGIES
 from estimator_bridge.compat.config.report import Report, Row
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.tables import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.compat.checkpoint import tensors
 from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.trackable import Node
-from estimator_bridge.compat.checkpoint.naming import ATTRIBUTE, OBJECT_GRAPH
-from estimator_bridge.compat.checkpoint.writing import write_tensors
+from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE, OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.reading import tensors
+from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
 
 
 def is_named(path: Path) -> bool:

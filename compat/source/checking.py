@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from estimator_bridge.compat.source.claims import judge_claims
 from estimator_bridge.compat.source.notebooks import export_advice, is_notebook, refuse_notebook
-from estimator_bridge.compat.source.python2.division import judge_division
-from estimator_bridge.compat.source.python2.idioms import judge_idioms
-from estimator_bridge.compat.source.python2.one_shot import judge_one_shot
 from estimator_bridge.compat.source.reading import Source, read_source
-from estimator_bridge.compat.source.rot_rules import judge_rot
+from estimator_bridge.compat.source.rules.division import judge_division
+from estimator_bridge.compat.source.rules.idioms import judge_idioms
+from estimator_bridge.compat.source.rules.misuse_checks import judge_claims
+from estimator_bridge.compat.source.rules.one_shot import judge_one_shot
+from estimator_bridge.compat.source.rules.removed_name_rules import judge_rot
+from estimator_bridge.compat.source.rules.tensorflow_rules import Contrib, judge_tensorflow
 from estimator_bridge.compat.source.surface import Surface
-from estimator_bridge.compat.source.tensorflow_rules import Contrib, judge_tensorflow
 from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
 from estimator_bridge.errors import BridgeError
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 
+from estimator_bridge.compat.source.collector import walk
 from estimator_bridge.compat.source.scopes import Found, Scope, by_likelihood
-from estimator_bridge.compat.source.walking import walk
 
 _IMPORTERS = frozenset({"importlib.import_module", "builtins.__import__"})
 

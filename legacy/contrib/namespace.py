@@ -11,7 +11,7 @@ from typing import Any
 from estimator_bridge.legacy.contrib import PACKAGES
 from estimator_bridge.legacy.contrib.files import is_module
 from estimator_bridge.legacy.contrib.refusal import ContribImportError, asked_attribute, looks_first
-from estimator_bridge.legacy.notes import note
+from estimator_bridge.legacy.warn_once import note
 
 
 class Namespace(types.ModuleType):

@@ -80,7 +80,7 @@ def looks_first(frame: types.FrameType, name: str | None = None) -> bool:
 
 
 def _is_forgiven(frame: types.FrameType, error: type[ContribError]) -> bool:
-    from estimator_bridge.compat.source.forgiving import is_forgiven
+    from estimator_bridge.compat.source.handled_errors import is_forgiven
     from estimator_bridge.compat.source.reading import read_source
 
     file = frame.f_code.co_filename

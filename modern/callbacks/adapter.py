@@ -9,7 +9,7 @@ import tensorflow as tf
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.session import ReadOnlySession
 from estimator_bridge.modern.callbacks.session_hook import HookCalls, HookedRun
-from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.step.transplant import Transplant
 
 logging = tf.compat.v1.logging
 

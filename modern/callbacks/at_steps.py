@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.session import ReadOnlySession, calling
-from estimator_bridge.modern.model_graph import ModelGraph
-from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.graph.model_graph import ModelGraph
+from estimator_bridge.modern.step.transplant import Transplant
 
 v1 = tf.compat.v1
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.compat.audit_reports import Auditing, Report, Updates
-from estimator_bridge.compat.digest import batch_digest, variables_digest
+from estimator_bridge.cluster.audit_records import Auditing, Report, Updates
 from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.model_graph import ModelGraph
-from estimator_bridge.modern.strategies import Distribution
-from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.distribution.strategies import Distribution
+from estimator_bridge.modern.graph.model_graph import ModelGraph
+from estimator_bridge.modern.step.transplant import Transplant
+from estimator_bridge.runtime.batch_digest import batch_digest, variables_digest
 
 
 class AuditReport(Callback):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.step.transplant import Transplant
 
 
 @dataclasses.dataclass(frozen=True)

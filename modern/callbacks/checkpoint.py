@@ -8,10 +8,10 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.modern.callbacks.at_steps import HookAtSteps
+from estimator_bridge.modern.callbacks.saving_session import SavingSession
 from estimator_bridge.modern.callbacks.session import ReadOnlySession
-from estimator_bridge.modern.checkpoints import SavingSession
-from estimator_bridge.modern.model_graph import ModelGraph
-from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.graph.model_graph import ModelGraph
+from estimator_bridge.modern.step.transplant import Transplant
 
 v1 = tf.compat.v1
 

@@ -9,10 +9,10 @@ from tensorflow.python.eager import context
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.callbacks.session_hook import HookedRun
-from estimator_bridge.modern.carving import Fragment, is_source, upstream
-from estimator_bridge.modern.model_graph import ModelGraph, operation
-from estimator_bridge.modern.transplant import Transplant
-from estimator_bridge.modern.variables import VariableStore
+from estimator_bridge.modern.graph.fragments import Fragment, is_source, upstream
+from estimator_bridge.modern.graph.model_graph import ModelGraph, operation
+from estimator_bridge.modern.graph.variables import VariableStore
+from estimator_bridge.modern.step.transplant import Transplant
 
 
 class ClusterInitialiser(Callback):

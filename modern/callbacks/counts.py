@@ -6,10 +6,10 @@ import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.strategies import Distribution
-from estimator_bridge.modern.together import differing
-from estimator_bridge.modern.transplant import Transplant
-from estimator_bridge.modern.variables import Copies
+from estimator_bridge.modern.distribution.strategies import Distribution
+from estimator_bridge.modern.distribution.worker_checks import differing
+from estimator_bridge.modern.graph.variables import Copies
+from estimator_bridge.modern.step.transplant import Transplant
 
 
 class EqualCounts(Callback):

@@ -17,7 +17,7 @@ from estimator_bridge.modern.callbacks.logs import NanGuard, StepCounter, Tensor
 from estimator_bridge.modern.callbacks.session_hook import HookedRun
 from estimator_bridge.modern.callbacks.stop import StopAtStep, StopOnPredicate
 from estimator_bridge.modern.callbacks.summaries import SummarySaver
-from estimator_bridge.modern.model_graph import ModelGraph, operation, v1
+from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 
 
 def callbacks_for(hooks: Sequence[Any], model: ModelGraph, run: HookedRun) -> list[Callback]:

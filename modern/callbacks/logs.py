@@ -11,7 +11,7 @@ import tensorflow as tf
 from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
 from estimator_bridge.modern.callbacks.session import ReadOnlySession
 from estimator_bridge.modern.callbacks.summaries import writer_for
-from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.step.transplant import Transplant
 
 logging = tf.compat.v1.logging
 

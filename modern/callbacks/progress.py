@@ -24,7 +24,7 @@ from rich.text import Text
 
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.stop import StopAtStep
-from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.step.transplant import Transplant
 
 _SECONDS = 0.5
 """Between two redraws: one takes about two milliseconds."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorflow.python.client.session import _FetchHandler
 
-from estimator_bridge.modern.carving import Operation, Tensor
+from estimator_bridge.modern.graph.fragments import Operation, Tensor
 
 
 class Request:

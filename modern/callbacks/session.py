@@ -11,10 +11,10 @@ from tensorflow.python.eager import context
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.request import Request
-from estimator_bridge.modern.carving import Fragment, Operation, Tensor, is_source, upstream
-from estimator_bridge.modern.effects import Effect, Effects
-from estimator_bridge.modern.model_graph import operation
-from estimator_bridge.modern.shapes import script_shapes, tf2_shapes
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.model_graph import operation
+from estimator_bridge.modern.graph.shapes import script_shapes, tf2_shapes
+from estimator_bridge.modern.graph.side_effects import Effect, Effects
 
 
 class ReadOnlySession(SessionInterface):

@@ -11,8 +11,8 @@ import tensorflow as tf
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.request import Request
 from estimator_bridge.modern.callbacks.session import ReadOnlySession, calling
-from estimator_bridge.modern.carving import Tensor
-from estimator_bridge.modern.tpu import SummaryWriters
+from estimator_bridge.modern.graph.fragments import Tensor
+from estimator_bridge.modern.graph.host_call import SummaryWriters
 
 v1 = tf.compat.v1
 

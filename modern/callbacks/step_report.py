@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from estimator_bridge.compat.rendezvous import Rendezvous
+from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.step.transplant import Transplant
 
 _SECONDS = 1.0
 """Between two reports."""

@@ -8,7 +8,7 @@ from tensorflow.python.eager import context
 
 from estimator_bridge.modern.callbacks.at_steps import HookAtSteps
 from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.step.transplant import Transplant
 
 
 class StopAtStep(Callback):

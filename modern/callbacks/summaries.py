@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
-from estimator_bridge.modern.transplant import Transplant
+from estimator_bridge.modern.step.transplant import Transplant
 
 _STARTED = tf.compat.v1.SessionLog(status=tf.compat.v1.SessionLog.START)  # TensorBoard drops what an earlier run wrote after it
 

@@ -14,7 +14,7 @@ from tensorflow.python.framework.ops import gradient_registry
 from tensorflow.python.saved_model.function_deserialization import fix_node_def, load_function_def_library
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.model_graph import control_flow_v2
+from estimator_bridge.modern.graph.model_graph import control_flow_v2
 
 Tensor = Any
 v1 = tf.compat.v1

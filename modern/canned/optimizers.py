@@ -10,9 +10,9 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern import optimizers
 from estimator_bridge.modern.canned.networks import Part
 from estimator_bridge.modern.canned.reading import Settings
+from estimator_bridge.modern.graph.optimizers import rebuild
 
 Optimizer = Any
 
@@ -44,10 +44,10 @@ def _keras_optimizer(settings: Settings, part: Part) -> Optimizer:
     with tf.Graph().as_default():  # a callable may make its learning rate of the global step
         tf.compat.v1.train.create_global_step()
         optimizer = canned_optimizers.get_optimizer_instance(given, rate)
-        hyperparameters = optimizers.hyperparameters(optimizer) if optimizers.rule_for(optimizer) else {}
+        hyperparameters = rebuild.hyperparameters(optimizer) if rebuild.rule_for(optimizer) else {}
         if not hyperparameters or any(tf.is_tensor(value) for value in hyperparameters.values()):
             raise _unknown(optimizer)
-    return optimizers.build(optimizer, hyperparameters)
+    return rebuild.build(optimizer, hyperparameters)
 
 
 def _in_tf_keras(optimizer: Optimizer) -> Optimizer:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from estimator_bridge.compat.checkpoint import read_index, rows
-from estimator_bridge.compat.checkpoint.source_slots import beta_powers, source_slots
+from estimator_bridge.compat.checkpoint import read_index
+from estimator_bridge.compat.checkpoint.optimizers.source_slots import beta_powers, source_slots
+from estimator_bridge.compat.checkpoint.reading import rows
 from estimator_bridge.modern.canned.optimizers import PartedOptimizer
 from estimator_bridge.modern.canned.recurrent import leaf_name
 from estimator_bridge.modern.canned.weights import Checkpoint

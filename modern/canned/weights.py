@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from estimator_bridge.compat.checkpoint.locate import refuse_v1
+from estimator_bridge.compat.checkpoint.reading.locate import refuse_v1
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.canned.columns import Weight
 

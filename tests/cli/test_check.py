@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from estimator_bridge.cli import check, main
-from estimator_bridge.legacy import contrib_offer
-from tests.legacy.running import write
+from estimator_bridge.legacy.contrib import offered
 from tests.packaging.conftest import ROOT
+from tests.running import write
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ OFFERED = {
 
 @pytest.mark.parametrize("symbol", OFFERED)
 def test_what_contrib_offers(symbol: str) -> None:
-    assert contrib_offer.offers(symbol) is OFFERED[symbol]
+    assert offered.offers(symbol) is OFFERED[symbol]
 
 
 def test_what_contrib_offers_is_read_as_it_is() -> None:
@@ -167,5 +167,5 @@ def test_what_contrib_offers_is_read_as_it_is() -> None:
     install()
     for package in PACKAGES:
         module = importlib.import_module(f"estimator_bridge.legacy.contrib.{package}")
-        assert contrib_offer.offered(package) == set(module.__all__), package
-        assert contrib_offer.offered(package, True) == {*module.__all__, *getattr(module, "IN_FILES", ())}, package
+        assert offered.offered(package) == set(module.__all__), package
+        assert offered.offered(package, True) == {*module.__all__, *getattr(module, "IN_FILES", ())}, package

@@ -14,7 +14,7 @@ from estimator_bridge.parity import run
 from estimator_bridge.parity.report.write import write_report
 from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.parity.side import Order
-from tests.legacy.running import estimator_bridge_command, write
+from tests.running import estimator_bridge_command, write
 
 pytestmark = [pytest.mark.timeout(200), pytest.mark.usefixtures("warm_python")]
 

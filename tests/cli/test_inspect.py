@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from estimator_bridge.cli.main import main
-from estimator_bridge.compat.checkpoint import read_index, tensors
-from estimator_bridge.compat.checkpoint.draft import Draft
+from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
-from estimator_bridge.compat.checkpoint.index import Index, encode_index, index_path
-from estimator_bridge.compat.checkpoint.naming import OBJECT_GRAPH
-from estimator_bridge.compat.checkpoint.publish import publish
-from estimator_bridge.compat.checkpoint.writing import write_tensors
+from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.reading import tensors
+from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index, index_path
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
+from estimator_bridge.compat.checkpoint.writing.publish import publish
+from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
 
 VALUES: dict[str, Any] = {
     "dense/kernel": [[1.0, 2.0], [3.0, 4.0]],

@@ -16,7 +16,7 @@ from estimator_bridge import __version__
 from estimator_bridge.cli import main as cli
 from estimator_bridge.cli import script_arguments
 from estimator_bridge.errors import BridgeError
-from tests.legacy.running import estimator_bridge_command
+from tests.running import estimator_bridge_command
 
 VERBS = ("run", "compare")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.legacy import script as runner
-from tests.legacy.running import estimator_bridge_command, write
+from estimator_bridge.script import run as runner
+from tests.running import estimator_bridge_command, write
 
 PATHS = ("legacy", "modern")
 OURS = Path(runner.__file__).resolve().parents[1]

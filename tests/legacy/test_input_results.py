@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.input_results import mended
-from tests.legacy.running import estimator_bridge_command, write
+from tests.running import estimator_bridge_command, write
 
 pytestmark = pytest.mark.timeout(200)
 

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge import legacy
-from estimator_bridge.compat.engine import EstimatorEngine
+from estimator_bridge.runtime.estimator_calls import EstimatorEngine
 
 legacy.install()
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.compat.engine import interposed
-from estimator_bridge.compat.rendezvous import VARIABLE, Rendezvous
+from estimator_bridge.cluster.rendezvous import VARIABLE, Rendezvous
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.legacy.launched import launched
+from estimator_bridge.legacy.distribution.launched.launched_task import launched
 from estimator_bridge.modern.engine import ModernEngine
+from estimator_bridge.runtime.estimator_calls import interposed
 from tests.modern.jobs import PATHS, estimator, minimizing, regression_input, saved, v1
 
 Run = Callable[..., str]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.compat.engine import interposed
+from estimator_bridge.runtime.estimator_calls import interposed
 from tests.modern.jobs import ONE_BY_ONE, PATHS, X, Y, assert_close, engine, estimator, linear, saved, spec, v1
 from tests.modern.test_event_files import read
 

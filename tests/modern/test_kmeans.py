@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from tests.modern.jobs import PATHS, X, engine, saved, v1
 
-from estimator_bridge.modern.carving import upstream  # isort: skip -- jobs has settled on a Keras
-from estimator_bridge.parity.ordering import order_assignments  # isort: skip
+from estimator_bridge.modern.graph.fragments import upstream  # isort: skip -- jobs has settled on a Keras
+from estimator_bridge.parity.recording.ordering import order_assignments  # isort: skip
 
 pytestmark = pytest.mark.timeout(150)
 

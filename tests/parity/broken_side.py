@@ -10,20 +10,20 @@ SKIPPED = 6  # of the recorded batches, counted from 0
 
 
 def _learning_rate() -> None:
-    from estimator_bridge.modern import optimizers
+    from estimator_bridge.modern.graph.optimizers import rebuild
 
-    original = optimizers.build
+    original = rebuild.build
 
     def build(optimizer: Any, given: Any) -> Any:
         built = original(optimizer, given)
         built.learning_rate = float(built.learning_rate.numpy()) * 1.1
         return built
 
-    optimizers.build = build
+    rebuild.build = build
 
 
 def _variable() -> None:
-    from estimator_bridge.modern.transplant import Transplant
+    from estimator_bridge.modern.step.transplant import Transplant
 
     original = Transplant._apply
 
@@ -37,7 +37,7 @@ def _variable() -> None:
 
 
 def _batch() -> None:
-    from estimator_bridge.modern.inputs import InputPipeline
+    from estimator_bridge.modern.graph.input_pipeline import InputPipeline
 
     original = InputPipeline.dataset
 

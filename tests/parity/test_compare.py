@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.legacy.script import Script
 from estimator_bridge.parity import run
 from estimator_bridge.parity.result import ParityResult
 from estimator_bridge.parity.side import Order
+from estimator_bridge.script.run import Script
 
 HERE = Path(__file__).parent
 JOB = str(HERE.parent / "data" / "small_job.py")

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.calls import write_predictions
 from estimator_bridge.parity.judge import judge
-from estimator_bridge.parity.model_dirs import export_dir
+from estimator_bridge.parity.recording.calls import write_predictions
+from estimator_bridge.parity.recording.model_dirs import export_dir
+from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import ParityResult, Thresholds
-from estimator_bridge.parity.trace import Trace
 
 
 class Pair:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimator_bridge.parity.trace import Trace
+from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.values import compare_values, first_updates, initial_values, max_abs_diff
 
 WEIGHTS = np.array([0.5, -0.25, 1.0], np.float32)

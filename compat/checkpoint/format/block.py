@@ -14,7 +14,8 @@ import struct
 from collections.abc import Iterator
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError
-from estimator_bridge.compat.checkpoint.format import crc32c, snappy, varint
+from estimator_bridge.compat.checkpoint.format import crc32c, snappy
+from estimator_bridge.runtime.protobuf import varint
 
 TRAILER = 5
 RESTART_INTERVAL = 16

@@ -14,7 +14,7 @@ import functools
 from typing import NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
-from estimator_bridge.compat.checkpoint.format import varint, wire
+from estimator_bridge.runtime.protobuf import varint, wire
 
 Extent = tuple[int, int]  # start, length; length -1 for the whole dimension
 Extents = tuple[Extent, ...]

@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError
-from estimator_bridge.compat.checkpoint.format import bundle, wire
+from estimator_bridge.compat.checkpoint.format import bundle
 from estimator_bridge.compat.checkpoint.format.bundle import Extents, Shape
+from estimator_bridge.runtime.protobuf import wire
 
 
 class SavedTensor(NamedTuple):

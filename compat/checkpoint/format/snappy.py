@@ -8,7 +8,7 @@ and distance packed in 2, 3 or 5 bytes). A copy may reach into what it writes it
 from __future__ import annotations
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError
-from estimator_bridge.compat.checkpoint.format import varint
+from estimator_bridge.runtime.protobuf import varint
 
 MOST_GAIN = 32  # no snappy block is larger: its densest element makes 64 bytes out of 3
 

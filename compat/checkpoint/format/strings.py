@@ -11,7 +11,8 @@ import struct
 from collections.abc import Sequence
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError
-from estimator_bridge.compat.checkpoint.format import crc32c, varint
+from estimator_bridge.compat.checkpoint.format import crc32c
+from estimator_bridge.runtime.protobuf import varint
 
 
 def encode(values: Sequence[bytes]) -> tuple[list[bytes], int]:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError, NotFoundError
-from estimator_bridge.compat.checkpoint.format import block, varint
+from estimator_bridge.compat.checkpoint.format import block
+from estimator_bridge.runtime.protobuf import varint
 
 Handle = tuple[int, int]  # offset, size without the trailer
 MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
-from estimator_bridge.compat.checkpoint.format import dtypes, varint, wire
+from estimator_bridge.compat.checkpoint.format import dtypes
+from estimator_bridge.runtime.protobuf import varint, wire
 
 _FIXED = {1: 5, 2: 6, 8: 9, 18: 12}  # DataType -> field
 _VARINTS = {3: 7, 4: 7, 5: 7, 6: 7, 9: 10, 10: 11, 11: 7, 12: 7, 13: 7, 14: 13, 15: 7, 16: 7, 17: 7, 19: 13, 22: 16, 23: 17}

@@ -16,7 +16,7 @@ from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError
-from estimator_bridge.compat.checkpoint.format import wire
+from estimator_bridge.runtime.protobuf import wire
 
 VALUE = b"VARIABLE_VALUE"
 

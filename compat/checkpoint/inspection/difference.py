@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from estimator_bridge.compat.checkpoint import rows, values
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
-from estimator_bridge.compat.checkpoint.index import Index
+from estimator_bridge.compat.checkpoint.reading import rows, values
+from estimator_bridge.compat.checkpoint.reading.index import Index
 
 Progress = Callable[[int], None]
 

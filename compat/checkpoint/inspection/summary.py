@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal
 
-from estimator_bridge.compat.checkpoint import locate, naming, values
 from estimator_bridge.compat.checkpoint.format.bundle import Shape
 from estimator_bridge.compat.checkpoint.format.dtypes import dtype
-from estimator_bridge.compat.checkpoint.index import Index
+from estimator_bridge.compat.checkpoint.names import naming
+from estimator_bridge.compat.checkpoint.reading import locate, values
+from estimator_bridge.compat.checkpoint.reading.index import Index
 
 Kind = Literal["name-based", "object-based", "bilingual", "name-based, in V1's format"]
 _V1: Kind = "name-based, in V1's format"
@@ -99,7 +100,7 @@ def summarize(index: Index, shown_as: str | None = None) -> Summary:
     Example:
         >>> import tempfile
         >>> from estimator_bridge.compat.checkpoint import read_index
-        >>> from estimator_bridge.compat.checkpoint.writing import write_tensors
+        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints.small_checkpoints import write_tensors
         >>> values = {"global_step": 7, "w": [1.0, 2.0], "w/Adam": [0.0, 0.0], "w/Adam_1": [0.0, 0.0]}
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     summary = summarize(read_index(write_tensors(f"{folder}/model.ckpt-7", values)))

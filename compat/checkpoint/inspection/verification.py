@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from estimator_bridge.compat.checkpoint import values
 from estimator_bridge.compat.checkpoint.errors import CorruptError
-from estimator_bridge.compat.checkpoint.index import Index
+from estimator_bridge.compat.checkpoint.reading import values
+from estimator_bridge.compat.checkpoint.reading.index import Index
 
 _MOST_NAMED = 10
 

@@ -11,8 +11,8 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.positions import Path
 from estimator_bridge.compat.config.tables.tf_config import addresses
+from estimator_bridge.runtime.json_positions import Path
 
 Json = dict[str, Any]
 JOBS = ("chief", "worker", "ps", "evaluator", "master")

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.cluster.faults import corrected, faults
-from estimator_bridge.compat.config.positions import Document, dotted, read_object
 from estimator_bridge.compat.config.tables.tf_config import TF_CONFIG
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.runtime.json_positions import Document, dotted, read_object
 
 EXPECTED = 'a TF_CONFIG such as {"cluster": {"chief": ["host:2222"]}, "task": {"type": "chief", "index": 0}}'
 

@@ -12,7 +12,7 @@ from estimator_bridge.compat.config.output.python_training import classes_needed
 from estimator_bridge.compat.config.process import serves, unread_settings
 from estimator_bridge.compat.config.settings import flatten
 
-CALLBACKS = tuple(Path(__file__).parents[1] / "callbacks" / name for name in ("base.py", "training.py", "evaluating.py"))
+CALLBACKS = tuple(Path(__file__).with_name("callbacks") / name for name in ("base.py", "training.py", "evaluation.py"))
 
 _LINES = {
     "threads.intra_op": "tf.config.threading.set_intra_op_parallelism_threads({0!r})",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tensorflow.python.training.basic_session_run_hooks import NanLossDuringTrainingError
 
-from estimator_bridge.legacy import mnist
+from estimator_bridge.legacy.contrib import mnist
 from estimator_bridge.legacy.contrib.learn import learn_runner
 from estimator_bridge.legacy.contrib.learn.constants import MetricKey, ModeKeys, PredictionKey, ProblemType
 from estimator_bridge.legacy.contrib.learn.experiment import Experiment

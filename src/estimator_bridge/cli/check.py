@@ -45,10 +45,10 @@ def execute(arguments: argparse.Namespace) -> int:
     from estimator_bridge.compat.source.checking import Judge, find_files
     from estimator_bridge.compat.source.surface import installed_version, load_surface
     from estimator_bridge.compat.source.verdicts import Verdict
-    from estimator_bridge.legacy import contrib_offer
+    from estimator_bridge.legacy.contrib import offered
 
     version = installed_version()
-    judge = Judge(load_surface(version), contrib_offer, arguments.py2)
+    judge = Judge(load_surface(version), offered, arguments.py2)
     reports = [judge.file(path) for path in _with_progress(find_files(arguments.paths))]
     if arguments.format == "json":
         sys.stdout.write(json.dumps(output.as_data(reports, version), indent=1) + "\n")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from estimator_bridge.cli.script_arguments import FILE, seconds
 
 if TYPE_CHECKING:
-    from estimator_bridge.cluster.asking import Answer
+    from estimator_bridge.cluster.server_status import Answer
 
 _EPILOG = """examples:
   estimator-bridge cluster status
@@ -48,8 +48,8 @@ def add_parser(verbs: Any) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Asks and shows."""
-    from estimator_bridge.cluster.asking import Health, ask
-    from estimator_bridge.cluster.layout import servers_of
+    from estimator_bridge.cluster.server_status import Health, ask
+    from estimator_bridge.launcher.layout import servers_of
 
     answers = ask(servers_of(_document(arguments.tf_config)), arguments.timeout)
     if arguments.format == "json":
@@ -57,7 +57,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         from rich.console import Console
 
-        from estimator_bridge.cluster.display import answer_table
+        from estimator_bridge.launcher.display import answer_table
 
         Console(emoji=False).print(answer_table(answers))
     return 0 if all(answer.health is Health.READY for answer in answers) else 1
@@ -65,8 +65,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _document(given: str | None) -> Any:
     from estimator_bridge.compat.config.cluster.tf_config import EXPECTED, from_environment
-    from estimator_bridge.compat.config.positions import read_object
     from estimator_bridge.errors import BridgeError
+    from estimator_bridge.runtime.json_positions import read_object
 
     if given is None:
         return from_environment()

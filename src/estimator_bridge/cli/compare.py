@@ -14,7 +14,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import Finding, ParityResult, Thresholds
 
 if TYPE_CHECKING:
-    from estimator_bridge.legacy.script import Script
+    from estimator_bridge.script.run import Script
 
 _EPILOG = """examples:
   estimator-bridge compare train.py

@@ -47,7 +47,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.diff is not None:
         return _diff(arguments)
     from estimator_bridge.compat.checkpoint.inspection.summary import summarize
-    from estimator_bridge.compat.checkpoint.opening import opened
+    from estimator_bridge.compat.checkpoint.writing.opening import opened
 
     with opened(arguments.checkpoint) as index:
         summary = summarize(index, shown_as=arguments.checkpoint)
@@ -69,8 +69,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _diff(arguments: argparse.Namespace) -> int:
     from estimator_bridge.compat.checkpoint.inspection.difference import differences
-    from estimator_bridge.compat.checkpoint.opening import opened
-    from estimator_bridge.compat.checkpoint.values import check_shards
+    from estimator_bridge.compat.checkpoint.reading.values import check_shards
+    from estimator_bridge.compat.checkpoint.writing.opening import opened
 
     with opened(arguments.checkpoint) as one, opened(arguments.diff) as other:
         check_shards(one)

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from estimator_bridge import __version__
-from estimator_bridge.cli import check, cluster, compare, convert, inspect, launch, run
-from estimator_bridge.cli.lasting import lasting_streams, open_what_is_closed
+from estimator_bridge.cli import check, cluster, compare, inspect, run
+from estimator_bridge.cli.closed_streams import lasting_streams, open_what_is_closed
+from estimator_bridge.cli.convert import command as convert
+from estimator_bridge.cli.launch import command as launch
 from estimator_bridge.errors import BridgeError
 
 COMMANDS = (run, compare, launch, cluster, check, convert, inspect)

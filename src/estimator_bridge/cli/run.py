@@ -8,15 +8,15 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.cli.lasting import plain_streams
+from estimator_bridge.cli.closed_streams import plain_streams
 from estimator_bridge.cli.script_arguments import add_path, add_python2, add_replicas, add_script, script_of
-from estimator_bridge.compat.preemption import EXIT_CODE
-from estimator_bridge.compat.rendezvous import Rendezvous
+from estimator_bridge.cluster.preemption import EXIT_CODE
+from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.errors import BridgeError, NotSupportedError
 
 if TYPE_CHECKING:
-    from estimator_bridge.legacy.script import Script
     from estimator_bridge.modern.engine import ModernEngine
+    from estimator_bridge.script.run import Script
 
 _EPILOG = """examples:
   estimator-bridge run train.py --model_dir=/tmp/model --train_steps=1000
@@ -65,7 +65,7 @@ def add_parser(verbs: Any) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Runs the script in this process; its exit code is ours."""
-    from estimator_bridge.legacy.tracebacks import run_as_python_does
+    from estimator_bridge.script.tracebacks import run_as_python_does
 
     script = dataclasses.replace(script_of(arguments), v2_behavior=arguments.v2_behavior)
     if arguments.path == "legacy" and arguments.replicas != 1:
@@ -117,13 +117,13 @@ def _why_final(error: NotSupportedError | SystemExit, meeting: Rendezvous) -> st
 
 
 def _run_legacy(script: Script, arguments: argparse.Namespace) -> None:
-    from estimator_bridge.legacy.script import run_legacy
+    from estimator_bridge.script.run import run_legacy
 
     run_legacy(script)
 
 
 def _run_modern(script: Script, arguments: argparse.Namespace) -> None:
-    from estimator_bridge.legacy.script import run_modern
+    from estimator_bridge.script.run import run_modern
 
     engines: list[ModernEngine] = []
 

@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from estimator_bridge.legacy.script import Script
+    from estimator_bridge.script.run import Script
 
 
 # What a shell completes an argument with; shtab.FILE and shtab.DIRECTORY, without importing it to answer --help.
@@ -72,6 +72,6 @@ def seconds(text: str) -> float:
 
 def script_of(arguments: argparse.Namespace) -> Script:
     """The script that the command line names."""
-    from estimator_bridge.legacy.script import Script
+    from estimator_bridge.script.run import Script
 
     return Script(arguments.script, tuple(arguments.args), arguments.module, python2=arguments.py2)

@@ -1,1 +1,1 @@
-"""Clusters of ``estimator-bridge run`` processes: laid out, started, asked how they are, watched and ended, without TensorFlow."""
+"""What a task and its launcher both know: names of tasks, the rendezvous, server status, audit records. No TensorFlow."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import Finding, LossPoint, MetricPair, ParityResult, Thresholds, VariableDiff, Verdict
-from estimator_bridge.parity.trace import Trace
 from estimator_bridge.parity.values import compare_values, first_updates, initial_values
 
 Steps = Sequence[dict[str, Any]]

@@ -19,10 +19,10 @@ from typing import Any
 
 from estimator_bridge import __version__
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.legacy.script import Script
+from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.parity.side import Order
-from estimator_bridge.parity.trace import Trace
+from estimator_bridge.script.run import Script
 
 SIDES = ("legacy", "modern")
 Watch = Callable[[str, dict[str, Any]], None]

@@ -9,11 +9,11 @@ import sys
 import threading
 from pathlib import Path
 
-from estimator_bridge.compat.engine import Engine
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.legacy.script import Script, run_legacy, run_modern
-from estimator_bridge.legacy.tracebacks import run_as_python_does
-from estimator_bridge.parity.trace import Trace
+from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.runtime.estimator_calls import Engine
+from estimator_bridge.script.run import Script, run_legacy, run_modern
+from estimator_bridge.script.tracebacks import run_as_python_does
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,21 +68,21 @@ def _run(order: Order, trace: Trace) -> None:
 
 def _legacy_engine(order: Order, trace: Trace) -> Engine:
     _prepare(order, trace)
-    from estimator_bridge.parity.legacy_side import RecordingEngine
+    from estimator_bridge.parity.recording.legacy_side import RecordingEngine
 
     return RecordingEngine(trace, order.replaying)
 
 
 def _modern_engine(order: Order, trace: Trace) -> Engine:
     _prepare(order, trace)
-    from estimator_bridge.parity.modern_side import ReplayingEngine
+    from estimator_bridge.parity.recording.modern_side import ReplayingEngine
 
     return ReplayingEngine(trace, order.trace("legacy"), order.replaying, order.replicas)
 
 
 def _prepare(order: Order, trace: Trace) -> None:
     """After tf.estimator is there, before the script runs."""
-    from estimator_bridge.parity import model_dirs, randomness
+    from estimator_bridge.parity.recording import model_dirs, randomness
 
     randomness.equalise()
     model_dirs.redirect(trace.folder, Path(order.folder) / "start")

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from estimator_bridge.compat.checkpoint import read_index, rows
+from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.values import read_strings
+from estimator_bridge.compat.checkpoint.reading import rows
+from estimator_bridge.compat.checkpoint.reading.values import read_strings
+from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import Finding, VariableDiff
-from estimator_bridge.parity.trace import Trace
 
 # An update is a difference of float32 values: it is known to their rounding, and to this share of its own size.
 ROUNDING = 4e-7

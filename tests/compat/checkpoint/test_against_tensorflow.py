@@ -14,12 +14,13 @@ import tensorflow as tf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from estimator_bridge.compat.checkpoint import read_index, rows, tensors, values
-from estimator_bridge.compat.checkpoint.draft import Draft
+from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.format.dtypes import STRING, dtype
-from estimator_bridge.compat.checkpoint.index import Index, encode_index, index_path
-from estimator_bridge.compat.checkpoint.publish import publish
-from estimator_bridge.compat.checkpoint.writing import write_tensors
+from estimator_bridge.compat.checkpoint.reading import rows, tensors, values
+from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index, index_path
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
+from estimator_bridge.compat.checkpoint.writing.publish import publish
+from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
 from tests.compat.checkpoint import strategies, tensorflow_side
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -17,8 +17,8 @@ from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.inspection.difference import differences
 from estimator_bridge.compat.checkpoint.inspection.summary import summarize
 from estimator_bridge.compat.checkpoint.inspection.verification import verify_all
-from estimator_bridge.compat.checkpoint.naming import canned_hyperparameter
-from estimator_bridge.compat.checkpoint.opening import opened
+from estimator_bridge.compat.checkpoint.names.naming import canned_hyperparameter
+from estimator_bridge.compat.checkpoint.writing.opening import opened
 from tests.compat.checkpoint import tensorflow_side
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoints"

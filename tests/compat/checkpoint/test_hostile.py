@@ -13,12 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from estimator_bridge.compat.checkpoint import read_index, tensors, values
+from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.errors import CheckpointError, CorruptError, NotFoundError, UnsupportedError
-from estimator_bridge.compat.checkpoint.format import block, crc32c, ordered_code, snappy, table, varint, wire
+from estimator_bridge.compat.checkpoint.format import block, crc32c, ordered_code, snappy, table
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
-from estimator_bridge.compat.checkpoint.index import Index, encode_index, index_path
-from estimator_bridge.compat.checkpoint.writing import write_tensors
+from estimator_bridge.compat.checkpoint.reading import tensors, values
+from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index, index_path
+from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.runtime.protobuf import varint, wire
 
 HEADER = (b"", Header(1).encode())
 QUICK = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
@@ -250,8 +252,8 @@ def test_state_file_with_anything_in_it(good: Path, tmp_path: Path) -> None:
 
 
 def test_new_tensors_beside_big_endian_ones(good: Path, tmp_path: Path) -> None:
-    from estimator_bridge.compat.checkpoint.draft import Draft
-    from estimator_bridge.compat.checkpoint.publish import publish
+    from estimator_bridge.compat.checkpoint.writing.draft import Draft
+    from estimator_bridge.compat.checkpoint.writing.publish import publish
 
     source = read_index(good)
     source.header = source.header._replace(big_endian=True)

@@ -13,7 +13,7 @@ import pytest
 
 from estimator_bridge.compat.checkpoint.format import crc32c
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
-from estimator_bridge.compat.checkpoint.index import Index, encode_index, index_path, read_index, shard_path
+from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index, index_path, read_index, shard_path
 
 ROOT = Path(__file__).parents[3]
 BOUND = 200 * 2**20

@@ -12,8 +12,8 @@ from estimator_bridge.compat.config import LegacyConfig, to_modern
 from estimator_bridge.compat.config.decisions import CLASSES, DECISIONS, decide
 from estimator_bridge.compat.config.model import Part
 from estimator_bridge.compat.rules import Fidelity
-from tests.compat.config.conftest import Run
-from tests.compat.config.test_clusters import SYNCHRONOUS
+from tests.forked_programs import Run
+from tests.modern.config.test_clusters import SYNCHRONOUS
 
 ONE: dict[str, Any] = {"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}
 PS: dict[str, Any] = {"cluster": {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}, "task": {"type": "chief", "index": 0}}
@@ -110,7 +110,7 @@ IN_ONE_PROCESS: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 def test_every_row_is_constructed_or_refused(run: Run) -> None:
-    """Those that need several processes are in test_clusters.py, over real servers."""
+    """Those that need several processes are in tests/modern/config/test_clusters.py, over real servers."""
     said = run(ALONE, json.dumps({name: job for name, (job, _) in IN_ONE_PROCESS.items()}))
     for name, (_, wanted) in IN_ONE_PROCESS.items():
         if wanted == MANUAL:

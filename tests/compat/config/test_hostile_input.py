@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from estimator_bridge.cli.main import main
-from estimator_bridge.compat.config.kinds import PARTS, STRATEGIES
-from estimator_bridge.compat.config.legacy_json import OBJECTS
 from estimator_bridge.compat.config.model import SECTIONS
 from estimator_bridge.compat.config.proto.fields import message_of
-from estimator_bridge.compat.config.sources import KINDS
+from estimator_bridge.compat.config.reading.kinds import PARTS, STRATEGIES
+from estimator_bridge.compat.config.reading.legacy_json import OBJECTS
+from estimator_bridge.compat.config.reading.sources import KINDS
 from estimator_bridge.compat.config.tables import EARLY_STOPPING, EXPORTERS, HOOKS, PARTITIONERS, RUN_CONFIG
 
 VALID = {

@@ -11,7 +11,7 @@ import pytest
 from estimator_bridge.compat.config.model import SECTIONS, Part
 from estimator_bridge.compat.config.output.python import to_python
 from estimator_bridge.compat.config.settings import to_dict, unflatten
-from tests.compat.config.conftest import Run
+from tests.forked_programs import Run
 
 VALUES: dict[str, Any] = {
     "threads.intra_op": 2,
@@ -135,7 +135,7 @@ print(json.dumps(said))
 
 def test_apply_and_fit_account_for_every_setting(run: Run, tmp_path: Any) -> None:
     alone: dict[str, dict[str, Any]] = {name: {name: value} | NEEDS.get(name, {}) for name, value in VALUES.items()}
-    del alone["strategy.remote_cluster"]  # needs its servers: test_clusters.py
+    del alone["strategy.remote_cluster"]  # needs its servers: tests/modern/config/test_clusters.py
     alone |= {name: {name: value, "training.model_dir": "m"} for name, value in PARTS.items()}
     alone["graph.options.remapping"] = alone.pop("graph.options")
     folder = {"training.model_dir": str(tmp_path)}

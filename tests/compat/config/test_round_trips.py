@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from estimator_bridge.compat.config import LegacyConfig, ModernConfig, to_legacy, to_modern
 from estimator_bridge.compat.config.contradictions import ContradictionError, refuse_contradictions
-from estimator_bridge.compat.config.legacy_json import legacy_of
 from estimator_bridge.compat.config.model import Part
 from estimator_bridge.compat.config.output.legacy import legacy_data, legacy_python
 from estimator_bridge.compat.config.output.python import to_python
 from estimator_bridge.compat.config.output.toml import to_toml
-from estimator_bridge.compat.config.positions import read_object
+from estimator_bridge.compat.config.reading.legacy_json import legacy_of
+from estimator_bridge.compat.config.reading.sources import read_source
 from estimator_bridge.compat.config.settings import flatten, from_dict, to_dict, unflatten
-from estimator_bridge.compat.config.sources import read_source
 from estimator_bridge.compat.config.tables.run_config import DEFAULTS
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.runtime.json_positions import read_object
 
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 

@@ -24,7 +24,7 @@ from estimator_bridge.compat.config.tables import (
     session_rule,
 )
 from estimator_bridge.compat.rules import Fidelity
-from tests.compat.config.conftest import Run
+from tests.forked_programs import Run
 
 ASK = """
 import importlib, inspect, json, pkgutil, sys

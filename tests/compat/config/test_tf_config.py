@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from estimator_bridge.compat.config import LegacyConfig, to_legacy, to_modern
 from estimator_bridge.compat.config.cluster.faults import corrected, faults
 from estimator_bridge.compat.config.cluster.tf_config import as_master, check, from_environment, merge
-from estimator_bridge.compat.config.positions import dotted, read_object
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.runtime.json_positions import dotted, read_object
 
 CHIEF: dict[str, Any] = {"type": "chief", "index": 0}
 

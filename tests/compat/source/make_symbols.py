@@ -33,8 +33,8 @@ Symbols = dict[str, list[str]]
 
 def public_names() -> Symbols:
     """Module below ``tensorflow``: its names, as a TensorFlow 1 script sees them; ``tensorflow.compat.v2`` too."""
-    from estimator_bridge.legacy.aliases import tf1_imports
     from estimator_bridge.legacy.installation import install
+    from estimator_bridge.legacy.tf1_surface.tf1_imports import tf1_imports
 
     install()
     with tf1_imports({}) as tf1:
@@ -88,7 +88,7 @@ def _keras_names(found: Symbols) -> Symbols:
     """Module below ``tensorflow.python.keras``: what the runner gives by that name."""
     import tensorflow.compat.v1 as tf
 
-    from estimator_bridge.legacy.python_keras import LAYERS, MOVED, keras_file
+    from estimator_bridge.legacy.tf1_surface.python_keras import LAYERS, MOVED, keras_file
 
     root = Path(importlib.import_module(tf.keras.__name__.partition(".")[0]).__file__ or "").parent / "src"
     paths = {path.relative_to(root).with_suffix("").as_posix().replace("/", ".") for path in root.rglob("*.py")}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.legacy.running import estimator_bridge_command
+from tests.running import estimator_bridge_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 

@@ -161,7 +161,7 @@ def tf1() -> object:
     from estimator_bridge import legacy
 
     legacy.install()
-    from estimator_bridge.legacy.aliases import tf1_imports
+    from estimator_bridge.legacy.tf1_surface.tf1_imports import tf1_imports
 
     with tf1_imports({}) as namespace:
         return namespace

@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy import install
-from estimator_bridge.legacy.strategies import mended_strategies
+from estimator_bridge.legacy.distribution.strategies import mended_strategies
 from tests.legacy.distribution import job
 
 CLUSTER = {"chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]}

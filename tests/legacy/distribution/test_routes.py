@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from tests.legacy.distribution import job
-from tests.legacy.running import Ended, estimator_bridge_command
+from tests.running import Ended, estimator_bridge_command
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -10,7 +10,7 @@ import pytest
 @pytest.fixture
 def loop_calls(monkeypatch: Any) -> list[int]:
     """How many steps each call of the loop was asked for."""
-    from estimator_bridge.modern.loop import StepLoop  # after the tests have settled on a Keras
+    from estimator_bridge.modern.training.step_loop import StepLoop  # after the tests have settled on a Keras
 
     made: list[int] = []
     run = StepLoop.run

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.compat.engine import interposed
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.runtime.estimator_calls import interposed
 from tests.modern.callbacks.test_session_hook import assert_same, model
 from tests.modern.jobs import ONE_BY_ONE, PATHS, engine, estimator, linear, regression_input, saved, spec, train, v1
-from tests.modern.test_training import events
+from tests.modern.training.test_train import events
 
 pytestmark = pytest.mark.timeout(150)
 

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.session import ReadOnlySession
-from estimator_bridge.modern.carving import is_source, upstream
-from estimator_bridge.modern.effects import Effect, Effects
+from estimator_bridge.modern.graph.fragments import is_source, upstream
+from estimator_bridge.modern.graph.side_effects import Effect, Effects
 
 v1 = tf.compat.v1
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 import markupsafe
 
-from estimator_bridge.parity.report import numerals, text
-from estimator_bridge.parity.report.chart import step_scale
-from estimator_bridge.parity.report.difference_chart import difference_chart
-from estimator_bridge.parity.report.gaps import measure, severity
+from estimator_bridge.parity.report import text
+from estimator_bridge.parity.report.charts import numerals
+from estimator_bridge.parity.report.charts.chart import step_scale
+from estimator_bridge.parity.report.charts.difference_chart import difference_chart
+from estimator_bridge.parity.report.charts.gaps import measure, severity
+from estimator_bridge.parity.report.charts.loss_chart import loss_chart
 from estimator_bridge.parity.report.headline import headline
-from estimator_bridge.parity.report.loss_chart import loss_chart
 from estimator_bridge.parity.report.rows import final_metrics, representative_steps
 from estimator_bridge.parity.report.summary import Summary, summarize
 from estimator_bridge.parity.report.variables import variable_table

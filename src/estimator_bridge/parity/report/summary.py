@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from estimator_bridge.parity.report.gaps import loss_gaps, severity, variable_outside, worst
+from estimator_bridge.parity.report.charts.gaps import loss_gaps, severity, variable_outside, worst
 from estimator_bridge.parity.result import ParityResult
 
 

@@ -10,8 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from estimator_bridge.parity.report import numerals, text
-from estimator_bridge.parity.report.gaps import measure, variable_outside
+from estimator_bridge.parity.report import text
+from estimator_bridge.parity.report.charts import numerals
+from estimator_bridge.parity.report.charts.gaps import measure, variable_outside
 from estimator_bridge.parity.report.headline import headline
 from estimator_bridge.parity.report.rows import final_metrics, representative_steps, worst_variables
 from estimator_bridge.parity.report.summary import summarize

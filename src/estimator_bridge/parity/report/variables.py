@@ -6,9 +6,10 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Literal
 
-from estimator_bridge.parity.report import numerals, plot, text, ticks
-from estimator_bridge.parity.report.chart import Tick, percent
-from estimator_bridge.parity.report.gaps import variable_outside
+from estimator_bridge.parity.report import text
+from estimator_bridge.parity.report.charts import numerals, plot, ticks
+from estimator_bridge.parity.report.charts.chart import Tick, percent
+from estimator_bridge.parity.report.charts.gaps import variable_outside
 from estimator_bridge.parity.report.rows import worst_variables
 
 if TYPE_CHECKING:

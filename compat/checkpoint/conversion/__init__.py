@@ -1,0 +1,1 @@
+"""Conversion between name-based and object-based checkpoints, from both sides' opening to the report."""

@@ -1,0 +1,137 @@
+"""What a user asks for by patterns: names of a draft changed, dropped, partitioned, or given their averages' values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, slot_of
+from estimator_bridge.compat.checkpoint.slots.average import SHADOW
+from estimator_bridge.compat.checkpoint.writing import partitions
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
+
+
+def is_object(name: str) -> bool:
+    """Whether a name belongs to an object graph.
+
+    Example:
+        >>> is_object("model/w/.ATTRIBUTES/VARIABLE_VALUE"), is_object("dense/kernel")
+        (True, False)
+    """
+    return ".ATTRIBUTES/" in name or name == OBJECT_GRAPH
+
+
+def keep(draft: Draft, wanted: Callable[[str], bool]) -> None:
+    """Drops every name that is not wanted."""
+    draft.drop([name for name in draft.entries if not wanted(name)])
+
+
+def rename(draft: Draft, rules: Sequence[tuple[str, str]]) -> int:
+    """Applies regular expressions and replacements to TF1's names, one after the other; slots follow their variables.
+
+    Returns:
+        How many names changed.
+
+    Raises:
+        NamingError: when two names become one, or a rule is no regular expression.
+    """
+    if not rules:
+        return 0
+    patterns = [(_compiled(pattern), replacement) for pattern, replacement in rules]
+
+    def alone(name: str) -> str:
+        for pattern, replacement in patterns:
+            name = pattern.sub(replacement, name)
+        return name
+
+    def renamed(name: str) -> str:
+        if is_object(name):
+            return name
+        new, slot = alone(name), slot_of(name, draft.entries)
+        if new != name or slot is None:
+            return new
+        before, variable, after = name.partition(slot.variable)  # ``^dense/kernel$`` does not find dense/kernel/Adam
+        return before + alone(variable) + after
+
+    try:
+        return draft.rename(renamed)
+    except (re.error, IndexError) as error:
+        raise NamingError("A replacement cannot be used.", received=f"{rules}: {error}") from None
+
+
+def drop(draft: Draft, patterns: Iterable[str]) -> None:
+    """Leaves out every name that one of some regular expressions finds.
+
+    Raises:
+        NamingError: for a pattern that finds nothing.
+    """
+    for pattern in patterns:
+        expression = _compiled(pattern)
+        names = [name for name in draft.entries if expression.search(name)]
+        if not names:
+            raise NamingError("No variable has such a name.", received=pattern)
+        draft.drop(names)
+
+
+def use_averages(draft: Draft) -> None:
+    """Each ExponentialMovingAverage takes its variable's name; the variable's own value is left out.
+
+    Raises:
+        NamingError: when there are none.
+    """
+    shadows = _shadows(draft)
+    draft.drop(shadows.values())
+    draft.rename(lambda name: shadows.get(name, name))
+
+
+def swap_averages(draft: Draft) -> None:
+    """Each variable and its ExponentialMovingAverage change places.
+
+    The ``swapping_saver`` of tf.contrib's MovingAverageOptimizer writes averages under the names of the variables, and nothing in
+    the checkpoint tells.
+
+    Raises:
+        NamingError: when there are none.
+    """
+    shadows = _shadows(draft)
+    places = shadows | {variable: name for name, variable in shadows.items()}
+    draft.rename(lambda name: places.get(name, name))
+
+
+def _shadows(draft: Draft) -> dict[str, str]:
+    slots = {name: slot_of(name, draft.entries) for name in draft.entries}
+    shadows = {name: slot.variable for name, slot in slots.items() if slot and slot.optimizer == SHADOW}
+    if not shadows:
+        raise NamingError("The checkpoint has no moving averages.", expected=f"variables named .../{SHADOW}")
+    return shadows
+
+
+def partition(draft: Draft, rules: Sequence[tuple[str, int]]) -> None:
+    """Cuts variables of some names, and their slots, which are cut like them.
+
+    Args:
+        draft: to change.
+        rules: regular expressions of whole names and the number of slices, 1 to make them whole.
+
+    Raises:
+        NamingError: for a pattern that finds nothing, or more slices than rows.
+        UnsupportedError: for scalars and strings.
+    """
+    for pattern, num_shards in rules:
+        expression = _compiled(pattern)
+        variables = [name for name in draft.entries if expression.fullmatch(name) and not is_object(name)]
+        if not variables:
+            raise NamingError("No variable has such a name.", received=pattern)
+        for variable in variables:
+            shape = draft.entries[variable].shape
+            followers = [n for n, e in draft.entries.items() if n.startswith(f"{variable}/") and e.shape == shape]
+            for name in {variable, *followers}:
+                partitions.split(draft, name, num_shards)
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise NamingError("This is no regular expression.", received=f"{pattern}: {error}") from None

@@ -1,0 +1,108 @@
+"""Writes what a conversion made: a checkpoint, or a file or folder of Keras' that is there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from estimator_bridge.compat.checkpoint.conversion.sides import Sides
+from estimator_bridge.compat.checkpoint.errors import TargetError
+from estimator_bridge.compat.checkpoint.models.targets import KERAS_FORMATS, Kind
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
+from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, publish, refused, taken
+from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
+from estimator_bridge.compat.checkpoint.writing.staging import Staging, folder_for
+from estimator_bridge.compat.checkpoint.writing.storage import Disk
+
+_OF_VARIABLES = ("variables", "fingerprint.pb")  # the latter is of the old ones' bytes; loading does without
+
+
+def write(
+    draft: Draft,
+    target: Path,
+    to: Kind,
+    sides: Sides,
+    options: Options,
+    report: ConversionReport,
+    disk: Disk | None = None,
+) -> Published:
+    """Writes a draft.
+
+    Args:
+        draft: with the names of the target.
+        target: prefix, or path of a file or folder.
+        to: what it is.
+        sides: the Keras model that the file is of.
+        options: how a checkpoint is written.
+        report: of what was matched.
+        disk: makes the changes.
+
+    Returns:
+        What was done.
+
+    Raises:
+        CheckpointError: when the target cannot be written; nothing has changed then.
+    """
+    disk = disk or Disk()
+    if to not in KERAS_FORMATS:
+        return publish(draft, target, options, disk)
+    as_is = Options(options.copy, update_state=False)
+    with _published(target, options.overwrite, disk) as staged:
+        if sides.saved_model:
+            _copy_graph(sides.saved_model, staged, disk)
+            return publish(draft, staged / "variables" / "variables", as_is, disk)
+        done = publish(draft, staged.with_name("values") / "values", as_is, disk)
+        if sides.model:
+            sides.keras.ask(
+                do="save",
+                handle=sides.model.handle,
+                checkpoint=str(done.prefix),
+                path=str(staged),
+                to=to,
+                partial=bool(report.unmatched_targets),
+            )
+    return Published(target, ())
+
+
+def _copy_graph(saved_model: Path, target: Path, disk: Disk) -> None:
+    """All of a SavedModel but its variables: graph, signatures and assets stay as they are."""
+    for path in sorted(saved_model.rglob("*")):
+        place = path.relative_to(saved_model)
+        if path.is_file() and place.parts[0] not in _OF_VARIABLES:
+            disk.make_folder((target / place).parent)
+            with path.open("rb", buffering=0) as reader, disk.create(target / place) as writer:
+                while disk.copy_some(reader, writer):
+                    pass
+
+
+@contextlib.contextmanager
+def _published(target: Path, overwrite: bool, disk: Disk) -> Iterator[Path]:
+    """A path to write to, beside the target; what was written there becomes the target at the end, by rename."""
+    if os.path.lexists(target) and not (overwrite and target.is_file()):
+        if overwrite:
+            raise TargetError(
+                "A folder cannot be replaced in one step.", received=str(target), fix="Move it away, or name another target."
+            )
+        raise taken(target)
+    staging = Staging(target, disk)
+    try:
+        with folder_for(target, disk), staging.opened():
+            staged = staging.folder / target.name
+            yield staged
+            _sync(staged, disk)
+            disk.rename(staged, target)
+            disk.sync_folder(target.parent)
+    except OSError as error:
+        raise refused(error, target) from error
+
+
+def _sync(path: Path, disk: Disk) -> None:
+    if path.is_dir():
+        for child in path.iterdir():
+            _sync(child, disk)
+        disk.sync_folder(path)
+    else:
+        with path.open("rb", buffering=0) as file:
+            disk.sync(file)

@@ -1,0 +1,207 @@
+"""Which variable of an old checkpoint is which of a model: proposed by name, shape and order, never guessed."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.format import dtypes
+from estimator_bridge.compat.checkpoint.names import labels, roles
+from estimator_bridge.compat.checkpoint.names.labels import Named
+
+__all__ = ["How", "Match", "Matching", "Named", "match"]
+
+How = Literal["map", "name", "end of name", "scope", "shape", "order"]
+LONGEST_ENDING = 8  # parts of a name
+
+
+@dataclasses.dataclass(frozen=True)
+class Match:
+    """A pair.
+
+    Attributes:
+        source: key in the old checkpoint.
+        target: key on the other side.
+        how: what told.
+    """
+
+    source: str
+    target: str
+    how: How
+
+
+@dataclasses.dataclass(frozen=True)
+class Matching:
+    """The result.
+
+    Attributes:
+        matches: the pairs.
+        ambiguous: target key -> the sources that fit equally well.
+        unmatched_sources: keys that nothing on the other side fits.
+        unmatched_targets: the same of the other side.
+    """
+
+    matches: tuple[Match, ...]
+    ambiguous: Mapping[str, tuple[str, ...]]
+    unmatched_sources: tuple[str, ...]
+    unmatched_targets: tuple[str, ...]
+
+
+def match(
+    sources: Sequence[Named], targets: Sequence[Named], given: Mapping[str, str] | None = None, accept_order: bool = False
+) -> Matching:
+    """Pairs variables.
+
+    Args:
+        sources: of the old checkpoint.
+        targets: of the model, in its order.
+        given: source key -> target key or name, decided by the user.
+        accept_order: pair what is left of one shape in order of creation, ``dense`` before ``dense_1`` before ``dense_10``.
+
+    Returns:
+        The pairs, and what is left.
+
+    Raises:
+        NamingError: when ``given`` names what is not there or there twice, or shapes or dtypes that differ.
+
+    Example:
+        >>> old = [Named("m/h/kernel", "m/h/kernel", (4, 6), 1), Named("m/h/bias", "m/h/bias", (6,), 1)]
+        >>> new = [Named("model/w", "sequential/h/kernel", (4, 6), 1), Named("model/b", "sequential/h/bias", (6,), 1)]
+        >>> [(pair.source, pair.target, pair.how) for pair in match(old, new).matches]
+        [('m/h/kernel', 'model/w', 'end of name'), ('m/h/bias', 'model/b', 'end of name')]
+    """
+    matcher = _Matcher(sources, targets)
+    matcher.take_given(given or {})
+    matcher.take_unique("name", lambda variable: variable.name)
+    for length in range(LONGEST_ENDING, 1, -1):
+        matcher.take_unique("end of name", functools.partial(labels.ending, length))
+    matcher.give_back_shifted_numbers()
+    while (
+        matcher.take_by_scope()
+        or matcher.take_unique("shape", labels.role)
+        or matcher.take_unique("shape", lambda variable: "")
+    ):
+        pass
+    if accept_order:
+        matcher.take_in_order()
+    return matcher.result()
+
+
+def place_of(variables: Iterable[Named], name: str, wanted: str) -> Named:
+    """The variable that a user paired by hand.
+
+    Args:
+        variables: of the model.
+        name: of its counterpart, for the message.
+        wanted: key or name.
+
+    Raises:
+        NamingError: when there is none, or several have that name.
+    """
+    found = [variable for variable in variables if wanted in {variable.key, variable.name}]
+    if len(found) != 1:
+        raise NamingError(
+            f"The map names {wanted!r}, which {'is not there' if not found else f'{len(found)} variables are called'}.",
+            received=f"{name} -> {wanted}",
+            fix=f"Use a key: {', '.join(variable.key for variable in found)}" if found else None,
+        )
+    return found[0]
+
+
+class _Matcher:
+    def __init__(self, sources: Iterable[Named], targets: Iterable[Named]) -> None:
+        self._sources = {variable.key: variable for variable in sources}
+        self._targets = {variable.key: variable for variable in targets}
+        self._place = {key: place for place, key in enumerate(self._targets)}
+        self._taken: list[tuple[Named, Named, How]] = []
+
+    def take_given(self, given: Mapping[str, str]) -> None:
+        for key, wanted in given.items():
+            source = self._sources.get(key)
+            if source is None:
+                raise NamingError(f"The map names {key!r}, which is not there.", received=f"{key} -> {wanted}")
+            target = place_of(self._targets.values(), key, wanted)
+            if labels.kind(source) != labels.kind(target):
+                raise NamingError(
+                    f"The map pairs variables of different shapes or dtypes: {key!r} and {wanted!r}.",
+                    expected=f"{dtypes.dtype(target.dtype).name} {list(target.shape)}",
+                    received=f"{dtypes.dtype(source.dtype).name} {list(source.shape)}",
+                )
+            self._take(source, target, "map")
+
+    def take_unique(
+        self, how: How, label: Callable[[Named], str | None], target_label: Callable[[Named], str | None] | None = None
+    ) -> bool:
+        """Takes the pairs of one shape and label of which there is one on either side; whether there were any."""
+        sources = labels.labelled(self._sources.values(), label)
+        targets = labels.labelled(self._targets.values(), target_label or label)
+        found = [
+            (here[0], targets[kind][0]) for kind, here in sources.items() if len(here) == 1 and len(targets.get(kind, ())) == 1
+        ]
+        for source, target in found:
+            self._take(source, target, how)
+        return bool(found)
+
+    def give_back_shifted_numbers(self) -> None:
+        """``dense_1`` here need not be ``dense_1`` there: numbers count the layers of a process, and may start elsewhere.
+
+        They do where ``dense`` is left over on this side and ``dense_2``, of the same shape, on the other.
+        """
+        left = [labels.labelled(side.values(), labels.unnumbered).keys() for side in (self._sources, self._targets)]
+        taken, self._taken = self._taken, []
+        for source, target, how in taken:
+            if how == "map" or not all(
+                (labels.kind(v), labels.unnumbered(v)) in rest for v, rest in zip((source, target), left, strict=True)
+            ):
+                self._taken.append((source, target, how))
+            else:
+                self._sources[source.key] = source
+                self._targets[target.key] = target
+
+    def take_by_scope(self) -> bool:
+        """What stands beside variables that were paired: the bias of a kernel, whatever its layer is called on either side."""
+        for level in (1, 2):  # in the same layer, then in the same block of layers
+            scopes = labels.one_to_one(
+                (roles.scope(source.name, level), roles.scope(target.name, level)) for source, target, _ in self._taken
+            )
+
+            if self.take_unique(
+                "scope", functools.partial(labels.in_scope, level, scopes), functools.partial(labels.in_scope, level, None)
+            ):
+                return True
+        return False
+
+    def take_in_order(self) -> None:
+        """Only names that differ in numbers alone tell the order in which they were made."""
+        for sources, targets in self._groups():
+            if len(sources) == len(targets) and len({*map(labels.unnumbered, sources)}) == 1:
+                for source, target in zip(sources, targets, strict=True):
+                    self._take(source, target, "order")
+
+    def result(self) -> Matching:
+        ambiguous = {
+            target.key: tuple(source.key for source in sources) for sources, targets in self._groups() for target in targets
+        }
+        candidates = {key for keys in ambiguous.values() for key in keys}
+        return Matching(
+            tuple(Match(source.key, target.key, how) for source, target, how in self._taken),
+            ambiguous,
+            tuple(key for key in self._sources if key not in candidates),
+            tuple(key for key in self._targets if key not in ambiguous),
+        )
+
+    def _groups(self) -> list[tuple[list[Named], list[Named]]]:
+        """What is left of both sides by shape and dtype, where both have some."""
+        sources, targets = (labels.labelled(side.values(), lambda variable: "") for side in (self._sources, self._targets))
+        return [
+            (sorted(sources[kind], key=labels.natural), sorted(targets[kind], key=lambda target: self._place[target.key]))
+            for kind in sources
+            if kind in targets
+        ]
+
+    def _take(self, source: Named, target: Named, how: How) -> None:
+        self._taken.append((source, target, how))
+        del self._sources[source.key], self._targets[target.key]

@@ -1,0 +1,1 @@
+"""Optimizer state in a checkpoint: slots, steps, hyperparameters."""

@@ -1,0 +1,171 @@
+"""How many updates an optimizer has made: ``global_step`` and beta powers with TF1, ``iterations`` with Keras.
+
+TF1's Adam keeps beta ** (t + 1) after t updates, in float32, which is 0 from some thousand updates on: ``global_step`` is what t
+is taken from, and the powers tell the betas as long as they last.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+
+from estimator_bridge.compat.checkpoint.format.bundle import Entry
+from estimator_bridge.compat.checkpoint.optimizers.source_slots import STEP, beta_powers
+from estimator_bridge.compat.checkpoint.reading import tensors, values
+from estimator_bridge.compat.checkpoint.reading.index import Index
+from estimator_bridge.compat.checkpoint.slots import OptimizerTable
+from estimator_bridge.compat.checkpoint.slots.table import BETAS, ITERATIONS
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
+
+DEFAULTS = {"beta_1": 0.9, "beta_2": 0.999}  # Keras' and TF1's
+_SMALLEST = 1e-30  # of a float32 with all of its digits, and to spare
+_SAME = 1e-5  # powers are products of rounded numbers
+
+
+def beta_of(power: float, step: int) -> float | None:
+    """The beta that a power was made from; None where the power has lost it.
+
+    Args:
+        power: beta ** (step + 1), in float32.
+        step: number of updates.
+
+    Example:
+        >>> beta_of(0.81, 1), beta_of(0.0, 100_000)
+        (0.9, None)
+    """
+    return power ** (1 / (step + 1)) if _SMALLEST < power < 1 else None
+
+
+def known_betas(index: Index) -> dict[str, float]:
+    """The betas that a name-based checkpoint's powers tell.
+
+    Args:
+        index: of the checkpoint.
+
+    Returns:
+        ``beta_1`` and ``beta_2`` -> value; what is not told is left out, as where several optimizers keep different ones.
+    """
+    step = values.read_integer(index, STEP) or 0
+    told: dict[str, set[float | None]] = {}
+    for name, kind in beta_powers(index.entries.keys()).items():
+        power = read_float(index, name)
+        told.setdefault(BETAS[kind], set()).add(beta_of(power, step) if power is not None else None)
+    return {name: found for name, betas in told.items() if len(betas) == 1 and (found := betas.pop()) is not None}
+
+
+def differing_betas(index: Index, model: Mapping[str, float]) -> Iterator[str]:
+    """Warnings of beta powers that do not belong to the Keras optimizer's betas.
+
+    Args:
+        index: of a name-based checkpoint.
+        model: the Keras optimizer's hyperparameters, as far as they are known.
+
+    Yields:
+        A warning for each such power; none without ``global_step``.
+    """
+    step = values.read_integer(index, STEP)
+    if step is None:
+        return
+    for name, kind in beta_powers(index.entries.keys()).items():
+        power, beta = read_float(index, name), BETAS[kind]
+        found = beta_of(power, step) if power is not None else None
+        wanted = model.get(beta, DEFAULTS[beta])
+        if found is not None and abs(found - wanted) > _SAME:
+            has = "has" if beta in model else "has by default"
+            yield (
+                f"{name} is that of {beta} = {found:.6g} after {step:,} updates, and the model's optimizer {has} {wanted:g}: "
+                f"give it {beta} = {found:.6g}, unless this optimizer has made another number of updates than {STEP} says."
+            )
+
+
+def step_of_powers(index: Index) -> int | None:
+    """The number of updates where there is no ``global_step``, if the default betas explain every power.
+
+    Returns:
+        None where they do not, or beta1_power has run out: beta2_power alone is off by whole steps after some thousands.
+
+    Example:
+        >>> import tempfile
+        >>> from estimator_bridge.compat.checkpoint.reading.index import read_index
+        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints.small_checkpoints import write_tensors
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     step_of_powers(read_index(write_tensors(f"{folder}/m", {"beta1_power": 0.9**21, "beta2_power": 0.999**21})))
+        20
+    """
+    found: dict[str, list[float]] = {kind: [] for kind in BETAS}
+    for name, kind in beta_powers(index.entries.keys()).items():
+        power = read_float(index, name)
+        if power is not None and _SMALLEST < power < 1:
+            found[kind].append(math.log(power) / math.log(DEFAULTS[BETAS[kind]]) - 1)
+    if not found["beta1_power"]:
+        return None
+    step = round(found["beta1_power"][0])
+    alike = all(abs(updates - step) < 0.1 + step * 1e-4 for kind in found for updates in found[kind])
+    return step if alike else None
+
+
+def add_iterations(draft: Draft, key: str, tables: Iterable[OptimizerTable], warnings: list[str]) -> bool:
+    """Gives Keras' optimizer its number of updates.
+
+    Args:
+        draft: of the name-based checkpoint; changed.
+        key: of ``iterations``.
+        tables: of the optimizers whose slots it takes over.
+        warnings: told what is no plain copy.
+
+    Returns:
+        False where the number is not known.
+    """
+    step = values.read_integer(draft.alone(STEP), STEP) if isinstance(draft.entries.get(STEP), Entry) else None
+    uncorrected = [table.name for table in tables if table.uncorrected]
+    if uncorrected and not beta_powers(draft.entries.keys()):
+        draft.put(key, tensors.int64(ITERATIONS + (step or 0)))
+        warnings.append(
+            f"iterations is {ITERATIONS:,} + {STEP}: {uncorrected[0]} is taken to correct no bias, and after so many updates Keras "
+            f"does not either; a learning-rate schedule has to subtract {ITERATIONS:,}. If yours does correct it, set iterations to "
+            f"{STEP}."
+        )
+    elif step is not None and draft.entries[STEP].dtype == tensors.int64(0).dtype:
+        draft.alias(STEP, key)
+    elif step is not None:
+        draft.put(key, tensors.int64(step))  # Keras counts in int64, whatever an old graph's own counter is
+    else:
+        step = step_of_powers(draft.source)
+        if step is None:
+            return False
+        draft.put(key, tensors.int64(step))
+        warnings.append(f"There is no {STEP}; iterations is {step:,}, as the beta powers say if the betas are TF1's defaults.")
+    return True
+
+
+def updates(iterations: int, tables: Iterable[OptimizerTable], powers: Iterable[str], warnings: list[str]) -> int:
+    """TF1's ``global_step`` from Keras' ``iterations``.
+
+    Args:
+        iterations: of the Keras optimizer.
+        tables: of the TF1 optimizers.
+        powers: beta powers that the old graph keeps.
+        warnings: told where the old optimizer does not go on as Keras' would have.
+
+    Returns:
+        The step.
+    """
+    uncorrected = [table.name for table in tables if table.uncorrected]
+    if not uncorrected or list(powers):
+        return iterations
+    if iterations >= ITERATIONS:
+        return iterations - ITERATIONS
+    warnings.append(
+        f"Keras corrected the bias of the moments, which {uncorrected[0]} does not: after {iterations:,} updates its steps differ, "
+        "until beta ** iterations is 0."
+    )
+    return iterations
+
+
+def read_float(index: Index, name: str) -> float | None:
+    """The value of a float32 scalar; None for anything else."""
+    entry = index.entries[name]
+    if entry.slices or entry.shape or entry.size != 4:
+        return None
+    return float(struct.unpack("<f", b"".join(values.chunks(index, entry, name)))[0])

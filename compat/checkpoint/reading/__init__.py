@@ -1,0 +1,1 @@
+"""Readers of a checkpoint: its index, its state file, its values."""

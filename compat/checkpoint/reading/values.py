@@ -1,0 +1,167 @@
+"""The bytes of tensors, read from the data files in chunks: memory stays bounded whatever a variable's size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from estimator_bridge.compat.checkpoint.errors import CorruptError, NotFoundError, UnsupportedError
+from estimator_bridge.compat.checkpoint.format import crc32c, dtypes, strings
+from estimator_bridge.compat.checkpoint.format.bundle import Entry
+from estimator_bridge.compat.checkpoint.reading.index import Index
+
+CHUNK = 512 * 1024  # two of them fit into the cache of a core: what is read is still there to be multiplied and written
+
+
+def check_shards(index: Index) -> None:
+    """Checks that every data file is there and that every tensor lies inside of its own; reads none of them.
+
+    Args:
+        index: of the checkpoint.
+
+    Raises:
+        NotFoundError: for a missing data file.
+        CorruptError: for one that is too short.
+    """
+    ends = [(0, "")] * index.header.num_shards
+    for name, entry in index.stored():
+        ends[entry.shard_id] = max(ends[entry.shard_id], (entry.offset + entry.size, name))
+    for number, (end, name) in enumerate(ends):
+        path = index.shard(number)
+        try:
+            size = path.stat().st_size
+        except OSError as error:
+            if not end:
+                continue  # nothing is in it
+            raise NotFoundError("A data file is missing.", received=f"{path}: {error.strerror}", fix="Restore it.") from None
+        if size < end:
+            raise CorruptError(
+                f"{path} is too short: the tensor {name!r} reaches beyond its end.",
+                expected=f"{end:,} bytes",
+                received=f"{size:,} bytes",
+                fix="Restore the file from a backup.",
+            )
+
+
+def chunks(index: Index, entry: Entry, name: str = "", size: int = CHUNK) -> Iterator[bytes]:
+    """The bytes of a stored tensor or slice, as they are on disk, checked against its checksum at the end.
+
+    Args:
+        index: of the checkpoint.
+        entry: of the tensor; not of a partitioned variable.
+        name: for the message.
+        size: of a chunk.
+
+    Yields:
+        Its bytes.
+
+    Raises:
+        CorruptError: after the last chunk, when the checksum disagrees.
+    """
+    crc = 0
+    with open_shard(index, entry.shard_id) as file:
+        for data in _range(file, entry.offset, entry.size, size):
+            crc = crc32c.value(data, crc)
+            yield data
+    if entry.dtype not in {dtypes.STRING, dtypes.VARIANT} and crc32c.mask(crc) != entry.crc32c:
+        raise changed(name)
+
+
+def checksum(index: Index, entry: Entry) -> int:
+    """The masked checksum of bytes that had none of their own, such as the rows of a tensor.
+
+    Args:
+        index: of the checkpoint.
+        entry: where the bytes are.
+
+    Returns:
+        What their entry is to say.
+    """
+    crc = 0
+    with open_shard(index, entry.shard_id) as file:
+        for data in _range(file, entry.offset, entry.size, CHUNK):
+            crc = crc32c.value(data, crc)
+    return crc32c.mask(crc)
+
+
+def verify(index: Index, entry: Entry, name: str) -> bool:
+    """Reads a stored tensor and compares its checksum.
+
+    Args:
+        index: of the checkpoint.
+        entry: of the tensor or slice.
+        name: for the message.
+
+    Returns:
+        False when there is no telling: variants, and resources.
+
+    Raises:
+        CorruptError: when its bytes have changed.
+    """
+    if entry.dtype == dtypes.STRING:
+        read_strings(index, entry, name)
+    elif dtypes.dtype(entry.dtype).size is None:
+        return False
+    else:
+        for _ in chunks(index, entry, name):
+            pass
+    return True
+
+
+def read_strings(index: Index, entry: Entry, name: str = "") -> list[bytes]:
+    """The elements of a string tensor.
+
+    Raises:
+        CorruptError: when it is damaged.
+        UnsupportedError: when it is no string tensor.
+    """
+    if entry.dtype != dtypes.STRING:
+        raise UnsupportedError(f"{name!r} is no string tensor.", received=dtypes.dtype(entry.dtype).name)
+    with open_shard(index, entry.shard_id) as file:
+        data = b"".join(_range(file, entry.offset, entry.size, CHUNK))
+    try:
+        return strings.decode(data, math.prod(entry.shape), entry.crc32c)
+    except CorruptError as error:
+        raise CorruptError(f"The string tensor {name!r} is damaged.", received=error.received) from None
+
+
+def read_integer(index: Index, name: str) -> int | None:
+    """The value of an integer scalar such as ``global_step``; None where there is none of that name."""
+    entry = index.entries.get(name)
+    if entry is None or entry.shape or entry.slices or dtypes.dtype(entry.dtype).name not in {"int64", "int32"}:
+        return None
+    order = "big" if index.header.big_endian else "little"
+    return int.from_bytes(b"".join(chunks(index, entry, name)), order, signed=True)  # type: ignore[arg-type]
+
+
+def open_shard(index: Index, number: int) -> BinaryIO:
+    """Opens a data file.
+
+    Raises:
+        NotFoundError: when it is not there or may not be read.
+    """
+    path = index.shard(number)
+    try:
+        return path.open("rb", buffering=0)
+    except OSError as error:
+        raise NotFoundError("A data file cannot be opened.", received=f"{path}: {error.strerror}") from None
+
+
+def changed(name: str) -> CorruptError:
+    """The error for bytes that disagree with their checksum."""
+    return CorruptError(
+        f"The bytes of {name!r} have changed since they were written.",
+        expected="the checksum in the index",
+        fix="Restore the data file from a backup.",
+    )
+
+
+def _range(file: BinaryIO, offset: int, size: int, step: int) -> Iterator[bytes]:
+    file.seek(offset)
+    while size > 0:
+        data = file.read(min(step, size))
+        if not data:
+            raise CorruptError("A data file is too short.", expected=f"{size:,} more bytes", received=str(file.name))
+        size -= len(data)
+        yield data

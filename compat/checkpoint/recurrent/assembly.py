@@ -1,0 +1,184 @@
+"""The bytes of a variable in one layout from those in another: blocks of rows and columns, a chunk of rows at a time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
+from estimator_bridge.compat.checkpoint.format import dtypes
+from estimator_bridge.compat.checkpoint.reading import rows, values
+from estimator_bridge.compat.checkpoint.reading.index import Index
+from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
+from estimator_bridge.compat.checkpoint.recurrent import table
+from estimator_bridge.compat.checkpoint.recurrent.table import BIAS, HIDDEN_BIAS, Part, Sizes
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
+
+
+class Block(NamedTuple):
+    """Where a gate's weights of one band stand in the other layout.
+
+    Attributes:
+        part: name of the variable.
+        row: its first row.
+        column: its first column.
+    """
+
+    part: str
+    row: int
+    column: int
+
+
+Row = list[tuple[Block, ...]]  # what is added up for each gate; nothing for zeros
+
+
+def plan(part: Part, wanted: Sequence[Part], given: Sequence[Part], sizes: Sizes, slot: bool) -> list[Row]:
+    """Where the blocks of a variable come from.
+
+    Where only one of the layouts has the second bias of a gate, the values are what computes the same: zero in the one, the sum
+    in the other. Both biases get the gradient that the single one gets, hence slots of one are slots of the other.
+
+    Args:
+        part: the variable.
+        wanted: all variables of its layout.
+        given: those of the other layout.
+        sizes: of the cell.
+        slot: an optimizer's slots are laid out.
+
+    Returns:
+        A list for each band.
+
+    Example:
+        >>> cell = table.CELLS[0].layout.parts
+        >>> plan(cell[1], cell, table.LSTM.parts, Sizes(3, 2), False)[0][:2]
+        [(Block(part='bias', row=0, column=0),), (Block(part='bias', row=0, column=4),)]
+    """
+    here, there = _blocks(wanted, sizes), _blocks(given, sizes)
+
+    def sources(band: str, gate: str) -> tuple[Block, ...]:
+        bands = [band]
+        if band == HIDDEN_BIAS and (band, gate) not in there and slot:
+            bands = [BIAS]
+        elif band == BIAS and (HIDDEN_BIAS, gate) not in here and not slot:
+            bands = [BIAS, HIDDEN_BIAS]
+        return tuple(there[band, gate] for band in bands if (band, gate) in there)
+
+    return [[sources(band, gate) for gate in part.gates] for band in part.bands]
+
+
+def needed(blocks: Iterable[Row]) -> set[str]:
+    """The variables that a plan reads."""
+    return {block.part for row in blocks for summands in row for block in summands}
+
+
+def assembled(draft: Draft, part: Part, blocks: Sequence[Row], names: Mapping[str, str], sizes: Sizes) -> Tensor:
+    """A variable put together.
+
+    Args:
+        draft: that has the variables of the other layout; may change afterwards.
+        part: what to make.
+        blocks: its plan.
+        names: variable of the other layout -> its name in the draft.
+        sizes: of the cell.
+
+    Returns:
+        The tensor; bytes are read when it is written.
+
+    Raises:
+        UnsupportedError: for elements without a fixed size.
+    """
+    sources = {name: draft.alone(names[name]) for name in needed(blocks)}
+    stored = draft.entries[next(iter(names.values()))]
+    kind = dtypes.dtype(stored.dtype)
+    if kind.numpy is None:
+        raise UnsupportedError(
+            "Weights of this type cannot be laid out anew.", received=f"{kind.name}: {', '.join(names.values())}"
+        )
+    dtype, units = kind.numpy, sizes.units
+
+    def chunks() -> Iterator[bytes]:
+        heights = table.rows(part, sizes)
+        for row, height in zip(blocks, heights, strict=True):
+            yield from _band(row, height, units, dtype, sources, names)
+
+    shape = table.shape(part, sizes)
+    return Tensor(stored.dtype, shape, math.prod(shape) * (kind.size or 0), chunks)
+
+
+def _blocks(parts: Sequence[Part], sizes: Sizes) -> dict[tuple[str, str], Block]:
+    found = {}
+    for part in parts:
+        starts = itertools.accumulate(table.rows(part, sizes), initial=0)
+        for band, row in zip(part.bands, starts, strict=False):
+            for number, gate in enumerate(part.gates):
+                found[band, gate] = Block(part.name, row, number * sizes.units)
+    return found
+
+
+def _band(
+    row: Row, height: int, units: int, dtype: str, sources: Mapping[str, Index], names: Mapping[str, str]
+) -> Iterator[bytes]:
+    import numpy as np
+
+    readers = {
+        (block.part, block.row): _Rows(sources[block.part], names[block.part], block.row) for gate in row for block in gate
+    }
+    step = max(1, values.CHUNK // max(1, len(row) * units * np.dtype(dtype).itemsize))
+    for start in range(0, height, step):
+        count = min(step, height - start)
+        given = {key: np.frombuffer(reader.read(count), dtype).reshape(count, -1) for key, reader in readers.items()}
+        columns = [
+            _sum([given[b.part, b.row][:, b.column : b.column + units] for b in gate], (count, units), dtype) for gate in row
+        ]
+        yield np.concatenate(columns, axis=1).tobytes()
+    for reader in readers.values():
+        reader.finish()
+
+
+def _sum(summands: list[Any], shape: tuple[int, int], dtype: str) -> Any:
+    import numpy as np
+
+    if not summands:
+        return np.zeros(shape, dtype)
+    total = summands[0]
+    for other in summands[1:]:
+        total = total + other
+    return total
+
+
+class _Rows:
+    """Reads rows of a variable one after the other."""
+
+    def __init__(self, index: Index, name: str, start: int) -> None:
+        entry = index.entries[name]
+        self._row = entry.shape[-1] * (dtypes.dtype(entry.dtype).size or 0)
+        self._chunks = rows.stream(index, name)
+        self._left = b""
+        skipped = start * self._row
+        while skipped > len(self._left):
+            skipped -= len(self._left)
+            self._left = self._next()
+        self._left = self._left[skipped:]
+
+    def read(self, count: int) -> bytes:
+        size = count * self._row
+        parts, length = [self._left], len(self._left)
+        while length < size:
+            parts.append(self._next())
+            length += len(parts[-1])
+        joined = b"".join(parts)
+        self._left = joined[size:]
+        return joined[:size]
+
+    def finish(self) -> None:
+        """Reads to the end: the checksum is compared there."""
+        for _ in self._chunks:
+            pass
+
+    def _next(self) -> bytes:
+        data = bytes(next(self._chunks, b""))  # the next chunk may be in the same memory
+        if not data:
+            raise CorruptError("A variable has fewer rows than its shape says.")
+        return data

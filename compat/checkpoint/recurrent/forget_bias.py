@@ -1,0 +1,156 @@
+"""TF1 adds forget_bias to the forget gate at each step, and no checkpoint keeps it; Keras has it in the bias."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.format import dtypes
+from estimator_bridge.compat.checkpoint.reading import rows, tensors
+from estimator_bridge.compat.checkpoint.reading.index import Index
+from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
+from estimator_bridge.compat.checkpoint.recurrent.recognition import Found
+from estimator_bridge.compat.checkpoint.recurrent.table import Layout
+
+_BIAS = "bias"
+
+
+class ForgetBias:
+    """Adds the forget_bias of each cell to Keras' bias, or takes it out for TF1's.
+
+    Args:
+        rules: regular expressions of cells' scopes -> forget_bias; the first that finds something counts.
+        old: a checkpoint of the old graph, on the way to it; None on the way to Keras.
+
+    Raises:
+        NamingError: when a rule is no regular expression.
+    """
+
+    def __init__(self, rules: Sequence[tuple[str, float]], old: Index | None = None) -> None:
+        try:
+            self._rules = [(re.compile(pattern), value) for pattern, value in rules]
+        except re.error as error:
+            raise NamingError("This is no regular expression.", received=f"{rules}: {error}") from None
+        self._old, self._unused = old, {pattern.pattern for pattern, _ in self._rules}
+        self._assumed: dict[float, list[str]] = {}
+
+    def shift(self, cell: Found, made: dict[str, Tensor], suffix: str = "") -> list[str]:
+        """Changes a cell's bias in the new layout.
+
+        Args:
+            cell: TF1's.
+            made: its variables in the new layout; changed.
+            suffix: of the slot whose values these are.
+
+        Returns:
+            What was done, for the report.
+        """
+        value = self._value(cell)
+        if not value or not cell.cell or _BIAS not in made:
+            return []
+        if self._old is None:
+            made[_BIAS], rounded = added(made[_BIAS], cell.cell.layer, value)
+            what = f"forget_bias {value:g} added to the forget gate's bias"
+        else:
+            name = cell.members[_BIAS] + suffix
+            old = _read(self._old, name) if name in self._old.entries else None
+            made[_BIAS], rounded = removed(made[_BIAS], cell.layout, value, old)
+            what = f"forget_bias {value:g} taken out of the forget gate's bias"
+        return [f"{what}, {rounded} of {cell.sizes.units} elements rounded to {dtypes.dtype(cell.dtype).name}"]
+
+    def warnings(self) -> Iterator[str]:
+        """What was assumed.
+
+        Raises:
+            NamingError: when a rule found no cell.
+        """
+        if self._unused:
+            raise NamingError("No LSTM cell is converted in such a scope.", received=", ".join(sorted(self._unused)))
+        for value, scopes in self._assumed.items():
+            yield (
+                f"forget_bias is taken to be {value:g}, as by default: no checkpoint keeps it. If your cells were given another "
+                f"one, say so with --forget-bias: {', '.join(sorted(scopes))}"
+            )
+
+    def _value(self, cell: Found) -> float | None:
+        default = cell.cell.forget_bias if cell.cell else None
+        if default is None:
+            return None
+        for pattern, value in self._rules:
+            if pattern.search(cell.scope):
+                self._unused.discard(pattern.pattern)
+                return value
+        if default and cell.scope not in self._assumed.setdefault(default, []):
+            self._assumed[default].append(cell.scope)
+        return default
+
+
+def added(bias: Tensor, layout: Layout, forget_bias: float) -> tuple[Tensor, int]:
+    """Keras' bias.
+
+    Args:
+        bias: TF1's weights in Keras' layout.
+        layout: Keras'.
+        forget_bias: of the cell.
+
+    Returns:
+        The bias with ``forget_bias``, and the number of elements that had to be rounded.
+
+    Example:
+        >>> from estimator_bridge.compat.checkpoint.recurrent.table import LSTM
+        >>> bias, rounded = added(tensors.of([0.25, 0.25, 0.25, 0.25]), LSTM, 1.0)
+        >>> dtypes.to_numpy(b"".join(bias.chunks()), bias.dtype).tolist(), rounded
+        ([0.25, 1.25, 0.25, 0.25], 0)
+    """
+    values, gate = _values(bias, layout)
+    old = values[gate].astype("float64")
+    values[gate] += values.dtype.type(forget_bias)
+    return _tensor(values, bias), int((values[gate].astype("float64") != old + forget_bias).sum())
+
+
+def removed(bias: Tensor, layout: Layout, forget_bias: float, old: Any = None) -> tuple[Tensor, int]:
+    """TF1's bias.
+
+    Several values round to one sum. Where a checkpoint of the old graph has one of those, that is the one: what was not trained in
+    between comes back to the last bit.
+
+    Args:
+        bias: Keras' weights in TF1's layout.
+        layout: TF1's.
+        forget_bias: of the cell.
+        old: the same variable of the old graph, flat, or None.
+
+    Returns:
+        The bias without ``forget_bias``, and the number of elements that had to be rounded: adding it again gives another value.
+
+    Example:
+        >>> from estimator_bridge.compat.checkpoint.recurrent.table import CELLS
+        >>> removed(tensors.of([0.25, 0.25, 1.25, 0.25]), CELLS[0].layout, 1.0)[1]
+        0
+    """
+    import numpy as np
+
+    values, gate = _values(bias, layout)
+    whole, shift = values[gate].copy(), values.dtype.type(forget_bias)
+    values[gate] -= shift
+    if old is not None and old.shape == values.shape:
+        values[gate] = np.where(old[gate] + shift == whole, old[gate], values[gate])
+    return _tensor(values, bias), int((values[gate] + shift != whole).sum())
+
+
+def _values(bias: Tensor, layout: Layout) -> tuple[Any, slice]:
+    """The elements, and which of them are the forget gate's."""
+    gates = next(part.gates for part in layout.parts if part.name == _BIAS)
+    units = bias.shape[0] // len(gates)
+    start = gates.index("f") * units
+    return dtypes.to_numpy(b"".join(bias.chunks()), bias.dtype).copy(), slice(start, start + units)
+
+
+def _read(index: Index, name: str) -> Any:
+    return dtypes.to_numpy(b"".join(map(bytes, rows.stream(index, name))), index.entries[name].dtype)
+
+
+def _tensor(values: Any, like: Tensor) -> Tensor:
+    return tensors.of_bytes(values.tobytes(), dtypes.dtype(like.dtype).name, like.shape)

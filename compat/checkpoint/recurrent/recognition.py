@@ -1,0 +1,158 @@
+"""Which variables are those of a recurrent cell: TF1's by their names and shapes, Keras' by the object graph."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from estimator_bridge.compat.checkpoint.format import trackable
+from estimator_bridge.compat.checkpoint.format.bundle import Entry
+from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
+from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
+from estimator_bridge.compat.checkpoint.recurrent.table import CELLS, LAYERS, WITHOUT_COUNTERPART, Cell, Layout, Sizes, sizes_of
+
+_RECURRENT = "recurrent_kernel"  # only recurrent layers have one
+_NUMBER = re.compile(r"_\d+$")
+# Parts of a name that say nothing of where a cell stands: TF1's functions and wrappers, and the cell's own class.
+_WRAPPER = re.compile(r"(stack_)?(bidirectional_)?rnn|(?!cell_\d+$)(.*_)?cell(_\d+)?")
+_DIRECTION = re.compile(r"(?P<direction>forward|backward)(_.*)?")
+
+
+class Found(NamedTuple):
+    """A cell of TF1's or a layer of Keras'.
+
+    Attributes:
+        scope: what its variables' names begin with.
+        layout: its variables.
+        sizes: inputs and units.
+        dtype: number of its DataType.
+        members: variable after the scope -> its name in the checkpoint.
+        cell: of TF1; None for a layer.
+        named: its scope is one that TF1 gives such a cell; otherwise shapes alone say so.
+    """
+
+    scope: str
+    layout: Layout
+    sizes: Sizes
+    dtype: int
+    members: Mapping[str, str]
+    cell: Cell | None = None
+    named: bool = True
+
+    @property
+    def layer(self) -> Layout:
+        """The layout of the Keras layer that it is, or that computes the same."""
+        return self.cell.layer if self.cell else self.layout
+
+    @property
+    def key(self) -> str:
+        """The name of its first variable."""
+        return self.members[self.layout.parts[0].name]
+
+
+def cells(variables: Mapping[str, Entry | Tensor]) -> Iterator[Found]:
+    """TF1's cells; variables that are called otherwise but have the shapes of one may be one.
+
+    Args:
+        variables: of a name-based checkpoint.
+
+    Yields:
+        Each; several of one scope where names and shapes fit several kinds.
+    """
+    for kernel in sorted({cell.layout.parts[0].name for cell in CELLS}):
+        for name in sorted(name for name in variables if f"/{name}".endswith(f"/{kernel}")):
+            scope = name[: -len(kernel) - 1]
+            found = [found for cell in CELLS if (found := _found(cell.layout, scope, variables, cell))]
+            yield from [one for one in found if one.named] or {one.layer: one for one in reversed(found)}.values()
+
+
+def strangers(variables: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Scopes of variables that no recurrent layer of Keras' has -> those variables -> what they are.
+
+    Example:
+        >>> strangers(["rnn/lstm_cell/kernel", "rnn/lstm_cell/w_f_diag"])
+        {'rnn/lstm_cell': {'rnn/lstm_cell/w_f_diag': 'peepholes'}}
+    """
+    found: dict[str, dict[str, str]] = {}
+    for name in variables:
+        for pattern, what in WITHOUT_COUNTERPART.items():
+            match = pattern.fullmatch(name)
+            if match:
+                found.setdefault(match["scope"], {})[name] = what
+    return found
+
+
+def layers(model: ObjectModel) -> Iterator[Found]:
+    """Keras' recurrent layers with a bias.
+
+    Args:
+        model: that may have some.
+
+    Yields:
+        Each, once.
+    """
+    if _RECURRENT.encode() not in model.graph:
+        return
+    variables = {variable.key: variable for variable in model.variables}
+    seen = set[str]()
+    for members in (*_by_graph(model), *_by_name(model)):
+        names = {part: key for part, key in members.items() if key in variables}
+        kernel = names.get(_RECURRENT)
+        if kernel is None or kernel in seen:
+            continue
+        entries = {key: variables[key].entry for key in names.values()}
+        scope = variables[kernel].full_name.rpartition("/")[0]
+        for found in filter(None, (_found(layout, scope, entries, None, names) for layout in LAYERS)):
+            seen.add(kernel)
+            yield found
+
+
+def _by_graph(model: ObjectModel) -> Iterator[dict[str, str]]:
+    """Attributes of each cell object -> keys."""
+    nodes = trackable.decode(model.graph)
+    for node in nodes:
+        values = {name: nodes[child].value() for name, child in node.children.items()}
+        yield {name: value.key for name, value in values.items() if value}
+
+
+def _by_name(model: ObjectModel) -> Iterator[dict[str, str]]:
+    """The same by names, for models that Keras 3 tracks through the optimizer alone; where a name occurs twice, for none."""
+    times = Counter(variable.full_name for variable in model.variables)
+    scopes: dict[str, dict[str, str]] = {}
+    for variable in model.variables:
+        scope, _, name = variable.full_name.rpartition("/")
+        if times[variable.full_name] == 1:
+            scopes.setdefault(scope, {})[name] = variable.key
+    yield from scopes.values()
+
+
+def place(found: Found) -> str:
+    """Where a cell or layer stands, in words that both sides share.
+
+    Example:
+        >>> cell = Found("enc/bidirectional_rnn/fw/basic_lstm_cell", LAYERS[0], Sizes(3, 2), 1, {})
+        >>> place(cell), place(cell._replace(scope="enc/forward_lstm/lstm_cell")), place(cell._replace(scope="rnn/cell_1/gru_cell"))
+        ('enc/fw', 'enc/fw', 'cell_1')
+    """
+    parts = [part for part in found.scope.split("/") if not _WRAPPER.fullmatch(part)]
+    return "/".join(f"{match['direction'][0]}w" if (match := _DIRECTION.fullmatch(part)) else part for part in parts)
+
+
+def _found(
+    layout: Layout,
+    scope: str,
+    variables: Mapping[str, Entry | Tensor],
+    cell: Cell | None,
+    members: Mapping[str, str] | None = None,
+) -> Found | None:
+    wanted = [part.name for part in layout.parts]
+    members = {part: (members or {}).get(part, f"{scope}/{part}".lstrip("/")) for part in wanted}
+    stored = {part: variables[name] for part, name in members.items() if name in variables}
+    sizes = sizes_of(layout.parts, {part: entry.shape for part, entry in stored.items()})
+    dtypes = {entry.dtype for entry in stored.values()}
+    if sizes is None or len(dtypes) > 1:
+        return None
+    named = cell is None or bool(cell.scope.fullmatch(_NUMBER.sub("", scope.rpartition("/")[2])))
+    return Found(scope, layout, sizes, dtypes.pop(), members, cell, named)

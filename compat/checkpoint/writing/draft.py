@@ -1,0 +1,125 @@
+"""A checkpoint that is to be: the names of another one, changed, with new tensors that go to one data file of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents
+from estimator_bridge.compat.checkpoint.reading.index import Index
+from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
+
+Stored = Entry | Tensor
+
+
+class Draft:
+    """Names and where their bytes come from; nothing is written.
+
+    Args:
+        source: the checkpoint to start from; it is not changed.
+
+    Attributes:
+        entries: name -> entry in the source, or new tensor.
+        pieces: partitioned variable -> extents -> entry in the source, or new tensor.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from estimator_bridge.compat.checkpoint.format.bundle import Header
+        >>> draft = Draft(Index(Path("model.ckpt"), Header(1), {"w": Entry(1, (2,), 0, 0, 8, 0)}))
+        >>> draft.rename(lambda name: f"scope/{name}")
+        1
+        >>> draft.alias("scope/w", "model/w")
+        >>> sorted(draft.entries)
+        ['model/w', 'scope/w']
+    """
+
+    def __init__(self, source: Index) -> None:
+        self.source = source
+        self.entries: dict[str, Stored] = dict(source.entries)
+        self.pieces: dict[str, dict[Extents, Stored]] = {name: dict(pieces) for name, pieces in source.pieces.items()}
+
+    def rename(self, function: Callable[[str], str]) -> int:
+        """Renames every variable for which ``function`` gives another name.
+
+        Args:
+            function: old name -> new name.
+
+        Returns:
+            How many were renamed.
+
+        Raises:
+            NamingError: when two get the same name; nothing is renamed then.
+        """
+        new_names = {name: function(name) for name in self.entries}
+        seen: dict[str, str] = {}
+        for old, new in new_names.items():
+            if new in seen or not new or new.startswith("\0"):
+                raise NamingError(
+                    f"Renaming gives the name {new!r} twice."
+                    if new in seen
+                    else "Renaming gives a name that no tensor can have.",
+                    received=" and ".join(sorted({old, seen.get(new, old)})),
+                    fix="Make the pattern narrower, or drop one of them.",
+                )
+            seen[new] = old
+        self.entries = {new_names[name]: entry for name, entry in self.entries.items()}
+        self.pieces = {new_names[name]: pieces for name, pieces in self.pieces.items()}
+        return sum(old != new for old, new in new_names.items())
+
+    def alias(self, name: str, other: str) -> None:
+        """Gives a variable a second name for the same bytes.
+
+        Raises:
+            NamingError: when there is no such variable, or the other name is taken by different bytes.
+        """
+        entry = self._entry(name)
+        if self.entries.setdefault(other, entry) is not entry:
+            raise NamingError(f"The name {other!r} is taken.", received=f"an alias of {name!r}")
+        if name in self.pieces:
+            self.pieces[other] = self.pieces[name]
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Leaves variables out; their bytes stay in the data files that others share.
+
+        Raises:
+            NamingError: when there is no such variable.
+        """
+        for name in names:
+            self._entry(name)
+            del self.entries[name]
+            self.pieces.pop(name, None)
+
+    def put(self, name: str, tensor: Stored, pieces: Mapping[Extents, Stored] | None = None) -> None:
+        """Adds a variable or takes another's place."""
+        self.entries[name] = tensor
+        self.pieces.pop(name, None)
+        if pieces:
+            self.pieces[name] = dict(pieces)
+
+    def _entry(self, name: str) -> Stored:
+        if name not in self.entries:
+            raise NamingError(f"There is no variable {name!r}.", fix="See the names with: estimator-bridge inspect CHECKPOINT")
+        return self.entries[name]
+
+    def alone(self, name: str) -> Index:
+        """An index of nothing but one variable, which stays as it is now whatever happens to the draft.
+
+        Raises:
+            NamingError: when there is no such variable, or it is not in the source.
+        """
+        entry = self._entry(name)
+        pieces = {extents: piece for extents, piece in self.pieces.get(name, {}).items() if isinstance(piece, Entry)}
+        if isinstance(entry, Tensor) or len(pieces) < len(self.pieces.get(name, {})):
+            raise NamingError(f"{name!r} is new, and has no bytes yet.")
+        return Index(self.source.prefix, self.source.header, {name: entry}, {name: pieces} if pieces else {})
+
+    def new_tensors(self) -> list[Tensor]:
+        """What goes to a data file of its own, each once however many names it has."""
+        stored = [*self.entries.values(), *(piece for pieces in self.pieces.values() for piece in pieces.values())]
+        return list({id(tensor): tensor for tensor in stored if isinstance(tensor, Tensor)}.values())
+
+    def used_shards(self) -> list[int]:
+        """The source's data files that hold anything of what is left, in order."""
+        used = {entry.shard_id for entry in self.entries.values() if isinstance(entry, Entry) and not entry.slices}
+        used |= {piece.shard_id for pieces in self.pieces.values() for piece in pieces.values() if isinstance(piece, Entry)}
+        return sorted(used)

@@ -1,0 +1,33 @@
+"""A checkpoint to read, of either format: one in V1's is written as V2 to a temporary folder first."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from estimator_bridge.compat.checkpoint.reading.index import Index, read_index
+from estimator_bridge.compat.checkpoint.reading.locate import v1
+
+
+@contextlib.contextmanager
+def opened(path: str | Path) -> Iterator[Index]:
+    """The index of a checkpoint, and data files that are there as long as the context lasts.
+
+    Args:
+        path: what ``read_index`` takes, or a V1 checkpoint's file.
+
+    Yields:
+        The index.
+
+    Raises:
+        CheckpointError: when there is none, or it is damaged.
+    """
+    if (found := v1(path)) is None:
+        yield read_index(path)
+        return
+    from estimator_bridge.compat.checkpoint.writing.v1_format import as_v2
+
+    with tempfile.TemporaryDirectory() as folder:
+        yield read_index(as_v2(found, Path(folder) / found.name))

@@ -1,0 +1,212 @@
+"""Writes a draft so that the target is there whole or not at all, whenever the process or the machine stops.
+
+Everything is made in a staging folder and synced. Then the data files get their names, which no index mentions yet, then the
+index gets its name: from that instant the checkpoint is there. Where one is replaced, its data files keep their names until then,
+since the new ones are counted differently (``-of-00003`` instead of ``-of-00002``). The ``checkpoint`` file comes last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import filecmp
+import os
+from pathlib import Path
+
+from estimator_bridge.compat.checkpoint.errors import CheckpointError, TargetError
+from estimator_bridge.compat.checkpoint.reading import state_file
+from estimator_bridge.compat.checkpoint.reading.index import encode_index, index_path, read_index, shard_path
+from estimator_bridge.compat.checkpoint.reading.locate import STATE_FILE
+from estimator_bridge.compat.checkpoint.writing.data_files import Layout
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
+from estimator_bridge.compat.checkpoint.writing.staging import Sharing, Staging, folder_for
+from estimator_bridge.compat.checkpoint.writing.storage import Disk
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a target is written.
+
+    Attributes:
+        copy: copy the data files instead of linking them.
+        overwrite: replace a checkpoint that is there.
+        update_state: name the target in its folder's ``checkpoint`` file.
+    """
+
+    copy: bool = False
+    overwrite: bool = False
+    update_state: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """What was done.
+
+    Attributes:
+        prefix: of the target.
+        sharing: how each data file of the source came to the target.
+        unchanged: the target was there already, the same to the last byte.
+    """
+
+    prefix: Path
+    sharing: tuple[Sharing, ...]
+    unchanged: bool = False
+
+
+def publish(draft: Draft, prefix: Path, options: Options = Options(), disk: Disk | None = None) -> Published:
+    """Writes a draft under a prefix.
+
+    Args:
+        draft: what to write.
+        prefix: of the target.
+        options: how.
+        disk: makes the changes.
+
+    Returns:
+        What was done.
+
+    Raises:
+        TargetError: when the target is the source, is there already, or the disk refuses; nothing has changed then.
+    """
+    _check_not_source(draft, prefix)
+    publication = _Publication(draft, prefix, options, disk or Disk())
+    try:
+        return publication.run()
+    except OSError as error:
+        raise refused(error, prefix) from error
+
+
+class _Publication:
+    def __init__(self, draft: Draft, prefix: Path, options: Options, disk: Disk) -> None:
+        self._draft, self._prefix, self._options, self._disk = draft, prefix, options, disk
+        self._old_shards = _shards_in_use(prefix)
+        self._staging = Staging(prefix, disk)
+        replacing = options.overwrite and self._old_shards is not None
+        self._layout = Layout(draft, taken=self._old_shards if replacing else None)
+
+    def run(self) -> Published:
+        self._check_free()
+        with folder_for(self._prefix, self._disk), self._staging.opened():
+            shards, sharing = self._stage_shards()
+            index = self._staging.write("index", encode_index(self._layout.index(self._prefix)))
+            unchanged = self._same(index, shards)
+            if not unchanged:
+                self._move(index, shards)
+            self._write_state()
+        return Published(self._prefix, sharing, unchanged)
+
+    def _check_free(self) -> None:
+        """Another checkpoint stays, unless asked; the same one may be left of a run that was killed near its end."""
+        if self._old_shards is None or self._options.overwrite:
+            return
+        with contextlib.suppress(CheckpointError):
+            if read_index(self._prefix).entries.keys() == self._draft.entries.keys():
+                return
+        raise taken(self._prefix)
+
+    def _same(self, index: Path, shards: list[Path]) -> bool:
+        if self._old_shards is None:
+            return False
+        pairs = [(index, index_path(self._prefix)), *zip(shards, self._targets(), strict=True)]
+        with contextlib.suppress(FileNotFoundError):
+            if all(new.samefile(old) or filecmp.cmp(new, old, shallow=False) for new, old in pairs):
+                return True
+        if not self._options.overwrite:
+            raise taken(self._prefix)
+        return False
+
+    def _targets(self) -> list[Path]:
+        return [shard_path(self._prefix, number, self._layout.num_shards) for number in range(self._layout.num_shards)]
+
+    def _stage_shards(self) -> tuple[list[Path], tuple[Sharing, ...]]:
+        paths: list[Path] = []
+        how: list[Sharing] = []
+        for number in self._layout.shards:
+            path, sharing = self._staging.share(self._draft.source.shard(number), f"data-{len(paths)}", self._options.copy)
+            paths.append(path)
+            how.append(sharing)
+        while len(paths) < self._layout.num_shards:
+            new = self._layout.new_bytes() if len(paths) == len(how) else ()  # the next one only keeps the numbers apart
+            paths.append(self._staging.write(f"data-{len(paths)}", new))
+        return paths, tuple(how)
+
+    def _move(self, index: Path, shards: list[Path]) -> None:
+        moved: list[Path] = []
+        try:
+            for path, target in zip(shards, self._targets(), strict=True):
+                self._disk.rename(path, target)
+                moved.append(target)
+            self._disk.sync_folder(self._prefix.parent)
+            self._disk.rename(index, index_path(self._prefix))
+        except BaseException:
+            for target in moved:  # no index names them
+                with contextlib.suppress(OSError):
+                    self._disk.remove(target)
+            raise
+        self._disk.sync_folder(self._prefix.parent)
+        if self._old_shards not in {None, self._layout.num_shards}:
+            for number in range(self._old_shards or 0):
+                self._disk.remove(shard_path(self._prefix, number, self._old_shards or 0))
+
+    def _write_state(self) -> None:
+        folder = self._prefix.parent
+        if not self._options.update_state or folder.resolve() == self._draft.source.prefix.parent.resolve():
+            return  # the source's own folder goes on with what it names
+        contents = state_file.text(folder, self._prefix.name)
+        with contextlib.suppress(OSError):
+            if (folder / STATE_FILE).read_bytes() == contents:
+                return
+        self._disk.rename(self._staging.write("state", [contents]), folder / STATE_FILE)
+        self._disk.sync_folder(folder)
+
+
+def _check_not_source(draft: Draft, prefix: Path) -> None:
+    source = draft.source.prefix
+    with contextlib.suppress(OSError):
+        same = prefix.resolve() == source.resolve() or index_path(prefix).samefile(index_path(source))
+        if same:
+            raise TargetError("Source and target are the same checkpoint.", received=str(prefix), fix="Name another target.")
+
+
+def _shards_in_use(prefix: Path) -> int | None:
+    """How many data files the checkpoint at ``prefix`` has; None where there is none, 0 where its index cannot be read."""
+    if not os.path.lexists(index_path(prefix)):
+        return None
+    try:
+        return read_index(prefix).header.num_shards
+    except CheckpointError:
+        return 0
+
+
+def taken(prefix: Path) -> TargetError:
+    """The error for a target that is there already."""
+    return TargetError(
+        "There is something else where this is to go.",
+        received=str(prefix),
+        fix="Name another target, or replace it with --overwrite.",
+    )
+
+
+_REASONS = {
+    errno.ENOSPC: "The disk is full.",
+    errno.EDQUOT: "The disk quota is used up.",
+    errno.EROFS: "The target is on a read-only file system.",
+    errno.EACCES: "The target's folder cannot be written.",
+    errno.EPERM: "The target's folder cannot be written.",
+    errno.ENOTDIR: "The target's folder is a file.",
+    errno.ENAMETOOLONG: "The target's name is too long.",
+}
+
+
+def refused(error: OSError, prefix: Path) -> TargetError:
+    """What the disk said, for the user.
+
+    Args:
+        error: of the disk.
+        prefix: what was being written.
+    """
+    what = _REASONS.get(error.errno or 0, "The checkpoint could not be written.")
+    return TargetError(
+        what, received=f"{error.strerror or error}: {error.filename or prefix}", fix="Mend that and run the same command again."
+    )

@@ -1,0 +1,150 @@
+"""A folder beside the target in which everything is made; only finished files leave it, by rename."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from estimator_bridge.compat.checkpoint.errors import TargetError
+from estimator_bridge.compat.checkpoint.writing.storage import Disk
+
+Sharing = Literal["link", "clone", "copy"]
+_BEGIN_SYNC = 8 * 1024 * 1024
+_KEPT = 64 * 1024 * 1024  # of a copy, in memory; more would push out what others read, and fresh memory is slow to come by
+_UNLINKABLE = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES}
+
+
+class Staging:
+    """The folder ``.NAME.partial`` beside the target; what an earlier, killed run left in it is removed.
+
+    Args:
+        prefix: of the target.
+        disk: makes the changes.
+    """
+
+    def __init__(self, prefix: Path, disk: Disk) -> None:
+        self.folder = prefix.with_name(f".{prefix.name}.partial")
+        self._disk = disk
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Makes the folder, and removes it at the end, whatever happened.
+
+        Raises:
+            TargetError: when another process is writing the same target.
+        """
+        self._disk.make_folder(self.folder)
+        with _locked(self.folder):
+            self._clear()
+            try:
+                yield
+            finally:
+                self._clear()
+                self._disk.remove_folder(self.folder)
+
+    def _clear(self) -> None:
+        for path in list(self.folder.iterdir()):
+            if path.is_dir() and not path.is_symlink():
+                self._disk.remove_tree(path)
+            else:
+                self._disk.remove(path)
+
+    def write(self, name: str, chunks: Iterable[bytes]) -> Path:
+        """Writes a file and waits until it is on the disk.
+
+        Returns:
+            Its path in the folder.
+        """
+        path = self.folder / name
+        with self._disk.create(path) as file:
+            written = begun = 0
+            for data in chunks:
+                self._disk.write(file, data)
+                written += len(data)
+                if written - begun >= _BEGIN_SYNC:
+                    self._disk.begin_sync(file, begun, written)
+                    begun = written
+            self._disk.sync(file)
+        return path
+
+    def share(self, source: Path, name: str, copy: bool) -> tuple[Path, Sharing]:
+        """Brings a data file in: by a hard link, else by sharing its blocks, else by copying it.
+
+        Args:
+            source: the file; it is not changed.
+            name: in the folder.
+            copy: no hard link, so that the two files can be changed independently.
+
+        Returns:
+            Its path in the folder, and how it was done.
+        """
+        path = self.folder / name
+        if not copy:
+            try:
+                self._disk.link(source, path)
+                return path, "link"
+            except OSError as error:
+                if error.errno not in _UNLINKABLE:
+                    raise
+        return path, self._copy(source, path)
+
+    def _copy(self, source: Path, path: Path) -> Sharing:
+        with source.open("rb", buffering=0) as reader, self._disk.create(path) as writer:
+            cloned = self._disk.clone(reader, writer)
+            if not cloned:
+                expected = os.fstat(reader.fileno()).st_size
+                copied = 0
+                while count := self._disk.copy_some(reader, writer):
+                    self._disk.begin_sync(writer, max(0, copied - _KEPT), copied + count)
+                    copied += count
+                if copied != expected:
+                    raise TargetError("A data file changed its size while it was copied.", received=str(source))
+            self._disk.sync(writer)
+        return "clone" if cloned else "copy"
+
+
+@contextlib.contextmanager
+def folder_for(target: Path, disk: Disk) -> Iterator[None]:
+    """Makes the folder of a target and those above it; they go again when what follows fails.
+
+    Args:
+        target: what is to stand in the folder.
+        disk: makes the changes.
+    """
+    missing = [folder for folder in target.parents if not folder.exists()]
+    try:
+        disk.make_folder(target.parent)
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):  # others may have put something there
+            for folder in missing:
+                disk.remove_folder(folder)
+        raise
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Holds a lock that ends with the process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # not on this system
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        if error.errno in {errno.EWOULDBLOCK, errno.EAGAIN}:
+            raise TargetError(
+                "Another process is writing this checkpoint.", received=str(folder), fix="Wait until it is done."
+            ) from None
+        raise
+    try:
+        yield
+    finally:
+        os.close(descriptor)

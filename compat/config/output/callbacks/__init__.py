@@ -1,0 +1,35 @@
+"""Keras callbacks for what session hooks did and Keras has no callback for; the printed Python carries the ones that it needs."""
+
+from __future__ import annotations
+
+from estimator_bridge.compat.config.output.callbacks.evaluation import (
+    DelayedEvaluator,
+    Evaluate,
+    Export,
+    Sidecar,
+    StopAtThreshold,
+    StopWithoutImprovement,
+)
+from estimator_bridge.compat.config.output.callbacks.training import (
+    LogValues,
+    Profile,
+    SaveCheckpoint,
+    StopAtStep,
+    StopOnNan,
+    WriteSummaries,
+)
+
+__all__ = [
+    "DelayedEvaluator",
+    "Evaluate",
+    "Export",
+    "LogValues",
+    "Profile",
+    "SaveCheckpoint",
+    "Sidecar",
+    "StopAtStep",
+    "StopAtThreshold",
+    "StopOnNan",
+    "StopWithoutImprovement",
+    "WriteSummaries",
+]

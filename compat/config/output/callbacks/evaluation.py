@@ -1,0 +1,186 @@
+"""Callbacks for evaluation and what follows from it: stopping, exporting; and an evaluator's process."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.compat.config.output.callbacks.base import StepCallback, Timer
+
+
+class Evaluate(StepCallback):
+    """InMemoryEvaluatorHook and EvalSpec: evaluates every so many steps, or at an epoch's end, and no oftener than is allowed."""
+
+    def __init__(
+        self,
+        data: Any,
+        steps: int | None = None,
+        every_steps: int | None = None,
+        start_delay_secs: float = 0.0,
+        throttle_secs: float = 0.0,
+        log_dir: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.data, self.steps, self.timer = data, steps, Timer(every_steps)
+        self.start_delay_secs, self.throttle_secs, self.log_dir = start_delay_secs, throttle_secs, log_dir
+        self.writer = tf.summary.create_file_writer(log_dir) if log_dir else None
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """The first evaluation is due after the delay."""
+        self._not_before = time.monotonic() + self.start_delay_secs
+        self.timer.start(self.step)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Evaluates when it is due by steps."""
+        if self.timer.every_steps and self.timer.due(self.step):
+            self._evaluate(None)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Evaluates at an epoch's end unless steps are counted."""
+        if not self.timer.every_steps and time.monotonic() >= self._not_before:
+            self._evaluate(logs)
+
+    def _evaluate(self, logs: Any) -> None:
+        self._not_before = time.monotonic() + self.throttle_secs
+        results = self.model.evaluate(self.data, steps=self.steps, verbose=0, return_dict=True)
+        if logs is not None:
+            logs.update({f"val_{name}": value for name, value in results.items()})
+        if self.writer is not None:
+            self.write(self.writer, results)
+
+
+class StopByEvaluations(StepCallback):
+    """Looks at every evaluation so far, those of earlier runs in eval_dir included, after each new one."""
+
+    def __init__(self, monitor: str, min_steps: int = 0, eval_dir: str | None = None) -> None:
+        super().__init__()
+        self.monitor, self.min_steps, self.eval_dir = monitor, min_steps, eval_dir
+        self.seen: dict[int, float] = {}
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Reads what earlier runs found."""
+        files = tf.io.gfile.glob(f"{self.eval_dir}/*.tfevents.*") if self.eval_dir else []
+        for event in (event for file in files for event in tf.compat.v1.train.summary_iterator(file)):
+            for value in event.summary.value:
+                if value.tag == self.monitor:
+                    tensor = value.HasField("tensor")
+                    self.seen[event.step] = float(tf.make_ndarray(value.tensor)) if tensor else value.simple_value
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Stops."""
+        value = self.numbers(logs).get(f"val_{self.monitor}")
+        if value is not None:
+            self.seen[self.step] = value
+            self.model.stop_training = self.model.stop_training or self.enough(
+                [(step, self.seen[step]) for step in sorted(self.seen) if step >= self.min_steps]
+            )
+
+    def enough(self, found: list[tuple[int, float]]) -> bool:
+        """Whether these evaluations, by step, end training."""
+        raise NotImplementedError
+
+
+class StopAtThreshold(StopByEvaluations):
+    """stop_if_higher_hook and stop_if_lower_hook: stops once validation has passed a threshold."""
+
+    def __init__(self, monitor: str, threshold: float, mode: str, min_steps: int = 0, eval_dir: str | None = None) -> None:
+        super().__init__(monitor, min_steps, eval_dir)
+        self.threshold, self.mode = threshold, mode
+
+    def enough(self, found: list[tuple[int, float]]) -> bool:
+        """True past the threshold."""
+        return any(value > self.threshold if self.mode == "max" else value < self.threshold for _, value in found)
+
+
+class StopWithoutImprovement(StopByEvaluations):
+    """stop_if_no_increase_hook and stop_if_no_decrease_hook: stops so many steps after the best evaluation."""
+
+    def __init__(self, monitor: str, max_steps: int, mode: str, min_steps: int = 0, eval_dir: str | None = None) -> None:
+        super().__init__(monitor, min_steps, eval_dir)
+        self.max_steps, self.mode = max_steps, mode
+
+    def enough(self, found: list[tuple[int, float]]) -> bool:
+        """True where none of the last max_steps was the best."""
+        best: tuple[int, float] | None = None
+        for step, value in found:
+            if best is None or (value > best[1] if self.mode == "max" else value < best[1]):
+                best = step, value
+            if step - best[0] >= self.max_steps:
+                return True
+        return False
+
+
+class Export(StepCallback):
+    """FinalExporter, LatestExporter and BestExporter: writes a SavedModel, and removes old ones."""
+
+    def __init__(self, directory: str, when: str, exports_to_keep: int | None = None, last_step: int | None = None) -> None:
+        super().__init__()
+        self.directory, self.when, self.exports_to_keep, self.last_step = directory, when, exports_to_keep, last_step
+        self.best = math.inf
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Exports the latest, or the best so far, where training evaluates."""
+        if "val_loss" in (logs or {}):
+            self._evaluated(self.numbers(logs)["val_loss"])
+
+    def on_test_end(self, logs: Any = None) -> None:
+        """Exports where an evaluator's process does; there the last step makes the final one."""
+        self._evaluated(self.numbers(logs).get("loss", math.inf))
+        if self.when == "end" and self.last_step is not None and self.step >= self.last_step:
+            self._export()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Exports the final one."""
+        if self.when == "end":
+            self._export()
+
+    def _evaluated(self, loss: float) -> None:
+        if self.when == "latest" or (self.when == "best" and loss < self.best):
+            self.best = loss
+            self._export()
+
+    def _export(self) -> None:
+        """Named by the time, as an Estimator's are: those of earlier runs in the same folder stay the older ones."""
+        tf.io.gfile.makedirs(self.directory)
+        names = (name.strip("/") for name in tf.io.gfile.listdir(self.directory))
+        found = sorted(int(name) for name in names if name.isdecimal())
+        found.append(max(int(time.time()), *(old + 1 for old in found)) if found else int(time.time()))
+        tf.saved_model.save(self.model, f"{self.directory}/{found[-1]}")
+        for old in found[: -self.exports_to_keep] if self.exports_to_keep else ():
+            tf.io.gfile.rmtree(f"{self.directory}/{old}")
+
+
+class Sidecar(StepCallback):
+    """EvalSpec in an evaluator's process: writes each evaluation's results, and waits between two until the last step."""
+
+    def __init__(self, log_dir: str, throttle_secs: float = 0.0, last_step: int | None = None) -> None:
+        super().__init__()
+        self.log_dir, self.throttle_secs, self.last_step = log_dir, throttle_secs, last_step
+        self.writer = tf.summary.create_file_writer(log_dir)
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        """The next evaluation begins no sooner than throttle_secs from now."""
+        self._next = time.monotonic() + self.throttle_secs
+
+    def on_test_end(self, logs: Any = None) -> None:
+        """Writes, and waits."""
+        self.write(self.writer, logs)
+        if self.last_step is None or self.step < self.last_step:
+            time.sleep(max(self._next - time.monotonic(), 0.0))
+
+
+class DelayedEvaluator(tf_keras.utils.SidecarEvaluator):
+    """A SidecarEvaluator that waits before the first evaluation."""
+
+    def __init__(self, *args: Any, start_delay_secs: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.start_delay_secs = start_delay_secs
+
+    def start(self) -> None:
+        """Waits, then evaluates each checkpoint."""
+        time.sleep(self.start_delay_secs)
+        super().start()

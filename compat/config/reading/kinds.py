@@ -1,0 +1,80 @@
+"""The classes that a ModernConfig names: strategies, partitioners, callbacks and exporters, and which arguments each takes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.reading.typing_check import conform
+from estimator_bridge.errors import BridgeError
+
+STRATEGIES = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "ParameterServerStrategy", "CentralStorageStrategy",
+              "OneDeviceStrategy", "TPUStrategy")  # fmt: skip
+CROSS_DEVICE_OPS = ("ReductionToOneDevice", "NcclAllReduce", "HierarchicalCopyAllReduce")
+PACKING = CROSS_DEVICE_OPS[1:]
+COMMUNICATION = ("AUTO", "RING", "NCCL")
+TIMES = ("every_steps", "every_secs")
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What a class takes.
+
+    Attributes:
+        arguments: name -> type.
+        needs: those that it cannot do without.
+        needs_one: those of which it needs one at least.
+    """
+
+    arguments: Mapping[str, Any]
+    needs: tuple[str, ...] = ()
+    needs_one: tuple[str, ...] = ()
+
+    def check(self, given: Mapping[str, Any], name: str) -> None:
+        """Refuses arguments that the class does not take, of another type, or too few.
+
+        Raises:
+            BridgeError: naming the first.
+
+        Example:
+            >>> Kind({"last_step": int}, ("last_step",)).check({"last_step": 5}, "callbacks: StopAtStep")
+        """
+        for key, value in given.items():
+            if key not in self.arguments:
+                raise BridgeError(f"{name} takes no argument {key}.", expected=", ".join(self.arguments), received=key)
+            conform(value, self.arguments[key], f"{name}: {key}")
+        missing = [key for key in self.needs if key not in given]
+        found = [key for key in self.needs_one if given.get(key) is not None and given[key] is not False]
+        if missing or (self.needs_one and not found):
+            wanted = ", ".join(missing) or " or ".join(self.needs_one)
+            raise BridgeError(f"{name} lacks an argument.", expected=wanted, received=", ".join(given) or "none")
+
+
+_TIMED: Mapping[str, Any] = {"every_steps": int, "every_secs": float}
+_LOGGED: Mapping[str, Any] = {**_TIMED, "log_dir": str}
+_STOPPED: Mapping[str, Any] = {"monitor": str, "mode": str, "min_steps": int, "eval_dir": str}
+_EXPORT = Kind({"name": str, "exports_to_keep": int}, ("name",))
+
+PARTS: Mapping[str, Mapping[str, Kind]] = {
+    "callbacks": {
+        "StopAtStep": Kind({"num_steps": int, "last_step": int}, needs_one=("num_steps", "last_step")),
+        "SaveCheckpoint": Kind({"directory": str, **_TIMED}, ("directory",), TIMES),
+        "LogValues": Kind({**_TIMED, "at_end": bool}, needs_one=(*TIMES, "at_end")),
+        "StepsPerSecond": Kind(_LOGGED, needs_one=TIMES),
+        "StopOnNan": Kind({"fail": bool}),
+        "WriteSummaries": Kind(_LOGGED, needs_one=TIMES),
+        "Profile": Kind(_LOGGED, needs_one=TIMES),
+        "EvaluateEvery": Kind({"every_steps": int, "steps": int, "name": str}, ("every_steps",)),
+        "StopWithoutImprovement": Kind({**_STOPPED, "max_steps": int}, ("monitor", "mode", "max_steps")),
+        "StopAtThreshold": Kind({**_STOPPED, "threshold": float}, ("monitor", "mode", "threshold")),
+    },
+    "exporters": {"ExportAtEnd": Kind({"name": str}, ("name",)), "ExportLatest": _EXPORT, "ExportBest": _EXPORT},
+}
+"""The kinds of parts that each list holds."""
+
+PARTITIONERS: Mapping[str, Kind] = {
+    "FixedShardsPartitioner": Kind({"num_shards": int}, ("num_shards",)),
+    "MinSizePartitioner": Kind({"min_shard_bytes": int, "max_shards": int, "bytes_per_string": int}),
+    "MaxSizePartitioner": Kind({"max_shard_bytes": int, "max_shards": int, "bytes_per_string": int}, ("max_shard_bytes",)),
+}

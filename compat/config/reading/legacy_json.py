@@ -1,0 +1,185 @@
+"""A RunConfig, and what stands around it, from JSON."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.cluster import tf_config
+from estimator_bridge.compat.config.legacy import LegacyConfig
+from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.proto.fields import set_fields
+from estimator_bridge.compat.config.proto.reading import read_json, read_text
+from estimator_bridge.compat.config.reading.legacy_types import checked
+from estimator_bridge.compat.config.tables import DISTRIBUTE_CONFIG, RUN_CONFIG
+from estimator_bridge.compat.config.tables.run_config import normal
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.runtime.json_positions import Document
+
+OBJECTS = (
+    "TF_CONFIG",
+    "session_config",
+    "tpu_config",
+    "train_distribute",
+    "eval_distribute",
+    "experimental_distribute",
+    "train_spec",
+    "eval_spec",
+    "partitioner",
+    "sync_replicas_optimizer",
+)
+"""Keys of a RunConfig's JSON that hold objects."""
+
+
+def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfig:
+    """A RunConfig, and what stands around it, from JSON.
+
+    Args:
+        document: RunConfig's properties by name; beside them TF_CONFIG, train_spec, eval_spec, partitioner and
+            sync_replicas_optimizer. Strategies, hooks and exporters are ``{"class": name, argument: value}``, or just the name.
+        resolve_hosts: look the hosts of its TF_CONFIG up.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        BridgeError: with the position, for a key that is none and for a value of the wrong type.
+
+    Example:
+        >>> from estimator_bridge.runtime.json_positions import read_object
+        >>> legacy_of(read_object('{"train_distribute": "MirroredStrategy"}', "run.json")).train_distribute
+        Part(kind='MirroredStrategy', arguments={})
+    """
+    value = document.value
+    for key in value:
+        if key not in RUN_CONFIG and key not in OBJECTS:
+            near = difflib.get_close_matches(key, [*RUN_CONFIG.names, *OBJECTS], 1)
+            raise BridgeError(
+                f"{document.where((key,))}: {key} is no property of a RunConfig.",
+                expected=", ".join([*RUN_CONFIG.names, *(name for name in OBJECTS if name not in RUN_CONFIG)]),
+                received=key,
+                fix=f"Did you mean {near[0]}?" if near else None,
+            )
+    distribute = _object(document, "experimental_distribute") or {}
+    for key in distribute:
+        if key not in DISTRIBUTE_CONFIG:
+            where = document.where(("experimental_distribute", key))
+            raise BridgeError(
+                f"{where}: {key} is no field of a DistributeConfig.", expected=", ".join(DISTRIBUTE_CONFIG.names), received=key
+            )
+    _check_task(document)
+    train, evaluation = _object(document, "train_spec"), _object(document, "eval_spec")
+    return LegacyConfig(
+        session_config=_session(document),
+        run_config=_values(document, "", normal({key: one for key, one in value.items() if key not in OBJECTS})),
+        tpu_config=_values(document, "tpu_config", _object(document, "tpu_config")),
+        tf_config=_nested_tf_config(document, resolve_hosts),
+        train_distribute=_one_strategy(document, "train_distribute", distribute),
+        eval_distribute=_one_strategy(document, "eval_distribute", distribute),
+        remote_cluster=distribute.get("remote_cluster"),
+        train_spec=_values(document, "train_spec", _without(train, "hooks")),
+        eval_spec=_values(document, "eval_spec", _eval_steps(_without(evaluation, "exporters"))),
+        hooks=_parts(document, train, "hooks"),
+        exporters=_parts(document, evaluation, "exporters"),
+        partitioner=_part(document, "partitioner", value.get("partitioner")),
+        sync_replicas=_values(document, "sync_replicas_optimizer", _object(document, "sync_replicas_optimizer")),
+    )
+
+
+def _session(document: Document) -> Mapping[str, Any] | None:
+    value = document.value.get("session_config")
+    if value is None:
+        return None
+    where = document.where(("session_config",))
+    if isinstance(value, str):
+        return set_fields(read_text(value, where))
+    if not isinstance(value, dict):
+        raise BridgeError(f"{where}: session_config is no ConfigProto.", expected="an object, or a text proto", received=value)
+    return set_fields(read_json(value, where))
+
+
+def _nested_tf_config(document: Document, resolve_hosts: bool) -> Mapping[str, Any] | None:
+    value = _object(document, "TF_CONFIG")
+    if value is None:
+        return None
+    strategies = (document.value, _object(document, "experimental_distribute") or {})
+    chief_needed = all(one.get("train_distribute") is None for one in strategies)
+    tf_config.check(document.inside("TF_CONFIG"), chief_needed=chief_needed, resolve=resolve_hosts)
+    return value
+
+
+def _check_task(document: Document) -> None:
+    """RunConfig's own cluster_spec, task_type and task_id fit each other as a TF_CONFIG's have to."""
+    names = {"cluster_spec": ("cluster",), "task_type": ("task", "type"), "task_id": ("task", "index")}
+    values = {name: document.value.get(name) for name in names}
+    if not values["cluster_spec"] or values["task_type"] is None:
+        return
+    task = {"type": values["task_type"], "index": values["task_id"]}
+    places = {
+        (*inner, *path[1:]): place
+        for path, place in document.places.items()
+        for name, inner in names.items()
+        if path[0:1] == (name,)
+    }
+    tf_config.check(Document({"cluster": values["cluster_spec"], "task": task}, places, document.source), chief_needed=False)
+
+
+def _object(document: Document, key: str) -> Mapping[str, Any] | None:
+    value = document.value.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise BridgeError(f"{document.where((key,))}: {key} is no object.", expected="its fields by name", received=value)
+    return value
+
+
+def _values(document: Document, prefix: str, values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if values is None:
+        return None
+    kept = {}
+    for name, value in values.items():
+        if value is not None:
+            full = f"{prefix}.{name}" if prefix else name
+            try:
+                kept[name] = checked(full, value)
+            except BridgeError as error:
+                raise BridgeError(f"{document.where(tuple(full.split('.')))}: {error}") from None
+    return kept
+
+
+def _without(values: Mapping[str, Any] | None, *names: str) -> Mapping[str, Any] | None:
+    return None if values is None else {name: value for name, value in values.items() if name not in names}
+
+
+def _eval_steps(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """EvalSpec(steps=None), the whole input, is 0 from here on."""
+    return values if values is None or values.get("steps", 0) is not None else {**values, "steps": 0}
+
+
+def _one_strategy(document: Document, name: str, distribute: Mapping[str, Any]) -> Part | None:
+    if name in distribute and document.value.get(name) is not None:
+        raise BridgeError(
+            f"{document.where((name,))}: {name} is in RunConfig and in experimental_distribute.",
+            expected="one of them",
+            fix="Drop one of the two.",
+        )
+    return _part(document, name, distribute.get(name, document.value.get(name)))
+
+
+def _parts(document: Document, values: Mapping[str, Any] | None, name: str) -> tuple[Part, ...]:
+    found = (values or {}).get(name) or []
+    several = found if isinstance(found, list) else [found]
+    return tuple(part for part in (_part(document, name, one) for one in several) if part is not None)
+
+
+def _part(document: Document, name: str, value: Any) -> Part | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return Part(value)
+    if isinstance(value, dict) and isinstance(value.get("class"), str):
+        return Part(value["class"], {key: one for key, one in value.items() if key != "class"})
+    raise BridgeError(
+        f"{document.where((name,))}: {name} names no class.",
+        expected='"MirroredStrategy", or {"class": ..., "devices": ...}',
+        received=value,
+    )

@@ -1,0 +1,189 @@
+"""Where configs come from: ConfigProto files, TF_CONFIG, RunConfig as JSON, and what this package prints."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from estimator_bridge.compat.config.cluster import tf_config
+from estimator_bridge.compat.config.legacy import LegacyConfig
+from estimator_bridge.compat.config.model import LISTS, SECTIONS
+from estimator_bridge.compat.config.proto.fields import set_fields
+from estimator_bridge.compat.config.proto.reading import is_text, read_binary, read_text
+from estimator_bridge.compat.config.reading.legacy_json import legacy_of
+from estimator_bridge.compat.config.tables import RUN_CONFIG, TF_CONFIG
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.runtime.json_positions import Document, read_object
+
+KINDS = ("config-proto", "tf-config", "run-config", "modern")
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A file or a variable that was read.
+
+    Attributes:
+        name: for errors.
+        kind: one of KINDS.
+        where: position of a field by its dotted name.
+        legacy: what it says, unless it is a modern configuration.
+        modern: nested dictionaries of a ModernConfig, if it is one.
+    """
+
+    name: str
+    kind: str
+    where: Callable[[str], str]
+    legacy: LegacyConfig = dataclasses.field(default_factory=LegacyConfig)
+    modern: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def read_source(source: str, kind: str | None = None, *, resolve_hosts: bool = False) -> Source:
+    """Reads a configuration.
+
+    Args:
+        source: path of a file, or ``env`` for the TF_CONFIG of this process.
+        kind: one of KINDS; found out by default.
+        resolve_hosts: look the hosts of a TF_CONFIG up.
+
+    Returns:
+        What was read.
+
+    Raises:
+        BridgeError: with the position, for what is none of these.
+    """
+    if source == "env":
+        _refuse_other(source, kind, "tf-config")
+        return _tf_config(tf_config.from_environment(), resolve_hosts)
+    data = _bytes(source)
+    if not data.strip():
+        raise BridgeError(f"{source}, line 1, column 1: the file is empty.", expected=", ".join(KINDS))
+    if not is_text(data):
+        _refuse_other(source, kind, "config-proto")
+        return _proto(source, "", set_fields(read_binary(data, source)))
+    text = data.decode()
+    found = kind or _kind(source, text)
+    if found == "config-proto":
+        return _proto(source, text, set_fields(read_text(text, source)))
+    if found == "modern" and not text.lstrip().startswith("{"):
+        return Source(source, "modern", lambda name: source, modern=_toml(text, source))
+    document = _as_printed(read_object(text, source, "a TF_CONFIG, a RunConfig or a ModernConfig as JSON"))
+    if found == "modern" or (kind is None and _is_modern(document.value)):
+        return Source(source, "modern", lambda name: document.where(tuple(name.split("."))), modern=document.value)
+    if found == "tf-config" or (kind is None and _is_tf_config(document.value)):
+        return _tf_config(document, resolve_hosts)
+    return _run_config(document, resolve_hosts)
+
+
+def with_tf_config(source: Source, environment: Source) -> Source:
+    """A legacy configuration under the TF_CONFIG of its environment; what the configuration itself says wins.
+
+    Args:
+        source: what was read.
+        environment: a TF_CONFIG that was read.
+
+    Returns:
+        Both, merged.
+
+    Raises:
+        BridgeError: where the two do not fit each other.
+    """
+    merged = tf_config.merge(environment.legacy.tf_config or {}, source.legacy.tf_config or {})
+    together = Document(merged, {}, f"{source.name} and {environment.name}")
+    tf_config.check(together, chief_needed=source.legacy.train_distribute is None and bool(merged.get("cluster", {}).get("ps")))
+    return dataclasses.replace(source, legacy=dataclasses.replace(source.legacy, tf_config=merged))
+
+
+def _bytes(source: str) -> bytes:
+    try:
+        return Path(source).read_bytes()
+    except OSError as error:
+        raise BridgeError(
+            f"{source} cannot be read.", expected="a file, or env for TF_CONFIG", received=error.strerror, fix="Check the path."
+        ) from None
+
+
+def _refuse_other(source: str, asked: str | None, only: str) -> None:
+    if asked not in {None, only}:
+        raise BridgeError(f"{source} can only be a {only}.", expected=f"--kind {only}, or none", received=f"--kind {asked}")
+
+
+def _kind(source: str, text: str) -> str:
+    if text.lstrip().startswith("{") or source.endswith(".json"):
+        return "json"
+    return "modern" if source.endswith(".toml") else "config-proto"
+
+
+def _as_printed(document: Document) -> Document:
+    """What ``--format json`` prints holds the configuration beside the report."""
+    for side in ("modern", "legacy"):
+        if set(document.value) == {side, "report"} and isinstance(document.value[side], dict):
+            return document.inside(side)
+    return document
+
+
+def _is_modern(value: Mapping[str, Any]) -> bool:
+    if set(value) == {"cluster"} and isinstance(value["cluster"], dict):
+        return "jobs" in value["cluster"] or "task_type" in value["cluster"]
+    return bool(value) and any(key in (*SECTIONS, *LISTS) and key != "cluster" for key in value) and "task" not in value
+
+
+def _is_tf_config(value: Mapping[str, Any]) -> bool:
+    first = {name.partition(".")[0] for name in TF_CONFIG.names} - set(RUN_CONFIG.names)
+    return any(key in first for key in value) or not value or set(value) == {"cluster"}
+
+
+def _tf_config(document: Document, resolve_hosts: bool) -> Source:
+    value = document.value
+    chief_needed = bool(value.get("cluster", {}).get("ps")) if isinstance(value.get("cluster"), dict) else True
+    tf_config.check(document, chief_needed=chief_needed, resolve=resolve_hosts)
+    _refuse_lonely_task(document)
+    return Source(document.source, "tf-config", _where(document, "TF_CONFIG"), LegacyConfig(tf_config=value))
+
+
+def _refuse_lonely_task(document: Document) -> None:
+    """As a RunConfig does: without a cluster there is one process, worker 0."""
+    task = document.value.get("task", {})
+    for key, only in (("type", "worker"), ("index", "0")) if not document.value.get("cluster") else ():
+        if str(task.get(key, only)) != only:
+            raise BridgeError(
+                f"{document.where(('task', key))}: task.{key} is wrong: there is no cluster that it could be in.",
+                expected=f"{only}, or a cluster",
+                received=task[key],
+            )
+
+
+def _run_config(document: Document, resolve_hosts: bool) -> Source:
+    return Source(document.source, "run-config", _where(document, ""), legacy_of(document, resolve_hosts=resolve_hosts))
+
+
+def _where(document: Document, prefix: str) -> Callable[[str], str]:
+    def where(name: str) -> str:
+        inner = name.removeprefix(f"{prefix}.") if prefix else name
+        return document.where(tuple(inner.split(".")))
+
+    return where
+
+
+def _proto(source: str, text: str, fields: Mapping[str, Any]) -> Source:
+    def where(name: str) -> str:
+        found = re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", text)
+        if found is None:
+            return source
+        line = text.count("\n", 0, found.start()) + 1
+        return f"{source}, line {line}, column {found.start() - text.rfind(chr(10), 0, found.start())}"
+
+    return Source(source, "config-proto", where, LegacyConfig(session_config=fields))
+
+
+def _toml(text: str, source: str) -> Mapping[str, Any]:
+    tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        found: Mapping[str, Any] = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is the first; a number may have too many digits
+        raise BridgeError(f"{source}: this is no TOML.", expected="a ModernConfig as TOML", received=error) from None
+    return found

@@ -1,0 +1,57 @@
+"""Methods that are gone from objects: found by name, so that reports say "if", and mended by asking the object first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Method(NamedTuple):
+    """A method that some class lost.
+
+    Attributes:
+        owners: dotted names of the classes that had it.
+        target: the dotted name of a function that takes the object and the method's arguments.
+        today: what to write.
+    """
+
+    owners: tuple[str, ...]
+    target: str
+    today: str
+
+
+_OURS = "estimator_bridge.legacy.removed_names.methods"
+_ARRAYS = ("numpy.ndarray", "numpy.generic")
+
+_ASSERTIONS = {
+    "assertAlmostEquals": "assertAlmostEqual",
+    "assertEquals": "assertEqual",
+    "assertItemsEqual": "assertCountEqual",
+    "assertNotAlmostEquals": "assertNotAlmostEqual",
+    "assertNotEquals": "assertNotEqual",
+    "assertNotRegexpMatches": "assertNotRegex",
+    "assertRaisesRegexp": "assertRaisesRegex",
+    "assertRegexpMatches": "assertRegex",
+    "assert_": "assertTrue",
+    "failIf": "assertFalse",
+    "failIfAlmostEqual": "assertNotAlmostEqual",
+    "failIfEqual": "assertNotEqual",
+    "failUnless": "assertTrue",
+    "failUnlessAlmostEqual": "assertAlmostEqual",
+    "failUnlessEqual": "assertEqual",
+    "failUnlessRaises": "assertRaises",
+}
+
+METHODS: Mapping[str, Method] = {
+    "assertDictContainsSubset": Method(
+        ("unittest.TestCase",), f"{_OURS}.assert_dict_contains_subset", "assertLessEqual(a.items(), b.items())"
+    ),
+    "getchildren": Method(("xml.etree.ElementTree.Element",), "builtins.list", "list(element)"),
+    "isAlive": Method(("threading.Thread",), "threading.Thread.is_alive", "is_alive()"),
+    "itemset": Method(_ARRAYS, f"{_OURS}.itemset", "a[index] = value"),
+    "newbyteorder": Method(_ARRAYS, f"{_OURS}.newbyteorder", "a.view(a.dtype.newbyteorder(order))"),
+    "ptp": Method(_ARRAYS, "numpy.ptp", "numpy.ptp(a)"),
+    "tostring": Method((*_ARRAYS, "array.array"), f"{_OURS}.tobytes", "tobytes()"),
+    **{old: Method(("unittest.TestCase",), f"unittest.TestCase.{new}", f"{new}()") for old, new in _ASSERTIONS.items()},
+}
+"""By name."""

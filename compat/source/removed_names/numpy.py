@@ -1,0 +1,124 @@
+"""The public names that NumPy dropped from 1.16 on, all of them; the tests hold the real namespaces against this table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from estimator_bridge.compat.source.removed_names import Removed
+
+_OURS = "estimator_bridge.legacy.removed_names.numpy_functions"
+
+_RENAMED = {
+    "AxisError": "numpy.exceptions.AxisError",
+    "ComplexWarning": "numpy.exceptions.ComplexWarning",
+    "DataSource": "numpy.lib.npyio.DataSource",
+    "Inf": "math.inf",
+    "Infinity": "math.inf",
+    "ModuleDeprecationWarning": "numpy.exceptions.ModuleDeprecationWarning",
+    "NAN": "math.nan",
+    "NaN": "math.nan",
+    "PINF": "math.inf",
+    "RankWarning": "numpy.exceptions.RankWarning",
+    "TooHardError": "numpy.exceptions.TooHardError",
+    "VisibleDeprecationWarning": "numpy.exceptions.VisibleDeprecationWarning",
+    "add_docstring": "numpy.lib.add_docstring",
+    "add_newdoc": "numpy.lib.add_newdoc",
+    "alen": "builtins.len",
+    "alltrue": "numpy.all",
+    "bool": "builtins.bool",
+    "bool8": "numpy.bool_",
+    "byte_bounds": "numpy.lib.array_utils.byte_bounds",
+    "bytes0": "numpy.bytes_",
+    "cfloat": "numpy.complex128",
+    "chararray": "numpy.char.chararray",
+    "clongfloat": "numpy.clongdouble",
+    "compare_chararrays": "numpy.char.compare_chararrays",
+    "complex": "builtins.complex",
+    "complex_": "numpy.complex128",
+    "cumproduct": "numpy.cumprod",
+    "float": "builtins.float",
+    "float_": "numpy.float64",
+    "format_parser": "numpy.rec.format_parser",
+    "infty": "math.inf",
+    "int": "builtins.int",
+    "int0": "numpy.intp",
+    "issubclass_": "builtins.issubclass",
+    "loads": "pickle.loads",
+    "long": "builtins.int",
+    "longcomplex": "numpy.clongdouble",
+    "longfloat": "numpy.longdouble",
+    "mat": "numpy.asmatrix",
+    "math": "math",
+    "object": "builtins.object",
+    "object0": "numpy.object_",
+    "product": "numpy.prod",
+    "rank": "numpy.ndim",
+    "round_": "numpy.round",
+    "row_stack": "numpy.vstack",
+    "safe_eval": "ast.literal_eval",
+    "singlecomplex": "numpy.complex64",
+    "sometrue": "numpy.any",
+    "str": "builtins.str",
+    "str0": "numpy.str_",
+    "string_": "numpy.bytes_",
+    "sys": "sys",
+    "trapz": "numpy.trapezoid",
+    "typeDict": "numpy.sctypeDict",
+    "uint0": "numpy.uintp",
+    "unicode": "builtins.str",
+    "unicode_": "numpy.str_",
+    "void0": "numpy.void",
+    "warnings": "warnings",
+}
+
+# A function or value of our own, of the same name.
+_WRITTEN_ANEW = (
+    "NINF NZERO PZERO asfarray asscalar cast deprecate disp find_common_type in1d issctype issubsctype maximum_sctype msort nbytes "
+    "obj2sctype recfromcsv recfromtxt sctype2char sctypes source typeNA"
+)
+
+_FINANCIAL = "fv ipmt irr mirr nper npv pmt ppmt pv rate"
+
+_ERROR_MASKS = (
+    "ERR_CALL ERR_DEFAULT ERR_IGNORE ERR_LOG ERR_PRINT ERR_RAISE ERR_WARN FPE_DIVIDEBYZERO FPE_INVALID FPE_OVERFLOW FPE_UNDERFLOW "
+    "SHIFT_DIVIDEBYZERO SHIFT_INVALID SHIFT_OVERFLOW SHIFT_UNDERFLOW UFUNC_BUFSIZE_DEFAULT UFUNC_PYVALS_NAME geterrobj seterrobj"
+)
+
+_INTERNAL = (
+    "ALLOW_THREADS BUFSIZE CLIP FLOATING_POINT_SUPPORT MAXDIMS MAY_SHARE_BOUNDS MAY_SHARE_EXACT RAISE WRAP absolute_import "
+    "add_newdoc_ufunc compat division get_array_wrap int_asbuffer kernel_version matrixlib numarray oldnumeric print_function "
+    "tracemalloc_domain"
+)
+
+_BY_HAND = {
+    "MachAr": "Ask numpy.finfo.",
+    "Tester": "Run the tests with pytest.",
+    "deprecate_with_doc": "Issue a DeprecationWarning with the warnings module.",
+    "fastCopyAndTranspose": "Write a.T.copy().",
+    "lookfor": "It searched docstrings; leave it out.",
+    "mafromtxt": "Write numpy.genfromtxt(..., usemask=True).",
+    "ndfromtxt": "Write numpy.genfromtxt.",
+    "sctypeNA": "It mapped types to numarray's; leave it out.",
+    "set_numeric_ops": "It exchanged the operators of all arrays; call the functions that you mean.",
+    "set_string_function": "Use numpy.set_printoptions(formatter=...).",
+    "who": "It printed the arrays in scope; leave it out.",
+}
+
+REMOVED: Mapping[str, Removed] = {
+    **{name: Removed(target) for name, target in _RENAMED.items()},
+    **{name: Removed(f"{_OURS}.{name}") for name in _WRITTEN_ANEW.split()},
+    **{name: Removed("", f"The package numpy_financial has {name}.") for name in _FINANCIAL.split()},
+    **{name: Removed("", "Use numpy.errstate or numpy.seterr.") for name in _ERROR_MASKS.split()},
+    **{
+        name: Removed("", "It was internal to NumPy; write the value or the function that you mean.")
+        for name in _INTERNAL.split()
+    },
+    **{name: Removed("", note) for name, note in _BY_HAND.items()},
+}
+"""By the name below ``numpy``."""
+
+CHANGED: Mapping[str, str] = {
+    "bool": "In NumPy 1 it was Python's bool, in NumPy 2 it is numpy.bool_: isinstance(True, np.bool) is now False. Write bool.",
+    "long": "In NumPy 1 it was Python's int, in NumPy 2 it is a scalar type: isinstance(1, np.long) is now False. Write int.",
+}
+"""Names that NumPy 2 has again, with another meaning: as a dtype they mean what they meant, as a Python type they do not."""

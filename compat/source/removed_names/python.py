@@ -1,0 +1,148 @@
+"""What Python dropped by 3.13 that old pipelines import or read, of Python 3.6 and, as far as modules still have the place, of 2.7."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from estimator_bridge.compat.source.removed_names import Removed
+
+_OURS = "estimator_bridge.legacy.removed_names"
+_FUNCTIONS = f"{_OURS}.python_functions"
+
+_GONE_FOR_GOOD = {
+    "aifc": "The package standard-aifc has it.",
+    "asynchat": "Use asyncio; the package pyasynchat has the old module.",
+    "asyncore": "Use asyncio; the package pyasyncore has the old module.",
+    "audioop": "The package audioop-lts has it.",
+    "binhex": "Use binascii.",
+    "cgi": "Use urllib.parse; the package legacy-cgi has the old module.",
+    "cgitb": "The package legacy-cgi has it.",
+    "chunk": "The package standard-chunk has it.",
+    "crypt": "Use hashlib.",
+    "formatter": "Write the text yourself; nothing took its place.",
+    "imghdr": "The package standard-imghdr has it, filetype does the same.",
+    "lib2to3": "The package fissix has it.",
+    "macpath": "Use posixpath.",
+    "macurl2path": "Use urllib.request.",
+    "mailcap": "Use mimetypes.",
+    "nis": "Nothing took its place.",
+    "nntplib": "The package standard-nntplib has it.",
+    "ossaudiodev": "Nothing took its place.",
+    "parser": "Use ast.",
+    "smtpd": "The package aiosmtpd does the same.",
+    "sndhdr": "The package standard-sndhdr has it.",
+    "spwd": "Nothing took its place.",
+    "sunau": "The package standard-sunau has it.",
+    "symbol": "Use ast.",
+    "telnetlib": "The package telnetlib3 does the same.",
+    "uu": "Use base64.",
+    "xdrlib": "Use struct.",
+}
+
+MODULES: Mapping[str, Removed] = {
+    "distutils": Removed("setuptools._distutils", "setuptools keeps it"),
+    "dummy_threading": Removed("threading"),
+    "imp": Removed(f"{_OURS}.imp"),
+    "pipes": Removed(f"{_OURS}.pipes", "pipes.quote alone"),
+    "pkg_resources": Removed(f"{_OURS}.pkg_resources", "versions, resources and distributions, over importlib"),
+    **{name: Removed("", note) for name, note in _GONE_FOR_GOOD.items()},
+}
+"""Modules that are gone, submodules included."""
+
+_ABCS = (
+    "AsyncGenerator AsyncIterable AsyncIterator Awaitable Callable Collection Container Coroutine Generator Hashable ItemsView "
+    "Iterable Iterator KeysView Mapping MappingView MutableMapping MutableSequence MutableSet Reversible Sequence Set Sized ValuesView"
+)
+
+_RENAMED = {
+    "asyncio.async": "asyncio.ensure_future",
+    "asyncio.coroutine": "types.coroutine",
+    "ast.Num": "ast.Constant",
+    "ast.Str": "ast.Constant",
+    "base64.decodestring": "base64.decodebytes",
+    "base64.encodestring": "base64.encodebytes",
+    "configparser.SafeConfigParser": "configparser.ConfigParser",
+    "itertools.ifilter": "builtins.filter",
+    "itertools.ifilterfalse": "itertools.filterfalse",
+    "itertools.imap": "builtins.map",
+    "itertools.izip": "builtins.zip",
+    "itertools.izip_longest": "itertools.zip_longest",
+    "os.errno": "errno",
+    "os.getcwdu": "os.getcwd",
+    "shutil.getgrnam": "grp.getgrnam",
+    "shutil.getpwnam": "pwd.getpwnam",
+    "string.atof": "builtins.float",
+    "string.atoi": "builtins.int",
+    "string.join": f"{_FUNCTIONS}.string_join",
+    "string.letters": "string.ascii_letters",
+    "string.lower": "builtins.str.lower",
+    "string.lowercase": "string.ascii_lowercase",
+    "string.maketrans": "builtins.str.maketrans",
+    "string.replace": "builtins.str.replace",
+    "string.split": "builtins.str.split",
+    "string.strip": "builtins.str.strip",
+    "string.upper": "builtins.str.upper",
+    "string.uppercase": "string.ascii_uppercase",
+    "sys.maxint": "sys.maxsize",
+    "tarfile.filemode": "stat.filemode",
+    "time.clock": "time.process_time",
+    "types.BooleanType": "builtins.bool",
+    "types.DictType": "builtins.dict",
+    "types.FloatType": "builtins.float",
+    "types.IntType": "builtins.int",
+    "types.ListType": "builtins.list",
+    "types.LongType": "builtins.int",
+    "types.StringType": "builtins.str",
+    "types.StringTypes": f"{_FUNCTIONS}.string_types",
+    "types.TupleType": "builtins.tuple",
+    "types.UnicodeType": "builtins.str",
+    "unittest.findTestCases": f"{_FUNCTIONS}.find_test_cases",
+    "unittest.makeSuite": f"{_FUNCTIONS}.make_suite",
+    "urllib.quote": "urllib.parse.quote",
+    "urllib.quote_plus": "urllib.parse.quote_plus",
+    "urllib.unquote": "urllib.parse.unquote",
+    "urllib.unquote_plus": "urllib.parse.unquote_plus",
+    "urllib.urlencode": "urllib.parse.urlencode",
+    "urllib.urlopen": "urllib.request.urlopen",
+    "urllib.urlretrieve": "urllib.request.urlretrieve",
+}
+
+_WRITTEN_ANEW = {
+    "fractions.gcd": f"{_FUNCTIONS}.gcd",
+    "importlib.find_loader": f"{_FUNCTIONS}.find_loader",
+    "inspect.ArgSpec": f"{_FUNCTIONS}.ArgSpec",
+    "inspect.getargspec": f"{_FUNCTIONS}.getargspec",
+    "platform.dist": f"{_FUNCTIONS}.linux_distribution",
+    "platform.linux_distribution": f"{_FUNCTIONS}.linux_distribution",
+    "plistlib.readPlist": f"{_FUNCTIONS}.read_plist",
+    "plistlib.writePlist": f"{_FUNCTIONS}.write_plist",
+    "sys.setdefaultencoding": f"{_FUNCTIONS}.set_default_encoding",
+}
+
+_BY_HAND = {
+    "collections.ByteString": "Name the types: (bytes, bytearray).",
+    "gettext.bind_textdomain_codeset": "gettext gives text; leave it out.",
+    "gettext.ldgettext": "Use gettext.dgettext.",
+    "gettext.ldngettext": "Use gettext.dngettext.",
+    "gettext.lgettext": "Use gettext.gettext.",
+    "gettext.lngettext": "Use gettext.ngettext.",
+    "inspect.formatargspec": "Use str(inspect.signature(function)).",
+    "locale.format": "Use locale.format_string.",
+    "locale.resetlocale": "Use locale.setlocale(locale.LC_ALL, '').",
+    "os.stat_float_times": "Times are floats; leave it out.",
+    "pkgutil.ImpImporter": "Use importlib.",
+    "pkgutil.ImpLoader": "Use importlib.",
+    "platform.popen": "Use subprocess.",
+    "re.template": "Use re.compile.",
+    "ssl.match_hostname": "An SSLContext checks host names.",
+    "ssl.wrap_socket": "Use ssl.SSLContext.wrap_socket.",
+    "sys.getcheckinterval": "Use sys.getswitchinterval.",
+    "sys.setcheckinterval": "Use sys.setswitchinterval.",
+}
+
+ATTRIBUTES: Mapping[str, Removed] = {
+    **{f"collections.{name}": Removed(f"collections.abc.{name}") for name in _ABCS.split()},
+    **{name: Removed(target) for name, target in (_RENAMED | _WRITTEN_ANEW).items()},
+    **{name: Removed("", note) for name, note in _BY_HAND.items()},
+}
+"""Names that are gone from modules that are still there."""

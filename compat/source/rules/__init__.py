@@ -1,0 +1,1 @@
+"""Rules that judge source: names of TensorFlow, removed names, successors, misuse."""

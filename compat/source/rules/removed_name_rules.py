@@ -1,0 +1,93 @@
+"""Names that NumPy and Python dropped, and what a file does with them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.removed_names import Removed
+from estimator_bridge.compat.source.removed_names.methods import METHODS
+from estimator_bridge.compat.source.removed_names.numpy import CHANGED, REMOVED
+from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
+from estimator_bridge.compat.source.scopes import Place
+from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+
+_TYPE_TESTS = frozenset({"builtins.isinstance", "builtins.issubclass"})
+
+
+def judge_rot(source: Source) -> Iterator[Finding]:
+    """A finding for each dropped name.
+
+    Args:
+        source: the file.
+    """
+    names = source.names
+    for dotted, statement, place in names.imports:
+        yield from _judge(dotted, statement, place)
+    for chain, place in names.chains:
+        dotted = names.resolve(chain, place.scope) or ""
+        if dotted.partition(".")[0] not in MODULES:  # its import has been judged
+            yield from _judge(dotted, chain, place)
+        yield from _method(source, chain, dotted)
+    yield from _type_tests(source)
+
+
+def _judge(dotted: str, node: ast.AST, place: Place) -> Iterator[Finding]:
+    known = _known(dotted)
+    if known is None:
+        return
+    symbol, removed, kind = known
+    where = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
+    if removed.target:
+        note = f"; {removed.note}" if removed.note else ""
+        yield Finding(*where, symbol, kind, Verdict.MENDED, f"gone; answered with {_plain(removed.target)}{note}")
+    elif place.guarded:
+        yield Finding(*where, symbol, kind, Verdict.RUNS, "gone, and the file itself looks first")
+    else:
+        yield Finding(*where, symbol, kind, Verdict.HUMAN, f"Gone. {removed.note}")
+
+
+def _known(dotted: str) -> tuple[str, Removed, Kind] | None:
+    parts = dotted.split(".")
+    if parts[0] == "numpy" and len(parts) > 1:
+        gone = parts[1] in REMOVED and parts[1] not in CHANGED
+        return (f"np.{parts[1]}", REMOVED[parts[1]], Kind.NUMPY) if gone else None
+    for length in range(len(parts), 0, -1):
+        prefix = ".".join(parts[:length])
+        found = MODULES.get(prefix) or (ATTRIBUTES.get(prefix) if length > 1 else None)
+        if found is not None:
+            return prefix, found, Kind.PYTHON
+    return None
+
+
+def _plain(target: str) -> str:
+    if target.startswith("estimator_bridge."):
+        return "the runner's own"
+    return target.removeprefix("builtins.").replace("numpy.", "np.", 1)
+
+
+def _method(source: Source, chain: ast.Attribute, dotted: str) -> Iterator[Finding]:
+    """A method's name tells too little to be sure; where the name leads to an import it is no method of an object."""
+    method = METHODS.get(chain.attr)
+    if method is None or (dotted and not dotted.startswith("builtins.")) or _defines(source, chain.attr):
+        return
+    where = chain.end_lineno or chain.lineno, chain.col_offset + 1
+    owners = " or ".join(owner.replace("numpy.", "np.", 1) for owner in method.owners)
+    message = f"gone from {owners}; answered where the object is one. Today: {method.today}"
+    yield Finding(*where, f".{chain.attr}", Kind.NUMPY if "numpy" in owners else Kind.PYTHON, Verdict.MENDED, message)
+
+
+def _defines(source: Source, name: str) -> bool:
+    return any(isinstance(node, ast.FunctionDef) and node.name == name for node, _ in source.names.statements)
+
+
+def _type_tests(source: Source) -> Iterator[Finding]:
+    for call, place in source.names.calls:
+        if len(call.args) == 2 and source.names.resolve(call.func, place.scope) in _TYPE_TESTS:
+            second = call.args[1]
+            for kind in second.elts if isinstance(second, ast.Tuple) else [second]:
+                name = (source.names.resolve(kind, place.scope) or "").removeprefix("numpy.")
+                if name in CHANGED and isinstance(kind, ast.Attribute):
+                    where = kind.lineno, kind.col_offset + 1
+                    yield Finding(*where, f"np.{name}", Kind.NUMPY, Verdict.HUMAN, CHANGED[name])

@@ -1,0 +1,109 @@
+"""Names of TensorFlow: there, restored, or gone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Protocol
+
+from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.rules.successors import successor
+from estimator_bridge.compat.source.scopes import Place
+from estimator_bridge.compat.source.surface import Surface, as_written, canonical
+from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+
+_ROOTS = frozenset({"tensorflow", "tensorflow_estimator"})
+_CONTRIB = "tensorflow.contrib"
+_RESTORED = ("tensorflow.estimator", "tensorflow.python.estimator", "tensorflow.compat.v2.estimator")
+_MNIST = "tensorflow.examples.tutorials.mnist"
+
+
+class Contrib(Protocol):
+    """What the runner has of ``tf.contrib``."""
+
+    def offers(self, symbol: str) -> bool:
+        """Whether it has ``tf.contrib.layers.l2_regularizer``."""
+
+    def imports(self, symbol: str) -> bool:
+        """Whether it is a module that can be imported, were it one that refuses whatever is read from it."""
+
+    def replacement(self, symbol: str) -> str:
+        """A sentence: what to use instead of one that it has not."""
+
+
+def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iterator[Finding]:
+    """One finding for each name of TensorFlow in the file, also for those that run.
+
+    Args:
+        source: the file.
+        surface: what TensorFlow offers.
+        contrib: what the runner offers of ``tf.contrib``.
+    """
+    for name, node, place in _references(source):
+        symbol = canonical(name)
+        written = as_written(symbol)
+        where = node.lineno, node.col_offset + 1, written
+        if symbol.startswith(_CONTRIB):
+            yield _of_contrib(where, written, place, contrib)
+        elif symbol.startswith("tensorflow.examples"):
+            yield _of_examples(where, symbol)
+        elif surface.has(symbol):
+            restored = symbol.startswith(_RESTORED) and not surface.version.startswith("2.15.")
+            note = "the runner restores it" if restored else ""
+            yield Finding(*where, Kind.TENSORFLOW, Verdict.MENDED if restored else Verdict.RUNS, note)
+        elif place.guarded:
+            yield Finding(*where, Kind.TENSORFLOW, Verdict.RUNS, "not there, and the file itself looks first")
+        else:
+            yield Finding(*where, Kind.TENSORFLOW, Verdict.HUMAN, _missing(symbol, surface))
+    for dotted, statement, _ in source.names.imports:
+        if dotted.partition(".")[0] == "keras" and not surface.version.startswith("2.15."):
+            where = statement.lineno, statement.col_offset + 1, dotted
+            yield Finding(*where, Kind.TENSORFLOW, Verdict.MENDED, "keras is Keras 3 now; the runner gives tf_keras, Keras 2")
+    for star in source.names.stars:
+        if _is_tensorflow(star.module):
+            where = star.node.lineno, star.node.col_offset + 1, f"from {star.module} import *"
+            yield Finding(
+                *where, Kind.TENSORFLOW, Verdict.HUMAN, "Names from here cannot be followed; import those that you use."
+            )
+
+
+def _references(source: Source) -> Iterator[tuple[str, ast.expr | ast.stmt, Place]]:
+    names = source.names
+    for dotted, statement, place in names.imports:
+        if _is_tensorflow(dotted):
+            yield dotted, statement, place
+    for chain, place in names.chains:
+        found = names.resolve(chain, place.scope)
+        if found is not None and _is_tensorflow(found):
+            yield found, chain, place
+
+
+def _is_tensorflow(name: str) -> bool:
+    return name.partition(".")[0] in _ROOTS
+
+
+def _of_contrib(where: tuple[int, int, str], symbol: str, place: Place, contrib: Contrib) -> Finding:
+    if contrib.offers(symbol):
+        return Finding(*where, Kind.CONTRIB, Verdict.MENDED, "the runner has it")
+    if place.guarded:
+        return Finding(*where, Kind.CONTRIB, Verdict.RUNS, "not there, and the file itself looks first")
+    if contrib.imports(symbol):
+        note = f"can be imported, and refuses whatever is used of it. {contrib.replacement(symbol)}"
+        return Finding(*where, Kind.CONTRIB, Verdict.MENDED, note)
+    return Finding(*where, Kind.CONTRIB, Verdict.HUMAN, f"Gone with tf.contrib. {contrib.replacement(symbol)}")
+
+
+def _of_examples(where: tuple[int, int, str], symbol: str) -> Finding:
+    if (symbol + ".").startswith(f"{_MNIST}.input_data.") or symbol == _MNIST:
+        return Finding(*where, Kind.TENSORFLOW, Verdict.MENDED, "the runner reads local MNIST files")
+    return Finding(
+        *where, Kind.TENSORFLOW, Verdict.HUMAN, "TensorFlow brings no examples any more; take the file into your project."
+    )
+
+
+def _missing(symbol: str, surface: Surface) -> str:
+    gone = surface.nearest(symbol)
+    two = gone.replace("tensorflow.", "tensorflow.compat.v2.", 1)
+    if surface.has(two):
+        return f"A name of TensorFlow 2: write {as_written(two)}, or run with --v2-behavior."
+    return f"{as_written(gone)} is not in TensorFlow {surface.version}. {successor(symbol)}".rstrip()

@@ -1,0 +1,1 @@
+"""Changes that apply only in a task that ``estimator-bridge launch`` started."""

@@ -1,0 +1,116 @@
+"""Reports audited steps: digests of the batch and of the variables, and how many steps there were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.cluster.audit_records import Auditing, Report, Updates
+from estimator_bridge.runtime.batch_digest import batch_digest, processor_beside, variables_digest
+
+v1 = tf.compat.v1
+_MIRRORED = ("Mirrored", "CollectiveAllReduce")  # in the names of strategies
+
+
+class AuditHook(tf.compat.v1.train.SessionRunHook):
+    """Writes a report at each start of a session and after each audited step.
+
+    Args:
+        auditing: which steps, and where to.
+        config: the RunConfig, which says who we are.
+        batches: the tensors that each local replica trains on.
+        step: the global step's variable.
+        hooks: of the training; SyncReplicasOptimizer's tells how it aggregates.
+    """
+
+    def __init__(
+        self, auditing: Auditing, config: Any, batches: Sequence[Sequence[Any]], step: Any, hooks: Sequence[Any]
+    ) -> None:
+        self._auditing = auditing
+        self._config = config
+        self._batches = batches
+        self._step = step
+        sync = _sync_replicas(hooks)
+        self._updates = _updates(sync is not None, config.num_ps_replicas)
+        self._share = _share(sync) if sync is not None else None
+        self._local = 0
+        self._before: int | None = None
+
+    def begin(self) -> None:
+        """Adds what is asked of the graph, after everything that the model is made of."""
+        with tf.name_scope("estimator_bridge_audit"):
+            self._digests = [_on_processor(batch) for batch in self._batches if batch]
+            self._variables = _variables(self._updates)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """A training starts, or goes on after servers were lost."""
+        self._local = 0
+        self._write(int(session.run(self._step)))
+
+    def before_run(self, run_context: Any) -> Any:
+        """Asks for the batch's digest where the step is audited."""
+        if not self._auditing.due(self._local + 1):
+            return None
+        if self._updates is Updates.OWN:
+            [self._before] = run_context.session.run(self._variables)
+        return v1.train.SessionRunArgs(self._digests)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Reports."""
+        self._local += 1
+        if run_values.results is None:
+            return
+        step, variables = run_context.session.run((self._step, self._variables))
+        own = self._updates is Updates.OWN
+        self._write(
+            int(step),
+            batches=_numbers(run_values.results),
+            variables=() if own else _numbers(variables),
+            changed=bool(variables[0] != self._before) if own else None,
+        )
+
+    def _write(self, step: int, **fields: Any) -> None:
+        task = self._config
+        self._auditing.write(Report(task.task_type, task.task_id, self._local, step, self._updates, self._share, **fields))
+
+
+def _numbers(digests: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(int(digest) for digest in digests)
+
+
+def _on_processor(batch: Sequence[Any]) -> Any:
+    with tf.device(processor_beside(batch[0].device)):
+        return batch_digest(batch)
+
+
+def _sync_replicas(hooks: Sequence[Any]) -> Any:
+    """The SyncReplicasOptimizer of a training, TensorFlow's or a copy among the script's modules; None where there is none."""
+    return next((hook._sync_optimizer for hook in hooks if hasattr(hook, "_sync_optimizer")), None)
+
+
+def _share(optimizer: Any) -> float | None:
+    """Local steps of each worker for a global one; None with backup workers, of which a fast one may make those of a slow one."""
+    asked, workers = optimizer._replicas_to_aggregate, optimizer._total_num_replicas
+    return asked / workers if asked >= workers else None
+
+
+def _updates(aggregated: bool, servers: int) -> Updates:
+    strategy = type(tf.distribute.get_strategy()).__name__
+    if any(name in strategy for name in _MIRRORED):
+        return Updates.MIRRORED
+    if aggregated:
+        return Updates.AGGREGATED
+    return Updates.OWN if servers else Updates.UNKNOWN
+
+
+def _variables(updates: Updates) -> list[Any]:
+    """Digests: of what trains on the servers, or of each local replica's copy of the variables that are kept equal."""
+    if updates is Updates.OWN:
+        return [variables_digest(v1.trainable_variables())]
+    if updates is not Updates.MIRRORED:
+        return []
+    kept = [one for one in v1.global_variables() if one.synchronization != tf.VariableSynchronization.ON_READ]
+    local = tf.distribute.get_strategy().experimental_local_results
+    return [variables_digest(copies) for copies in zip(*map(local, kept), strict=True)]

@@ -1,0 +1,56 @@
+"""Has tensorflow-estimator report what it trains on and what becomes of it, where a launcher asked for an audit."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+from unittest import mock
+
+from estimator_bridge.cluster.audit_records import Auditing
+from estimator_bridge.cluster.rendezvous import Rendezvous
+
+_batches: dict[Any, list[list[Any]]] = {}  # graph that is to train -> tensors of each local replica
+
+
+def patches(meeting: Rendezvous) -> list[Any]:
+    """What an audit changes in tensorflow-estimator; nothing where the launcher did not ask for one."""
+    auditing = Auditing.asked(meeting)
+    if auditing is None:
+        return []
+    from tensorflow_estimator.python.estimator import estimator
+
+    real = estimator.Estimator
+    return [
+        mock.patch.object(real, "_call_model_fn", _remembering(real._call_model_fn)),
+        mock.patch.object(real, "_train_with_estimator_spec", _audited(real._train_with_estimator_spec, auditing)),
+    ]
+
+
+def _remembering(call_model_fn: Any) -> Any:
+    """The batch is hashed later: operations before the model's would change the seeds that the graph gives to those."""
+
+    @functools.wraps(call_model_fn)
+    def remembering(self: Any, features: Any, labels: Any, mode: Any, config: Any) -> Any:
+        import tensorflow as tf
+
+        if mode == "train":
+            leaves = tf.nest.flatten((features, labels), expand_composites=True)
+            graph = tf.compat.v1.get_default_graph()
+            _batches.setdefault(graph, []).append([leaf for leaf in leaves if tf.is_tensor(leaf) and leaf.graph is graph])
+        return call_model_fn(self, features, labels, mode, config)
+
+    return remembering
+
+
+def _audited(train: Any, auditing: Auditing) -> Any:
+    @functools.wraps(train)
+    def audited(self: Any, spec: Any, worker_hooks: Any, hooks: Any, step: Any, listeners: Any) -> Any:
+        import tensorflow as tf
+
+        from estimator_bridge.legacy.distribution.launched.audit_hook import AuditHook
+
+        batches = _batches.pop(tf.compat.v1.get_default_graph(), [])
+        hook = AuditHook(auditing, self.config, batches, step, [*hooks, *spec.training_hooks, *spec.training_chief_hooks])
+        return train(self, spec, [*worker_hooks, hook], hooks, step, listeners)
+
+    return audited

@@ -1,0 +1,63 @@
+"""What a training task tells its launcher and hears from it: its step, what can be started again alone, and that it is to save and end."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+from unittest import mock
+
+from estimator_bridge.cluster.preemption import EXIT_CODE, preemption
+from estimator_bridge.cluster.rendezvous import Mark, Recovery, Rendezvous
+from estimator_bridge.legacy.distribution.sync_replicas import replicas_of_training
+
+_WITHOUT_STEPS = ("evaluate", "_evaluate_run", "_export_all_saved_models")  # which hooks and listeners of a training may call
+
+
+def patches(meeting: Rendezvous) -> list[Any]:
+    """Adds a hook to each training, and tells of evaluations and exports in the midst of it."""
+    from tensorflow_estimator.python.estimator import estimator
+
+    cls = estimator.Estimator
+    return [
+        mock.patch.object(cls, "_train_with_estimator_spec", _reporting(cls._train_with_estimator_spec, meeting)),
+        *(mock.patch.object(cls, name, _apart(getattr(cls, name), meeting)) for name in _WITHOUT_STEPS),
+    ]
+
+
+def _reporting(train: Any, meeting: Rendezvous) -> Any:
+    @functools.wraps(train)
+    def train_with_estimator_spec(self: Any, spec: Any, worker_hooks: Any, hooks: Any, step: Any, listeners: Any) -> Any:
+        from estimator_bridge.legacy.distribution.launched.open_sessions import LeavingHook
+        from estimator_bridge.legacy.distribution.launched.task_hook import TaskHook
+
+        recovery = _recovery(self._train_distribution)
+        meeting.report_recovery(recovery)
+        together = recovery is not Recovery.TASK and self.config.num_worker_replicas > 1
+        with preemption(not together or meeting.said(Mark.SHARED)) as told:
+            hook = TaskHook(meeting, self.config, step, told, together)
+            leaving = [LeavingHook()] if together and recovery is Recovery.GANG else []
+            result = train(self, spec, [*worker_hooks, hook, *leaving], hooks, step, listeners)
+        if hook.stopped or told.asked:
+            raise SystemExit(EXIT_CODE)
+        return result
+
+    return train_with_estimator_spec
+
+
+def _apart(call: Any, meeting: Rendezvous) -> Any:
+    @functools.wraps(call)
+    def without_steps(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with meeting.apart(self.config.task_type, self.config.task_id):
+            return call(self, *args, **kwargs)
+
+    return without_steps
+
+
+def _recovery(strategy: Any) -> Recovery:
+    from tensorflow.python.distribute.parameter_server_strategy import ParameterServerStrategyExtended
+
+    if strategy is None:
+        if (replicas := replicas_of_training()) is None:
+            return Recovery.TASK
+        return Recovery.REPLICA if replicas.in_step else Recovery.WORKER
+    return Recovery.TASK if isinstance(strategy.extended, ParameterServerStrategyExtended) else Recovery.GANG

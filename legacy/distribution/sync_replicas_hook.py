@@ -1,0 +1,156 @@
+"""Synchronous replicas begin together and count their steps, in a table on the parameter server that no checkpoint knows."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.legacy.warn_once import note
+
+if TYPE_CHECKING:
+    from estimator_bridge.legacy.distribution.sync_replicas import Replicas
+
+_POLL_SECONDS = 0.05
+_SAY_SECONDS = 30.0  # between two lines on who is missing
+_COUNT_SECONDS = 5.0  # for the others' last counts
+_TABLE = "estimator_bridge_local_steps"
+_NAME = "SyncReplicasOptimizer"
+
+
+class ReplicaHook(tf.compat.v1.train.SessionRunHook):
+    """Of one replica: waits for all at the start, and counts; the chief's says at the end how many steps each took.
+
+    Args:
+        replicas: of the training, with their optimizer.
+        model_dir: where the chief writes the summaries ``sync_replicas/local_steps/JOB_INDEX`` and ``sync_replicas/gradients_not_used``,
+            every ``RunConfig.save_summary_steps`` local steps and at the end.
+    """
+
+    def __init__(self, replicas: Replicas, model_dir: str) -> None:
+        self._replicas, self._config, self._model_dir = replicas, replicas.config, model_dir
+        self._tasks = [f"{job} {index}" for job, index in replicas.tasks]
+        self._local_steps = self._first_step = self._written = 0
+        self._before: dict[int, int] = {}
+
+    def begin(self) -> None:
+        """Adds its operations to the graph, at the end: those of the model keep their random seeds."""
+        self._step = tf.compat.v1.train.get_global_step()
+        self._count = tf.compat.v1.placeholder(tf.int64, [], "local_steps")
+        with tf.device(self._step.device):
+            table = tf.raw_ops.MutableHashTableV2(key_dtype=tf.int64, value_dtype=tf.int64, shared_name=_TABLE)
+            own = tf.constant(self._replicas.own, tf.int64)
+            self._insert = tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=own, values=self._count)
+            self._export = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64)
+        if self._replicas.queue is not None:
+            self._left, self._drop = self._replicas.queue.size(), self._replicas.queue.dequeue()
+        if self._config.is_chief:
+            self._held, self._emptied = self._of_accumulators()
+            self._release = self._replicas.release()
+
+    def _of_accumulators(self) -> tuple[list[Any], list[Any]]:
+        """How many gradients each holds, and what drops them."""
+        held, emptied = [], []
+        for accumulator, device in self._replicas.optimizer._accumulator_list:
+            with tf.device(device):
+                held.append(accumulator.num_accumulated())
+                emptied.append(tf.group(accumulator.take_grad(1)))  # or more: all that there are
+        return held, emptied
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Waits for the others, each time that the session is made anew."""
+        self._catch_up(session)
+        self._before = self._counts(session)
+        self._local_steps = self._before.get(self._replicas.own, 0)
+        if self._config.is_chief:
+            self._begin_anew(session)
+        session.run(self._insert, {self._count: self._local_steps})
+        self._wait_for_all(session)
+        self._first_step = int(session.run(self._step))
+
+    def _catch_up(self, session: Any) -> None:
+        """Who was killed while it waited for the others finds all tokens of an update, of which it would have taken one."""
+        session.run(self._replicas.optimizer.local_step_init_op)
+        while self._replicas.queue is not None and (more := session.run(self._left) - self._replicas.ahead) > 0:
+            for _ in range(more):
+                session.run(self._drop)
+            session.run(self._replicas.optimizer.local_step_init_op)
+
+    def _begin_anew(self, session: Any) -> None:
+        """Gradients that servers kept while the chief was gone are of variables that it has replaced by those of its checkpoint.
+
+        Who gave them and waits for that update gives new ones.
+        """
+        held = session.run(self._held)
+        session.run([emptied for emptied, number in zip(self._emptied, held, strict=True) if number])
+        if any(held):
+            note(f"{self._own} is back: dropped {max(held)} gradients of before, which were of other variables", _NAME)
+        if self._replicas.own in self._before:
+            session.run(self._replicas.optimizer.chief_init_op)  # else what they give would be taken for old
+            session.run(self._release)
+
+    def _wait_for_all(self, session: Any) -> None:
+        limit = self._config.session_creation_timeout_secs
+        started = said = time.monotonic()
+        while missing := [name for place, name in enumerate(self._tasks) if place not in self._counts(session)]:
+            now = time.monotonic()
+            if now - started > limit:
+                raise BridgeError(
+                    f"{_NAME}: {', '.join(missing)} did not come within {limit:g} s.",
+                    expected="that estimator-bridge runs the script as every chief and worker of TF_CONFIG",
+                    fix="Read the logs of these tasks; RunConfig(session_creation_timeout_secs=...) gives them time.",
+                )
+            if now - said > _SAY_SECONDS:
+                said = now
+                note(f"{self._own} has waited {now - started:.0f} s for {', '.join(missing)}", _NAME)
+            time.sleep(_POLL_SECONDS)
+
+    @property
+    def _own(self) -> str:
+        return self._tasks[self._replicas.own]
+
+    def _counts(self, session: Any) -> dict[int, int]:
+        keys, values = session.run(self._export)
+        return dict(zip(keys.tolist(), values.tolist(), strict=True))
+
+    def before_run(self, run_context: Any) -> Any:
+        """Counts the step that is about to be taken."""
+        self._local_steps += 1
+        return tf.compat.v1.train.SessionRunArgs(self._insert, {self._count: self._local_steps})
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Writes the counts now and then."""
+        every = self._config.save_summary_steps
+        if self._config.is_chief and every and self._local_steps >= self._written + every:
+            self._write(run_context.session)
+
+    def end(self, session: Any) -> None:
+        """Says the counts. Replicas in step have taken the same steps, as soon as all have said so."""
+        note(f"{self._own} took {self._local_steps} local steps", _NAME)
+        if self._config.is_chief:
+            deadline = time.monotonic() + _COUNT_SECONDS
+            while (
+                self._replicas.queue is not None
+                and len(set(self._counts(session).values())) > 1
+                and time.monotonic() < deadline
+            ):
+                time.sleep(_POLL_SECONDS)
+            note(self._write(session), _NAME)
+
+    def _write(self, session: Any) -> str:
+        counts, step = self._counts(session), int(session.run(self._step))
+        used = (step - self._first_step) * self._replicas.optimizer._replicas_to_aggregate
+        unused = max(0, sum(counts.values()) - sum(self._before.values()) - used)  # after a restart some are of before
+        steps = {name: counts.get(place, 0) for place, name in enumerate(self._tasks)}
+        values = {f"sync_replicas/local_steps/{name.replace(' ', '_')}": number for name, number in steps.items()}
+        summary = tf.compat.v1.Summary()
+        for tag, value in (values | {"sync_replicas/gradients_not_used": unused}).items():
+            summary.value.add(tag=tag, simple_value=value)
+        writer = tf.compat.v1.summary.FileWriterCache.get(self._model_dir)
+        writer.add_summary(summary, step)
+        writer.flush()  # the last may come after those of Estimator's own hooks
+        self._written = self._local_steps
+        told = ", ".join(f"{name} {number}" for name, number in steps.items())
+        return f"local steps: {told}; {used} gradients in {step - self._first_step} updates, {unused} not used"

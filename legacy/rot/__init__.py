@@ -1,1 +1,0 @@
-"""Answers for what NumPy and Python dropped, given to the script and its own modules alone; the tables are compat/source/rot."""

@@ -1,0 +1,32 @@
+"""A script that ends because a name is not there hears what ``estimator-bridge check`` says of that line."""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from pathlib import Path
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.legacy.warn_once import note
+
+
+def tell_what_is_gone(error: BaseException, file: str, line: int) -> None:
+    """Notes each name of a line that is gone, and what to use instead; nothing for an error of another kind.
+
+    Args:
+        error: what ended the script.
+        file: of the user's code.
+        line: the innermost on the way to the error.
+    """
+    is_of_module = isinstance(error, AttributeError) and isinstance(error.obj, types.ModuleType)
+    if not is_of_module and not isinstance(error, ImportError):
+        return
+    from estimator_bridge.compat.source.checking import Judge
+    from estimator_bridge.compat.source.surface import installed_version, load_surface
+    from estimator_bridge.compat.source.verdicts import Verdict
+    from estimator_bridge.legacy.contrib import offered
+
+    with contextlib.suppress(BridgeError):  # the file cannot be read any more
+        for finding in Judge(load_surface(installed_version()), offered).file(Path(file)).findings:
+            if finding.line == line and finding.verdict is Verdict.HUMAN:
+                note(f"{finding.symbol}: {finding.message}", f"{file}:{line}")

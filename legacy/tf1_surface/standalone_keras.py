@@ -1,0 +1,33 @@
+"""``import keras`` in the user's own files: Keras 2, which such a script means, where ``keras`` has become Keras 3.
+
+Keras 3 trains in eager mode alone, and its models are no models of ``tf.keras``.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.runtime.user_code import is_users
+
+
+def keras_2(name: str, tf1: Any, frame: types.FrameType) -> str:
+    """The module that an import means.
+
+    Args:
+        name: as it is written.
+        tf1: TensorFlow 1's namespace, whose ``keras`` is the Keras 2 in use: ``tf_keras``, or the ``keras`` of TensorFlow 2.15.
+        frame: whose statement it is.
+
+    Returns:
+        ``tf_keras.layers`` for ``keras.layers``; any other name, and any name in an installed package, as it is.
+    """
+    top, dot, below = name.partition(".")
+    if top != "keras" or not is_users(frame.f_globals.get("__file__") or ""):
+        return name
+    package = tf1.keras.__name__.partition(".")[0]
+    if package == "keras":
+        return name
+    note(f"keras is Keras 3 now; {package}, which is Keras 2, stands for it", f"{frame.f_code.co_filename}:{frame.f_lineno}")
+    return f"{package}{dot}{below}"

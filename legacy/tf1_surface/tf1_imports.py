@@ -1,0 +1,163 @@
+"""What ``import tensorflow`` gives a TF1 script: TensorFlow 1's names, over today's TensorFlow.
+
+Only the script and the modules that it brings see TF1's names. Packages written for TensorFlow 2 keep the real module: they are
+told apart by who imports, since replacing the module itself would break TensorFlow's own lazy imports.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import sys
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from unittest import mock
+
+from estimator_bridge.legacy.contrib.namespace import Namespace, imported
+from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
+from estimator_bridge.legacy.tf1_surface.standalone_keras import keras_2
+
+# Packages that were written for TensorFlow 2 (or for both) and ask for what they need.
+NATIVE = frozenset(
+    {
+        "estimator_bridge",
+        "keras",
+        "orbit",
+        "tensorboard",
+        "tensorflow",
+        "tensorflow_addons",
+        "tensorflow_datasets",
+        "tensorflow_estimator",
+        "tensorflow_hub",
+        "tensorflow_probability",
+        "tensorflow_text",
+        "tf_keras",
+        "tf_slim",
+    }
+)
+
+# Of today's tf-models-official when installed; in a checkout of TensorFlow's models it is a package of TF1 scripts.
+NATIVE_WHEN_INSTALLED = frozenset({"official"})
+
+
+class TF1Module(types.ModuleType):
+    """TensorFlow 1's namespace: ``tf.compat.v1`` with ``compat.v1`` mapped to itself, and ``contrib``.
+
+    Args:
+        v1: ``tf.compat.v1``.
+        overrides: names to answer otherwise.
+    """
+
+    def __init__(self, v1: Any, overrides: Mapping[str, Any]) -> None:
+        super().__init__("tensorflow", v1.__doc__)
+        real = sys.modules["tensorflow"]
+        self.__dict__.update(overrides, _v1=v1, compat=_Compat(self, real.compat), contrib=Namespace())
+        for name in ("__version__", "__file__", "__path__", "__spec__", "__package__"):
+            self.__dict__[name] = getattr(real, name)
+
+    def __getattr__(self, name: str) -> Any:
+        with contextlib.suppress(AttributeError):
+            return getattr(self.__dict__["_v1"], name)
+        with contextlib.suppress(KeyError):
+            module = sys.modules[f"tensorflow.{name}"]  # tf.python and others: once imported, an attribute, as of any package
+            return _Python(module, self) if name == "python" else module
+        raise AttributeError(f"module 'tensorflow' has no attribute {name!r} among TensorFlow 1's names")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(self._v1), "compat", "contrib"})
+
+
+class _Compat(types.ModuleType):
+    def __init__(self, tf1: TF1Module, compat: Any) -> None:
+        super().__init__("tensorflow.compat", compat.__doc__)
+        self.__dict__.update(_compat=compat, v1=tf1, v2=compat.v2, __path__=compat.__path__)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_compat"], name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self.__dict__["_compat"])
+
+
+class _Python(types.ModuleType):
+    """``tensorflow.python``, with TensorFlow 1's Keras."""
+
+    def __init__(self, python: Any, tf1: TF1Module) -> None:
+        super().__init__("tensorflow.python", python.__doc__)
+        self.__dict__.update(_python=python, _tf1=tf1, __path__=python.__path__)
+
+    def __getattr__(self, name: str) -> Any:
+        return keras_file(self._tf1.keras) if name == "keras" else getattr(self.__dict__["_python"], name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self.__dict__["_python"])
+
+
+@contextlib.contextmanager
+def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
+    """While active, whoever is not in ``NATIVE`` gets TF1's names from ``import tensorflow`` and ``import_module``.
+
+    Args:
+        overrides: names of the namespace to answer otherwise.
+    """
+    import tensorflow as tf
+
+    tf1 = TF1Module(tf.compat.v1, overrides)
+    original = builtins.__import__
+    import_module = importlib.import_module
+
+    def import_(
+        name: str,
+        globals: Mapping[str, Any] | None = None,  # noqa: A002 -- the names of __import__
+        locals: Mapping[str, Any] | None = None,  # noqa: A002
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        if level or not _is_tensorflow(name) or _is_native(globals or sys._getframe(1).f_globals):
+            meant = name if level else keras_2(name, tf1, sys._getframe(1))
+            return original(meant, globals, locals, fromlist, level)
+        leaf = _contrib(tf1, name, fromlist) or _module(tf1, name) or original(name, None, None, fromlist or ("",), 0)
+        if not fromlist:
+            return tf1
+        return tf1.python if name == "tensorflow.python" else leaf
+
+    def import_module_(name: str, package: str | None = None) -> Any:
+        if not _is_tensorflow(name) or _is_native(sys._getframe(1).f_globals):
+            return import_module(keras_2(name, tf1, sys._getframe(1)), package)
+        return _contrib(tf1, name, ()) or _module(tf1, name) or import_module(name, package)
+
+    with mock.patch.object(builtins, "__import__", import_), mock.patch.object(importlib, "import_module", import_module_):
+        yield tf1
+
+
+def _is_tensorflow(name: str) -> bool:
+    return name.partition(".")[0] == "tensorflow"
+
+
+def _contrib(tf1: TF1Module, name: str, fromlist: Sequence[str] | None) -> Any:
+    """The module at or below ``tensorflow.contrib`` that is meant; None for any other."""
+    path = name.removeprefix("tensorflow.").removeprefix("compat.v1.").split(".")
+    return imported(tf1.contrib, path[1:], fromlist or (), sys._getframe(2)) if path[0] == "contrib" else None
+
+
+def _module(tf1: TF1Module, name: str) -> Any:
+    """The module of TF1's public names that is meant, ``tensorflow.train`` for one; None for files, as below ``tensorflow.python``.
+
+    An import by file would find TensorFlow 2's module of that name, with an Estimator and Keras layers that differ silently.
+    """
+    _, *parts = name.split(".")
+    if parts[:1] == ["python"]:
+        return keras_file(tf1.keras, *parts[2:]) if parts[1:2] == ["keras"] else None
+    module: Any = tf1
+    for part in parts:
+        module = getattr(module, part, None)
+        if not isinstance(module, types.ModuleType):
+            return None
+    return module
+
+
+def _is_native(importer: Mapping[str, Any]) -> bool:
+    package = (importer.get("__name__") or "").partition(".")[0]
+    return package in NATIVE or (package in NATIVE_WHEN_INSTALLED and "-packages" in (importer.get("__file__") or ""))

@@ -1,0 +1,1 @@
+"""Puts a ModernConfig in force: TensorFlow's runtime, strategies, connections, arguments of fit."""

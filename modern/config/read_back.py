@@ -1,0 +1,73 @@
+"""What strategies, servers and the runtime say of themselves, in a ModernConfig's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.model import ModernConfig
+from estimator_bridge.compat.config.strategy_objects import _devices, _jobs, _of_tpu, settings_of_strategy, short_device
+
+
+def read_strategy(strategy: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What is in force of a strategy's and its cluster's settings.
+
+    Args:
+        strategy: a strategy that was made.
+        asked: settings by name.
+
+    Returns:
+        For each setting asked for that is a strategy's or a cluster's, the value in force, or None; in the spelling that was asked for
+        where it means the same.
+    """
+    told = settings_of_strategy(strategy)
+    resolver = getattr(strategy, "_cluster_resolver", None) or getattr(strategy, "cluster_resolver", None)
+    if resolver is not None and told.get("cluster.jobs"):
+        told |= {"cluster.rpc_layer": resolver.rpc_layer, "cluster.session_master": resolver.master()}
+    told |= _of_tpu(strategy) if told.get("strategy.name") == "TPUStrategy" else {}
+    for name, spell in (("strategy.devices", _devices), ("strategy.parameter_device", short_device)):
+        if name in asked and spell(asked[name]) == told.get(name):
+            told[name] = asked[name]
+    if "strategy.partitioner" in asked:
+        cut = told.get("strategy.partitioner") or {}
+        told["strategy.partitioner"] = {key: one for key, one in cut.items() if key in asked["strategy.partitioner"]}
+    per_replica = asked.get("training.per_replica_batch_size")
+    if per_replica is not None and "training.global_batch_size" in asked:
+        told["training.global_batch_size"] = per_replica * strategy.num_replicas_in_sync
+        told["training.per_replica_batch_size"] = per_replica
+    names = [name for name in asked if name.startswith(("strategy.", "cluster.")) or name in told]
+    return {name: told.get(name) for name in names}
+
+
+def read_evaluation(strategy: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of an evaluator's process, whose strategy is ``strategy.evaluation`` in no cluster."""
+    wanted = {"strategy.name" if key == "kind" else f"strategy.{key}": value for key, value in asked.items()}
+    told = read_strategy(strategy, wanted)
+    return {"strategy.evaluation": {key: told["strategy.name" if key == "kind" else f"strategy.{key}"] for key in asked}}
+
+
+def read_server(server: Any) -> dict[str, Any]:
+    """What a ``tf.distribute.Server`` says, as settings."""
+    own = server.server_def
+    return {
+        "strategy.name": "ParameterServerStrategy",
+        "cluster.jobs": _jobs(own.cluster),
+        "cluster.task_type": own.job_name,
+        "cluster.task_id": own.task_index,
+        "cluster.rpc_layer": own.protocol,
+    }
+
+
+def read_connection(config: ModernConfig) -> dict[str, Any]:
+    """The cluster that this process has connected to, and its own task's filters there."""
+    from tensorflow.python.eager import context
+
+    server = context.context().get_server_def()
+    settings: dict[str, Any] = {
+        "strategy.remote_cluster": {job: tasks for job, tasks in _jobs(server.cluster).items() if job != "localhost"}
+    }
+    if config.devices.filters is not None:
+        own = next((job for job in server.cluster_device_filters.jobs if job.name == config.cluster.task_type), None)
+        found = own.tasks.get(config.cluster.task_id or 0) if own is not None else None
+        settings["devices.filters"] = None if found is None else tuple(found.device_filters)
+    return settings

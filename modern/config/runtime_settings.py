@@ -1,0 +1,103 @@
+"""Sets what the runtime holds, and compares what was asked with what is in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.config.runtime_table import RUNTIME, RuntimeSetting
+
+
+def set_runtime(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Sets the runtime's settings, and reads them back; it is never too late to ask for what is in force already.
+
+    Args:
+        settings: setting -> value; those that are not the runtime's are left out.
+
+    Returns:
+        Setting -> the value in force.
+
+    Raises:
+        BridgeError: for a setting that TensorFlow refused, or took and ignored.
+
+    Example:
+        >>> set_runtime({"devices.soft_placement": True, "training.max_steps": 5})
+        {'devices.soft_placement': True}
+    """
+    wanted = list(_wanted(settings))
+    for setting, name, key in wanted:
+        _set(setting, name, key, settings[name])
+    in_force = {name: setting.read(*key) for setting, name, key in wanted}
+    check(settings, in_force)
+    return in_force
+
+
+def check(settings: Mapping[str, Any], in_force: Mapping[str, Any]) -> None:
+    """Refuses a value in force that is not the one that was asked for.
+
+    Args:
+        settings: what was asked for.
+        in_force: what was read back.
+
+    Raises:
+        BridgeError: naming the first setting that differs.
+    """
+    for name, value in in_force.items():
+        wanted = as_held(name, settings[name])
+        if value != wanted:
+            raise BridgeError(
+                f"TensorFlow took {name} and ignored it.",
+                expected=f"{name}={wanted!r}",
+                received="nothing is in force" if value is None else f"{value!r} is in force",
+                fix="Drop the setting, or find what overrules it; the values in force decide how the job runs.",
+            )
+
+
+def as_held(name: str, value: Any) -> Any:
+    """TensorFlow numbers visible GPUs as the machine does, in whatever order they were named; and at most those that there are."""
+    if name == "devices.gpu_count":
+        import tensorflow as tf
+
+        return min(value, len(tf.config.list_physical_devices("GPU")))
+    return tuple(sorted(value)) if name == "devices.visible_gpus" else value
+
+
+def without_gpu(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Settings that have nothing to act on where there is no GPU; they had none in a session either.
+
+    Args:
+        settings: setting -> value.
+
+    Returns:
+        Setting -> reason; none on a machine with a GPU.
+    """
+    import tensorflow as tf
+
+    names = {setting.name for setting in RUNTIME if setting.gpu} & set(settings)
+    return (
+        dict.fromkeys(sorted(names), "this machine has no GPU") if names and not tf.config.list_physical_devices("GPU") else {}
+    )
+
+
+def _wanted(settings: Mapping[str, Any]) -> Iterator[tuple[RuntimeSetting, str, tuple[str, ...]]]:
+    for setting in RUNTIME:
+        for name in settings:
+            if name == setting.name:
+                yield setting, name, ()
+            elif setting.name.endswith(".") and name.startswith(setting.name):
+                yield setting, name, (name.removeprefix(setting.name),)
+
+
+def _set(setting: RuntimeSetting, name: str, key: tuple[str, ...], value: Any) -> None:
+    try:
+        setting.set(value, *key)
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        if setting.read(*key) == as_held(name, value):
+            return
+        raise BridgeError(
+            f"TensorFlow does not take {name}.",
+            expected="a value that this machine has, before anything else uses TensorFlow",
+            received=f"{value!r}: {error}",
+            fix="Set it first in the program, or drop the setting.",
+        ) from error

@@ -1,0 +1,62 @@
+"""Settings that nothing reads in this process, each with its reason; those that must not be passed over are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.model import ModernConfig
+from estimator_bridge.compat.config.process import CONNECTS, unread_settings
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.config.runtime_settings import without_gpu
+
+
+def without_effect(config: ModernConfig, settings: Mapping[str, Any]) -> dict[str, str]:
+    """What a configuration says and nothing here acts on.
+
+    Args:
+        config: the configuration.
+        settings: the same, flat.
+
+    Returns:
+        Setting -> reason.
+
+    Raises:
+        BridgeError: for settings that must not be passed over: the job would compute something else.
+
+    Example:
+        >>> from estimator_bridge.compat.config.model import Strategy
+        >>> without_effect(ModernConfig(strategy=Strategy(tpu="x")), {"strategy.tpu": "x"})
+        {'strategy.tpu': 'only TPUStrategy reads it'}
+    """
+    _refuse_lonely_tasks(config)
+    _refuse_evaluation(config)
+    if "devices.gpu_memory_fraction" in settings:
+        raise BridgeError(
+            "devices.gpu_memory_fraction cannot be set: tf.config takes megabytes.",
+            fix="Set devices.gpu_memory_limits instead.",
+        )
+    return without_gpu(settings) | unread_settings(config)
+
+
+def _refuse_lonely_tasks(config: ModernConfig) -> None:
+    own = config.cluster
+    training = sum(len(tasks) for job, tasks in own.jobs.items() if job in {"chief", "worker"})
+    if training > 1 and own.task_type != "evaluator" and config.strategy.name not in {*CONNECTS, "TPUStrategy"}:
+        raise BridgeError(
+            f"The cluster has {training} tasks that train, and {config.strategy.name or 'one device'} belongs to one process: each would "
+            "train a model of its own.",
+            expected=f"strategy.name of {' or '.join(sorted(CONNECTS))}",
+            received=config.strategy.name,
+            fix="Set strategy.name, or drop cluster.jobs.",
+        )
+
+
+def _refuse_evaluation(config: ModernConfig) -> None:
+    kind = config.strategy.evaluation.get("kind")
+    if config.cluster.task_type == "evaluator" and kind in CONNECTS:
+        raise BridgeError(
+            f"strategy.evaluation: {kind} spans several processes, and an evaluator is one.",
+            expected="MirroredStrategy, CentralStorageStrategy or OneDeviceStrategy",
+            received=kind,
+        )

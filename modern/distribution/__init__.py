@@ -1,0 +1,1 @@
+"""Distribution on the modern path: strategies, workers in step, parameter servers, input shards."""

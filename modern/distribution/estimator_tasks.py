@@ -1,0 +1,162 @@
+"""A task of a TF_CONFIG cluster on the modern path: tensorflow-estimator's ``train_and_evaluate``, without what TF1 needed for it.
+
+``train_and_evaluate`` stays tensorflow-estimator's own, its evaluator included: tf_keras' SidecarEvaluator restores the object-based
+checkpoints of a Keras model, and Estimator's evaluator calls ``Estimator.evaluate`` and the exporters, which the modern path executes.
+What is gone is the distribute coordinator and the server of a session: strategies of TensorFlow 2 connect by themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import tensorflow as tf
+from tensorflow.python.distribute import distribute_coordinator
+from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
+from tensorflow.python.eager import context
+
+from estimator_bridge.cluster.rendezvous import Mark, Rendezvous
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.distribution import parameter_servers as cluster
+from estimator_bridge.modern.distribution import strategies
+
+logging = tf.compat.v1.logging
+_LOOK_SECONDS = 0.5
+
+
+@contextlib.contextmanager
+def tasks() -> Iterator[None]:
+    """While active, ``train_and_evaluate`` runs the task that TF_CONFIG names; enter it before the script's first RunConfig."""
+    from tensorflow.python.distribute import estimator_training
+    from tensorflow_estimator.python.estimator import estimator, training
+
+    executor, extended = training._TrainingExecutor, CollectiveAllReduceExtended
+    patches: list[contextlib.AbstractContextManager[Any]] = [
+        mock.patch.object(estimator_training, "init_run_config", _placed(estimator_training.init_run_config)),
+        mock.patch.object(training, "_DELAY_SECS_PER_WORKER", 0),  # those that train together have nobody to wait for
+        mock.patch.object(executor, "_start_std_server", _serving(executor._start_std_server)),
+        mock.patch.object(executor, "run_worker", _led(executor.run_worker)),
+        mock.patch.object(executor, "run_ps", _needed(executor.run_ps)),
+        mock.patch.object(estimator.Estimator, "evaluate", _apart(estimator.Estimator.evaluate)),
+        mock.patch.object(extended, "_initialize_strategy", _describing(extended._initialize_strategy)),
+        mock.patch.object(extended, "__deepcopy__", lambda self, memo: self),  # Estimator.config copies it in eager mode, too
+        mock.patch.object(extended, "_initialize_local_devices", _seen(extended._initialize_local_devices)),
+    ]
+    with contextlib.ExitStack() as stack:
+        for patch in patches:
+            stack.enter_context(patch)
+        yield
+
+
+def _placed(init_run_config: Callable[..., None]) -> Callable[..., None]:
+    """A RunConfig with a strategy knows its task at once; TF1's coordinator told it later."""
+
+    @functools.wraps(init_run_config)
+    def place(config: Any, tf_config: dict[str, Any]) -> None:
+        cluster = tf_config.get("cluster") or {}
+        init_run_config(config, {})
+        if not cluster or config._distribute_coordinator_mode == distribute_coordinator.CoordinatorMode.STANDALONE_CLIENT:
+            return
+        task = tf_config.get("task") or {}
+        if "chief" in cluster or "master" in cluster or task.get("type") == "evaluator":
+            config._init_distributed_setting_from_environment_var(tf_config)
+            return
+        if not cluster.get("worker"):
+            raise BridgeError(
+                "TF_CONFIG's cluster has neither a chief nor a worker.",
+                expected="one that leads the training: a chief, or the first worker",
+                received=", ".join(sorted(cluster)),
+            )
+        first, *others = cluster["worker"]  # where all are equal the first worker is the chief
+        numbered = {**cluster, "chief": [first], "worker": others}
+        index = int(task.get("index", 0))
+        own = dict(task)
+        if task.get("type") == "worker":
+            own = {"type": "chief", "index": 0} if index == 0 else {"type": "worker", "index": index - 1}
+        config._init_distributed_setting_from_environment_var({**tf_config, "cluster": numbered, "task": own})
+        config._cluster_spec = tf.train.ClusterSpec(cluster)
+        config._task_type, config._task_id = task["type"], index
+
+    return place
+
+
+def _serving(start: Callable[..., Any]) -> Callable[..., Any]:
+    """Only the tasks of parameter servers run TF1's kind of server."""
+
+    @functools.wraps(start)
+    def start_std_server(self: Any, config: Any) -> Any:
+        return cluster.start(start, self, config) if strategies.decided(config).strategy == "ParameterServerStrategy" else None
+
+    return start_std_server
+
+
+def _needed(run_ps: Callable[..., None]) -> Callable[..., None]:
+    """A parameter server beside a strategy that keeps the variables on the workers has nothing to do, and ends."""
+
+    @functools.wraps(run_ps)
+    def run(self: Any) -> None:
+        row = strategies.decided(self._estimator.config)
+        if row.strategy == "ParameterServerStrategy":
+            run_ps(self)
+        else:
+            logging.warn("No variable is on this parameter server, whose task ends: %s.", row.note)
+            meeting = Rendezvous.of_this_process()
+            while meeting is not None and not meeting.said(Mark.TRAINED):  # a launcher takes one that ends before for lost
+                time.sleep(_LOOK_SECONDS)
+
+    return run
+
+
+def _led(run_worker: Callable[..., None]) -> Callable[..., None]:
+    """The first worker of a cluster without a chief does what a chief does."""
+
+    @functools.wraps(run_worker)
+    def run(self: Any) -> None:
+        if self._estimator.config.is_chief:
+            self.run_chief()
+        else:
+            run_worker(self)
+
+    return run
+
+
+def _apart(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    """A launcher hears of an evaluation in the midst of a training: those in step with this task wait for it, which is no stall."""
+
+    @functools.wraps(evaluate)
+    def without_steps(self: Any, *args: Any, **kwargs: Any) -> Any:
+        meeting = Rendezvous.of_this_process()
+        with meeting.apart(self.config.task_type, self.config.task_id) if meeting else contextlib.nullcontext():
+            return evaluate(self, *args, **kwargs)
+
+    return without_steps
+
+
+def _describing(initialize: Callable[..., None]) -> Callable[..., None]:
+    """The strategy object of an evaluator's or parameter server's script describes nothing: its task does not train."""
+
+    @functools.wraps(initialize)
+    def initialize_strategy(self: Any, cluster_resolver: Any, devices: Any) -> None:
+        jobs = cluster_resolver.cluster_spec().as_dict()
+        outside = bool(jobs) and cluster_resolver.task_type not in jobs.keys() - {"ps"}
+        initialize(self, cluster_resolver, devices or (("/device:CPU:0",) if outside else None))
+
+    return initialize_strategy
+
+
+def _seen(initialize: Callable[..., Any]) -> Callable[..., Any]:
+    """A strategy that a script makes in its graph counts the devices without initialising them, for ours to come."""
+
+    @functools.wraps(initialize)
+    def initialize_local_devices(self: Any, cluster_resolver: Any, worker_device: str) -> Any:
+        if context.executing_eagerly():
+            return initialize(self, cluster_resolver, worker_device)
+        gpus = len(tf.config.list_physical_devices("GPU"))
+        kind = "GPU" if gpus else "CPU"
+        return tuple(f"{worker_device}/device:{kind}:{index}" for index in range(max(gpus, 1))), kind
+
+    return initialize_local_devices

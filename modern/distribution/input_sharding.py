@@ -1,0 +1,99 @@
+"""What each worker of a cluster reads: its own share of the input, never silently what the others read."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.util import function_utils
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.distribution.strategies import Distribution
+from estimator_bridge.modern.graph.fragments import Tensor, upstream
+from estimator_bridge.modern.graph.input_pipeline import InputPipeline
+from estimator_bridge.runtime.dataset_sharding import Definition, are_shares, definition
+
+_END = "Training ends where the first worker's input ends."
+_BATCHES = ("BatchDataset", "BatchDatasetV2", "PaddedBatchDataset", "PaddedBatchDatasetV2", "ParallelBatchDataset")
+
+
+def with_context(input_fn: Callable[..., Any], distribution: Distribution) -> Callable[..., Any]:
+    """The input_fn with the ``input_context`` that it takes, if it takes one: which worker asks, of how many."""
+    if not takes_context(input_fn):
+        return input_fn
+    given = tf.distribute.InputContext(distribution.workers, distribution.worker, distribution.replicas)
+    return functools.partial(input_fn, input_context=given)
+
+
+def common_seed(input_fn: Callable[..., Any], distribution: Distribution) -> int | None:
+    """A seed that all workers have in common where they divide an input among them: each has to shuffle it as the others do."""
+    if distribution.workers == 1 or takes_context(input_fn):
+        return None
+    return int(distribution.gather(tf.random.uniform([1], 1, 2**31 - 1, tf.int64))[0, 0])
+
+
+def own_share(
+    dataset: tf.data.Dataset, pipeline: InputPipeline, input_fn: Callable[..., Any], distribution: Distribution
+) -> tuple[tf.data.Dataset, str]:
+    """Divides an input among the workers, unless the script does.
+
+    Args:
+        dataset: the pipeline's, in batches.
+        pipeline: what the input_fn returned.
+        input_fn: the script's.
+        distribution: how many workers there are, and which this one is.
+
+    Returns:
+        The batches that this worker reads, and a sentence that says which these are.
+
+    Raises:
+        NotSupportedError: for an input that is no dataset, whose batches cannot be divided, and for datasets of which nobody can
+            tell whether they are parts of one whole.
+    """
+    number, index = distribution.workers, distribution.worker
+    if number == 1:
+        return dataset, ""
+    if takes_context(input_fn):
+        return dataset, f"This worker reads what its input_fn gives for input_context {index} of {number}. {_END}"
+    if pipeline.queue_runners or not pipeline.datasets:
+        raise NotSupportedError(
+            "The workers of this cluster cannot share an input that is no tf.data.Dataset: all would train on the same batches.",
+            expected="an input_fn that returns a tf.data.Dataset",
+            received="tensors" + (", filled by queue runners" if pipeline.queue_runners else ""),
+            fix="Return a Dataset, or use --path legacy.",
+        )
+    own = tf.constant(list(map(int, definition(pipeline.datasets.values()))), tf.int64)
+    if are_shares([Definition(*row) for row in distribution.gather(own).numpy().tolist()], "the input_fn"):
+        return dataset, f"This worker reads what its input_fn gives, which shards its dataset by itself. {_END}"
+    said = (
+        "The input_fn takes no input_context and does not shard, so every worker reads all of it, and of its batches each takes one in "
+        f"{number}: this one from number {index} on. {_END}"
+    )
+    return dataset.shard(number, index), said
+
+
+def batch_size(pipeline: InputPipeline) -> int | None:
+    """How many examples a batch of the input_fn has; None where its graph does not say."""
+    sizes = {leaf.shape[0] for leaf in pipeline.leaves if leaf.shape.rank}
+    if None in sizes:  # batch(n) without drop_remainder: the last one may be smaller
+        ops = upstream([dataset._variant_tensor.op for dataset in pipeline.datasets.values()], lambda op: False)
+        sizes = {_constant(op.inputs[1]) for op in ops if op.type in _BATCHES}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _constant(tensor: Tensor) -> int | None:
+    value = tf.get_static_value(tensor)
+    return None if value is None else int(value)
+
+
+def is_endless(dataset: tf.data.Dataset, distribution: Distribution) -> bool:
+    """True where no worker's input ends, as far as the datasets say; else they have to ask each other at each step."""
+    own = dataset.cardinality() == tf.data.INFINITE_CARDINALITY
+    return bool(tf.reduce_all(distribution.gather(tf.cast([own], tf.int64)) > 0))
+
+
+def takes_context(input_fn: Callable[..., Any]) -> bool:
+    """Whether an input_fn wants to know which worker asks."""
+    return "input_context" in function_utils.fn_args(input_fn)

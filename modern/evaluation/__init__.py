@@ -1,0 +1,1 @@
+"""Evaluation and prediction on the modern path."""

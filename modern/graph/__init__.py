@@ -1,0 +1,1 @@
+"""The graph that model_fn builds, and the parts that are taken from it."""

@@ -1,0 +1,226 @@
+"""What an input_fn returned, as a tf.data.Dataset that runs outside its graph."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import gc
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
+from unittest import mock
+
+import tensorflow as tf
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.data.util import structure
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.source_lines import located
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync")
+
+
+@contextlib.contextmanager
+def recorded_iterators() -> Iterator[list[tuple[Any, Any]]]:
+    """While active, each v1 iterator that is made is appended to the list it gives, with the dataset it walks over."""
+    made: list[tuple[Any, Any]] = []
+
+    def recording(original: Callable[..., Any]) -> Callable[..., Any]:
+        def make(self: Any, *args: Any, **kwargs: Any) -> Any:
+            iterator = original(self, *args, **kwargs)
+            made.append((iterator, self))
+            return iterator
+
+        return make
+
+    cls = tf.compat.v1.data.Dataset
+    with contextlib.ExitStack() as stack:
+        for name in ("_make_one_shot_iterator", "_make_initializable_iterator"):
+            stack.enter_context(mock.patch.object(cls, name, recording(getattr(cls, name))))
+        yield made
+
+
+@dataclasses.dataclass(frozen=True)
+class InputPipeline:
+    """The tensors that an input_fn left in its graph, and where they come from.
+
+    Attributes:
+        structure: (features, labels) as the model_fn receives them.
+        datasets: iterator operation's name -> the dataset it walks over.
+        queue_runners, initializers: what a session must start first where the input is no dataset.
+    """
+
+    structure: Any
+    datasets: Mapping[str, Any]
+    queue_runners: tuple[Any, ...] = ()
+    initializers: tuple[Any, ...] = ()
+
+    @property
+    def leaves(self) -> list[Tensor]:
+        """The tensors of ``structure``, composite ones by their components; what is no tensor stays out."""
+        flat = tf.nest.flatten(self.structure, expand_composites=True)
+        return [leaf for leaf in flat if tf.is_tensor(leaf)]
+
+    def with_leaves(self, leaves: list[Tensor]) -> Any:
+        """``structure`` with its tensors replaced."""
+        remaining = iter(leaves)
+        flat = tf.nest.flatten(self.structure, expand_composites=True)
+        replaced = [next(remaining) if tf.is_tensor(leaf) else leaf for leaf in flat]
+        return tf.nest.pack_sequence_as(self.structure, replaced, expand_composites=True)
+
+    def check(self) -> None:
+        """Raises NotSupportedError where the pipeline reads a variable or a placeholder."""
+        variants = [dataset._variant_tensor.op for dataset in self.datasets.values()]
+        _refuse_outside(upstream([*variants, *(leaf.op for leaf in self.leaves)], lambda op: False))
+
+    def dataset(self) -> tf.data.Dataset:
+        """The same batches, in the same order, as flat tuples of ``leaves``; call it in eager mode."""
+        ops = upstream([leaf.op for leaf in self.leaves], lambda op: op.type in _GET_NEXT)
+        sources = {tensor.op for op in ops for tensor in op.inputs if tensor.op.type in _GET_NEXT}
+        sources |= {leaf.op for leaf in self.leaves if leaf.op.type in _GET_NEXT}
+        if len(sources) != 1 or any(op.op_def.is_stateful for op in ops):
+            return self._from_session()
+        (get_next,) = sources
+        walked = self.datasets.get(get_next.inputs[0].op.name)
+        if walked is None:
+            return self._from_session()
+        if not ops and [leaf.value_index for leaf in self.leaves] == list(range(len(get_next.outputs))):
+            return _eager_dataset(walked, tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in self.leaves))
+        dataset = _eager_dataset(walked, dataset_ops.get_structure(walked))
+        return dataset.map(self._leaves_of(walked.element_spec, get_next, ops))
+
+    def _leaves_of(self, spec: Any, get_next: Operation, ops: set[Operation]) -> Callable[..., tuple[Tensor, ...]]:
+        fragment = Fragment.cut(ops, self.leaves)
+        call = fragment.function([])
+
+        def leaves(*element: Any) -> tuple[Tensor, ...]:
+            tensors = structure.to_tensor_list(spec, element if isinstance(spec, tuple) else element[0])
+            given = {output.name: tensor for output, tensor in zip(get_next.outputs, tensors, strict=True)}
+            return tuple(call([], [given[tensor.name] for tensor in fragment.inputs]))
+
+        return leaves
+
+    def _from_session(self) -> tf.data.Dataset:
+        """Queues and other stateful input run in a session of their own, one batch at a time."""
+        leaves = self.leaves
+        graph = leaves[0].graph
+
+        def batches() -> Iterator[tuple[Any, ...]]:
+            # No `with`: left by an exception, a session's exit starts a thread, and where Python is ending that never returns.
+            session = tf.compat.v1.Session(graph=graph)
+            coordinator = tf.compat.v1.train.Coordinator()
+            try:
+                session.run(self.initializers)
+                threads = [
+                    thread
+                    for runner in self.queue_runners
+                    for thread in runner.create_threads(session, coord=coordinator, daemon=True, start=True)
+                ]
+                with contextlib.suppress(tf.errors.OutOfRangeError):
+                    while True:
+                        yield tuple(session.run(leaves))
+            finally:
+                coordinator.request_stop()
+                session.close()
+            coordinator.join(threads, ignore_live_threads=True)  # raises what ended a queue before its time
+
+        signature = tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves)
+        return tf.data.Dataset.from_generator(batches, output_signature=signature)
+
+
+def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """The same batches, made while the last ones are computed with.
+
+    Without TensorFlow's tuning of data pipelines: on 2.21 an eager iterator that is tuned sometimes waits up to a minute at its end.
+
+    Args:
+        dataset: what to read; numbers of parallel calls that are AUTOTUNE take TensorFlow's initial value.
+
+    Returns:
+        The dataset two batches ahead, or as many as the script's own prefetch at its end.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> [int(number) for number in read_ahead(tf.data.Dataset.range(3))]
+        [0, 1, 2]
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return (dataset if isinstance(dataset, _ReadAhead) else dataset.prefetch(2)).with_options(options)
+
+
+def releasing(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same function, whose input pipelines are gone when it ends.
+
+    One that is left to the end of Python may wait there for a py_func or a generator of the script, which that end has stopped.
+
+    Args:
+        function: makes pipelines; where it raises, the variables of its frames go, too.
+    """
+
+    @functools.wraps(function)
+    def release(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)
+            raise
+        finally:
+            gc.collect()  # a compiled function and what it captures refer to each other
+
+    return release
+
+
+def piece_of(batch: Sequence[Tensor], index: int, pieces: int) -> tuple[Tensor, ...]:
+    """One of the consecutive parts, of (nearly) equal size, that a batch is cut into.
+
+    Args:
+        batch: tensors with the batch as their first axis.
+        index: which part, counted from 0.
+        pieces: number of parts.
+
+    Returns:
+        The rows of that part; fails in use on a batch with fewer rows than pieces.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> [piece_of((tf.range(5),), index, 2)[0].numpy().tolist() for index in range(2)]
+        [[0, 1], [2, 3, 4]]
+    """
+    sizes = {tensor.shape[0] for tensor in batch}
+    (size,) = sizes if len(sizes) == 1 else (None,)
+    rows = size // pieces if size is not None and size % pieces == 0 else None
+    total = tf.shape(batch[0], out_type=tf.int64)[0]
+    enough = tf.debugging.assert_greater_equal(total, tf.constant(pieces, tf.int64), "A batch has fewer rows than replicas.")
+    with tf.control_dependencies([enough] if enough is not None else []):
+        start, end = index * total // pieces, (index + 1) * total // pieces
+    return tuple(tf.ensure_shape(tensor[start:end], [rows, *tensor.shape[1:]]) for tensor in batch)
+
+
+class _ReadAhead(dataset_ops._VariantDataset):
+    """A dataset whose last operation is a prefetch of the script."""
+
+
+def _eager_dataset(dataset: Any, element_spec: Any) -> tf.data.Dataset:
+    variant = dataset._variant_tensor
+    ops = upstream([variant.op], lambda op: False)
+    with tf.device("/cpu:0"):
+        (value,) = Fragment.cut(ops, [variant]).function([])([], [])
+    cls = _ReadAhead if variant.op.type.startswith("Prefetch") else dataset_ops._VariantDataset
+    return cls(value, element_spec)
+
+
+def _refuse_outside(ops: set[Operation]) -> None:
+    for op in ops:
+        if is_source(op) or op.type in ("VariableV2", "Variable"):
+            kind = "placeholder" if op.type == "Placeholder" else "variable"
+            error = NotSupportedError(
+                f"The input_fn reads the {kind} {op.name!r}, which the modern path cannot carry into its input pipeline.",
+                expected="an input_fn that builds its batches from constants, files and Python values",
+                fix="Use --path legacy for this script.",
+            )
+            raise located(error, op)

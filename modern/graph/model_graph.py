@@ -1,0 +1,256 @@
+"""The graph that a model_fn builds, made exactly as Estimator makes it, with the batch left open."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+from unittest import mock
+
+import tensorflow as tf
+from tensorflow.python.ops import control_flow_util, resource_variable_ops
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph.fragments import BATCH, Tensor
+from estimator_bridge.modern.graph.host_call import host_call
+from estimator_bridge.modern.graph.input_pipeline import InputPipeline, recorded_iterators
+from estimator_bridge.modern.graph.optimizers.capture import Update, recorded_updates
+from estimator_bridge.modern.graph.savers import SavedTensor, missing_from, saved_tensors
+from estimator_bridge.modern.graph.shapes import script_shapes
+from estimator_bridge.modern.graph.source_lines import located
+
+v1 = tf.compat.v1
+TRAIN, EVAL, PREDICT = "train", "eval", "infer"  # the values of tf.estimator.ModeKeys
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelGraph:
+    """One call of a model_fn.
+
+    Attributes:
+        graph: holds everything below.
+        pipeline: what input_fn returned.
+        batch: the placeholders that stand for ``pipeline.leaves``; per replica, where a batch is split. Where it is not, each of them
+            is the pipeline's tensor unless it is fed, so that the graph is complete for whoever reads it from a checkpoint's side.
+        spec: the EstimatorSpec.
+        updates: calls of optimizers that have a Keras counterpart.
+        global_step: its variable.
+        every_batch: operations and tensors that run with every batch besides what the mode asks for: a TPUEstimator's host_call.
+        checkpoint_path: where the variables' values come from; without one, their initialisers run.
+        checkpoint_dir: in training the model_dir, whose list of checkpoints goes on.
+    """
+
+    graph: Any
+    pipeline: InputPipeline
+    batch: tuple[Tensor, ...]
+    spec: Any
+    updates: tuple[Update, ...]
+    global_step: Any
+    every_batch: tuple[Any, ...]
+    checkpoint_path: str | None
+    checkpoint_dir: str | None
+
+    def collection(self, key: str) -> list[Any]:
+        """A copy of one of the graph's collections."""
+        return list(self.graph.get_collection(key))
+
+    def variables(self) -> list[Any]:
+        """The graph's global and local variables, each once."""
+        found = [*self.collection(v1.GraphKeys.GLOBAL_VARIABLES), *self.collection(v1.GraphKeys.LOCAL_VARIABLES)]
+        return list({variable.op.name: variable for variable in found}.values())
+
+    def check_fed(self, tensors: Sequence[Tensor]) -> None:
+        """Raises NotSupportedError where one of a fragment's inputs is a placeholder that no batch fills."""
+        fed = {placeholder.name for placeholder in self.batch}
+        for tensor in tensors:
+            if tensor.op.type == "Placeholder" and tensor.name not in fed:
+                error = NotSupportedError(
+                    f"The model_fn reads the placeholder {tensor.op.name!r}, and the modern path has no feed_dict.",
+                    expected="values that come from features, labels, params or variables",
+                    fix="Use tf.compat.v1.placeholder_with_default or a variable, or --path legacy.",
+                )
+                raise located(error, tensor.op)
+
+    @property
+    def saver(self) -> Any:
+        """The Saver of the model's checkpoints, once ``initial_values`` has finished the graph."""
+        return self.spec.scaffold.saver
+
+    def saved(self) -> list[SavedTensor]:
+        """What a checkpoint of the model holds, once the graph is finished."""
+        return saved_tensors(self.graph, self.saver)
+
+    def initial_values(self) -> dict[str, Any]:
+        """Finishes the graph and starts a session as Estimator does: checkpoint or initialisers, warm start and Scaffold included.
+
+        Returns:
+            The value of every variable by its operation's name.
+
+        Raises:
+            BridgeError: for a checkpoint that lacks some of the model's variables.
+            RuntimeError: where the Scaffold's ready_op says so.
+        """
+        variables = self.variables()
+        on_cpu = v1.ConfigProto(device_count={"GPU": 0}, allow_soft_placement=True)
+        path = None if self.checkpoint_dir else self.checkpoint_path
+        creator = v1.train.ChiefSessionCreator(self.spec.scaffold, "", on_cpu, self.checkpoint_dir, path)
+        with self.graph.as_default():
+            try:
+                session = creator.create_session()
+            except tf.errors.NotFoundError as error:
+                raise (missing_from(self.checkpoint_path, self.saved()) or error) from None
+            with session:
+                values = session.run(variables)
+        return {variable.op.name: value for variable, value in zip(variables, values, strict=True)}
+
+
+def operation(op_or_tensor: Any) -> Any:
+    """The operation itself, or the one that makes a tensor."""
+    return op_or_tensor.op if tf.is_tensor(op_or_tensor) else op_or_tensor
+
+
+def build(
+    estimator: Any,
+    input_fn: Callable[..., Any],
+    mode: str,
+    checkpoint_path: str | None,
+    replicas: int = 1,
+    split: bool = False,
+    input_seed: int | None = None,
+) -> ModelGraph:
+    """Calls input_fn and model_fn in a graph of their own.
+
+    Args:
+        estimator: a ``tf.estimator.Estimator``.
+        input_fn: as Estimator takes it.
+        mode: a ``ModeKeys`` value.
+        checkpoint_path: where the variables will come from; without one, warm-start settings apply.
+        replicas: number of replicas that will train.
+        split: each batch is split over them, and the model_fn sees the shape of one piece; else each takes whole batches.
+        input_seed: of the input_fn's random numbers, where the RunConfig has none.
+
+    Returns:
+        The graph, with placeholders between the input and the model.
+
+    Raises:
+        NotSupportedError: for what cannot be transplanted, named.
+    """
+    graph = tf.Graph()
+    with graph.as_default(), script_shapes(), control_flow_v2(), true_variables():
+        pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
+        batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
+        features, labels = pipeline.with_leaves(batch)
+        with recorded_updates(1 if split else replicas) as updates:
+            spec, every_batch = host_call(estimator._call_model_fn(features, labels, mode, estimator.config))
+        if isinstance(spec.loss, tf.Variable):  # such as a moving average
+            spec = spec._replace(loss=tf.convert_to_tensor(spec.loss))
+        estimator._maybe_warm_start(checkpoint_path)
+        if mode == TRAIN:
+            spec = spec._replace(train_op=tf.group(spec.train_op, *every_batch)) if every_batch else spec
+            _add_saver(spec.scaffold, estimator.config)
+        model = ModelGraph(
+            graph,
+            pipeline,
+            tuple(batch),
+            spec,
+            tuple(updates),
+            v1.train.get_global_step(graph),
+            tuple(every_batch),
+            checkpoint_path,
+            estimator.model_dir if mode == TRAIN else None,
+        )
+    _refuse(model)
+    return model
+
+
+def control_flow_v2() -> contextlib.AbstractContextManager[Any]:
+    """While active, loops and conditions become functions, whatever the script switched off: TF1's form of a loop is a cycle."""
+    return mock.patch.object(control_flow_util, "ENABLE_CONTROL_FLOW_V2", True)
+
+
+def true_variables() -> contextlib.AbstractContextManager[Any]:
+    """While active, ``if variable`` asks whether there is one, as of TF1's reference variables; a resource variable would ask its value."""
+    return mock.patch.object(resource_variable_ops.BaseResourceVariable, "__bool__", return_value=True)
+
+
+def input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:
+    """What an input_fn returns, in a graph of its own, with the random numbers that it would draw in ``build``."""
+    with tf.Graph().as_default(), script_shapes():
+        return _input_pipeline(estimator, input_fn, mode)
+
+
+def _input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str, seed: int | None = None) -> InputPipeline:
+    own = estimator.config.tf_random_seed
+    v1.set_random_seed(seed if own is None else own)
+    estimator._create_and_assert_global_step(v1.get_default_graph())
+    pipeline = _call_input_fn(estimator, input_fn, mode)
+    v1.set_random_seed(own)
+    pipeline.check()
+    return pipeline
+
+
+def _call_input_fn(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:
+    with recorded_iterators() as iterators:
+        if mode == PREDICT:
+            features, _ = estimator._get_features_from_input_fn(input_fn, mode)
+            labels = None
+        else:
+            features, labels, _ = estimator._get_features_and_labels_from_input_fn(input_fn, mode)
+    started_by = [
+        *v1.get_collection(v1.GraphKeys.TABLE_INITIALIZERS),
+        *(variable.initializer for variable in v1.local_variables()),
+        *(iterator._initializer for iterator, _ in iterators if iterator._initializer is not None),
+    ]
+    return InputPipeline(
+        (features, labels),
+        {iterator._iterator_resource.op.name: dataset for iterator, dataset in iterators},
+        tuple(v1.get_collection(v1.GraphKeys.QUEUE_RUNNERS)),
+        tuple(started_by),
+    )
+
+
+def _add_saver(scaffold: Any, config: Any) -> None:
+    """Estimator's own Saver for training, unless the script brings one."""
+    if not (scaffold.saver or v1.get_collection(v1.GraphKeys.SAVERS)):
+        saver = v1.train.Saver(
+            sharded=True,
+            max_to_keep=config.keep_checkpoint_max,
+            keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours,
+            defer_build=True,
+            save_relative_paths=True,
+        )
+        v1.add_to_collection(v1.GraphKeys.SAVERS, saver)
+
+
+def _placeholder(leaf: Tensor, pieces: int) -> Tensor:
+    if pieces == 1:
+        return v1.placeholder_with_default(leaf, leaf.shape, name=BATCH)
+    shape = leaf.shape.as_list() if leaf.shape.rank is not None else None
+    if not shape:
+        raise NotSupportedError(
+            f"The input tensor {leaf.name!r} cannot be split over {pieces} replicas.",
+            expected="dense tensors with the batch as their first axis",
+            received=f"shape {leaf.shape}",
+            fix="Run on one replica, or set RunConfig(train_distribute=...), under which each replica takes whole batches.",
+        )
+    shape[0] = shape[0] // pieces if shape[0] is not None and shape[0] % pieces == 0 else None
+    return v1.placeholder(leaf.dtype, shape, name=BATCH)
+
+
+def _refuse(model: ModelGraph) -> None:
+    for saveable in model.collection(v1.GraphKeys.SAVEABLE_OBJECTS):
+        error = NotSupportedError(
+            f"The model keeps state in {saveable.name!r}, which is no variable, and the modern path would not save it.",
+            expected="variables, and tables that do not change",
+            fix="Use --path legacy for this script.",
+        )
+        raise located(error, saveable.specs[0].tensor.op)
+    for variable in model.variables():
+        if not hasattr(variable, "handle"):
+            error = NotSupportedError(
+                f"The variable {variable.op.name!r} is a reference variable, which cannot be transplanted.",
+                expected="resource variables (use_resource is True or left out)",
+                fix="Drop use_resource=False, or use --path legacy.",
+            )
+            raise located(error, variable.op)

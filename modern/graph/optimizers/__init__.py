@@ -1,0 +1,1 @@
+"""TensorFlow 1 optimizers in the graph, recorded and rebuilt as Keras optimizers."""

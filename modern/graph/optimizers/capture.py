@@ -1,0 +1,140 @@
+"""Records what a model_fn hands to its optimizers.
+
+The (gradient, variable) pairs of ``apply_gradients`` are nodes of the graph already, so clipping, scaling and multipliers that a
+script puts between compute and apply come along with them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any
+from unittest import mock
+
+import tensorflow as tf
+
+from estimator_bridge.modern.graph.fragments import Operation, Tensor, producers, upstream
+from estimator_bridge.modern.graph.optimizers.rebuild import hyperparameters, rule_for
+
+
+@dataclasses.dataclass(frozen=True)
+class Update:
+    """One call of ``apply_gradients``: ``op`` is what its updates end with, ``internals`` everything it made but the global step's count.
+
+    ``hyperparameters`` are the optimizer's, under Keras' names. ``untouched``: the gradients are those of ``compute_gradients``, and
+    nothing was done to them since, such as clipping.
+    """
+
+    optimizer: Any
+    hyperparameters: Mapping[str, Any]
+    pairs: tuple[tuple[Any, Any], ...]
+    op: Operation
+    internals: frozenset[Operation]
+    untouched: bool
+
+    def producers(self) -> list[Operation]:
+        """What must have run before this update: gradients, hyperparameters and control inputs from outside."""
+        inside = upstream([self.op], lambda op: op not in self.internals)
+        return [producer for op in inside for producer in producers(op) if producer not in self.internals]
+
+    def slots(self) -> list[Any]:
+        """The variables that the optimizer made for its pairs, and Adam's beta powers."""
+        names = self.optimizer.get_slot_names()
+        found = [self.optimizer.get_slot(variable, name) for _, variable in self.pairs for name in names]
+        return [*(slot for slot in found if slot is not None), *self.powers().values()]
+
+    def powers(self) -> dict[str, Any]:
+        """The variables that belong to no other variable: Adam's ``beta1_power`` and ``beta2_power``."""
+        made = self.optimizer._non_slot_dict.items()
+        return {name: variable for (name, graph), variable in made if graph is self.op.graph}
+
+    def changing(self) -> dict[str, Tensor]:
+        """The hyperparameters that are computed at each step."""
+        return {name: value for name, value in self.hyperparameters.items() if tf.is_tensor(value)}
+
+    def gradients(self) -> list[Tensor]:
+        """The gradients as plain tensors: values, indices and dense shape where one is sparse."""
+        return [part for gradient, _ in self.pairs for part in components(gradient)]
+
+
+def components(gradient: Any) -> list[Tensor]:
+    """A dense gradient as itself, an ``IndexedSlices`` as values, indices and dense shape (where it has one)."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return [part for part in (gradient.values, gradient.indices, gradient.dense_shape) if part is not None]
+    return [gradient]
+
+
+def rebuild(gradient: Any, parts: Iterator[Tensor]) -> Any:
+    """The inverse of ``components``: takes as many tensors from ``parts`` as ``gradient`` had."""
+    if isinstance(gradient, tf.IndexedSlices):
+        values, indices = next(parts), next(parts)
+        return tf.IndexedSlices(values, indices, None if gradient.dense_shape is None else next(parts))
+    return next(parts)
+
+
+@contextlib.contextmanager
+def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
+    """While active, every update by an optimizer with a Keras counterpart is appended to the list it gives.
+
+    The original call still runs: it makes the slot variables, under their TF1 names. Optimizers without a counterpart are left
+    alone; their operations are part of the graph like any other.
+
+    Args:
+        replicas: where each replica takes a batch of its own: how many. As TF1's optimizers do under a strategy,
+            ``compute_gradients`` divides a mean loss by it, so that gradients (clipped by then, perhaps) can be added up.
+    """
+    cls = tf.compat.v1.train.Optimizer
+    original, compute = cls.apply_gradients, cls.compute_gradients
+    updates: list[Update] = []
+    computed: set[Tensor] = set()
+
+    def compute_gradients(self: Any, *args: Any, **kwargs: Any) -> Any:
+        pairs = compute(self, *args, **kwargs)
+        computed.update(part.ref() for gradient, _ in pairs if gradient is not None for part in components(gradient))
+        return pairs
+
+    def scale_loss(loss: Any) -> Any:
+        graph = tf.compat.v1.get_default_graph()
+        graph._is_loss_scaled_by_optimizer = replicas > 1 and not sums_loss(graph)  # where TF1 notes it, too
+        return loss * (1.0 / replicas) if graph._is_loss_scaled_by_optimizer else loss
+
+    def apply_gradients(self: Any, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
+        if rule_for(self) is None:
+            return original(self, grads_and_vars, global_step, name)
+        pairs = tuple((gradient, variable) for gradient, variable in grads_and_vars)
+        graph = tf.compat.v1.get_default_graph()
+        made_before = len(graph.get_operations())
+        op = original(self, pairs, global_step, name)
+        made = set(graph.get_operations()[made_before:])
+        done = op if global_step is None else _before_counting(op, made)
+        internals = frozenset(made - upstream([op], lambda one: one is done) if global_step is not None else made)
+        update = Update(self, hyperparameters(self), _with_gradient(pairs), done, internals, untouched=True)
+        untouched = all(part.ref() in computed for part in update.gradients())
+        updates.append(dataclasses.replace(update, untouched=untouched))
+        return op
+
+    replaced = {
+        "apply_gradients": apply_gradients,
+        "compute_gradients": compute_gradients,
+        "_scale_loss": staticmethod(scale_loss),
+    }
+    with contextlib.ExitStack() as stack:
+        for name, replacement in replaced.items():
+            stack.enter_context(mock.patch.object(cls, name, replacement))
+        yield updates
+
+
+def sums_loss(graph: Any) -> bool:
+    """TF1 adds up the replicas' gradients after a loss reduced by SUM, and averages them after any other."""
+    return getattr(graph, "_last_loss_reduction", None) in (tf.compat.v1.losses.Reduction.SUM, "sum")
+
+
+def _with_gradient(pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[Any, Any], ...]:
+    return tuple((gradient, variable) for gradient, variable in pairs if gradient is not None)
+
+
+def _before_counting(op: Operation, made: Set[Operation]) -> Operation:
+    """The end of the updates, which ``op``, the count of the global step, or the number 1 that it adds waits for."""
+    waited_for = [*op.control_inputs, *(one for tensor in op.inputs for one in tensor.op.control_inputs)]
+    return next(one for one in waited_for if one in made)

@@ -1,0 +1,97 @@
+"""What a TF1 Saver saves, read from the operations that it made: any Saver is followed whose tensors are variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern.graph.fragments import Tensor, is_source, upstream
+
+_READS = ("Identity", "ReadVariableOp")
+
+
+class SavedTensor(NamedTuple):
+    """One tensor of a checkpoint: a whole variable, or one slice of a partitioned one.
+
+    Attributes:
+        name: its key, that of the whole variable for a slice.
+        slice_spec: "" or TF's notation of full shape and extents.
+        dtype: as saved.
+        variable: the operation name of the variable whose value it is.
+    """
+
+    name: str
+    slice_spec: str
+    dtype: tf.DType
+    variable: str
+
+
+def saved_tensors(graph: Any, saver: Any) -> list[SavedTensor]:
+    """What a Saver saves.
+
+    Args:
+        graph: whose variables it saves.
+        saver: a ``tf.compat.v1.train.Saver`` that is built.
+
+    Returns:
+        Its tensors, in its order.
+
+    Raises:
+        NotSupportedError: for a Saver that writes the format of TensorFlow 0, or something else than variables.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> with tf.Graph().as_default() as graph:
+        ...     weight = tf.compat.v1.get_variable("weight", shape=[2], use_resource=True)
+        ...     saver = tf.compat.v1.train.Saver({"renamed": weight})
+        >>> saved_tensors(graph, saver)
+        [SavedTensor(name='renamed', slice_spec='', dtype=tf.float32, variable='weight')]
+    """
+    last = graph.get_tensor_by_name(saver.saver_def.save_tensor_name).op
+    writes = [op for op in upstream([last], is_source) if op.type in ("SaveV2", "SaveSlices")]
+    return [tensor for op in sorted(writes, key=lambda op: op._id) for tensor in _tensors(op)]
+
+
+def missing_from(path: str | None, saved: Sequence[SavedTensor]) -> BridgeError | None:
+    """The error that names what a checkpoint lacks of ``saved``; None where it lacks nothing, or there is none."""
+    reader = tf.train.load_checkpoint(path) if path else None
+    missing = sorted({tensor.name for tensor in saved if reader and not reader.has_tensor(tensor.name)})
+    if not reader or not missing:
+        return None
+    return BridgeError(
+        f"The checkpoint {path} lacks {len(missing)} of the model's variables.",
+        expected=", ".join(missing[:5]) + (", ..." if len(missing) > 5 else ""),
+        received=f"{len(reader.get_variable_to_shape_map())} variables",
+        fix="Use the model_dir of the same model, or an empty one.",
+    )
+
+
+def _tensors(op: Any) -> list[SavedTensor]:
+    if op.type != "SaveV2":
+        raise NotSupportedError(
+            "A Saver of the model_fn writes the checkpoint format that TensorFlow replaced in 2016.",
+            expected="Saver(write_version=tf.train.SaverDef.V2), the default",
+            fix="Drop write_version, or use --path legacy.",
+        )
+    names, specs = ([text.decode() for text in tf.get_static_value(tensor).tolist()] for tensor in op.inputs[1:3])
+    tensors = op.inputs[3:]
+    return [
+        SavedTensor(name, spec, tensor.dtype, _variable(name, tensor))
+        for name, spec, tensor in zip(names, specs, tensors, strict=True)
+    ]
+
+
+def _variable(name: str, tensor: Tensor) -> str:
+    op = tensor.op
+    while op.type in _READS:
+        op = op.inputs[0].op
+    if op.type != "VarHandleOp":
+        raise NotSupportedError(
+            f"A Saver of the model_fn saves {name!r}, which is no variable, and the modern path would not save it.",
+            expected="variables, and tables that do not change",
+            fix="Use --path legacy for this script.",
+        )
+    return str(op.name)

@@ -1,0 +1,127 @@
+"""What running an operation leaves behind: nothing, a printed line, a random state that has moved on, or changed state."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+from estimator_bridge.modern.graph.fragments import Operation
+
+_READS = frozenset(
+    {
+        "LookupTableExportV2",
+        "LookupTableFindV2",
+        "LookupTableSizeV2",
+        "Placeholder",
+        "ReadVariableOp",
+        "ResourceGather",
+        "ResourceGatherNd",
+        "VarIsInitializedOp",
+        "VariableShape",
+    }
+)
+_OUTWARD = frozenset({"Assert", "EagerPyFunc", "Print", "PrintV2", "PyFunc"})
+_RANDOM = ("Random", "TruncatedNormal", "CandidateSampler", "Multinomial")
+_CALLS = frozenset({"Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"})  # as harmless as their bodies
+_RESOURCE = tf.resource.as_datatype_enum
+
+
+class Effect(enum.IntEnum):
+    """The worst that an operation does.
+
+    Attributes:
+        NONE: it may run any number of times.
+        OUTWARD: it prints, checks or runs Python.
+        DRAW: it draws random numbers, and its kernel keeps the state of their generator.
+        CHANGE: it may change a variable, a table, a queue, an iterator or a file.
+    """
+
+    NONE = 0
+    OUTWARD = 1
+    DRAW = 2
+    CHANGE = 3
+
+
+class Effects:
+    """The effects of a graph's operations; whatever is not known to be harmless counts as a change.
+
+    Args:
+        graph: a ``tf.Graph``.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> with tf.Graph().as_default() as graph:
+        ...     count = tf.compat.v1.get_variable("count", shape=[], use_resource=True)
+        ...     write = count.assign_add(1.0, read_value=False)
+        ...     ops = [count.read_value().op, tf.random.uniform([]).op, write]
+        >>> [Effects(graph).of(op).name for op in ops]
+        ['NONE', 'DRAW', 'CHANGE']
+    """
+
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+
+    def of(self, op: Operation) -> Effect:
+        """The effect of one operation, with that of the functions it calls."""
+        return max(map(_effect, self.kinds(op)))
+
+    def kinds(self, op: Operation) -> set[str]:
+        """The types of an operation and of everything in the functions that it calls."""
+        if not _takes_functions(op.type):
+            return {op.type}  # without its node, which takes long to get
+        kinds, waiting, seen = set[str](), [op.node_def], set[str]()
+        while waiting:
+            node = waiting.pop()
+            called = set(_functions(node))
+            if _definition(node.op) is None:
+                called.add(node.op)  # a function's name, as TF1's Defun makes its calls
+            else:
+                kinds.add(node.op)
+            for name in called - seen:
+                waiting.extend(self._library[name].node_def)
+            seen |= called
+        return kinds
+
+    @functools.cached_property
+    def _library(self) -> Mapping[str, Any]:
+        return {function.signature.name: function for function in self._graph.as_graph_def().library.function}
+
+
+def _functions(node: Any) -> Iterable[str]:
+    for value in node.attr.values():
+        if value.HasField("func"):
+            yield value.func.name
+        yield from (function.name for function in value.list.func)
+
+
+@functools.cache
+def _effect(kind: str) -> Effect:
+    definition = _definition(kind)
+    if kind in _READS | _CALLS or _makes_handle(definition):
+        return Effect.NONE
+    if kind in _OUTWARD:
+        return Effect.OUTWARD
+    if definition.is_stateful and any(word in kind for word in _RANDOM):
+        return Effect.DRAW
+    takes_state = any(argument.type == _RESOURCE or argument.is_ref for argument in definition.input_arg)
+    return Effect.CHANGE if definition.is_stateful or takes_state else Effect.NONE
+
+
+@functools.cache
+def _takes_functions(kind: str) -> bool:
+    definition = _definition(kind)
+    return definition is None or any(attribute.type in ("func", "list(func)") for attribute in definition.attr)
+
+
+def _makes_handle(definition: Any) -> bool:
+    made = [argument.type == _RESOURCE for argument in definition.output_arg]
+    return not definition.input_arg and bool(made) and all(made)
+
+
+def _definition(kind: str) -> Any:
+    return op_def_registry.get(kind)

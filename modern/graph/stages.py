@@ -1,0 +1,149 @@
+"""Cuts a training graph at its optimizer updates: what runs before them, between them and after them.
+
+TF1 runs everything as one graph. A Keras optimizer takes the place of each captured update, so the rest is cut into stages: stage
+0 computes the gradients (and runs what hangs on them, such as batch norm's moving averages), then the updates that need nothing
+later are applied, stage 1 holds what waited for them (counting the global step, exponential moving averages, a second
+optimizer's gradients), and so on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import graphlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_copied, is_source, producers, upstream
+from estimator_bridge.modern.graph.optimizers.capture import Update
+from estimator_bridge.modern.graph.side_effects import Effect, Effects
+from estimator_bridge.modern.graph.source_lines import located
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A fragment and the updates to apply once it has run."""
+
+    fragment: Fragment
+    updates: tuple[Update, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """Tensors that are looked at together, now and then: ``late.outputs``.
+
+    Attributes:
+        early: what of them depends on variables alone; a TF1 session reads it before it updates them.
+        late: the rest, after the last stage.
+    """
+
+    early: Fragment
+    late: Fragment
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A whole training step: ``stages`` in order, ``looks`` at it (such as summaries), and the ``operations`` of the stages."""
+
+    stages: tuple[Stage, ...]
+    looks: tuple[Look, ...]
+    operations: frozenset[Operation]
+
+    @property
+    def updates(self) -> tuple[Update, ...]:
+        """Every update, in the order of application."""
+        return tuple(update for stage in self.stages for update in stage.updates)
+
+
+def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: Sequence[Sequence[Tensor]]) -> Plan:
+    """Divides a training graph.
+
+    Args:
+        train_op: the operation that Estimator would run at each step.
+        loss: its loss; an output of the stage that computes it.
+        updates: the captured optimizer calls; those that ``train_op`` does not run are left out.
+        report: groups of tensors to look at.
+
+    Returns:
+        The plan, with a look for each group; with one look for all, where two of them share an operation that may run once in a
+        step, such as drawing a random number.
+
+    Raises:
+        NotSupportedError: for TF1 while loops with cycles in the graph.
+    """
+    by_op = {update.op: update for update in updates}
+
+    def parents(op: Operation) -> Iterable[Operation]:
+        return by_op[op].producers() if op in by_op else producers(op)
+
+    closure = upstream([train_op, loss.op], is_source, parents)
+    behind = [upstream([tensor.op for tensor in group], lambda op: is_source(op) or op in closure) for group in report]
+    if _share_effects(behind):
+        report = [list({tensor.name: tensor for group in report for tensor in group}.values())]
+        behind = [set().union(*behind)]
+    reporting: set[Operation] = set().union(*behind)
+    level = _levels({op: [parent for parent in parents(op) if parent in closure] for op in closure}, set(by_op))
+    used = [update for update in updates if update.op in closure]
+    wanted = [loss, *(tensor for group in report for tensor in group), *(tensor for update in used for tensor in needs(update))]
+    levels = range(max(level.values()) + 1)
+    members = [{op for op in closure if level[op] == at and op not in by_op} for at in levels]
+    stages = tuple(
+        Stage(
+            Fragment.cut(ops, _outputs(ops, wanted, closure | reporting)),
+            tuple(update for update in used if level[update.op] == at),
+        )
+        for at, ops in zip(levels, members, strict=True)
+    )
+    looks = tuple(_look(group, ops, closure) for group, ops in zip(report, behind, strict=True))
+    return Plan(stages, looks, frozenset(closure))
+
+
+def _look(tensors: Sequence[Tensor], ops: set[Operation], step: set[Operation]) -> Look:
+    early = _independent(ops, step)
+    return Look(Fragment.cut(early, _outputs(early, tensors, ops)), Fragment.cut(ops - early, tensors))
+
+
+def _share_effects(groups: Sequence[set[Operation]]) -> bool:
+    counts = Counter(op for ops in groups for op in ops)
+    shared = [op for op, count in counts.items() if count > 1]
+    effects = Effects(shared[0].graph) if shared else None
+    return effects is not None and any(effects.of(op) > Effect.NONE for op in shared)
+
+
+def _independent(ops: set[Operation], step: set[Operation]) -> set[Operation]:
+    """Those of ``ops`` that wait neither for an operation of the step nor for its batch."""
+    dependent: set[Operation] = set()
+    for op in sorted(ops, key=lambda op: op._id):
+        if any(one in step or one in dependent or _is_batch(one) for one in producers(op)):
+            dependent.add(op)
+    return ops - dependent
+
+
+def _is_batch(op: Operation) -> bool:
+    return is_source(op) and op.type != "VarHandleOp"
+
+
+def needs(update: Update) -> list[Tensor]:
+    """What an update is given at each step: its gradients and the hyperparameters that change."""
+    return [*update.gradients(), *update.changing().values()]
+
+
+def _levels(parents: dict[Operation, list[Operation]], updates: set[Operation]) -> dict[Operation, int]:
+    level: dict[Operation, int] = {}
+    try:
+        for op in graphlib.TopologicalSorter(parents).static_order():
+            level[op] = max((level[parent] + (parent in updates) for parent in parents[op]), default=0)
+    except graphlib.CycleError as error:
+        (op, *_) = error.args[1]
+        refusal = NotSupportedError(
+            f"The training graph has a TF1 loop around {op.name!r}.",
+            expected="tf.while_loop as TensorFlow 2 builds it",
+            fix="Import no MetaGraph with loops and do not switch control flow inside of the model_fn, or use --path legacy.",
+        )
+        raise located(refusal, op) from None
+    return level
+
+
+def _outputs(ops: set[Operation], wanted: Sequence[Tensor], everything: set[Operation]) -> list[Tensor]:
+    crossing = [tensor for op in everything - ops for tensor in op.inputs if not is_copied(tensor.op)]
+    return list({tensor.name: tensor for tensor in (*wanted, *crossing) if tensor.op in ops}.values())

@@ -1,0 +1,1 @@
+"""Keras models of Estimators, and Estimators of Keras models."""

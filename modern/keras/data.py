@@ -1,0 +1,126 @@
+"""What Keras users hand to fit, evaluate and predict, held against what an Estimator's graphs were built for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+from tensorflow.python.util import nest
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.graph.fragments import Tensor
+from estimator_bridge.modern.graph.input_pipeline import InputPipeline
+from estimator_bridge.modern.graph.model_graph import ModelGraph
+
+Spec = Any  # a structure of tf.TypeSpec
+
+
+def spec_of(data: Any) -> Spec | None:
+    """The structure of one batch.
+
+    Args:
+        data: a dataset, or a structure of arrays or tensors with the batch as first axis.
+
+    Returns:
+        A structure of specs, of any batch size where it was no dataset; None for generators and their kin, which must be read first.
+
+    Example:
+        >>> import numpy as np
+        >>> spec_of({"x": np.zeros([5, 3])})
+        {'x': TensorSpec(shape=(None, 3), dtype=tf.float32, name=None)}
+    """
+    if hasattr(data, "element_spec"):
+        return data.element_spec
+    leaves = tf.nest.flatten(data)
+    if not all(hasattr(leaf, "dtype") and hasattr(leaf, "shape") for leaf in leaves):
+        return None
+    return tf.nest.map_structure(_of_array, data)
+
+
+def named(spec: Spec) -> Spec:
+    """The same structure, each tensor named by its keys: what a SavedModel's signature calls its arguments."""
+    return nest.map_structure_with_tuple_paths(_with_name, spec)
+
+
+def any_batch_size(spec: Spec) -> Spec:
+    """The same structure with an open first axis."""
+    return tf.nest.map_structure(_open_batch, spec)
+
+
+def features_of(data: Any) -> Any:
+    """The features of a batch, or of its spec, as Keras tells them from labels: the first of a tuple."""
+    return data[0] if isinstance(data, tuple) else data
+
+
+def empty_input(spec: Spec) -> Callable[[], tf.data.Dataset]:
+    """An input_fn without a batch, for graphs that are built before there are any."""
+    return lambda: tf.data.Dataset.from_generator(lambda: iter(()), output_signature=spec)
+
+
+def structured(pipeline: InputPipeline) -> tf.data.Dataset:
+    """The batches of an input_fn as Keras takes them: (features, labels), or features alone where there are no labels."""
+    _, labels = pipeline.structure
+
+    def element(*leaves: Tensor) -> Any:
+        features, targets = pipeline.with_leaves(list(leaves))
+        return (features,) if labels is None else (features, targets)
+
+    return pipeline.dataset().map(element)
+
+
+def leaves_for(model: ModelGraph, data: Any) -> list[Tensor]:
+    """The tensors of a batch, or their specs, in the order of ``model.batch``.
+
+    Args:
+        model: the graph that they are for.
+        data: (features, labels), or features alone; the same structure that the graph was built for.
+
+    Raises:
+        BridgeError: for another structure, other types or shapes, and for sample weights.
+    """
+    wanted = model.pipeline.structure[0] if model.pipeline.structure[1] is None else model.pipeline.structure
+    given = data[0] if isinstance(data, tuple) and len(data) == 1 else data  # Keras' form of features alone
+    try:
+        tf.nest.assert_same_structure(wanted, given, check_types=False, expand_composites=True)
+        leaves = tf.nest.flatten(given, expand_composites=True)
+        fits = all(_fits(leaf, placeholder) for leaf, placeholder in zip(leaves, model.batch, strict=True))
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise BridgeError(
+            "The batches are not what the model was built for.",
+            expected=_described(wanted),
+            received=_described(given),
+            fix="Give (features, labels) as the input_fn does; weights of examples are one of its features. For float64 give a "
+            "tf.data.Dataset: Keras makes float32 of arrays.",
+        )
+    return leaves
+
+
+def _fits(leaf: Any, placeholder: Tensor) -> bool:
+    return leaf.dtype == placeholder.dtype and placeholder.shape.is_compatible_with(leaf.shape)
+
+
+def _described(structure: Any) -> str:
+    return str(tf.nest.map_structure(lambda leaf: f"{tf.as_dtype(leaf.dtype).name}{leaf.shape}", structure))
+
+
+def _of_array(array: Any) -> tf.TensorSpec:
+    dtype = tf.as_dtype(array.dtype)
+    if dtype.is_floating and not tf.is_tensor(array):
+        dtype = tf.as_dtype(tf_keras.backend.floatx())  # as Keras does with arrays
+    return tf.TensorSpec([None, *array.shape[1:]], dtype)
+
+
+def _with_name(path: tuple[Any, ...], spec: Any) -> Any:
+    if not isinstance(spec, tf.TensorSpec) or not path:
+        return spec
+    return tf.TensorSpec(spec.shape, spec.dtype, name="_".join(map(str, path)))
+
+
+def _open_batch(spec: Any) -> Any:
+    if not isinstance(spec, tf.TensorSpec) or not spec.shape.rank:
+        return spec
+    return tf.TensorSpec([None, *spec.shape[1:]], spec.dtype)

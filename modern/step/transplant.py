@@ -1,0 +1,262 @@
+"""A model_fn's training graph as one function of variables and batch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.distribute.values import SyncOnReadVariable
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.distribution.multi_worker import number_of_workers
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, upstream
+from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
+from estimator_bridge.modern.graph.optimizers import rebuild as optimizers
+from estimator_bridge.modern.graph.optimizers.capture import Update, rebuild, sums_loss
+from estimator_bridge.modern.graph.source_lines import located
+from estimator_bridge.modern.graph.stages import Plan, plan
+from estimator_bridge.modern.graph.variables import VariableStore, assigned
+from estimator_bridge.modern.step.batch_splitting import check_split
+
+
+class Transplant:
+    """One training step of a model_fn on the strategy in scope: same kernels, same variable names, Keras optimizers.
+
+    Args:
+        model: the training graph.
+        report: groups of tensors of the graph to look at besides a step's loss.
+        split: each replica has a piece of one batch (else a batch of its own).
+
+    Attributes:
+        store: the variables, but for the slots that the Keras optimizers keep.
+        updates: the script's optimizer calls and the Keras optimizer that stands for each.
+        variables: every variable of the graph, slots included, by its operation's name.
+        settled: the same, as whoever saves is to see them: of a variable of which each replica has a copy of its own, the mean.
+        watched: ``report``, or what ``watch`` was given since.
+        looks: the groups as they are computed.
+        asked: a variable that says for each of ``looks`` whether to compute it.
+        pieces: how many replicas share one batch.
+
+    Raises:
+        NotSupportedError: for what cannot run on the strategy in scope, named.
+    """
+
+    _asking: list[bool]
+    asked: Any
+
+    def __init__(self, model: ModelGraph, report: Sequence[Sequence[Tensor]] = (), split: bool = False) -> None:
+        self.model = model
+        self._split = split
+        self.pieces = tf.distribute.get_strategy().num_replicas_in_sync if split else 1
+        self._plan = self._planned(report)
+        _check_waiting(self._plan.operations)
+        model.check_fed([tensor for update in self._plan.updates for tensor in update.changing().values()])
+        kept_by_keras = {v.op.name for update in self._plan.updates for v in update.slots()}
+        templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
+        written = _written(model)
+        _check_replicas(templates, written)
+        if self.pieces > 1:
+            check_split(model, self._plan.updates)
+        values = model.initial_values()
+        self.store = VariableStore(templates, values, written)
+        self.global_step = self.store[model.global_step]
+        self.updates = self._with_optimizers()
+        slots = {template.op.name: variable for update in self.updates for template, variable in _slots(self.store, *update)}
+        for name, variable in slots.items():
+            variable.assign(values[name])
+        self.variables = {template.op.name: self.store[template] for template in templates} | slots
+        self._means = self._copies(values)
+        self.settled = self.variables | self._means
+        self._import()
+        initialise_tables(model)
+
+    def _copies(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Where several workers reduce the copies of a variable, which takes them all, the mean has a variable of its own."""
+        apart = [name for name, variable in self.variables.items() if isinstance(variable, SyncOnReadVariable)]
+        together = number_of_workers(tf.distribute.get_strategy()) > 1
+        return {name: tf.Variable(values[name], trainable=False) for name in apart} if together else {}
+
+    def settle(self, needed: Tensor) -> None:
+        """Brings ``settled`` up to date, where it is ``needed``; call it after a step, outside of the replicas."""
+        if self._means:
+            tf.cond(needed, self._settle, lambda: None)
+
+    def _settle(self) -> None:
+        for name, mean in self._means.items():
+            mean.assign(self.variables[name].read_value())
+
+    @property
+    def operations(self) -> frozenset[Operation]:
+        """What a step runs, but for the optimizers' own operations."""
+        return self._plan.operations
+
+    def watch(self, report: Sequence[Sequence[Tensor]]) -> None:
+        """Replaces the groups to look at; whoever calls a step from a function must trace that anew."""
+        self._plan = self._planned(report)
+        self._import()
+
+    def ask(self, groups: Sequence[bool]) -> None:
+        """Says which groups of ``watched`` the next steps are asked for; all, unless it is called."""
+        groups = list(groups) if len(groups) == len(self.looks) else [any(groups)]
+        if groups != self._asking:
+            self._asking = groups
+            self.asked.assign(groups)
+
+    def named(self, values: Iterable[Any]) -> dict[str, Any]:
+        """By the tensors' names, those of the values of all ``looks`` that were asked for."""
+        remaining = iter(values)
+        return {
+            tensor.name: value
+            for look, asked in zip(self.looks, self._asking, strict=True)
+            for tensor, value in [(tensor, next(remaining)) for tensor in look.late.outputs]
+            if asked
+        }
+
+    def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
+        made = plan(operation(self.model.spec.train_op), self.model.spec.loss, self.model.updates, report)
+        for fragment in [*(stage.fragment for stage in made.stages), *(look.late for look in made.looks)]:
+            self.model.check_fed(fragment.inputs)
+        self.watched, self.looks = [list(group) for group in report], made.looks
+        self._asking = [True] * len(made.looks)
+        self.asked = ResourceVariable(self._asking, dtype=tf.bool, trainable=False)  # tf.Variable would be the strategy's
+        return made
+
+    def _import(self) -> None:
+        variables = VariableStore(self.model.variables(), {}, shared=self.variables)
+        self._stages = [(stage, variables.function(stage.fragment)) for stage in self._plan.stages]
+        self._looks = [(variables.function(look.early), variables.function(look.late)) for look in self.looks]
+
+    def step(self, batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Runs one step on one replica.
+
+        Args:
+            batch: this replica's tensors, in the order of ``ModelGraph.batch``.
+
+        Returns:
+            The loss, combined over the replicas, and every tensor that the stages passed on, by its name in the graph.
+        """
+        known = {placeholder.name: tensor for placeholder, tensor in zip(self.model.batch, batch, strict=True)}
+        weight = self._weight(batch)
+        remaining = iter(self.updates)
+        for stage, run in self._stages:
+            outputs = run([known[tensor.name] for tensor in stage.fragment.inputs])
+            known.update(zip((tensor.name for tensor in stage.fragment.outputs), outputs, strict=True))
+            for _ in stage.updates:
+                self._apply(*next(remaining), known, weight)
+        return self._combined(known[self.model.spec.loss.name], weight), known
+
+    def _with_optimizers(self) -> list[tuple[Update, Any]]:
+        """One Keras optimizer for each TF1 optimizer, which may apply several times in a step: Adam's count is shared."""
+        built: dict[int, Any] = {}
+        for update in self._plan.updates:
+            built.setdefault(id(update.optimizer), optimizers.build(update.optimizer, update.hyperparameters))
+        for identity, optimizer in built.items():
+            own = [update for update in self._plan.updates if id(update.optimizer) == identity]
+            optimizer._create_all_weights([self.store[variable] for update in own for _, variable in update.pairs])
+        return [(update, built[id(update.optimizer)]) for update in self._plan.updates]
+
+    def read_early(self, look: int) -> list[Tensor]:
+        """What of a look depends on variables alone, as its ``early.outputs``: call it before the step that is looked at."""
+        early: list[Tensor] = self._looks[look][0]([])
+        return early
+
+    def report(self, look: int, known: dict[str, Tensor]) -> list[Tensor]:
+        """The tensors of a look, for the step that gave ``known``, which holds what was read early by name, too."""
+        late: list[Tensor] = self._looks[look][1]([known[tensor.name] for tensor in self.looks[look].late.inputs])
+        return late
+
+    def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
+        parts = iter([known[tensor.name] for tensor in update.gradients()])
+        pairs = [(_scaled(rebuild(gradient, parts), weight), self.store[variable]) for gradient, variable in update.pairs]
+        for name, value in update.changing().items():
+            self._set_hyperparameter(optimizer, name, known[value.name])
+        optimizer.apply_gradients(pairs)
+
+    def _set_hyperparameter(self, optimizer: Any, name: str, value: Tensor) -> None:
+        variable = optimizer._hyper[name]
+        variable.assign(tf.cast(value, variable.dtype))
+
+    def _weight(self, batch: Sequence[Tensor]) -> Tensor | None:
+        """This replica's share of the gradient; None where gradients are added up as they are."""
+        context = tf.distribute.get_replica_context()
+        if context.num_replicas_in_sync == 1 or not self._split or sums_loss(self.model.graph):
+            return None
+        rows = tf.cast(tf.shape(batch[0])[0], tf.float32)
+        return rows / context.all_reduce(tf.distribute.ReduceOp.SUM, rows)
+
+    def _combined(self, loss: Tensor, weight: Tensor | None) -> Tensor:
+        """The loss of all replicas, as Estimator reports it."""
+        context = tf.distribute.get_replica_context()
+        if context.num_replicas_in_sync == 1:
+            return loss
+        mean = not self._split and getattr(self.model.graph, "_is_loss_scaled_by_optimizer", False)
+        return context.all_reduce(tf.distribute.ReduceOp.MEAN if mean else tf.distribute.ReduceOp.SUM, _scaled(loss, weight))
+
+
+def initialise_tables(model: ModelGraph) -> None:
+    """Runs the graph's table initialisers once on every replica of the strategy in scope: tables live on devices."""
+    if model.collection(v1.GraphKeys.TABLE_INITIALIZERS):
+        fill = table_filler(model)
+        fill()  # the device of the input pipeline
+        tf.distribute.get_strategy().run(tf.function(fill))
+
+
+def table_filler(model: ModelGraph) -> Callable[[], object]:
+    """A function that runs the graph's table initialisers."""
+    initialisers = [operation(op) for op in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
+    run = Fragment.cut(upstream(initialisers, lambda op: False), []).function([])
+    return functools.partial(run, [], [])
+
+
+def _written(model: ModelGraph) -> frozenset[str]:
+    """The variables that the graph itself assigns to in a step, other than through a captured optimizer."""
+    inside = {op for update in model.updates for op in update.internals}
+    before = [producer for update in model.updates for producer in update.producers()]
+    return assigned(upstream([operation(model.spec.train_op), *before], lambda op: op in inside))
+
+
+def _check_replicas(variables: Sequence[Any], written: frozenset[str]) -> None:
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    by_graph = [v.op for v in variables if v.trainable and v.op.name in written]
+    if replicas > 1 and by_graph:
+        error = NotSupportedError(
+            f"An optimizer without a Keras counterpart updates {by_graph[0].name!r} and {len(by_graph) - 1} more variables.",
+            expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
+            fix="Run on one replica, where it is executed as it is, or use --path legacy.",
+        )
+        raise located(error, by_graph[0])
+
+
+def _check_waiting(operations: Iterable[Operation]) -> None:
+    for op in operations:
+        if op.type.endswith("ConditionalAccumulator"):
+            error = NotSupportedError(
+                "SyncReplicasOptimizer waits for the gradients of other workers, which do not come on the modern path.",
+                expected="an optimizer that each worker applies by itself",
+                fix="Drop SyncReplicasOptimizer and the ps tasks, and set RunConfig(train_distribute="
+                "tf.distribute.experimental.MultiWorkerMirroredStrategy()), which is synchronous; or use --path legacy.",
+            )
+            raise located(error, op)
+
+
+def _slots(store: VariableStore, update: Update, optimizer: Any) -> Iterator[tuple[Any, Any]]:
+    """The variables of the graph that an optimizer made for itself, and what the Keras optimizer keeps in their place."""
+    rule = optimizers.RULES[type(update.optimizer).__name__]
+    for _, variable in update.pairs:
+        for old, new in rule.slots.items():
+            template = update.optimizer.get_slot(variable, old)
+            if template is not None:
+                yield template, optimizer.get_slot(store[variable], new)
+    for name, template in update.powers().items():
+        yield template, optimizer.powers[name]
+
+
+def _scaled(value: Any, weight: Tensor | None) -> Any:
+    if weight is None:
+        return value
+    if isinstance(value, tf.IndexedSlices):
+        return tf.IndexedSlices(_scaled(value.values, weight), value.indices, value.dense_shape)
+    return value * tf.cast(weight, value.dtype)

@@ -1,0 +1,151 @@
+"""XLA for the gradients of a transplanted step: what it compiles, what stays outside, and what it cannot do."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import kernels
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, is_copied, upstream
+from estimator_bridge.modern.graph.side_effects import Effect, Effects
+from estimator_bridge.modern.graph.source_lines import located
+from estimator_bridge.modern.graph.stages import Stage
+from estimator_bridge.modern.graph.variables import VariableStore, assigned
+from estimator_bridge.modern.step.transplant import Transplant
+
+logging = tf.compat.v1.logging
+
+
+class CompiledTransplant(Transplant):
+    """A transplant whose gradients XLA computes, from the first operation that it can compile on.
+
+    Outside stay the optimizers' updates, reports, and what XLA has no kernel for or what works on strings, with all that it waits for.
+
+    Raises:
+        NotSupportedError: where the loss itself would stay outside, and on several replicas.
+    """
+
+    def _import(self) -> None:
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        if replicas > 1:
+            raise NotSupportedError(
+                "XLA compiles the steps of one replica only.",
+                received=f"--jit-compile on {replicas} replicas",
+                fix="Leave out --jit-compile, or train on one device.",
+            )
+        super()._import()
+        effects = Effects(self.model.graph)
+        variables = VariableStore(self.model.variables(), {}, shared=self.variables)
+        compiled: set[Operation] = set()
+        stages: list[tuple[Stage, Any]] = []
+        for stage, run in self._stages:
+            if not stage.updates and stages:  # such as counting the step
+                stages.append((stage, run))
+                continue
+            outside, inside = self._parts(stage, effects)
+            stages += [
+                (outside, variables.function(outside.fragment)),
+                (inside, variables.function(inside.fragment, compiled=True)),
+            ]
+            compiled |= self._operations(inside)
+        self._stages = stages
+        if self.model.spec.loss.op not in compiled:
+            raise _loss_waits(self.model.spec.loss.op, self.operations, effects)
+        _tell(compiled & self.operations, self.operations, effects)
+
+    def _parts(self, stage: Stage, effects: Effects) -> tuple[Stage, Stage]:
+        """A stage in two: what runs outside of XLA, and then what XLA compiles."""
+        ops = self._operations(stage)
+        outside = upstream([op for op in ops if not _can_compile(op, effects)], lambda op: op not in ops)
+        inside = ops - outside
+        outputs = stage.fragment.outputs
+        crossing = [tensor for op in inside for tensor in op.inputs if tensor.op in outside and not is_copied(tensor.op)]
+        compiled = Fragment.cut(inside, [tensor for tensor in outputs if tensor.op in inside])
+        _refuse_changes(assigned(outside) & {handle.op.name for handle in compiled.handles})
+        kept = {tensor.name: tensor for tensor in (*outputs, *crossing) if tensor.op in outside}
+        return Stage(Fragment.cut(outside, list(kept.values())), ()), Stage(compiled, stage.updates)
+
+    def _operations(self, stage: Stage) -> set[Operation]:
+        return {self.model.graph.get_operation_by_name(node.name) for node in stage.fragment.graph_def.node}
+
+
+@contextlib.contextmanager
+def refusals(asked: bool) -> Iterator[None]:
+    """While active, what XLA finds out when it compiles, at the first batch of a shape, ends in a refusal.
+
+    Args:
+        asked: XLA compiles by our word; what a script has it compile is the script's.
+
+    Raises:
+        NotSupportedError: in place of TensorFlow's error.
+    """
+    try:
+        yield
+    except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
+        if not asked or ("tf2xla" not in error.message and "compile-time constant" not in error.message):
+            raise
+        raise NotSupportedError(
+            "XLA cannot compile the training step.",
+            expected="operations whose results have shapes that follow from those of the batch",
+            received=next(
+                (line for line in error.message.splitlines() if re.search("must be|nsupported|No registered", line)), ""
+            ),
+            fix="Leave out --jit-compile, or give batches a fixed size (drop_remainder=True) if shapes are what is missing.",
+        ) from error
+
+
+def _can_compile(op: Operation, effects: Effects) -> bool:
+    strings = any(tensor.dtype == tf.string for tensor in (*op.inputs, *op.outputs))
+    return not strings and all(_has_kernel(kind) for kind in effects.kinds(op))
+
+
+@functools.cache
+def _has_kernel(kind: str) -> bool:
+    _load_xla()
+    device = "XLA_GPU_JIT" if tf.config.list_logical_devices("GPU") else "XLA_CPU_JIT"
+    return any(kernel.device_type == device for kernel in kernels.get_registered_kernels_for_op(kind).kernel)
+
+
+@functools.cache
+def _load_xla() -> None:
+    """TensorFlow knows XLA's kernels once it has compiled something."""
+    tf.function(lambda: tf.constant(0.0) + 1.0, jit_compile=True)()
+
+
+def _loss_waits(loss: Operation, ops: Collection[Operation], effects: Effects) -> NotSupportedError:
+    without = sorted((op for op in ops if not _can_compile(op, effects)), key=lambda op: op._id)
+    after = next((op for op in without if loss in upstream([op], lambda one: one not in ops)), loss)
+    error = NotSupportedError(
+        f"XLA cannot compile the loss, which {after.type} {after.name!r} waits for.",
+        expected="a train_op in which only operations with an XLA kernel wait for the loss",
+        fix="Leave out --jit-compile.",
+    )
+    return located(error, after)
+
+
+def _refuse_changes(names: Collection[str]) -> None:
+    if names:
+        raise NotSupportedError(
+            f"The variable {min(names)!r} changes before an operation that XLA cannot compile, and is read after it.",
+            expected="variables that change after the gradients",
+            fix="Leave out --jit-compile.",
+        )
+
+
+def _tell(compiled: Collection[Operation], ops: Collection[Operation], effects: Effects) -> None:
+    without = sorted({op.type for op in ops if not _can_compile(op, effects)})
+    logging.warn(
+        "XLA compiles %d of the %d operations of a step%s. It adds and multiplies in another order: results are equal but for rounding.",
+        len(compiled),
+        len(ops),
+        f"; it has no kernel for {', '.join(without)}" if without else "",
+    )
+    drawing = [op.name for op in compiled if effects.of(op) is Effect.DRAW]
+    if drawing:
+        logging.warn("XLA draws random numbers of its own, which no seed repeats: %s.", ", ".join(sorted(drawing)))

@@ -1,0 +1,126 @@
+"""Mixed precision: bfloat16 where TensorFlow's optimizer of graphs chooses it for oneDNN's kernels, and word of what it chose."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.training.experimental import mixed_precision_global_state
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.callbacks.base import Callback, Progress
+from estimator_bridge.modern.distribution.strategies import Distribution
+from estimator_bridge.modern.step.transplant import Transplant
+
+logging = tf.compat.v1.logging
+
+_PASS = "auto_mixed_precision_onednn_bfloat16"
+
+
+@contextlib.contextmanager
+def mixed_precision(distribution: Distribution, asked: bool) -> Iterator[list[Callback]]:
+    """While active, what runs for the first time computes in bfloat16 what TensorFlow deems safe; variables stay float32.
+
+    bfloat16 has the exponents of float32, so no gradient vanishes that would not otherwise, and losses need no scaling.
+
+    Args:
+        distribution: what trains.
+        asked: else nothing changes.
+
+    Yields:
+        The callbacks that tell what became of the training step.
+
+    Raises:
+        NotSupportedError: on other devices than CPUs, and on several replicas.
+    """
+    if not asked:
+        yield []
+        return
+    _check(distribution)
+    before = tf.config.optimizer.get_experimental_options().get(_PASS, False)
+    tf.config.optimizer.set_experimental_options({_PASS: True})
+    try:
+        with contextlib.closing(_Telling()) as telling:
+            yield [telling]
+    finally:
+        tf.config.optimizer.set_experimental_options({_PASS: before})
+
+
+class UnscaledTransplant(Transplant):
+    """A transplant whose script leaves the precision to us.
+
+    Raises:
+        NotSupportedError: where the script asked TensorFlow for float16 and a scaled loss.
+    """
+
+    def _import(self) -> None:
+        if mixed_precision_global_state.is_mixed_precision_graph_rewrite_enabled():
+            raise NotSupportedError(
+                "The script calls enable_mixed_precision_graph_rewrite, which is for float16.",
+                expected="with --mixed-precision: a script that names no precision of its own",
+                fix="Leave out --mixed-precision, or the call.",
+            )
+        super()._import()
+
+
+class _Telling(Callback):
+    """Looks at the graphs that the first steps ran, as TensorFlow optimised them."""
+
+    _looking = False
+
+    def begin(self, transplant: Transplant, step: int) -> None:
+        context.context().enable_graph_collection()
+        self._looking = True
+
+    def after(self, progress: Progress) -> bool:
+        if self._looking:
+            _tell(context.context().export_run_metadata())
+            self.close()
+        return False
+
+    def close(self) -> None:
+        """Looks no longer."""
+        if self._looking:
+            context.context().disable_graph_collection()
+        self._looking = False
+
+
+def _check(distribution: Distribution) -> None:
+    accelerators = {device.device_type for device in tf.config.list_logical_devices()} - {"CPU"}
+    if accelerators:
+        raise NotSupportedError(
+            "Mixed precision is for CPUs.",
+            expected="no other devices",
+            received=f"--mixed-precision with a {min(accelerators)}",
+            fix="Leave out --mixed-precision, or hide the device (for GPUs: CUDA_VISIBLE_DEVICES=-1).",
+        )
+    replicas = distribution.strategy.num_replicas_in_sync
+    if replicas > 1:
+        raise NotSupportedError(
+            "Mixed precision is for the steps of one replica.",
+            received=f"--mixed-precision on {replicas} replicas",
+            fix="Leave out --mixed-precision, or train on one device.",
+        )
+
+
+def _tell(metadata: Any) -> None:
+    nodes = [node for ran in metadata.function_graphs for node in _nodes(ran.post_optimization_graph)]
+    rounded = Counter(node.op for node in nodes if node.attr["T"].type == tf.bfloat16.as_datatype_enum)
+    if not rounded:
+        logging.warn("Mixed precision changes nothing: TensorFlow found no operation to compute in bfloat16 on this CPU.")
+        return
+    logging.warn(
+        "Mixed precision: bfloat16, with 8 significant bits, in %d of the %d operations of a step's optimised graph (%s). "
+        "Results are approximate; variables stay float32.",
+        rounded.total(),
+        len(nodes),
+        ", ".join(sorted(rounded)),
+    )
+
+
+def _nodes(graph: Any) -> list[Any]:
+    return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]

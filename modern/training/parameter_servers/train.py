@@ -1,0 +1,159 @@
+"""What the tasks of a cluster with parameter servers do when the script trains: the chief leads, the workers serve it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.cluster.audit_records import Auditing
+from estimator_bridge.cluster.rendezvous import Rendezvous
+from estimator_bridge.modern.callbacks.base import Callback
+from estimator_bridge.modern.distribution.input_sharding import takes_context
+from estimator_bridge.modern.distribution.parameter_servers import coordinator, feed
+from estimator_bridge.modern.distribution.strategies import Distribution
+from estimator_bridge.modern.distribution.worker_feed import end
+from estimator_bridge.modern.graph import model_graph
+from estimator_bridge.modern.graph.fragments import Fragment, upstream
+from estimator_bridge.modern.graph.input_pipeline import read_ahead
+from estimator_bridge.modern.step.parameter_servers import SharedTransplant
+from estimator_bridge.modern.step.transplant import Transplant
+from estimator_bridge.modern.training import train as training
+from estimator_bridge.modern.training.parameter_servers.lost_servers import failures_named
+from estimator_bridge.modern.training.parameter_servers.step_pool import Pool
+
+logging = tf.compat.v1.logging
+_LOOK_SECONDS = 5.0
+_FAREWELL_SECONDS = 10.0
+
+
+class ParameterServers(Distribution):
+    """Variables on parameter servers; who trains with them is one replica, on its own."""
+
+    workers = 1
+    worker = 0
+    together = True
+    replicas = 1
+
+    def describe(self, batch_size: int | None = None) -> str:
+        """One sentence for the log."""
+        workers, servers = self.strategy.extended._num_workers, self.strategy.extended._num_ps
+        return (
+            f"ParameterServerStrategy: the chief and {workers} workers train, each on the batches of its own input_fn and without "
+            f"waiting for the others; variables are on {servers} parameter servers."
+        )
+
+
+def train(
+    estimator: Any,
+    input_fn: Callable[..., Any],
+    *,
+    distribution: Distribution,
+    hooks: Sequence[Any] = (),
+    steps: int | None = None,
+    max_steps: int | None = None,
+    saving_listeners: Sequence[Any] = (),
+    callbacks: Sequence[Callback] = (),
+    audited: bool = False,
+) -> None:
+    """``training.train`` over parameter servers.
+
+    Args:
+        estimator, input_fn, hooks, steps, max_steps, saving_listeners, callbacks, audited: as ``training.train`` takes them.
+        distribution: of the chief; a worker has none.
+
+    Raises:
+        NotSupportedError: for what cannot be trained in this way, and for a second training, before anything is
+            trained; and for a worker whose input is not as the chief's.
+        BridgeError: where a parameter server is lost.
+    """
+    own = feed(estimator.config)
+    own.check_unused()
+    asking = _with_context(input_fn, estimator.config)
+    if estimator.config.task_type == "worker":
+        _serve(estimator, asking, hooks, max_steps)
+        return
+    auditing = Auditing.asked(Rendezvous.of_this_process())
+
+    with _leader(estimator.config) as leader, failures_named():
+
+        def pool(transplant: Transplant, batches: Any) -> Pool:
+            own.publish(batches)
+            return Pool(transplant, leader, auditing)
+
+        training.train(
+            estimator,
+            asking,
+            distribution=ParameterServers(distribution.strategy),
+            hooks=hooks,
+            steps=steps,
+            max_steps=max_steps,
+            saving_listeners=saving_listeners,
+            callbacks=callbacks,
+            audited=audited,
+            make_transplant=SharedTransplant,
+            make_loop=pool,
+        )
+        _say_farewell([worker.device_name for worker in leader._cluster.workers])
+
+
+@contextlib.contextmanager
+def _leader(config: Any) -> Iterator[Any]:
+    """A coordinator that is let go in time: its own end waits as long as a worker that is being taken back does not answer."""
+    leader = coordinator(config)
+    stopping = threading.Thread(target=leader._cluster.stop, daemon=True)
+    leader._cluster.stop = lambda: None  # what its destructor calls
+    try:
+        yield leader
+    finally:
+        stopping.start()
+        stopping.join(_FAREWELL_SECONDS)
+
+
+def _with_context(input_fn: Callable[..., Any], config: Any) -> Callable[..., Any]:
+    """Where the input_fn takes an ``input_context``: which trainer asks, of how many."""
+    given = tf.distribute.InputContext(config.num_worker_replicas, config.global_id_in_cluster, config.num_worker_replicas)
+    return functools.partial(input_fn, input_context=given) if takes_context(input_fn) else input_fn
+
+
+def _serve(estimator: Any, input_fn: Callable[..., Any], hooks: Sequence[Any], max_steps: int | None) -> None:
+    """Gives the batches of this worker's own input_fn to the steps that the chief sends, until training ends."""
+    own = feed(estimator.config)
+    pipeline = model_graph.input_pipeline(estimator, input_fn, model_graph.TRAIN)
+    filling = list(pipeline.leaves[0].graph.get_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS))
+    Fragment.cut(upstream(filling, lambda op: False), []).function([])([], [])
+    own.publish(iter(read_ahead(pipeline.dataset())))
+    if hooks:
+        names = ", ".join(type(hook).__name__ for hook in hooks)
+        logging.warn(
+            "Session hooks run on the chief alone, and see its steps: not on this worker, where TF1 ran them too: %s.", names
+        )
+    logging.info("Worker %d trains with its own input on parameter servers, as the chief says.", estimator.config.task_id)
+    while not own.ended.wait(_LOOK_SECONDS):
+        if max_steps is not None and _trained(estimator.model_dir, max_steps):  # a chief that ended while this worker was away
+            break
+
+
+def _trained(model_dir: str, max_steps: int) -> bool:
+    latest = tf.train.latest_checkpoint(model_dir)
+    with contextlib.suppress(tf.errors.OpError):  # an older checkpoint goes as we look
+        return latest is not None and int(tf.train.load_variable(latest, "global_step")) >= max_steps
+    return False
+
+
+def _say_farewell(devices: Sequence[str]) -> None:
+    """Tells the workers that training has ended; not who does not answer."""
+
+    def say(device: str) -> None:
+        with contextlib.suppress(tf.errors.OpError):
+            end(f"{device}/device:CPU:0")
+
+    threads = [threading.Thread(target=say, args=[device], daemon=True) for device in devices]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_FAREWELL_SECONDS)

@@ -1,0 +1,208 @@
+"""Runs training steps in bulk: many steps in one call of one tf.function, no Python between them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.distribution.strategies import Distribution
+from estimator_bridge.modern.graph.fragments import Tensor
+from estimator_bridge.modern.step.transplant import Transplant
+from estimator_bridge.modern.training.watched_tensors import Report
+from estimator_bridge.runtime.collectives import keys_kept
+
+MAX_STEPS_PER_CALL = 100
+NEVER = 2**62  # a global step that no training reaches
+REBUILD, STOP, PREEMPTED = 0, -1, -2
+"""What a worker may ask for in place of a number of steps: that all build their loops anew, end the training, or end it for now."""
+
+
+class Ran(NamedTuple):
+    """Steps that ran.
+
+    Attributes:
+        losses, digests: a loss and a batch digest each.
+        step: the global step after them.
+        report: if there is one.
+        ended: the input of a worker did.
+        agreed: the least that a worker asked for: a number of steps at most, or ``REBUILD``, ``STOP`` or ``PREEMPTED``.
+    """
+
+    losses: np.ndarray
+    digests: np.ndarray
+    step: int
+    report: list[Any] | None
+    ended: bool
+    agreed: int
+
+
+class Loop(Protocol):
+    """Runs steps.
+
+    Attributes:
+        exact: it stops at the global step that it is told, whatever else it is told.
+    """
+
+    exact: bool
+
+    def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
+        """See ``StepLoop.run``."""
+
+
+class _Limits(NamedTuple):
+    """What ends a call, as ``StepLoop.run`` takes it."""
+
+    steps: Tensor
+    until: Tensor
+    report_from: Tensor
+
+
+class StepLoop:
+    """The compiled loop over one dataset.
+
+    There is one function for any number of steps: kernels of random operations keep their state per function, and a second one
+    would repeat the stream of the first.
+
+    Args:
+        transplant: what to train.
+        iterator: of the dataset.
+        distribution: the strategy that the transplant was built under, and the share of each replica. Its workers run the same
+            steps: before the first they agree how many, and before each that no input has ended, unless it is ``endless``.
+        endless: no worker's input ends.
+        audited: the batch's last tensor is its digest, a vector of one value.
+    """
+
+    exact = False
+
+    def __init__(
+        self,
+        transplant: Transplant,
+        iterator: Any,
+        distribution: Distribution,
+        endless: bool,
+        audited: bool,
+    ) -> None:
+        self._transplant = transplant
+        self._iterator = iterator
+        self._distribution = distribution
+        self._strategy = distribution.strategy
+        self._asks = distribution.workers > 1 and not endless
+        self._audited = audited
+        self._losses = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1]), trainable=False)
+        self._digests = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1], tf.int64), trainable=False)
+        self._done = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self._agreed = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self._ended = tf.Variable(False, trainable=False)
+        self._report = Report(transplant)
+        traced = tf.function(self._steps, autograph=False)  # nothing in it needs converting, which takes seconds
+        # TensorFlow takes as long to find the one trace of a function anew as a small step takes.
+        with keys_kept():
+            self._run = traced.get_concrete_function(tf.TensorSpec([3], tf.int64))
+
+    def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
+        """Executes up to ``steps`` steps, fewer where the input ends or the global step gets to ``until`` before.
+
+        A train_op may count several steps at once. TF1's hooks compare the step before a run, plus one, and then the step after
+        it; so does this loop.
+
+        Args:
+            steps: at most ``MAX_STEPS_PER_CALL``; one more where only TF1's way of comparing needs it. Or what else a worker may ask
+                for; then no step runs.
+            until: the global step to stop at.
+            report_from: compute the report tensors with the last step, if the global step is then as far as this.
+
+        Returns:
+            What ran.
+
+        Raises:
+            BridgeError: where the input of one of several workers ends, which none expected; the others are to learn it from its end.
+        """
+        broken = False
+        try:
+            state = self._run(tf.constant([steps, until, report_from], tf.int64))
+        except tf.errors.OutOfRangeError:
+            if self._distribution.workers > 1:
+                raise BridgeError(
+                    "The input of this worker has ended, though it repeats for ever: its share of the input has no batch.",
+                    expected="a share with batches for every worker: no fewer files than workers, where files are shared out",
+                    fix="Start no more workers than there are files, or shard the examples in place of the files.",
+                ) from None
+            broken = True
+            state = self._state()
+        done, step, agreed, ended, losses, digests = (tensor.numpy() for tensor in state[:6])
+        reported = done and not broken and not ended and step >= report_from
+        if reported and np.isnan(losses[done - 1]):  # it ends a call where nobody was to look, too: an older step is kept then
+            reported = done >= agreed or step >= until
+        report = [tensor.numpy() for tensor in state[6:]] if reported else None
+        return Ran(losses[:done], digests[:done], int(step), report, broken or bool(ended), int(agreed))
+
+    def _steps(self, limits: Tensor) -> list[Tensor]:
+        """Returns something also because TensorFlow prunes and folds only in functions that do."""
+        self._done.assign(0)
+        self._ended.assign(False)
+        steps, until = tf.unstack(tf.reduce_min(self._distribution.gather(limits[:2]), axis=0))
+        to = _Limits(steps, until, limits[2])
+        self._agreed.assign(to.steps)
+        # Carried from step to step: to read them in each takes time.
+        so_far = [to.steps > 0, tf.constant(0, tf.int64), self._global_step()]
+        tf.while_loop(lambda going, *_: going, lambda _, done, step: self._one_step(done, step, to), so_far)
+        return self._state()
+
+    def _global_step(self) -> Tensor:
+        return tf.cast(self._transplant.global_step.read_value(), tf.int64)
+
+    def _state(self) -> list[Tensor]:
+        """What is left of the steps that ran, also where the input's end broke the last one off."""
+        counts = [self._done, self._transplant.global_step, self._agreed, self._ended]
+        variables = [*counts, self._losses, self._digests, *self._report.variables]
+        return [variable.read_value() for variable in variables]
+
+    def _one_step(self, done: Tensor, before: Tensor, to: _Limits) -> Any:
+        """Whether another step is to follow, how many are done, and the global step."""
+        number = self._distribution.batches
+        # A distributed iterator would do the same, but one that is dropped before its input's end may wait for itself for ever.
+        if not self._asks:
+            return self._step_with([next(self._iterator) for _ in range(number)], done, before, to)
+        batches = [self._iterator.get_next_as_optional() for _ in range(number)]
+        own = tf.reduce_all([batch.has_value() for batch in batches])
+        everywhere = tf.reduce_all(self._distribution.gather(tf.cast([own], tf.int64)) > 0)
+        return tf.cond(
+            everywhere,
+            lambda: self._step_with([batch.get_value() for batch in batches], done, before, to),
+            lambda: self._at_the_end(done, before),
+        )
+
+    def _at_the_end(self, *counts: Tensor) -> list[Tensor]:
+        self._ended.assign(True)
+        self._transplant.settle(tf.constant(True))  # no step before knew that it was the last one
+        return [tf.constant(False), *counts]
+
+    def _step_with(self, batches: Any, done: Tensor, before: Tensor, to: _Limits) -> list[Tensor]:
+        # At the input's end nothing of a step may run, not even what needs no batch, such as counting.
+        with tf.control_dependencies(tf.nest.flatten(batches)):
+            results = self._strategy.run(self._replica_step, args=(batches, before, done + 1 >= to.steps, to))
+            loss, digest, last, after = [self._strategy.experimental_local_results(result)[0] for result in results]
+            loss = tf.reshape(tf.cast(loss, tf.float32), [])  # of a model whose shapes are not all known
+            last |= tf.math.is_nan(loss)  # where TF1's NanTensorHook ends the training
+            self._losses.scatter_update(tf.IndexedSlices(loss, done))
+            if self._audited:
+                self._digests.scatter_update(tf.IndexedSlices(digest, done))
+            self._done.assign(done + 1)
+            self._transplant.settle(last)
+            return [tf.logical_not(last), done + 1, after]
+
+    def _replica_step(self, batches: Any, before: Tensor, full: Tensor, to: _Limits) -> tuple[Tensor, ...]:
+        batch = self._distribution.share(batches)
+        tensors = batch[:-1] if self._audited else batch
+        digest = batch[-1][0] if self._audited else tf.constant(0, tf.int64)
+        early = self._report.early(tf.logical_or(full, before + 1 >= to.until))
+        with tf.control_dependencies(tf.nest.flatten(batches)):  # anew in the thread of each replica
+            loss, known = self._transplant.step(tensors)
+        after = self._global_step()
+        last = tf.where(after >= to.until, before + 1 >= to.until, full)
+        if self._distribution.replica == 0:
+            self._report.keep(tf.logical_and(last, after >= to.report_from), known | early)
+        return loss, digest, last, after

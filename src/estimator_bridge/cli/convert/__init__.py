@@ -1,0 +1,1 @@
+"""``estimator-bridge convert``: one module for each kind of conversion."""

@@ -1,0 +1,185 @@
+"""``estimator-bridge convert checkpoint``: from checkpoints of either kind, Keras files and SavedModels to each other."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from estimator_bridge.cli.script_arguments import FILE
+from estimator_bridge.errors import BridgeError
+
+_KINDS = ("bilingual", "name-based", "object-based", "keras-weights", "keras", "saved-model")
+
+_EPILOG = """examples:
+  for the modern path's own model as well as the old graph:
+    estimator-bridge convert checkpoint old/model.ckpt-1000 new/model.ckpt-1000
+  for a Keras model: a .keras file, a SavedModel, a config in JSON, a function that makes it, or a checkpoint of it:
+    estimator-bridge convert checkpoint old/model.ckpt-1000 new/model.ckpt-1000 --like model.keras
+    estimator-bridge convert checkpoint old/model.ckpt-1000 new/model.ckpt-1000 --like trainer.model:make --optimizer-family new
+  as a file of Keras' own:
+    estimator-bridge convert checkpoint old/model.ckpt-1000 model.keras --to keras --like config.json
+    estimator-bridge convert checkpoint old/model.ckpt-1000 exported --to saved-model --like saved_model_folder
+  back, for the old graph:
+    estimator-bridge convert checkpoint keras/ckpt-1000 old/model.ckpt-1000 --to name-based --like old/model.ckpt-0
+    estimator-bridge convert checkpoint model.keras old/model.ckpt-1000 --to name-based --like old/model.ckpt-0
+    estimator-bridge convert checkpoint m.weights.h5 old/model.ckpt-7 --to name-based --like config.json --like old/model.ckpt-0
+  other names, other partitions:
+    estimator-bridge convert checkpoint a/model.ckpt-7 b/model.ckpt-7 --to name-based --rename '^tower_0/=tower/'
+    estimator-bridge convert checkpoint a/model.ckpt-7 b/model.ckpt-7 --to name-based --partition 'embeddings=4'
+    estimator-bridge convert checkpoint a/model.ckpt-7 b/model.ckpt-7 --to name-based --drop '/Adam(_1)?$'
+
+--like module:function imports the module and calls the function: that is your own code, and nothing else here runs any.
+
+exit code: 0 fine, 1 some variables have no counterpart and nothing was written, 2 it cannot be done.
+The source is only read. Data files are hard-linked: never change one of them in place, or use --copy.
+"""
+
+
+def add_parser(kinds: Any) -> None:
+    """Adds the kind."""
+    parser = kinds.add_parser(
+        "checkpoint",
+        help="convert a checkpoint, optimizer state included",
+        description="Converts a checkpoint by rewriting its index; data files are shared. Keras' own files are written by Keras.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    source = "a prefix, a model_dir, a SavedModel, a V1 checkpoint, or a file of Keras: .keras, .weights.h5, .h5"
+    target = "prefix of the new checkpoint, or Keras' file or folder"
+    paths = [parser.add_argument("source", metavar="SOURCE", help=source)]
+    paths.append(parser.add_argument("target", metavar="TARGET", type=Path, help=target))
+    parser.add_argument(
+        "--to", choices=_KINDS, default="bilingual", help="default: %(default)s, name-based and object-based at once"
+    )
+    like = "whose object graph or names to write: a Keras model or a checkpoint (may be given twice: one of either side)"
+    paths.append(parser.add_argument("--like", action="append", default=[], metavar="MODEL", help=like))
+    paths.append(
+        parser.add_argument("--rename-file", type=Path, metavar="FILE", help="of --rename, one a line; # starts a comment")
+    )
+    for path in paths:
+        path.complete = FILE
+    _add_names(parser)
+    _add_optimizer(parser)
+    _add_writing(parser)
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="of the report (default: %(default)s)")
+    parser.set_defaults(execute=execute, copy=False)
+
+
+def _add_names(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("names", "regular expressions; each option may be given several times")
+    group.add_argument("--rename", action="append", default=[], metavar="REGEX=REPLACEMENT", help="rename TF1's variables")
+    group.add_argument("--drop", action="append", default=[], metavar="REGEX", help="leave variables out")
+    group.add_argument("--partition", action="append", default=[], metavar="REGEX=N", help="cut into N slices, 1: whole")
+    group.add_argument("--use-averages", action="store_true", help="give variables the values of their moving averages")
+    group.add_argument(
+        "--swap-averages", action="store_true", help="a swapping_saver wrote averages as variables: put both back"
+    )
+    group.add_argument("--map", action="append", default=[], metavar="TF1=KERAS", help="pair two variables by hand")
+    group.add_argument("--accept-order", action="store_true", help="pair variables of one shape in order of creation")
+    group.add_argument(
+        "--forget-bias", action="append", default=[], metavar="REGEX=X", help="of LSTM cells in such scopes (default: TF1's)"
+    )
+    group.add_argument("--allow-unmatched", action="store_true", help="write although some have no counterpart")
+
+
+def _add_optimizer(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("optimizer")
+    group.add_argument("--learning-rate", type=float, metavar="X", help="for Momentum: Keras' slot contains it")
+    group.add_argument("--optimizer", metavar="NAME", help="TF1's name of it, where the slots do not tell")
+    family = "of tf_keras: optimizers.legacy, which follow TF1 with sparse gradients, or the newer ones"
+    group.add_argument("--optimizer-family", choices=("legacy", "new"), help=family)
+
+
+def _add_writing(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("writing")
+    how = group.add_mutually_exclusive_group()
+    how.add_argument("--link", dest="copy", action="store_false", help="hard-link data files where possible (the default)")
+    how.add_argument("--copy", action="store_true", help="copy data files")
+    group.add_argument("--overwrite", action="store_true", help="replace a checkpoint that is there")
+    group.add_argument("--dry-run", action="store_true", help="show what would be done")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Converts and reports."""
+    from estimator_bridge.compat.checkpoint import convert
+
+    _announce_user_code(arguments.like)
+    report = convert(
+        arguments.source,
+        arguments.target,
+        to=arguments.to,
+        like=arguments.like,
+        rename=[_pair(text) for text in [*arguments.rename, *_lines(arguments.rename_file)]],
+        drop=arguments.drop,
+        partition=[_partition(text) for text in arguments.partition],
+        use_averages=arguments.use_averages,
+        swap_averages=arguments.swap_averages,
+        given=dict(_pair(text) for text in arguments.map),
+        accept_order=arguments.accept_order,
+        forget_bias=[_number(text) for text in arguments.forget_bias],
+        allow_unmatched=arguments.allow_unmatched,
+        learning_rate=arguments.learning_rate,
+        optimizer=arguments.optimizer,
+        optimizer_family=arguments.optimizer_family,
+        copy=arguments.copy,
+        overwrite=arguments.overwrite,
+        dry_run=arguments.dry_run,
+    )
+    if arguments.format == "json":
+        sys.stdout.write(json.dumps(report.to_json(), indent=1) + "\n")
+    else:
+        _print(report, arguments.dry_run)
+    return report.exit_code
+
+
+def _announce_user_code(likes: list[str]) -> None:
+    from estimator_bridge.compat.checkpoint.models.model_argument import keras_model
+
+    for like in likes:
+        model = keras_model(like)
+        if model and model.how == "function":
+            sys.stderr.write(f"Calling {like} for the model: this runs your code.\n")
+
+
+def _print(report: Any, dry_run: bool) -> None:
+    from rich.console import Console
+
+    from estimator_bridge.compat.checkpoint.conversion.report_terminal import print_report
+
+    print_report(report, Console(emoji=False), dry_run)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    left, equals, right = text.rpartition("=")  # the last one: ``(?=...)`` is part of a regular expression, no name has any
+    if not equals or not left:
+        raise BridgeError("An equals sign is missing.", expected="LEFT=RIGHT", received=text)
+    return left, right
+
+
+def _partition(text: str) -> tuple[str, int]:
+    pattern, number = _pair(text)
+    if not number.isdecimal() or not int(number):
+        raise BridgeError("A partition needs a number of slices.", expected="REGEX=N with N from 1", received=text)
+    return pattern, int(number)
+
+
+def _number(text: str) -> tuple[str, float]:
+    pattern, number = _pair(text)
+    try:
+        return pattern, float(number)
+    except ValueError:
+        raise BridgeError("A forget_bias needs a number.", expected="REGEX=X", received=text) from None
+
+
+def _lines(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise BridgeError("The file of renames cannot be read.", received=f"{path}: {error}") from None
+    return [line for line in lines if line and not line.startswith("#")]

@@ -1,0 +1,226 @@
+"""``estimator-bridge convert config``: ConfigProto, RunConfig and TF_CONFIG to tf.config, tf.distribute and fit, and back."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from estimator_bridge.cli.script_arguments import FILE
+from estimator_bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
+    from estimator_bridge.compat.config.model import ModernConfig
+    from estimator_bridge.compat.config.reading.sources import Source
+    from estimator_bridge.compat.config.report import Report
+
+_EPILOG = """SOURCE is one of:
+  a ConfigProto, as text or binary     session.pbtxt, session.pb
+  a TF_CONFIG as JSON                  cluster.json, or env for the variable of this process
+  a RunConfig as JSON                  {"save_checkpoints_steps": 50, "session_config": {...}, "TF_CONFIG": {...}, ...}
+  a script, with --from-script         it is RUN until its RunConfig has been made
+  with --back: a ModernConfig as JSON or TOML, as this command prints it, or a TF_CONFIG
+
+examples:
+  estimator-bridge convert config session.pbtxt
+  estimator-bridge convert config --format python env > setup_distribution.py
+  estimator-bridge convert config --format toml --allow device_fn run_config.json
+  estimator-bridge convert config --back --format python modern.toml
+  estimator-bridge convert config --from-script train.py --model_dir=model
+
+The result goes to stdout, the report to stderr; --format text prints the report and the Python code.
+exit code: 0 everything was carried over, 1 something was dropped or needs a human (--allow NAME accepts it), 2 bad input.
+"""
+
+
+def add_parser(kinds: Any) -> None:
+    """Adds the kind."""
+    parser = kinds.add_parser(
+        "config",
+        help="ConfigProto, RunConfig and TF_CONFIG to tf.config and tf.distribute, or back",
+        description="Converts a configuration and says of every field what became of it, and why.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_options(parser)
+    _add_facts(parser)
+    source = parser.add_argument("source", metavar="SOURCE", help="a file, or env")
+    source.complete = FILE
+    args = parser.add_argument(
+        "args", metavar="ARGS", nargs=argparse.REMAINDER, help="with --from-script: the script's own arguments"
+    )
+    args.required = False  # else it is named as missing together with SOURCE
+    parser.set_defaults(execute=execute)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--back", action="store_true", help="from the modern to the legacy side")
+    parser.add_argument(
+        "--from-script", action="store_true", help="SOURCE is a script; RUNS it until its RunConfig has been made"
+    )
+    parser.add_argument(
+        "--format", choices=("text", "json", "toml", "python"), default="text", help="of the result (default: text)"
+    )
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="NAME", help="accept that this field is lost; repeatable"
+    )
+    kinds = ("config-proto", "tf-config", "run-config", "modern")
+    parser.add_argument("--kind", choices=kinds, help="what SOURCE is; found out by default")
+    parser.add_argument(
+        "--tf-config", metavar="FILE", help="a TF_CONFIG beside SOURCE, env for this process's; what SOURCE says wins"
+    )
+    parser.add_argument("--resolve-hosts", action="store_true", help="look the hosts of a TF_CONFIG up")
+
+
+def _add_facts(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("facts", "what no config says; each sharpens the report")
+    group.add_argument("--gpus", type=_count, metavar="N", help="GPUs of a machine")
+    group.add_argument(
+        "--gpu-memory-mb", type=_megabytes, metavar="MB", help="memory of a GPU, for per_process_gpu_memory_fraction"
+    )
+    group.add_argument("--batch-size", type=_count, metavar="N", help="of the dataset that input_fn returns")
+    group.add_argument("--global-step", type=_count, metavar="N", help="of the checkpoint in model_dir")
+    group.add_argument("--input-context", choices=("yes", "no"), help="whether input_fn takes an input_context")
+    group.add_argument(
+        "--auto-shard", choices=("AUTO", "FILE", "DATA", "HINT", "OFF"), help="the AutoShardPolicy of its dataset"
+    )
+
+
+def _count(text: str) -> int:
+    """0 or more."""
+    return int(text) if text.isdecimal() else _no_number(text)
+
+
+def _megabytes(text: str) -> float:
+    """More than 0, and finite."""
+    return float(text) if math.isfinite(float(text)) and float(text) > 0 else _no_number(text)
+
+
+def _no_number(text: str) -> NoReturn:
+    raise argparse.ArgumentTypeError(f"invalid number: {text!r}")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Converts, prints the result and the report."""
+    if arguments.args and not arguments.from_script:
+        _options_behind(arguments)
+    facts = _facts(arguments)
+    if arguments.back and facts != type(facts)():
+        raise BridgeError("--back takes no facts: they sharpen the report of the other direction.", fix="Drop them.")
+    source = _read(arguments)
+    if arguments.back:
+        return _to_legacy(source, arguments)
+    return _to_modern(source, facts, arguments)
+
+
+def _options_behind(arguments: argparse.Namespace) -> None:
+    """Options may stand behind SOURCE too, unless it is a script, whose own they would be."""
+    parser = argparse.ArgumentParser(prog="estimator-bridge convert config SOURCE", allow_abbrev=False, add_help=False)
+    _add_options(parser)
+    _add_facts(parser)
+    parser.parse_args(arguments.args, arguments)
+    if arguments.from_script:
+        raise BridgeError("--from-script stands before the script.", fix=f"convert config --from-script {arguments.source} ...")
+
+
+def _read(arguments: argparse.Namespace) -> Source:
+    if arguments.from_script:
+        from estimator_bridge.cli.convert.record_config import record
+
+        others = {"--back": arguments.back, "--tf-config": arguments.tf_config, "--kind": arguments.kind,
+                  "--resolve-hosts": arguments.resolve_hosts}  # fmt: skip
+        for name in (name for name, given in others.items() if given):
+            fix = "Set TF_CONFIG in its environment." if name == "--tf-config" else f"Drop {name}."
+            raise BridgeError(f"{name} says nothing of a script.", expected="--from-script without it", received=name, fix=fix)
+        return record(arguments.source, arguments.args)
+    from estimator_bridge.compat.config.reading.sources import read_source, with_tf_config
+
+    source = read_source(arguments.source, arguments.kind, resolve_hosts=arguments.resolve_hosts)
+    if arguments.tf_config is None:
+        return source
+    return with_tf_config(source, read_source(arguments.tf_config, "tf-config", resolve_hosts=arguments.resolve_hosts))
+
+
+def _facts(arguments: argparse.Namespace) -> JobFacts:
+    from estimator_bridge.compat.config.legacy import JobFacts
+
+    context = None if arguments.input_context is None else arguments.input_context == "yes"
+    return JobFacts(
+        arguments.gpus, arguments.gpu_memory_mb, context, arguments.auto_shard, arguments.global_step, arguments.batch_size
+    )
+
+
+def _to_modern(source: Source, facts: JobFacts, arguments: argparse.Namespace) -> int:
+    from estimator_bridge.compat.config.contradictions import ContradictionError, refuse_contradictions
+    from estimator_bridge.compat.config.to_modern import to_modern
+
+    if source.kind == "modern":
+        raise BridgeError(f"{source.name} is a modern configuration already.", expected="a legacy one", fix="Add --back.")
+    try:
+        refuse_contradictions(source.legacy)
+        config, report = to_modern(source.legacy, facts)
+    except ContradictionError as error:
+        places = ", ".join(source.where(name) for name in error.names)
+        raise BridgeError(f"{places}: {error}") from None
+    code = report.exit_code(arguments.allow)
+    _print(_modern_text(config, report, arguments), report, arguments)
+    return code
+
+
+def _to_legacy(source: Source, arguments: argparse.Namespace) -> int:
+    from estimator_bridge.compat.config.settings import from_dict
+    from estimator_bridge.compat.config.to_legacy import to_legacy
+    from estimator_bridge.compat.config.to_modern import to_modern
+
+    if source.kind == "tf-config":
+        modern, _ = to_modern(source.legacy)
+    elif source.kind == "modern":
+        modern = from_dict(source.modern)
+    else:
+        raise BridgeError(
+            f"{source.name} is a legacy configuration already.", expected="a modern one, or a TF_CONFIG", fix="Drop --back."
+        )
+    legacy, report = to_legacy(modern)
+    code = report.exit_code(arguments.allow)
+    _print(_legacy_text(legacy, report, arguments), report, arguments)
+    return code
+
+
+def _modern_text(config: ModernConfig, report: Report, arguments: argparse.Namespace) -> str:
+    from estimator_bridge.compat.config.output.python import to_python
+    from estimator_bridge.compat.config.output.toml import to_toml
+    from estimator_bridge.compat.config.settings import to_dict
+
+    if arguments.format == "json":
+        return _json("modern", to_dict(config), report, arguments)
+    return to_toml(to_dict(config)) if arguments.format == "toml" else to_python(config)
+
+
+def _legacy_text(legacy: LegacyConfig, report: Report, arguments: argparse.Namespace) -> str:
+    from estimator_bridge.compat.config.output.legacy import legacy_data, legacy_python
+    from estimator_bridge.compat.config.output.toml import to_toml
+
+    if arguments.format == "json":
+        return _json("legacy", legacy_data(legacy), report, arguments)
+    return to_toml(legacy_data(legacy)) if arguments.format == "toml" else legacy_python(legacy)
+
+
+def _json(side: str, data: dict[str, Any], report: Report, arguments: argparse.Namespace) -> str:
+    from estimator_bridge.compat.config.output.report import report_data
+
+    return json.dumps({side: data, "report": report_data(report, arguments.allow)}, indent=2) + "\n"
+
+
+def _print(text: str, report: Report, arguments: argparse.Namespace) -> None:
+    """The result on stdout; the report there too for readers, on stderr where a program reads the result."""
+    from rich.console import Console
+
+    from estimator_bridge.compat.config.output.report import report_table
+
+    if arguments.format != "json":
+        Console(stderr=arguments.format != "text", emoji=False).print(report_table(report, arguments.allow))
+    sys.stdout.write(("\n" if arguments.format == "text" else "") + text)

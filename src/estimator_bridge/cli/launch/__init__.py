@@ -1,0 +1,1 @@
+"""``estimator-bridge launch``: its options, and what it prints for a scheduler."""

@@ -1,0 +1,112 @@
+"""What the terminal shows while a cluster runs: the tasks' output, each line with its task, and a table of them."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Column, Table
+from rich.text import Text
+
+from estimator_bridge.cluster.server_status import Answer, Health
+from estimator_bridge.launcher.processes.task import Sink, State, Task
+
+_WIDTH = len("evaluator 0")
+_REFRESHES = 4  # a second
+_STYLES = {State.DONE: "green", State.FAILED: "red", State.STOPPED: "dim", State.TRAINING: "cyan", State.RESTARTING: "yellow"}
+_HEALTH_STYLES = {Health.READY: "green", Health.MISSING: "red", Health.MISTAKEN: "red"}
+
+Show = Callable[[Sequence[Task]], None]
+"""Gets the tasks, now and then."""
+
+
+@contextlib.contextmanager
+def shown(stream: TextIO) -> Iterator[tuple[Sink, Show]]:
+    """Shows lines, and on a terminal a live table below them.
+
+    Args:
+        stream: where to.
+
+    Yields:
+        What takes lines, from any thread, and what takes the tasks.
+    """
+    console = Console(file=stream, emoji=False)
+    if not console.is_terminal:
+        yield _plain(stream), lambda tasks: None
+        return
+    with Live(console=console, refresh_per_second=_REFRESHES) as live:
+
+        def line(name: str, text: str) -> None:
+            console.print(Text.assemble((f"{name:<{_WIDTH}} | ", "bold"), text), soft_wrap=True)
+
+        yield line, lambda tasks: live.update(task_table(tasks))
+
+
+def _plain(stream: TextIO) -> Sink:
+    lock = threading.Lock()
+    told = False
+
+    def line(name: str, text: str) -> None:
+        nonlocal told
+        with lock:
+            try:
+                stream.write(f"{name:<{_WIDTH}} | {text}\n")
+                stream.flush()
+            except OSError as error:  # a disk may be full: training goes on
+                if not told:
+                    _tell(error)
+                told = True
+
+    return line
+
+
+def _tell(failure: OSError) -> None:
+    with contextlib.suppress(OSError):  # standard error may be the same file
+        sys.stderr.write(
+            f"estimator-bridge: the output cannot be written: {failure.strerror}; training goes on, its lines are in --log-dir\n"
+        )
+        sys.stderr.flush()
+
+
+def task_table(tasks: Sequence[Task]) -> Table:
+    """The tasks and how they are doing."""
+    table = Table("task", "state", "global step", "steps/s", "restarts")
+    for task in sorted(tasks, key=lambda task: task.name):
+        step = "" if task.step is None else f"{task.step:,}"
+        rate = "" if task.steps_per_second is None else f"{task.steps_per_second:.1f}"
+        state = task.state.value + (f" ({task.exit_code})" if task.state is State.FAILED else "")
+        table.add_row(str(task.name), Text(state, _STYLES.get(task.state, "")), step, rate, str(task.restarts))
+    return table
+
+
+def answer_table(answers: Sequence[Answer]) -> Table:
+    """What the servers of a cluster answered."""
+    names = ("task", "address", "state", "devices", "incarnation", "round trip")
+    table = Table(*(Column(name, overflow="fold") for name in names))  # whole in a narrow terminal, too
+    for answer in answers:
+        state = Text(answer.health.value, _HEALTH_STYLES[answer.health]) + (f": {answer.reason}" if answer.reason else "")
+        trip = "" if answer.milliseconds is None else f"{answer.milliseconds:.1f} ms"
+        incarnation = "" if answer.incarnation is None else f"{answer.incarnation:016x}"
+        table.add_row(str(answer.task), answer.address, state, ", ".join(answer.devices), incarnation, trip)
+    return table
+
+
+def told(answer: Answer) -> str:
+    """An answer as a line.
+
+    Example:
+        >>> from estimator_bridge.cluster.tasks import TaskId
+        >>> told(Answer(TaskId("ps", 0), "127.0.0.1:1", Health.MISSING, reason="no connection"))
+        'ps 0 at 127.0.0.1:1: missing, no connection'
+    """
+    if answer.health is not Health.READY:
+        return f"{answer.task} at {answer.address}: {answer.health.value}, {answer.reason}"
+    return (
+        f"{answer.task} at {answer.address}: ready, {', '.join(answer.devices)}, "
+        f"incarnation {answer.incarnation:016x}, {answer.milliseconds:.1f} ms"
+    )

@@ -1,0 +1,1 @@
+"""Monitors of a running cluster: readiness, stalls, restarts, heartbeats, failures on other machines."""

@@ -1,0 +1,28 @@
+"""A batch script for Slurm, whose tasks ask TensorFlow's Slurm resolver where the others are (``compat.slurm_task``)."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+
+
+def batch_script(counts: Mapping[str, int], arguments: Sequence[str]) -> str:
+    """What ``sbatch`` takes.
+
+    Args:
+        counts: tasks of each job.
+        arguments: of ``estimator-bridge launch`` in each task.
+
+    Returns:
+        The script. Partition, time, memory, processors and GPUs a task are for sbatch's command line.
+
+    Example:
+        >>> print(batch_script({"chief": 1, "worker": 2}, ["train.py"]).splitlines()[1])
+        #SBATCH --ntasks=3
+    """
+    jobs = {job: number for job, number in counts.items() if number}
+    command = [sys.executable, "-m", "estimator_bridge.runtime.slurm_task", json.dumps(jobs), *arguments]
+    lines = ["#!/bin/bash", f"#SBATCH --ntasks={sum(jobs.values())}", f"srun --kill-on-bad-exit=1 {shlex.join(command)}"]
+    return "\n".join(lines) + "\n"

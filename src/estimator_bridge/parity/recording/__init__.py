@@ -1,0 +1,1 @@
+"""Recordings of both sides: batches, calls, values, and the trace that the judge reads."""

@@ -1,0 +1,55 @@
+"""What both sides do alike: naming their calls, keeping predictions, reading metrics."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from estimator_bridge.parity.recording.trace import Trace
+
+MAX_PREDICTIONS = 1000  # of one call are compared
+
+
+class CallNames:
+    """``train-0``, ``train-1``, ``evaluate-0``, ...: the same on both sides as long as they make the same calls."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def next(self, verb: str) -> str:
+        """The name of the next call of a verb."""
+        name = f"{verb}-{self._seen[verb]}"
+        self._seen[verb] += 1
+        return name
+
+
+def scalar_metrics(metrics: dict[str, Any]) -> dict[str, float]:
+    """The metrics that are numbers."""
+    scalars = {name: value for name, value in metrics.items() if np.ndim(value) == 0}
+    return {name: float(value) for name, value in scalars.items() if not isinstance(value, bytes | str)}
+
+
+def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Iterator[Any]:
+    """Passes predictions on; once they end, or nobody wants more, the first of them are saved."""
+    kept: dict[str, list[Any]] = defaultdict(list)
+    count = 0
+    try:
+        for example in examples:
+            count += 1
+            if count <= MAX_PREDICTIONS:
+                for key, value in example.items() if isinstance(example, dict) else [("", example)]:
+                    kept[key].append(np.asarray(value))
+            yield example
+    finally:
+        arrays = {f"key:{key}": _stacked(values) for key, values in kept.items()}
+        np.savez(trace.predictions(call), **arrays)
+        trace.write("predicted", call=call, count=count)
+
+
+def _stacked(values: list[Any]) -> Any:
+    ragged = len({value.shape for value in values}) > 1
+    stacked = np.concatenate([value.ravel() for value in values]) if ragged else np.stack(values)
+    return stacked.astype("S") if stacked.dtype == object else stacked

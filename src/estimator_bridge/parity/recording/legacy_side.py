@@ -1,0 +1,208 @@
+"""The legacy side of a comparison: tensorflow-estimator itself, with hooks that write down what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from unittest import mock
+from weakref import WeakKeyDictionary
+
+import tensorflow as tf
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.graph.fragments import upstream
+from estimator_bridge.modern.graph.model_graph import operation
+from estimator_bridge.parity.recording.batches import BatchWriter, leaves
+from estimator_bridge.parity.recording.calls import CallNames, scalar_metrics, write_predictions
+from estimator_bridge.parity.recording.ordering import order_assignments
+from estimator_bridge.parity.recording.randomness import random_functions, random_operations
+from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.runtime.batch_digest import batch_digest
+from estimator_bridge.runtime.estimator_calls import EstimatorEngine
+
+v1 = tf.compat.v1
+_batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> the tensors that its input_fn gave
+_specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> the EstimatorSpec that it is trained by
+
+
+class RecordingEngine:
+    """Executes calls as tensorflow-estimator does and records them.
+
+    Args:
+        trace: where to.
+        recording: keep the batches, for a replay; else only their digests.
+    """
+
+    def __init__(self, trace: Trace, recording: bool) -> None:
+        self._estimator = EstimatorEngine()
+        self.export_saved_model = self._estimator.export_saved_model
+        self._trace = trace
+        self._recording = recording
+        self._names = CallNames()
+        _remember_batches()
+        _remember_specs()
+
+    def train(
+        self,
+        estimator: Any,
+        input_fn: Callable[..., Any],
+        hooks: Any = None,
+        steps: int | None = None,
+        max_steps: int | None = None,
+        saving_listeners: Any = None,
+    ) -> Any:
+        """``Estimator.train``, each step written down."""
+        if estimator.config.train_distribute is not None or estimator.config.cluster_spec:
+            raise BridgeError(
+                "The legacy side trains on several replicas or tasks, whose batches cannot be recorded yet.",
+                expected="a RunConfig without train_distribute, and no cluster in TF_CONFIG",
+                fix="Compare the same script on one device.",
+            )
+        call = self._names.next("train")
+        self._trace.write("train", call=call, max_steps=max_steps or steps)
+        hook = _TrainHook(self._trace, call, self._recording)
+        self._estimator.train(estimator, input_fn, [*(hooks or []), hook], steps, max_steps, saving_listeners)
+        self._trace.write("trained", call=call, checkpoint=tf.train.latest_checkpoint(estimator.model_dir))
+        return estimator
+
+    def evaluate(
+        self,
+        estimator: Any,
+        input_fn: Callable[..., Any],
+        steps: int | None = None,
+        hooks: Any = None,
+        checkpoint_path: str | None = None,
+        name: str | None = None,
+    ) -> dict[str, Any]:
+        """``Estimator.evaluate``, its metrics written down."""
+        call = self._names.next("evaluate")
+        hook = _BatchHook(self._trace, call, self._recording)
+        metrics = self._estimator.evaluate(estimator, input_fn, steps, [*(hooks or []), hook], checkpoint_path, name)
+        self._trace.write("evaluated", call=call, name=name or "", metrics=scalar_metrics(metrics))
+        return metrics
+
+    def predict(
+        self,
+        estimator: Any,
+        input_fn: Callable[..., Any],
+        predict_keys: Any = None,
+        hooks: Any = None,
+        checkpoint_path: str | None = None,
+        yield_single_examples: bool = True,
+    ) -> Iterator[Any]:
+        """``Estimator.predict``, the first predictions written down."""
+        call = self._names.next("predict")
+        hook = _BatchHook(self._trace, call, self._recording)
+        examples = self._estimator.predict(
+            estimator, input_fn, predict_keys, [*(hooks or []), hook], checkpoint_path, yield_single_examples
+        )
+        return write_predictions(self._trace, call, examples)
+
+
+class _BatchHook(tf.compat.v1.train.SessionRunHook):
+    """Records the batch of each session run."""
+
+    def __init__(self, trace: Trace, call: str, recording: bool) -> None:
+        self._trace = trace
+        self._call = call
+        self._writer = BatchWriter(trace.batches(call)) if recording else None
+
+    def begin(self) -> None:
+        self._batch = _batches[v1.get_default_graph()]
+        with tf.name_scope("estimator_bridge"):
+            self._digest = batch_digest(self._batch)
+
+    def before_run(self, run_context: Any) -> Any:
+        return v1.train.SessionRunArgs({"batch": self._batch if self._writer else [], "digest": self._digest})
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        if self._writer:
+            self._writer.write(run_values.results["batch"])
+
+    def end(self, session: Any) -> None:
+        if self._writer:
+            self._writer.close()
+
+
+class _TrainHook(_BatchHook):
+    """Records losses, batches, and the values before and after the first step."""
+
+    def begin(self) -> None:
+        super().begin()
+        graph = v1.get_default_graph()
+        self._loss = _specs[graph].loss
+        self._step = v1.train.get_global_step()
+        self._steps = 0
+        given = {tensor.op for tensor in self._batch}
+        in_step = upstream([self._loss.op, operation(_specs[graph].train_op)], lambda op: op in given)
+        self._trace.write(
+            "random",
+            call=self._call,
+            in_step=random_operations(in_step),
+            functions=random_functions(in_step, graph.as_graph_def()),
+        )
+        racing = order_assignments(in_step, given)
+        if racing:
+            self._trace.write("note", message=_race(racing))
+        self._saver = v1.train.Saver(max_to_keep=None, name="estimator_bridge/save")
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        self._start = int(session.run(self._step))
+        if not self._writer:
+            self._save(session, "start")
+
+    def before_run(self, run_context: Any) -> Any:
+        if self._steps == 0:  # other hooks may have chosen values since the session began: k-means' centers
+            self._save(run_context.session, "initial")
+        args = super().before_run(run_context)
+        return v1.train.SessionRunArgs({**args.fetches, "loss": self._loss})
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        super().after_run(run_context, run_values)
+        self._steps += 1
+        if self._steps == 1:
+            self._save(run_context.session, "first")
+        results = run_values.results
+        self._trace.write(
+            "step",
+            call=self._call,
+            step=self._start + self._steps,
+            loss=float(results["loss"]),
+            batch=int(results["digest"]),
+        )
+
+    def _save(self, session: Any, moment: str) -> None:
+        self._saver.save(session, self._trace.values(self._call, moment), write_meta_graph=False, write_state=False)
+
+
+def _race(variables: Sequence[str]) -> str:
+    more = f" and {len(variables) - 3} more" if len(variables) > 3 else ""
+    return (
+        f"the script gives no order to what a step reads, its batch included, and its assignment to {', '.join(variables[:3])}{more}; "
+        "here the script's order was kept, and a run of its own may take another."
+    )
+
+
+def _remember_batches() -> None:
+    from tensorflow_estimator.python.estimator import util
+
+    original = util.parse_input_fn_result
+
+    def parse(result: Any) -> Any:
+        features, labels, hooks = original(result)
+        _batches[v1.get_default_graph()] = leaves((features, labels))
+        return features, labels, hooks
+
+    mock.patch.object(util, "parse_input_fn_result", parse).start()
+
+
+def _remember_specs() -> None:
+    from tensorflow_estimator.python.estimator.estimator import Estimator
+
+    original = Estimator._train_with_estimator_spec
+
+    def train(self: Any, spec: Any, *args: Any) -> Any:
+        _specs[v1.get_default_graph()] = spec
+        return original(self, spec, *args)
+
+    mock.patch.object(Estimator, "_train_with_estimator_spec", train).start()

@@ -1,0 +1,84 @@
+"""Takes the races of a training graph away: an assignment waits for its batch, and for what the script read before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import tensorflow as tf
+
+from estimator_bridge.modern.graph.fragments import Operation, Tensor, producers
+from estimator_bridge.modern.graph.variables import assigned
+
+_VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
+_NO_VALUE = frozenset({"Enter", "IsVariableInitialized", "Switch", "VarIsInitializedOp", "VariableShape"})
+"""These take a variable and leave its value alone."""
+_SAME_MEMORY = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"})
+"""What comes out of these is still the reference variable's own memory, which an assignment changes."""
+
+
+def order_assignments(step: Collection[Operation], batch: Collection[Operation] = ()) -> list[str]:
+    """Adds the control dependencies that a TensorFlow 1 script left out between reading a variable and assigning to it.
+
+    TensorFlow 1 may run such a pair either way. One way is left: that of the script's lines, which the modern path keeps, too. Nor
+    is anything assigned where the input has ended. What is inside of a loop or a branch stays as it is.
+
+    Args:
+        step: the operations of a training step, in a graph that no session has run yet.
+        batch: those that give it its batch.
+
+    Returns:
+        The names of the variables that had no order, sorted.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> with tf.Graph().as_default() as graph:
+        ...     count = tf.compat.v1.get_variable("count", shape=[], use_resource=True)
+        ...     read, assignment = count.value().op, count.assign_add(1.0, read_value=False)
+        ...     names = order_assignments(graph.get_operations())
+        >>> names, read in assignment.control_inputs
+        (['count'], True)
+    """
+    made = sorted(step, key=lambda op: op._id)
+    uses = list(_uses(made))
+    reads = [(op, variable) for op, variable, writes in uses if not writes]
+    first = dict.fromkeys([*batch, *(op for op, _ in reads)])
+    behind = _masks([*batch, *made], {op: 1 << bit for bit, op in enumerate(first)})
+    ordered = set()
+    for write, variable in ((op, variable) for op, variable, writes in uses if writes):
+        earlier = {*batch, *(op for op, read in reads if read == variable and op._id < write._id)}
+        free = [op for bit, op in enumerate(first) if op in earlier and not behind[write] >> bit & 1]
+        if free:
+            write._add_control_inputs(free)
+            ordered.add(variable)
+    return sorted(ordered)
+
+
+def _uses(made: Sequence[Operation]) -> Iterator[tuple[Operation, str, bool]]:
+    """Each operation that runs in every step and has a variable as its input, the variable's name, and whether it changes it."""
+    value_of = {op: op.name for op in made if op.type in _VARIABLES}
+    for op in made:
+        if op.type in _NO_VALUE or op._get_control_flow_context() is not None:
+            continue
+        for tensor in op.inputs:
+            variable = value_of.get(tensor.op)
+            if variable is not None:
+                yield op, variable, _writes(op, tensor)
+                if op.type in _SAME_MEMORY:
+                    value_of[op] = variable
+
+
+def _writes(op: Operation, variable: Tensor) -> bool:
+    if variable.dtype == tf.resource:
+        return bool(assigned([op]))
+    return bool(variable.dtype._is_ref_dtype) and any(argument.is_ref for argument in op.op_def.input_arg)
+
+
+def _masks(made: Sequence[Operation], own: dict[Operation, int]) -> dict[Operation, int]:
+    """For each operation, as bits, which of those in ``own`` it waits for, itself included."""
+    masks: dict[Operation, int] = {}
+    for op in made:
+        mask = own.get(op, 0)
+        for producer in producers(op):
+            mask |= masks.get(producer, 0)
+        masks[op] = mask
+    return masks

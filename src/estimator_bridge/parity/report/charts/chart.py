@@ -1,0 +1,134 @@
+"""A chart as fractions and labels that the template only has to place, and the axis that the charts share."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from estimator_bridge.parity.report.charts import plot, ticks
+from estimator_bridge.parity.result import ParityResult
+
+
+@dataclasses.dataclass(frozen=True)
+class Tick:
+    """A label at a percentage of the axis, from the left or from the top."""
+
+    at: float
+    label: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """One path; ``role`` is its CSS class."""
+
+    role: str
+    path: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """One chart; ``bars`` are percentages (left, width) at the top edge where a side is not finite."""
+
+    key: str
+    title: str
+    description: str
+    unit: str
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    layers: tuple[Layer, ...]
+    bars: tuple[tuple[float, float], ...] = ()
+    marker: Tick | None = None
+    label: Tick | None = None
+    caption: str = ""
+
+
+def step_scale(result: ParityResult) -> plot.Scale:
+    """The axis of the steps.
+
+    Args:
+        result: a comparison with at least one loss.
+
+    Returns:
+        From the first step to the last; one step alone stands in the middle.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds
+        >>> step_scale(ParityResult((), "replay", "equal", Thresholds(), losses=(LossPoint(7, 1.0, 1.0),))).fraction(7)
+        0.5
+    """
+    steps = [point.step for point in result.losses]
+    lo, hi = min(steps), max(steps)
+    return plot.Scale(lo, hi) if lo < hi else plot.Scale(lo - 1, hi + 1)
+
+
+def step_ticks(result: ParityResult) -> tuple[Tick, ...]:
+    """The labels of the axis of the steps.
+
+    Args:
+        result: a comparison with at least one loss.
+
+    Returns:
+        Percentages from the left with their steps.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds
+        >>> step_ticks(ParityResult((), "replay", "equal", Thresholds(), losses=(LossPoint(7, 1.0, 1.0),)))
+        (Tick(at=50.0, label='7'),)
+    """
+    steps, scale = [point.step for point in result.losses], step_scale(result)
+    return tuple(Tick(percent(scale.fraction(step)), f"{step:,}") for step in ticks.integer_ticks(min(steps), max(steps)))
+
+
+def parting(result: ParityResult) -> Tick | None:
+    """Where the first finding that names a step lies.
+
+    Args:
+        result: the comparison.
+
+    Returns:
+        A percentage from the left with "step N", or None where no finding names a step that was recorded.
+
+    Example:
+        >>> from estimator_bridge.parity.result import ParityResult, Thresholds
+        >>> parting(ParityResult((), "replay", "equal", Thresholds())) is None
+        True
+    """
+    step = next((finding.step for finding in result.findings if finding.step is not None), None)
+    recorded = [point.step for point in result.losses]
+    if step is None or not recorded or not min(recorded) <= step <= max(recorded):
+        return None
+    return Tick(percent(step_scale(result).fraction(step)), f"step {step:,}")
+
+
+def value_ticks(values: Sequence[float], height: Callable[[float], float]) -> tuple[Tick, ...]:
+    """The labels of an axis of values.
+
+    Args:
+        values: the ticks.
+        height: a value's fraction from the bottom.
+
+    Returns:
+        Percentages from the top with their labels.
+
+    Example:
+        >>> value_ticks((0.0, 0.5, 1.0), lambda value: value)
+        (Tick(at=100.0, label='0'), Tick(at=50.0, label='0.5'), Tick(at=0.0, label='1'))
+    """
+    pairs = zip(values, ticks.tick_labels(values), strict=True)
+    return tuple(Tick(percent(1 - height(value)), label) for value, label in pairs)
+
+
+def percent(fraction: float) -> float:
+    """A fraction as the template places it.
+
+    Args:
+        fraction: from 0 to 1.
+
+    Returns:
+        A percentage with two decimals, a tenth of a pixel.
+
+    Example:
+        >>> percent(1 / 3)
+        33.33
+    """
+    return round(fraction * 100, 2)

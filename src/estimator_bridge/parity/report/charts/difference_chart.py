@@ -1,0 +1,110 @@
+"""The difference of the losses at each step, and how much of it the thresholds allow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from estimator_bridge.parity.report.charts import numerals, plot, ticks
+from estimator_bridge.parity.report.charts.chart import (
+    Chart,
+    Layer,
+    Tick,
+    parting,
+    percent,
+    step_scale,
+    step_ticks,
+    value_ticks,
+)
+from estimator_bridge.parity.report.charts.gaps import Gap, loss_gaps, severity
+from estimator_bridge.parity.result import ParityResult, Thresholds
+
+# The part of the chart below its smallest power of ten, where exact zeros lie: a logarithm has no place for them.
+ZERO_STRIP = 0.16
+
+
+def difference_chart(result: ParityResult) -> Chart | None:
+    """abs_diff of every step against the abs_diff that the thresholds allow at that step.
+
+    A step passes when its abs_diff or its rel_diff is within the threshold, which is to say: when its abs_diff is at most
+    max(abs threshold, rel threshold * loss). So one curve shows both thresholds, and the room below it is exactly what passes.
+
+    Args:
+        result: the comparison.
+
+    Returns:
+        The chart, or None without losses.
+
+    Example:
+        >>> from estimator_bridge.parity.result import ParityResult, Thresholds
+        >>> difference_chart(ParityResult((), "replay", "equal", Thresholds())) is None
+        True
+    """
+    if not result.losses:
+        return None
+    gaps, limits = loss_gaps(result), [_limit(point.legacy, point.modern, result.thresholds) for point in result.losses]
+    y, labels, strip = _scale([gap.abs_diff for gap in gaps], limits)
+
+    def height(value: float) -> float:
+        return strip / 2 if value == 0 else strip + (1 - strip) * y.fraction(value)
+
+    x = step_scale(result)
+    allowed = [(x.fraction(result.losses[index].step), height(limits[index])) for index in plot.keep_extremes(limits)]
+    if len(allowed) == 1:
+        allowed = [(0.0, allowed[0][1]), (1.0, allowed[0][1])]
+    return Chart(
+        key="difference",
+        title="Difference of the losses",
+        description=_description(gaps, result),
+        unit="abs_diff, log scale",
+        x_ticks=step_ticks(result),
+        y_ticks=value_ticks((0.0, *labels) if strip else labels, height),
+        layers=(Layer("allowed", plot.area(allowed)), Layer("limit", plot.line(allowed)), *_marks(result, gaps, x, height)),
+        marker=parting(result),
+        label=_limit_label([value for _, value in allowed]),
+        caption="On the bottom line: steps without any difference." if strip else "",
+    )
+
+
+def _scale(differences: Iterable[float], limits: Iterable[float]) -> tuple[plot.Scale, tuple[float, ...], float]:
+    everything = [*differences, *limits]
+    positive = [value for value in everything if value > 0 and math.isfinite(value)] or [1e-9, 1e-5]
+    # Half a power of ten of air: the threshold is not drawn on the frame.
+    labels = ticks.decade_ticks(min(positive) / 1.5, max(positive) * 3)
+    return plot.Scale(labels[0], labels[-1], log=True), labels, ZERO_STRIP if 0 in everything else 0.0
+
+
+def _marks(result: ParityResult, gaps: Sequence[Gap], x: plot.Scale, height: Callable[[float], float]) -> list[Layer]:
+    # NaN on one side only is worse than any number: it goes to the top edge.
+    drawn = [severity(gap.abs_diff) for gap in gaps]
+    finite = [min(value, ticks.LARGEST) for value in drawn]
+    kept = plot.keep_extremes(finite)
+    roles = {
+        "zero": [index for index in kept if drawn[index] == 0],
+        "inside": [index for index in kept if drawn[index] > 0 and gaps[index].share <= 1],
+        "outside": [index for index in kept if not gaps[index].share <= 1],
+    }
+    return [
+        Layer(role, plot.dots((x.fraction(result.losses[index].step), height(drawn[index])) for index in indices))
+        for role, indices in roles.items()
+        if indices
+    ]
+
+
+def _limit(legacy: float, modern: float, thresholds: Thresholds) -> float:
+    sizes = [abs(value) for value in (legacy, modern) if math.isfinite(value)]
+    return max(thresholds.abs, thresholds.rel * max(sizes, default=0.0))
+
+
+def _limit_label(heights: Sequence[float]) -> Tick:
+    # Over the highest point of the right half, so that the words never cross the line.
+    return Tick(percent(1 - max(heights[-max(len(heights) // 2, 1) :])), "largest difference allowed")
+
+
+def _description(gaps: Sequence[Gap], result: ParityResult) -> str:
+    outside = sum(not gap.share <= 1 for gap in gaps)
+    largest = max((gap.abs_diff for gap in gaps), key=severity)
+    return (
+        f"{numerals.count(len(result.losses), 'step')}, {outside:,} outside the thresholds; "
+        f"the largest abs_diff is {numerals.difference(largest)}."
+    )

@@ -1,0 +1,1 @@
+"""What a running job needs on either path."""

@@ -1,0 +1,1 @@
+"""A reader of protobuf bytes that needs no message classes."""

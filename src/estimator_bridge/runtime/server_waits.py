@@ -1,0 +1,51 @@
+"""Waits, with a deadline, for the servers of a cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from estimator_bridge.errors import BridgeError
+
+READY_SECONDS = 60  # for the slowest server to be there
+
+
+def await_servers(jobs: Mapping[str, Sequence[str]], seconds: float, where: str) -> None:
+    """Waits for the servers that a process is about to connect to: TensorFlow itself would, without end.
+
+    Args:
+        jobs: job -> addresses of its tasks.
+        seconds: to wait.
+        where: these addresses are written, for who has to correct them.
+
+    Raises:
+        BridgeError: naming the tasks that accepted no connection.
+    """
+    import grpc
+
+    tasks = [f"/job:{job}/task:{index} at {task}" for job, addresses in jobs.items() for index, task in enumerate(addresses)]
+    channels = [grpc.insecure_channel(task.rpartition(" ")[2]) for task in tasks]
+    ready = [grpc.channel_ready_future(channel) for channel in channels]
+    deadline = time.monotonic() + seconds
+    missing = [task for task, future in zip(tasks, ready, strict=True) if not _is_ready(future, deadline - time.monotonic())]
+    for channel in channels:
+        channel.close()
+    if missing:
+        raise BridgeError(
+            f"{where}: not every task answers.",
+            expected=f"a TensorFlow server at each address within {seconds:g} s",
+            received="no answer from " + ", ".join(missing),
+            fix=f"Start these tasks, or correct their addresses in {where}.",
+        )
+
+
+def _is_ready(future: Any, seconds: float) -> bool:
+    import grpc
+
+    try:
+        future.result(timeout=max(seconds, 0))
+    except grpc.FutureTimeoutError:
+        future.cancel()
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Runs an unmodified script on either path."""

@@ -1,0 +1,95 @@
+"""How the script's own files become code: mended in memory where they need it, else as Python compiles them."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+from estimator_bridge.legacy.removed_names.method_calls import has_dropped_methods, with_dropped_methods
+from estimator_bridge.runtime.autograph import users_code_as_compiled
+from estimator_bridge.runtime.user_code import is_users
+
+_ARITHMETIC = "estimator_bridge.script.python2_arithmetic"
+
+
+def compiled(source: bytes, file: str, python2: bool = False, in_package: bool = False) -> types.CodeType:
+    """The code of a file.
+
+    Args:
+        source: its bytes.
+        file: its path, for tracebacks.
+        python2: it is written for Python 2.
+        in_package: it is a module of a package.
+
+    Raises:
+        SyntaxError: as Python says it, or, under ``python2``, that it is neither.
+    """
+    tree: Any = source
+    if python2:
+        tree = _from_python2(source, file if in_package else "")
+    elif has_dropped_methods(source):
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # Python is to say so, of the source itself
+            tree = ast.parse(source, file)
+    if isinstance(tree, ast.Module):
+        tree = with_dropped_methods(tree)
+    code: types.CodeType = compile(tree, file, "exec", dont_inherit=True)
+    return code
+
+
+def _from_python2(source: bytes, package_file: str) -> ast.Module:
+    from estimator_bridge.compat.source.python2.arithmetic import with_python2_arithmetic
+    from estimator_bridge.compat.source.python2.mending import mend
+
+    mended = mend(source, package_file)
+    return with_python2_arithmetic(mended.tree(), _ARITHMETIC, mended.true_division)
+
+
+@contextlib.contextmanager
+def own_modules(python2: bool) -> Iterator[None]:
+    """While active, the modules that a script brings are compiled as it is itself.
+
+    Args:
+        python2: they are written for Python 2.
+    """
+    finder = _Finder(python2)
+    index = next((index for index, one in enumerate(sys.meta_path) if one is PathFinder), len(sys.meta_path))
+    sys.meta_path.insert(index, finder)
+    try:
+        with users_code_as_compiled() if python2 else contextlib.nullcontext():
+            yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _Finder:
+    """Compiles what has to be mended when it is found; whatever fails is left to Python, which says why."""
+
+    def __init__(self, python2: bool) -> None:
+        self.python2 = python2
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or type(spec.loader) is not SourceFileLoader or not is_users(spec.loader.path):
+            return None
+        with contextlib.suppress(OSError, SyntaxError):
+            file = spec.loader.path
+            source = Path(file).read_bytes()
+            if self.python2 or has_dropped_methods(source):
+                spec.loader = _Loader(name, file, compiled(source, file, self.python2, bool(spec.parent)))
+                return spec
+        return None
+
+
+class _Loader(SourceFileLoader):
+    def __init__(self, name: str, path: str, code: types.CodeType) -> None:
+        super().__init__(name, path)
+        self.code = code
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        return self.code

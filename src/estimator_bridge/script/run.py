@@ -1,0 +1,243 @@
+"""Runs an unmodified TensorFlow 1 script as ``__main__``, as ``python SCRIPT`` or ``python -m MODULE`` would."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import dataclasses
+import importlib.util
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+from estimator_bridge.cluster.rendezvous import Rendezvous
+from estimator_bridge.compat.source.notebooks import refuse_notebook
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.legacy.installation import install
+from estimator_bridge.legacy.tf1_surface.tf1_imports import tf1_imports
+from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, interposed
+from estimator_bridge.script.loading import compiled, own_modules
+
+
+@dataclasses.dataclass(frozen=True)
+class Script:
+    """What to run.
+
+    Attributes:
+        target: path of a file, or dotted name of a module.
+        args: its command line.
+        is_module: ``target`` is a module.
+        python2: it is written for Python 2, and so are the modules that it brings.
+        v2_behavior: it is written for TensorFlow 2, whose names and behaviour it is to find, and Estimators beside them.
+    """
+
+    target: str
+    args: tuple[str, ...] = ()
+    is_module: bool = False
+    python2: bool = False
+    v2_behavior: bool = False
+
+    def check(self) -> None:
+        """Raises BridgeError unless the target is there, as far as can be told without importing anything."""
+        if self.is_module:
+            self._check_module()
+        else:
+            self._check_file()
+
+    def _check_file(self) -> None:
+        path = Path(self.target)
+        if path.is_dir():
+            what, fix = "The script is a folder.", f"Name the file in it that you run, {path / 'train.py'} for one."
+        elif not path.exists():
+            what, fix = "There is no such script.", "Check the path; arguments of the script come after it."
+        elif not os.access(path, os.R_OK):
+            what, fix = "The script cannot be read: no permission.", "Check its permissions, or whose user you are."
+        else:
+            refuse_notebook(path)
+            return
+        raise BridgeError(what, expected="the path of a Python file, or -m and a module's name", received=self.target, fix=fix)
+
+    def _check_module(self) -> None:
+        if "" in self.target.split("."):
+            raise _no_module(self.target, "Write the whole name, from the top package on.")
+        if self.target.endswith(".py"):
+            name = self.target.removesuffix(".py")
+            raise _no_module(self.target, f"Use -m {name} for the module, or leave -m out for the file.")
+
+    def __str__(self) -> str:
+        return f"-m {self.target}" if self.is_module else self.target
+
+
+def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngine) -> None:
+    """Runs a script on the legacy path: TF1 behaviour unless it asks for TF2's, tensorflow-estimator's own Estimator.
+
+    Args:
+        script: what to run; whatever it raises comes through, SystemExit included.
+        make_engine: makes what gets the Estimators' calls, once tf.estimator is there.
+    """
+    from estimator_bridge.legacy.distribution.input_sharding import shared_input
+    from estimator_bridge.legacy.distribution.launched.launched_task import launched
+    from estimator_bridge.legacy.distribution.strategies import mended_strategies
+    from estimator_bridge.legacy.distribution.sync_replicas import synchronous_replicas
+    from estimator_bridge.legacy.input_results import mended_input_results
+    from estimator_bridge.legacy.tf1_surface.behavior import tf1_behavior
+
+    _examine(script)
+    install()
+    _introduce()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(launched())
+        stack.enter_context(synchronous_replicas())
+        stack.enter_context(mended_strategies())
+        stack.enter_context(interposed(make_engine()))
+        stack.enter_context(mended_input_results())
+        stack.enter_context(shared_input())  # of what it returns
+        stack.enter_context(_old_names())
+        if not script.v2_behavior:
+            tf1_behavior()
+            stack.enter_context(tf1_imports({}))
+        run_as_main(script)
+
+
+def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
+    """Runs a script for an engine that needs TF2 behaviour.
+
+    The script itself builds graphs, TF1's Dimension objects included; its switches back to TF1 behaviour are taken as said.
+
+    Args:
+        script: what to run; whatever it raises comes through, SystemExit included.
+        make_engine: makes what gets the Estimators' calls, once tf.estimator is there.
+    """
+    from estimator_bridge.legacy.distribution.launched.launched_task import launched
+    from estimator_bridge.legacy.input_results import mended_input_results
+    from estimator_bridge.legacy.tf1_surface.behavior import tf1_appearance
+
+    _examine(script)
+    install()
+    _introduce()
+    engine = make_engine()
+    with (
+        launched(),
+        interposed(engine),
+        mended_input_results(),
+        tf1_appearance() as overrides,
+        _old_names(),
+        tf1_imports(overrides),
+    ):
+        run_as_main(script)
+
+
+def _examine(script: Script) -> None:
+    from estimator_bridge.script.python2_warnings import tell_python2
+
+    script.check()
+    tell_python2(script.target, script.is_module, script.python2)
+
+
+def _introduce() -> None:
+    """A launcher learns which TensorFlow this is."""
+    import tensorflow as tf
+
+    if meeting := Rendezvous.of_this_process():
+        meeting.introduce(tf.__version__)
+
+
+@contextlib.contextmanager
+def _old_names() -> Iterator[None]:
+    """What is gone from elsewhere than ``tf``; entered before ``tf1_imports``, which looks at the frame that imports."""
+    from estimator_bridge.legacy.removed_names.patches import dropped_names_answered
+    from estimator_bridge.legacy.tf1_surface.tutorial_modules import example_modules
+
+    with dropped_names_answered(), example_modules():
+        yield
+
+
+def run_as_main(script: Script) -> None:
+    """Runs a script as ``__main__`` with the command line, ``sys.path[0]`` and globals that Python gives it.
+
+    Args:
+        script: what to run; whatever it raises comes through, SystemExit included.
+    """
+    threads = set(threading.enumerate())
+    with _process_of(script), own_modules(script.python2):
+        try:
+            if script.is_module:
+                _run_module(script.target)
+            else:
+                _run_file(script.target, script.python2)
+        except SystemExit:
+            _join_new(threads)
+            raise
+        _join_new(threads)
+
+
+@contextlib.contextmanager
+def _process_of(script: Script) -> Iterator[None]:
+    """sys.argv and sys.path[0] as Python sets them; what stood at sys.path[0] for our own start gives way."""
+    argv, path = sys.argv, list(sys.path)
+    if not getattr(sys.flags, "safe_path", False):  # python -P; new in 3.11
+        starts = {"", str(Path.cwd()), str(Path(argv[0]).resolve().parent)}
+        first = Path.cwd() if script.is_module else Path(script.target).resolve().parent
+        sys.path[: 1 if path and path[0] in starts else 0] = [str(first)]
+    sys.argv = ["-m" if script.is_module else script.target, *script.args]
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, path
+
+
+def _run_file(path: str, python2: bool) -> None:
+    file = str(Path.cwd() / path)
+    code = compiled(Path(path).read_bytes(), file, python2)
+    _execute(code, __file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
+
+
+def _run_module(name: str) -> None:
+    spec = _find(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = _find(f"{name}.__main__")
+        if spec is None:
+            raise _no_module(name, "It is a package without a __main__.py: name the module in it that you run.")
+    loader: Any = spec and spec.loader
+    code = loader.get_code(spec.name) if spec and hasattr(loader, "get_code") else None
+    if spec is None or code is None:
+        raise _no_module(name, "Start where its top package lies, or name that folder in PYTHONPATH.")
+    sys.argv[0] = spec.origin or name
+    _execute(code, __file__=spec.origin, __cached__=spec.cached, __loader__=loader, __package__=spec.parent, __spec__=spec)
+
+
+def _execute(code: types.CodeType, **attributes: Any) -> None:
+    main = types.ModuleType("__main__")
+    main.__dict__.update(attributes, __annotations__={}, __builtins__=builtins)
+    before = sys.modules["__main__"]
+    sys.modules["__main__"] = main
+    try:
+        exec(code, main.__dict__)  # noqa: S102 -- running the script is what we are asked for
+    finally:
+        sys.modules["__main__"] = before
+
+
+def _find(name: str) -> ModuleSpec | None:
+    """Imports the packages around the module, as ``python -m`` does."""
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            return None
+        raise
+
+
+def _no_module(name: str, fix: str) -> BridgeError:
+    return BridgeError("There is no such module.", expected="-m and the name of a module", received=name, fix=fix)
+
+
+def _join_new(threads: set[threading.Thread]) -> None:
+    """Waits for the script's threads, as Python does at its end: they are to see TensorFlow as the script does."""
+    for thread in set(threading.enumerate()) - threads:
+        if not thread.daemon:
+            thread.join()

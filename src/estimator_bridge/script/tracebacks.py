@@ -1,0 +1,123 @@
+"""Exit codes and tracebacks as ``python SCRIPT`` gives them, without the frames that are ours."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.legacy.tf1_surface.advice import tell_what_is_gone
+from estimator_bridge.runtime.user_code import is_ours, is_users
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_RUNNER = _PACKAGE / "script/run.py"
+_PLUMBING = frozenset(
+    (_PACKAGE / name).resolve()  # legacy is a link in an editable install
+    for name in (
+        "legacy/tf1_surface/tf1_imports.py",
+        "legacy/tf1_surface/python_keras.py",
+        "legacy/removed_names/patches.py",
+        "runtime/estimator_calls.py",
+    )
+)  # pass calls on
+_STARTERS = frozenset({importlib.__file__, importlib.util.__file__})  # between the runner and a package's first line
+
+INTERRUPTED = 130  # what a shell reports for a program that ended by Ctrl-C
+
+
+def run_as_python_does(run: Callable[[], None]) -> int:
+    """Calls ``run`` and answers with the exit code that Python would have ended with.
+
+    Args:
+        run: executes a script.
+
+    Returns:
+        0, the code given to ``sys.exit``, or 1 after a traceback on stderr that starts at the script's own code.
+
+    Raises:
+        BridgeError: a refusal, with the line of the script that led to it.
+    """
+    try:
+        run()
+    except SystemExit as error:
+        return _exit_code(error)
+    except BridgeError as error:
+        error.asked_by = error.asked_by or _asked_by(error.__traceback__)
+        raise
+    except KeyboardInterrupt as error:
+        _show(error)
+        return INTERRUPTED
+    except BaseException as error:  # noqa: BLE001 -- whatever ends a script ends it with a traceback
+        _show(error)
+        for file, line in _users_lines(error.__traceback__)[-1:]:
+            tell_what_is_gone(error, file, line)
+        return 1
+    return 0
+
+
+def _exit_code(error: SystemExit) -> int:
+    if error.code is None or isinstance(error.code, int):
+        return error.code or 0
+    sys.stderr.write(f"{error.code}\n")
+    return 1
+
+
+def _show(error: BaseException) -> None:
+    """By sys.excepthook, which may be the script's own."""
+    _fold(error)
+    sys.excepthook(type(error), error, error.__traceback__)
+
+
+def _fold(error: BaseException, seen: frozenset[int] = frozenset()) -> None:
+    """Takes our frames out of an exception and of those that it came from."""
+    error.__traceback__ = _linked(_frames_shown(list(_walk(error.__traceback__))))
+    for other in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
+        if other is not None and id(other) not in seen:
+            _fold(other, seen | {id(error)})
+
+
+def _frames_shown(entries: list[types.TracebackType]) -> list[types.TracebackType]:
+    """All but ours and the way to the script; below the user's last frame ours stay, where more than passing on went wrong."""
+    files = [entry.tb_frame.f_code.co_filename for entry in entries]
+    first = max((index + 1 for index, file in enumerate(files) if Path(file).resolve() == _RUNNER), default=0)
+    while first < len(files) and (files[first].startswith("<frozen ") or files[first] in _STARTERS or is_ours(files[first])):
+        first += 1
+    entries, files = entries[first:], files[first:]
+    users_last = max((index for index, file in enumerate(files) if is_users(file)), default=-1)
+    return [
+        entry
+        for index, (entry, file) in enumerate(zip(entries, files, strict=True))
+        if not (is_ours(file) and (index < users_last or _is_plumbing(file)))
+    ]
+
+
+def _walk(entry: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while entry is not None:
+        yield entry
+        entry = entry.tb_next
+
+
+def _linked(entries: list[types.TracebackType]) -> types.TracebackType | None:
+    following: types.TracebackType | None = None
+    for entry in reversed(entries):
+        following = types.TracebackType(following, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return following
+
+
+def _asked_by(frames: types.TracebackType | None) -> str | None:
+    """The innermost line of user code on the way to a refusal."""
+    return next((f"{file}:{line}" for file, line in reversed(_users_lines(frames))), None)
+
+
+def _users_lines(frames: types.TracebackType | None) -> list[tuple[str, int]]:
+    return [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(frames) if is_users(frame.filename)]
+
+
+@functools.cache
+def _is_plumbing(filename: str) -> bool:
+    return Path(filename).resolve() in _PLUMBING

@@ -1,0 +1,55 @@
+"""A disk on which the n-th change fails, or on which every change is slow."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable
+from typing import Any
+
+from estimator_bridge.compat.checkpoint.writing.storage import Disk
+
+OPERATIONS = [name for name in vars(Disk) if not name.startswith("_")]
+
+
+class WatchedDisk(Disk):
+    """Calls ``before`` with the name of each operation before it is carried out."""
+
+    def __init__(self, before: Callable[[str], None]) -> None:
+        self._before = before
+
+    def __getattribute__(self, name: str) -> Any:
+        method = super().__getattribute__(name)
+        if name not in OPERATIONS:
+            return method
+
+        def call(*args: Any) -> Any:
+            self._before(name)
+            return method(*args)
+
+        return call
+
+
+class Faults:
+    """Lets the n-th operation fail, and, once it is broken, all that follow.
+
+    Args:
+        fail_at: which operation; None for none.
+        number: of the error.
+        lasting: the disk stays broken, so that not even cleaning up works.
+    """
+
+    def __init__(self, fail_at: int | None = None, number: int = errno.EIO, lasting: bool = False) -> None:
+        self.operations: list[str] = []
+        self._fail_at, self._number, self._lasting = fail_at, number, lasting
+        self.disk = WatchedDisk(self._before)
+
+    def _before(self, name: str) -> None:
+        self.operations.append(name)
+        at = len(self.operations) - 1
+        if self._fail_at is not None and (at == self._fail_at or (self._lasting and at > self._fail_at)):
+            raise OSError(self._number, "injected", name)
+
+
+def slow_disk(seconds: float) -> Disk:
+    return WatchedDisk(lambda name: time.sleep(seconds))

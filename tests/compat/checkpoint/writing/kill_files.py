@@ -1,0 +1,96 @@
+"""Run as a script, without TensorFlow: kills what writes SavedModels and Keras' files at random moments, and says what it left.
+
+Keras itself is played by a few slow writes: what it leaves half-written must not get the target's name.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from estimator_bridge.compat.checkpoint import ConversionReport, read_index
+from estimator_bridge.compat.checkpoint.conversion.outputs import write
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
+from estimator_bridge.compat.checkpoint.writing.publish import Options
+from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.storage import Disk
+from tests.cli.convert.test_checkpoint import OLD
+from tests.compat.checkpoint.conversion.test_outputs import contents, make_saved_model, write_saved_model
+from tests.compat.checkpoint.writing.faulty_disk import slow_disk
+
+SLOWNESS = 0.001
+Write = Callable[[Path, Disk], None]
+
+
+def write_keras_file(old: Path, target: Path, disk: Disk) -> None:
+    def ask(path: str, **question: Any) -> None:
+        with Path(path).open("wb", buffering=0) as file:
+            for part in range(10):
+                file.write(bytes([part]) * 1000)
+                time.sleep(SLOWNESS)
+
+    sides: Any = SimpleNamespace(
+        saved_model=None, model=SimpleNamespace(handle=0), keras=SimpleNamespace(ask=ask), source=read_index(old)
+    )
+    write(Draft(sides.source), target, "keras", sides, Options(overwrite=True), ConversionReport("", "", "keras"), disk)
+
+
+def everything(path: Path) -> dict[str, bytes]:
+    return contents(path.parent) if path.parent.exists() else {}
+
+
+def kill(target: Path, writer: Write, before: bytes | None, runs: int) -> tuple[int, int]:
+    """How many runs left the old state, and how many the new one."""
+    started = time.monotonic()
+    writer(target, slow_disk(SLOWNESS))
+    duration, new = time.monotonic() - started, everything(target)
+    old = {} if before is None else {target.name: before}
+    counts = [0, 0]
+    for run in range(runs):
+        shutil.rmtree(target.parent)
+        if before is not None:
+            target.parent.mkdir()
+            target.write_bytes(before)
+        child = os.fork()
+        if not child:
+            writer(target, slow_disk(SLOWNESS))
+            os._exit(0)
+        time.sleep(random.uniform(0, duration * 1.3))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        left = {name: data for name, data in everything(target).items() if ".partial" not in name}
+        if left not in (old, new):
+            sys.exit(f"{target.name}, run {run}: neither the old state nor the new one: {sorted(left)}")
+        counts[left == new] += 1
+        if left != new:
+            writer(target, Disk())
+            if everything(target) != new:
+                sys.exit(f"{target.name}, run {run}: the second run did not succeed")
+    return counts[0], counts[1]
+
+
+def main(folder: Path, runs: int) -> None:
+    random.seed(7)
+    old = write_tensors(folder / "old" / "model.ckpt-1000", OLD)
+    saved_model = make_saved_model(folder / "saved_model")
+    sources = contents(old.parent), contents(saved_model)
+    cases: list[tuple[str, bytes | None, Write]] = [
+        ("exported", None, lambda target, disk: write_saved_model(old, saved_model, target, disk)),
+        ("model.keras", b"another", lambda target, disk: write_keras_file(old, target, disk)),
+    ]
+    for name, before, writer in cases:
+        sys.stdout.write("{} {}\n".format(*kill(folder / name.partition(".")[0] / name, writer, before, runs)))
+    if (contents(old.parent), contents(saved_model)) != sources:
+        sys.exit("A source has changed.")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,206 @@
+"""A target is there whole or not at all, whatever fails, and the same command succeeds afterwards."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.compat.checkpoint import read_index
+from estimator_bridge.compat.checkpoint.errors import CheckpointError, TargetError
+from estimator_bridge.compat.checkpoint.reading import locate, tensors, values
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
+from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, publish
+from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.storage import Disk
+from tests.compat.checkpoint.writing.faulty_disk import Faults
+
+OLD = {"w": 1.0, "other": 2.0, "global_step": 5}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_tensors(tmp_path / "source" / "model.ckpt-7", {"w": [1.5, 2.5], "b": 3.0, "global_step": 7})
+
+
+def convert(source: Path, target: Path, disk: Disk | None = None, options: Options = Options()) -> Published:  # noqa: B008
+    draft = Draft(read_index(source))
+    draft.rename(lambda name: name if name == "global_step" else f"scope/{name}")
+    draft.alias("scope/w", "model/w")
+    draft.put("added", tensors.of(1.25))
+    return publish(draft, target, options, disk)
+
+
+def digest(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def contents(prefix: Path) -> dict[str, bytes] | None:
+    """Every tensor of a checkpoint, its checksums compared; None when there is none."""
+    try:
+        index = read_index(prefix)
+    except CheckpointError:
+        return None
+    values.check_shards(index)
+    return {name: b"".join(values.chunks(index, entry, name)) for name, entry in index.stored()}
+
+
+@pytest.mark.parametrize("copy", [False, True])
+@pytest.mark.parametrize("replacing", [False, True])
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_fault_anywhere_leaves_the_old_state_or_the_new_one(
+    source: Path, tmp_path: Path, copy: bool, replacing: bool, lasting: bool
+) -> None:
+    options = Options(copy=copy, overwrite=replacing)
+    rehearsal = Faults()
+    prefix = tmp_path / "rehearsal" / "model.ckpt-7"
+    if replacing:
+        write_tensors(prefix, OLD)
+    convert(source, prefix, rehearsal.disk, options)
+    new = contents(prefix)
+    before = digest(source.parent)
+    seen = set()
+    for fail_at, operation in enumerate(rehearsal.operations):
+        target = tmp_path / f"fault-{fail_at}" / "model.ckpt-7"
+        if replacing:
+            write_tensors(target, OLD)
+        old = contents(target)
+        faults = Faults(fail_at, lasting=lasting)
+        with pytest.raises(TargetError) as raised:
+            convert(source, target, faults.disk, options)
+        assert raised.value.exit_code == 2
+        assert contents(target) in (old, new), operation
+        seen.add("new" if contents(target) == new else "old")
+        convert(source, target, None, options)
+        assert contents(target) == new
+        assert sorted(path.name for path in target.parent.iterdir() if path.name.startswith(".")) == []
+        assert locate.latest(target.parent) == target
+    assert seen == {"old", "new"}
+    assert set(rehearsal.operations) >= {"create", "write", "sync", "sync_folder", "rename"}
+    assert digest(source.parent) == before
+
+
+def test_replacing_leaves_no_old_data_file(source: Path, tmp_path: Path) -> None:
+    target = write_tensors(tmp_path / "target" / "model.ckpt-7", OLD)
+    for _ in range(3):
+        convert(source, target, options=Options(overwrite=True))
+        index = read_index(target)
+        found = {path for path in target.parent.iterdir() if ".data-" in path.name}
+        assert found == set(index.shards())
+
+
+@pytest.mark.parametrize(
+    ("number", "what"),
+    [
+        (errno.ENOSPC, "The disk is full."),
+        (errno.EROFS, "The target is on a read-only file system."),
+        (errno.EACCES, "The target's folder cannot be written."),
+    ],
+)
+def test_the_disk_s_refusal_is_told(source: Path, tmp_path: Path, number: int, what: str) -> None:
+    rehearsal = Faults()
+    convert(source, tmp_path / "rehearsal" / "m", rehearsal.disk)
+    with pytest.raises(TargetError) as raised:
+        convert(source, tmp_path / "target" / "m", Faults(rehearsal.operations.index("write"), number).disk)
+    assert raised.value.what == what
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_real_full_disk(source: Path, tmp_path: Path) -> None:
+    class FullDisk(Disk):
+        def create(self, path: Path) -> object:  # type: ignore[override]
+            return Path("/dev/full").open("wb", buffering=0)
+
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    with pytest.raises(TargetError, match="The disk is full"):
+        convert(source, tmp_path / "target" / "m", FullDisk())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_read_only_folder(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "target"
+    folder.mkdir()
+    folder.chmod(0o500)
+    with pytest.raises(TargetError, match="cannot be written"):
+        convert(source, folder / "m")
+
+
+@pytest.mark.parametrize("number", [errno.EXDEV, errno.EPERM])
+def test_copies_where_links_are_impossible(source: Path, tmp_path: Path, number: int) -> None:
+    rehearsal = Faults()
+    convert(source, tmp_path / "rehearsal" / "m", rehearsal.disk)
+    done = convert(source, tmp_path / "target" / "m", Faults(rehearsal.operations.index("link"), number).disk)
+    assert done.sharing != ("link",)
+    assert contents(done.prefix) == contents(tmp_path / "rehearsal" / "m")
+
+
+def test_links_by_default_and_copies_when_asked(source: Path, tmp_path: Path) -> None:
+    shard = read_index(source).shard(0)
+    assert convert(source, tmp_path / "linked" / "m").sharing == ("link",)
+    assert shard.stat().st_nlink == 2
+    assert convert(source, tmp_path / "copied" / "m", options=Options(copy=True)).sharing != ("link",)
+    assert shard.stat().st_nlink == 2
+
+
+def test_same_source_and_target(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "alias").symlink_to(source.parent)
+    before = digest(source.parent)
+    for target in (source, tmp_path / "alias" / source.name, source.parent / ".." / "source" / source.name):
+        with pytest.raises(TargetError, match="same checkpoint"):
+            convert(source, target, options=Options(overwrite=True))
+    assert digest(source.parent) == before
+
+
+def test_another_checkpoint_is_not_replaced_unless_asked(source: Path, tmp_path: Path) -> None:
+    target = write_tensors(tmp_path / "target" / "m", OLD)
+    before = digest(target.parent)
+    with pytest.raises(TargetError, match="--overwrite"):
+        convert(source, target)
+    assert digest(target.parent) == before
+
+
+def test_the_same_conversion_twice_changes_nothing(source: Path, tmp_path: Path) -> None:
+    first = convert(source, tmp_path / "target" / "m")
+    before = digest(tmp_path / "target")
+    second = convert(source, tmp_path / "target" / "m")
+    assert (first.unchanged, second.unchanged) == (False, True)
+    assert digest(tmp_path / "target") == before
+
+
+def test_a_target_that_was_damaged_is_not_the_same(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "m"
+    convert(source, target, options=Options(copy=True))
+    shard = read_index(target).shard(0)
+    good = shard.read_bytes()
+    shard.write_bytes(bytes([good[0] ^ 1]) + good[1:])
+    with pytest.raises(TargetError, match="something else"):
+        convert(source, target, options=Options(copy=True))
+    assert not convert(source, target, options=Options(copy=True, overwrite=True)).unchanged
+    assert read_index(target).shard(0).read_bytes() == good
+
+
+def test_the_source_s_own_folder_keeps_naming_the_source(source: Path) -> None:
+    (source.parent / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-7"\n')
+    before = digest(source.parent)
+    convert(source, source.parent / "converted.ckpt-7")
+    assert before.items() <= digest(source.parent).items()
+
+
+def test_two_writers_of_one_target(source: Path, tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    folder = tmp_path / "target" / ".m.partial"
+    folder.mkdir(parents=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with pytest.raises(TargetError, match="Another process"):
+        convert(source, tmp_path / "target" / "m")
+    os.close(descriptor)
+    assert contents(convert(source, tmp_path / "target" / "m").prefix)

@@ -1,0 +1,143 @@
+"""Clusters of stand-ins, in this process or under a launcher of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import estimator_bridge
+from estimator_bridge.launcher.launch import Launched, launch, local_layouts
+from estimator_bridge.launcher.layout import Layout
+from estimator_bridge.launcher.outcome import Limits
+
+STAND_IN = Path(__file__).with_name("stand_in.py")
+DEADLINE = 60.0
+COUNTS = {"chief": 1, "worker": 1, "ps": 1}
+LAUNCHER = """
+import json, pathlib, sys
+from estimator_bridge.cluster.launching import launch, local_layouts
+from estimator_bridge.cluster.outcome import Limits
+counts, command, folder, grace, preload = json.loads(sys.argv[1])
+limits = Limits(ready=0, grace=grace, restarts=0)
+sys.exit(launch(local_layouts(counts), command, pathlib.Path(folder), limits, sys.stdout, preload).outcome.code)
+"""
+
+
+def command(folder: Path, plans: dict[str, str]) -> list[str]:
+    return ["-m", "stand_in", str(folder), *(f"{task}={plan}" for task, plan in plans.items())]
+
+
+def pids(folder: Path) -> list[int]:
+    return [int(file.stem) for file in folder.glob("*.pid")]
+
+
+def alive(numbers: list[int]) -> list[int]:
+    """Who still runs; a zombie does not."""
+    return [number for number in numbers if _runs(number)]
+
+
+def _runs(number: int) -> bool:
+    try:
+        return bool(psutil.Process(number).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = DEADLINE) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.02)
+
+
+@dataclasses.dataclass
+class Ended:
+    """A launch that is over."""
+
+    launched: Launched
+    output: list[str]
+    folder: Path
+
+    @property
+    def code(self) -> int:
+        return self.launched.outcome.code
+
+    @property
+    def problem(self) -> str:
+        return str(self.launched.outcome.problem)
+
+    @property
+    def states(self) -> dict[str, str]:
+        return {str(task.name): task.state.value for task in self.launched.tasks}
+
+    def log(self, name: str) -> str:
+        return (self.folder / "logs" / f"{name}.log").read_text()
+
+
+Play = Callable[..., Ended]
+
+
+@pytest.fixture
+def in_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks find this package, whatever is installed, and the stand-in."""
+    folders = (Path(estimator_bridge.__file__).parents[1], STAND_IN.parent)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, folders)))
+
+
+@pytest.fixture
+def play(tmp_path: Path, in_tasks: None) -> Play:
+    """Runs a cluster of stand-ins to its end; none of them is left then."""
+
+    def run(
+        plans: dict[str, str],
+        counts: dict[str, int] = COUNTS,
+        layouts: Iterable[Layout] = (),
+        preload: str | None = None,
+        rendezvous: Path | None = None,
+        **limits: float,
+    ) -> Ended:
+        stream = io.StringIO()
+        asked = Limits(**({"ready": 0, "finish": 60} | limits))  # type: ignore[arg-type]
+        places, logs = layouts or local_layouts(counts), tmp_path / "logs"
+        launched = launch(places, command(tmp_path, plans), logs, asked, stream, preload, rendezvous=rendezvous)
+        assert pids(tmp_path)
+        assert alive(pids(tmp_path)) == []
+        return Ended(launched, stream.getvalue().splitlines(), tmp_path)
+
+    return run
+
+
+def guards(folder: Path) -> list[int]:
+    """Of the stand-ins that run: each guard has its task as a child, and whatever lost its own parent."""
+    return sorted({psutil.Process(number).ppid() for number in alive(pids(folder))})
+
+
+@pytest.fixture(params=[None, "json"], ids=["spawned", "forked"])
+def launcher(
+    tmp_path: Path, in_tasks: None, request: pytest.FixtureRequest
+) -> Iterator[Callable[[dict[str, str], int, float], subprocess.Popen[bytes]]]:
+    """Starts a launcher in a process of its own and waits until that many stand-ins run."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(plans: dict[str, str], processes: int, grace: float) -> subprocess.Popen[bytes]:
+        asked = json.dumps([COUNTS, command(tmp_path, plans), str(tmp_path / "logs"), grace, request.param])
+        started.append(subprocess.Popen([sys.executable, "-c", LAUNCHER, asked], stdout=subprocess.DEVNULL))
+        wait_until(lambda: len(pids(tmp_path)) == processes)
+        return started[0]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+    for number in alive(pids(tmp_path)):
+        os.kill(number, 9)

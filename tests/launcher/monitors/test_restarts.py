@@ -1,0 +1,186 @@
+"""Clusters of stand-ins that fail: who is started again, and when it is given up."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from estimator_bridge.launcher.monitors import restarts as restarting
+from estimator_bridge.launcher.monitors import stall
+from tests.launcher.conftest import Ended, Play
+
+pytestmark = pytest.mark.timeout(120)
+COUNTS = {"chief": 1, "worker": 1, "ps": 1, "evaluator": 1}
+SERVING = "recovery:task,serve,"
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restarting, "_FIRST_PAUSE_SECONDS", 0.1)
+
+
+def restarts(ended: Ended) -> dict[str, int]:
+    return {task["task"]: task["restarts"] for task in ended.launched.to_json()["tasks"] if task["restarts"]}
+
+
+def test_a_worker_and_a_parameter_server_come_back_alone(play: Play) -> None:
+    plans = {
+        "chief 0": SERVING + "ready,step:1,sleep:3,step:9",
+        "worker 0": "serve,ready,step:1,sleep:0.3,killed|serve,ready,step:5,meet:ps:0,sleep:2",
+        "ps 0": "serve,ready,sleep:0.6,killed|serve,step:0,sleep:60",
+    }
+
+    ended = play(plans, ready=30)
+
+    assert ended.code == 0, ended.problem
+    assert restarts(ended) == {"worker 0": 1, "ps 0": 1}
+    again = [line for line in ended.output if line.startswith("launch") and "incarnation 0000000000000008" in line]
+    assert sorted(line.split()[2] for line in again) == ["ps", "worker"]
+    assert all(line.endswith(", started again: it was 0000000000000007") for line in again)
+    assert "launch      | worker 0 ended with exit code 137; starting again in 0.1 s: worker 0" in ended.output
+    addresses = {line.split()[5] for line in ended.output if ": ready, " in line}
+    assert len(addresses) == 3, "the ports are those of before"
+
+
+def test_without_a_word_of_the_strategy_all_begin_again_but_the_evaluator(play: Play) -> None:
+    plans = {
+        "chief 0": "serve,ready,step:1,sleep:60|serve,ready,step:4",
+        "worker 0": "serve,ready,step:1,sleep:0.5,exit:1|serve,ready,step:4",
+        "ps 0": "serve,sleep:60",
+        "evaluator 0": "trained",
+    }
+
+    ended = play(plans, COUNTS, ready=30)
+
+    assert ended.code == 0, ended.problem
+    assert restarts(ended) == {"chief 0": 1, "worker 0": 1, "ps 0": 1}
+
+
+def test_the_coordinator_takes_all_with_it_where_it_drives_them_and_a_worker_nobody(play: Play) -> None:
+    plans = {
+        "chief 0": "recovery:worker,step:1,meet:worker:0:4,killed|step:4,sleep:0.3",
+        "worker 0": "recovery:worker,step:1,sleep:0.5,killed|step:4,sleep:60|sleep:0.1",
+        "ps 0": "sleep:60",
+    }
+
+    ended = play(plans)
+
+    assert ended.code == 0, ended.problem
+    assert restarts(ended) == {"chief 0": 1, "worker 0": 2, "ps 0": 1}
+
+
+def test_who_is_told_to_end_does_not_cut_off_the_chief_that_saves(play: Play) -> None:
+    plans = {
+        "chief 0": "save,step:1,sleep:60|say-last,step:4",
+        "worker 0": "meet:chief:0,step:1,sleep:0.5,last:3,exit:143|step:4",
+    }
+
+    ended = play(plans, {"chief": 1, "worker": 1})
+
+    assert ended.code == 0, ended.problem
+    assert restarts(ended) == {"chief 0": 1, "worker 0": 1}
+    said = [line.partition("| ")[2] for line in ended.output if line.startswith("chief 0 ")]
+    assert said == ["saved, with 0 parameter servers", "last step None"]
+
+
+@pytest.mark.parametrize(
+    ("worker", "limits", "lives", "reason"),
+    [
+        ("exit:3", {}, 0, "it had come to nothing since its start, so it would fail again"),
+        ("killed", {}, 1, "it was started again already, and came to nothing"),
+        ("step:5,sleep:0.4,exit:3", {}, 1, "it ended so before, and came no further than step 5"),
+        ("step:5,sleep:0.4,final:what it said itself,exit:3", {}, 0, "what it said itself"),
+        ("step:5,sleep:0.4,killed", {"restarts": 0}, 0, "--max-restarts is 0"),
+        (
+            "step:5,sleep:0.4,exit:3|step:6,sleep:0.4,exit:3",
+            {"restarts": 1},
+            1,
+            "it was started again 1 times already (--max-restarts)",
+        ),
+    ],
+)
+def test_what_would_fail_again_is_given_up(play: Play, worker: str, limits: dict[str, Any], lives: int, reason: str) -> None:
+    plans = {"chief 0": "sleep:60", "worker 0": "recovery:task," + worker.replace("|", "|recovery:task,"), "ps 0": "sleep:60"}
+
+    ended = play(plans, **limits)
+
+    assert ended.code == (137 if worker.endswith("killed") else 3)
+    assert restarts(ended) == ({"worker 0": lives} if lives else {})
+    assert ended.problem.endswith(f"It was not started again: {reason}.")
+
+
+def test_an_exit_code_given_after_the_training_lets_the_others_export(play: Play) -> None:
+    plans = {
+        "chief 0": "recovery:task,meet:worker:0:5,step:5,trained-to:5,sleep:1,say:exported",
+        "worker 0": "step:5,trained-to:5,final:it had trained,exit:3",
+        "ps 0": "sleep:60",
+    }
+
+    ended = play(plans)
+
+    assert (ended.code, restarts(ended)) == (3, {})
+    assert ended.states == {"chief 0": "done", "worker 0": "failed", "ps 0": "stopped"}
+    assert ended.problem.endswith("It was not started again: it had trained.")
+
+
+def test_an_evaluator_that_fails_at_once_is_given_up_though_others_train(play: Play) -> None:
+    ended = play({"chief 0": "recovery:task,step:1,sleep:60", "ps 0": "sleep:60", "evaluator 0": "sleep:0.5,exit:4"}, COUNTS)
+
+    assert ended.code == 4
+    assert restarts(ended) == {}
+
+
+def test_who_holds_the_others_up_is_named_and_started_again(play: Play) -> None:
+    plans = {
+        "chief 0": SERVING + "ready,step:1,sleep:4,step:2",
+        "worker 0": "serve,ready,step:1,stopped|serve,ready,step:3",
+        "ps 0": "serve,sleep:60",
+    }
+
+    ended = play(plans, ready=30, stall=2)
+
+    assert ended.code == 0, ended.problem
+    assert restarts(ended) == {"worker 0": 1}
+    said = [line.partition("| ")[2] for line in ended.output if line.startswith("launch")]
+    [stopped] = [line for line in said if "STOPPED by a signal" in line]
+    assert stopped.startswith("worker 0: STOPPED by a signal (process ")
+    assert re.search(r"at step 1 since \d+ s, missing: no answer within 1 s$", stopped)
+    assert [line for line in said if line.startswith("chief 0: runs, at step 1 since ") and line.endswith(", answers")]
+
+
+def test_a_stall_that_nobody_in_particular_causes_ends_with_everybodys_state(play: Play) -> None:
+    plans = {"chief 0": "step:7,sleep:60", "worker 0": "meet:chief:0,step:6,sleep:60", "ps 0": "sleep:60"}
+
+    ended = play(plans, stall=1, restarts=0)
+
+    assert ended.code == 1
+    assert ended.problem.startswith("Training stands still: no step for ")
+    assert "chief 0: runs, at step 7 since " in ended.problem
+    assert re.search("ps 0: runs, makes no steps, missing: no (connection|answer within 1 s)", ended.problem)
+
+
+def test_an_evaluation_is_no_stall(play: Play) -> None:
+    plans = {"chief 0": "step:7,trained-to:8,sleep:1.5", "worker 0": "step:7,trained-to:8", "ps 0": "sleep:60"}
+    assert play(plans, stall=0.5).code == 0
+
+
+def test_tasks_that_never_report_a_step_are_described_and_left_alone(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stall, "_FIRST_STEP", 1)
+
+    ended = play({"chief 0": "sleep:1.5", "worker 0": "sleep:1.5", "ps 0": "sleep:60"}, stall=0.5)
+
+    assert ended.code == 0
+    assert any("chief 0: runs, no step since its start" in line for line in ended.output)
+
+
+def test_tasks_of_another_tensorflow_do_not_train_together(play: Play) -> None:
+    plans = {f"{job} 0": "version:2.21.0,serve,ready,step:1" for job in ("chief", "ps")}
+
+    ended = play(plans | {"worker 0": "version:2.15.1,serve,ready,step:1"}, ready=30)
+
+    assert ended.code == 1
+    assert ended.problem.startswith("The tasks run different versions of TensorFlow.")
+    assert "chief 0: 2.21.0, ps 0: 2.21.0, worker 0: 2.15.1" in ended.problem
+    assert {task["global_step"] for task in ended.launched.to_json()["tasks"]} == {None}

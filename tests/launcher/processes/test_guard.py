@@ -1,0 +1,95 @@
+"""However the launcher ends, no process of its tasks survives: looked for by pid."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.launcher.conftest import alive, guards, pids, wait_until
+
+Start = Callable[[dict[str, str], int, float], "subprocess.Popen[bytes]"]
+# Nobody ends by itself, nor does a grace period pass, while a test waits.
+PLANS = {"chief 0": "child,sleep:250", "worker 0": "stubborn,sleep:250", "ps 0": "sleep:250"}
+PROCESSES = 4  # with the chief's child, which left its parent, its session and SIGTERM behind
+
+
+def test_ctrl_c_ends_everything_in_seconds(launcher: Start, tmp_path: Path) -> None:
+    process = launcher(PLANS | {"worker 0": "sleep:250"}, PROCESSES, 280)
+
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(timeout=100) == 130
+    assert alive(pids(tmp_path)) == []
+
+
+def test_sigterm_ends_who_does_not_heed_it_after_a_grace_period(launcher: Start, tmp_path: Path) -> None:
+    process = launcher(PLANS, PROCESSES, 1)
+    started = time.monotonic()
+
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(timeout=100) == 143
+    assert time.monotonic() - started >= 1
+    assert alive(pids(tmp_path)) == []
+
+
+def test_who_trains_saves_before_the_parameter_servers_end(launcher: Start, tmp_path: Path) -> None:
+    plans = {"chief 0": "save,there,sleep:250", "worker 0": "there,sleep:250", "ps 0": "there,sleep:250"}
+    process = launcher(plans, 3, 280)
+    wait_until(lambda: len(list(tmp_path.glob("*.there"))) == 3)
+    for job in ("chief", "worker"):
+        (tmp_path / f"{job}-0.there").unlink()
+
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(timeout=100) == 143
+    assert (tmp_path / "logs" / "chief-0.log").read_text().splitlines()[-1] == "saved, with 1 parameter servers"
+    assert alive(pids(tmp_path)) == []
+
+
+def test_a_second_signal_waits_for_nobody(launcher: Start, tmp_path: Path) -> None:
+    process = launcher(PLANS, PROCESSES, 280)
+
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(timeout=100) == 130
+    assert alive(pids(tmp_path)) == []
+
+
+def test_a_launcher_that_is_killed_takes_everything_with_it(launcher: Start, tmp_path: Path) -> None:
+    process = launcher(PLANS, PROCESSES, 280)
+    others = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+    assert len(alive(pids(tmp_path))) == PROCESSES
+
+    process.kill()
+
+    wait_until(lambda: alive([*pids(tmp_path), *others]) == [])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process can ask for its parent's death to be its own on Linux alone")
+def test_a_guard_that_is_killed_takes_its_task_with_it(launcher: Start, tmp_path: Path) -> None:
+    process = launcher({"chief 0": "sleep:250", "worker 0": "sleep:250", "ps 0": "sleep:250"}, 3, 280)
+
+    os.kill(guards(tmp_path)[0], signal.SIGKILL)
+
+    assert process.wait(timeout=100) == 128 + signal.SIGKILL
+    assert alive(pids(tmp_path)) == []
+
+
+def test_the_command_line_of_a_task_tells_nothing_but_its_command(launcher: Start, tmp_path: Path) -> None:
+    process = launcher(PLANS, PROCESSES, 280)
+
+    lines = [" ".join(child.cmdline()) for child in psutil.Process(process.pid).children(recursive=True)]
+
+    assert len(lines) >= 6
+    assert not [line for line in lines if "127.0.0.1" in line or "TF_CONFIG" in line or 'cluster"' in line]

@@ -1,0 +1,99 @@
+"""The batch script for Slurm, executed by a stand-in of srun: its tasks find each other by TensorFlow's Slurm resolver, and train."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.cli.main import main
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.launcher.ports import free_ports
+from estimator_bridge.runtime.slurm_task import tf_config
+from tests.launcher.schedulers.conftest import JOB
+from tests.running import write
+
+STAND_IN = Path(__file__).with_name("srun_stand_in.py")
+
+
+def _job_id() -> int:
+    """Of a job whose ports, three in a row, are free."""
+    while True:
+        [base] = free_ports(1)
+        with contextlib.suppress(OSError), socket.create_server(("", base + 1)), socket.create_server(("", base + 2)):
+            if base < 30000:
+                return base - 20000
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.usefixtures("warm_python", "in_tasks")
+def test_its_tasks_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "train.py", JOB)
+    options = ["--worker", "1", "--ps", "1", "--rendezvous", str(tmp_path / "meeting"), "--trusted-network"]
+    assert main(["launch", "--engine", "slurm", *options, "train.py", str(tmp_path / "model")]) == 0
+    script = tmp_path / "job.sh"
+    script.write_text(capsys.readouterr().out)
+    srun = tmp_path / "bin" / "srun"
+    srun.parent.mkdir()
+    srun.write_text(f'#!/bin/bash\nexec {sys.base_prefix}/bin/python3 {STAND_IN} "$@"\n')
+    srun.chmod(0o755)
+    [tasks] = [line.partition("=")[2] for line in script.read_text().splitlines() if line.startswith("#SBATCH --ntasks=")]
+    environment = {
+        **os.environ,
+        "PATH": f"{srun.parent}:{os.environ['PATH']}",
+        "SLURM_NTASKS": tasks,
+        "SLURM_JOB_ID": str(_job_id()),
+    }
+
+    done = subprocess.run(
+        ["bash", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=150, check=False
+    )
+
+    outputs = [(tmp_path / f"task-{rank}.out").read_text() for rank in range(3)]
+    assert done.returncode == 0, (done.stderr, *(output[-2000:] for output in outputs))
+    for job, output in zip(("chief", "ps", "worker"), outputs, strict=True):
+        assert f"task {job} 0 of 2 and 1" in output
+    assert max(int(file.stem.partition("-")[2]) for file in (tmp_path / "model").glob("model.ckpt-*.index")) >= 30
+
+
+STEP = {
+    "SLURM_PROCID": "2",
+    "SLURM_STEP_NODELIST": "node[1-2]",
+    "SLURM_STEP_NUM_TASKS": "4",
+    "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
+    "SLURM_JOB_ID": "10007",
+    "SLURMD_NODENAME": "node2",
+}
+JOBS = {"chief": 1, "worker": 2, "evaluator": 1}
+
+
+def test_the_place_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The resolver gives ranks to jobs in the order of the alphabet; an evaluator serves nothing."""
+    for name, value in STEP.items():
+        monkeypatch.setenv(name, value)
+    assert json.loads(tf_config(JOBS, STEP)) == {
+        "cluster": {"chief": ["node1:20007"], "worker": ["node2:20007", "node2:20008"]},
+        "task": {"type": "worker", "index": 0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("jobs", "changed", "said"),
+    [
+        ({"chief": 1, "worker": 4}, {}, "does not find this job's tasks"),
+        (JOBS, {"SLURMD_NODENAME": "node1"}, "runs on another machine"),
+    ],
+)
+def test_tasks_that_are_elsewhere(
+    jobs: dict[str, int], changed: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (STEP | changed).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(BridgeError, match=said):
+        tf_config(jobs, STEP | changed)

@@ -1,0 +1,113 @@
+"""``estimator-bridge launch``: its command line, and one cluster of the real Estimator."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.cli.main import main
+from tests.running import estimator_bridge_command, write
+
+JOB = """
+    '''Asynchronous parameter servers as in TensorFlow 1; says at the end which interfaces its server listens on.'''
+    import os, socket, sys
+    import numpy as np
+    import tensorflow as tf
+
+    def input_fn():
+        x = np.arange(16, dtype=np.float32).reshape(8, 2)
+        return tf.data.Dataset.from_tensor_slices(({"x": x}, x[:, :1])).repeat().batch(4)
+
+    def model_fn(features, labels, mode):
+        out = tf.layers.dense(features["x"], 1)
+        loss = tf.losses.mean_squared_error(labels, out)
+        train_op = tf.train.GradientDescentOptimizer(0.001).minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, out, loss, train_op)
+
+    print("drew", np.random.randint(2**31))
+
+    class Interfaces(tf.train.SessionRunHook):
+        def end(self, session):
+            for number in map(int, os.listdir("/proc/self/fd")):
+                try:
+                    with socket.socket(fileno=os.dup(number)) as one:
+                        if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                            bound = one.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16)
+                            print("listens on", bound.rstrip(bytes(1)).decode() or "all")
+                except OSError:
+                    pass
+
+    config = tf.estimator.RunConfig(sys.argv[1], save_checkpoints_steps=10)
+    estimator = tf.estimator.Estimator(model_fn, config=config)
+    train = tf.estimator.TrainSpec(input_fn, max_steps=20, hooks=[Interfaces()] if sys.platform == "linux" else [])
+    tf.estimator.train_and_evaluate(estimator, train, tf.estimator.EvalSpec(input_fn, steps=1))
+"""
+
+
+@pytest.mark.timeout(180)
+def test_a_chief_a_worker_a_parameter_server_and_an_evaluator(tmp_path: Path) -> None:
+    write(tmp_path / "train.py", JOB)
+
+    ended = estimator_bridge_command(
+        "launch", "--worker", 1, "--ps", 1, "--evaluator", 1, "--format", "json", "train.py", tmp_path / "model", cwd=tmp_path
+    )
+
+    assert ended.code == 0, ended.err[-4000:]
+    result = json.loads(ended.out)
+    assert result["problem"] is None
+    tasks = {task["task"]: task for task in result["tasks"]}
+    assert {name: task["state"] for name, task in tasks.items()} == {
+        "chief 0": "done", "worker 0": "done", "ps 0": "stopped", "evaluator 0": "done"}  # fmt: skip
+    assert tasks["chief 0"]["global_step"] >= 20
+    assert tasks["worker 0"]["global_step"] >= 20
+    assert [Path(task["log"]).name for task in result["tasks"]] == [
+        "chief-0.log",
+        "evaluator-0.log",
+        "ps-0.log",
+        "worker-0.log",
+    ]
+    saved = [int(file.stem.partition("-")[2]) for file in (tmp_path / "model").glob("model.ckpt-*.index")]
+    assert max(saved) >= 20
+    assert list((tmp_path / "model" / "eval").glob("*tfevents*")), "long before start_delay_secs, which is 120"
+    ready = re.findall(r"launch +\| (\w+ 0) at 127.0.0.1:\d+: ready, CPU:0, incarnation [0-9a-f]{16}, ", ended.err)
+    assert sorted(ready) == ["chief 0", "ps 0", "worker 0"]
+    listens = re.findall(r"(\w+ 0) +\| listens on (\w+)", ended.err)
+    assert sorted(listens) == ([("chief 0", "lo"), ("worker 0", "lo")] if sys.platform == "linux" else [])
+    assert len(set(re.findall(r"drew (\d+)", ended.err))) == 4, (
+        "forked from one process, and still no task shuffles as another does"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.py"], "There is no such script."),
+        (["--chief", "0", "--ps", "1", __file__], "No task would train."),
+        (["--log-dir", "/proc/nowhere", __file__], "The tasks' logs cannot be written."),
+    ],
+)
+def test_what_cannot_be_launched(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["launch", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(f"estimator-bridge: {said}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [(["--worker", "2"], "TF_CONFIG is set"), ([], "Servers of this cluster can be reached")]
+)
+def test_a_task_of_a_cluster(
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"chief": ["host.example:2222"]}, "task": {"type": "chief", "index": 0}}')
+    assert main(["launch", *arguments, __file__]) == 2
+    assert capsys.readouterr().err.startswith(f"estimator-bridge: {said}")
+
+
+@pytest.mark.parametrize("arguments", [["--chief", "2"], ["--worker", "-1"], ["--ready-timeout", "nan"]])
+def test_numbers_that_are_none(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["launch", *arguments, __file__])
+    assert refused.value.code == 2

@@ -1,0 +1,378 @@
+"""One task of a cluster whose others run on other machines: played by this one."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from estimator_bridge.cli.main import main
+from estimator_bridge.cluster.rendezvous import Mark, Recovery, Rendezvous
+from estimator_bridge.cluster.server_status import Answer, Health
+from estimator_bridge.cluster.tasks import TaskId
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.launcher import request_checks, supervisor
+from estimator_bridge.launcher.layout import hosted_layout
+from estimator_bridge.launcher.monitors import readiness, remote_trainers, restarts
+from estimator_bridge.launcher.monitors.readiness import Preflight
+from estimator_bridge.launcher.outcome import Limits
+from estimator_bridge.launcher.ports import free_ports, is_free
+from estimator_bridge.launcher.processes.task import Task
+from tests.launcher.conftest import STAND_IN, Play, command, pids, wait_until
+
+COUNTS = {"chief": 1, "worker": 1, "ps": 1}
+
+
+def hosts() -> list[str]:
+    return [f"127.0.0.1:{port}" for port in free_ports(3)]
+
+
+def test_each_machine_gets_the_same_list_and_runs_its_own_task() -> None:
+    layout = hosted_layout(["a:1", "b:2", "c:3"], COUNTS, "worker:0")
+
+    assert list(layout.tf_configs) == [TaskId("worker", 0)]
+    assert json.loads(layout.tf_configs[TaskId("worker", 0)]) == {
+        "cluster": {"chief": ["a:1"], "worker": ["b:2"], "ps": ["c:3"]},
+        "task": {"type": "worker", "index": 0},
+    }
+    assert json.loads(hosted_layout(["a:1", "b:2", "c:3"], COUNTS, "evaluator:0").tf_configs[TaskId("evaluator", 0)])["task"] == {
+        "type": "evaluator", "index": 0}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "task", "said"),
+    [
+        (["a:1", "b:2"], "ps:0", "3 times host:port, for chief 0, worker 0, ps 0"),
+        (["a:1", "b", "c:3"], "ps:0", "--hosts does not give each task its address"),
+        (["a:1", "b:2", "a:1"], "ps:0", "no two the same"),
+        (["a:1", "b:65536", "c:3"], "ps:0", "--hosts does not give each task its address"),
+        (["a:1", "b:0", "c:3"], "ps:0", "--hosts does not give each task its address"),
+        (["a:1", "grpc://b:2", "c:3"], "ps:0", "--hosts does not give each task its address"),
+        (["a:1", " b:2", "c:3"], "ps:0", "--hosts does not give each task its address"),
+        (["a:1", "b:2", "c:3"], "worker:1", "one of chief:0, worker:0, ps:0, evaluator:0"),
+    ],
+)
+def test_hosts_that_are_no_cluster(given: list[str], task: str, said: str) -> None:
+    with pytest.raises(BridgeError, match=said):
+        hosted_layout(given, COUNTS, task)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--hosts", "192.0.2.1:1"], "--hosts and --task belong together."),
+        (["--hosts", "192.0.2.1:1", "--task", "chief:0"], "Servers of this cluster can be reached over the network."),
+        (["--hosts", "127.0.0.1:1", "--chief", "0", "--ps", "1", "--task", "ps:0"], "No task would train."),
+        (["--rendezvous", "shared"], "--rendezvous is for clusters on several machines."),
+        (
+            ["--hosts", "127.0.0.1:1", "--task", "chief:0", "--rendezvous", "/proc/no"],
+            "The rendezvous of the launchers is not there.",
+        ),
+    ],
+)
+def test_what_the_command_line_refuses(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert main(["launch", "--log-dir", str(tmp_path), *arguments, __file__]) == 2
+    assert capsys.readouterr().err.startswith(f"estimator-bridge: {said}")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_port_that_is_taken_is_named_with_who_has_it(
+    known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setattr(request_checks, "_END_SECONDS", 0.2)
+    if not known:  # as of another user's process
+        monkeypatch.setattr(psutil, "net_connections", lambda kind: [])
+    with socket.create_server(("", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        options = ["--hosts", f"127.0.0.1:1,{address}", "--worker", "1", "--task", "worker:0"]
+
+        assert main(["launch", "--log-dir", str(tmp_path / "logs"), *options, __file__]) == 2
+
+    said = capsys.readouterr().err
+    assert f"worker 0 cannot serve at {address}: the port is taken." in said
+    received = f"process {os.getpid()}, {psutil.Process().name()}" if known else "a process that the system does not name"
+    assert f"received: {received}" in said
+    assert not (tmp_path / "logs").exists()
+
+
+def test_a_port_whose_server_has_just_ended_is_free() -> None:
+    """Its connections linger for a minute, and bar it to who does not ask for it again, as servers do."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            server.accept()[0].close()
+            assert client.recv(1) == b""
+    with pytest.raises(OSError, match="in use"), socket.socket() as strict:
+        strict.bind(("127.0.0.1", port))
+    assert is_free(port)
+
+
+def test_a_tf_config_in_which_nobody_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"ps": ["127.0.0.1:1"]}, "task": {"type": "ps", "index": 0}}))
+    assert main(["launch", "--log-dir", str(tmp_path), __file__]) == 2
+    assert capsys.readouterr().err.startswith("estimator-bridge: No task would train.")
+
+
+@pytest.mark.parametrize(("job", "state"), [("ps", "stopped"), ("evaluator", "done")])
+def test_who_is_alone_ends_when_the_others_say_that_they_have(play: Play, tmp_path: Path, job: str, state: str) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    Rendezvous(shared).report_end("chief", 0)
+
+    def worker_ends() -> None:
+        """As its launcher says it, the last of those that have somebody to train; our task has come by then."""
+        wait_until(lambda: bool(pids(tmp_path)))
+        Rendezvous(shared).report_end("worker", 0)
+        Rendezvous(shared).say(Mark.TRAINED)
+
+    threading.Thread(target=worker_ends, daemon=True).start()
+    plan = "sleep:60" if job == "ps" else "trained,say:evaluated"
+
+    ended = play({f"{job} 0": plan}, layouts=[hosted_layout(hosts(), COUNTS, f"{job}:0")], rendezvous=shared)
+
+    assert (ended.code, ended.states) == (0, {f"{job} 0": state})
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_a_parameter_server_that_ends_while_somebody_trains_elsewhere_has_failed(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: bool
+) -> None:
+    """By the word of the launchers, of which the worker's has not said that it has ended; without a folder by the worker's answer."""
+    rendezvous = tmp_path / "shared" if shares else None
+    if shares:
+        (tmp_path / "shared").mkdir()
+        Rendezvous(tmp_path / "shared").report_end("chief", 0)
+    answer = Answer(TaskId("worker", 0), "127.0.0.1:1", Health.MISSING if shares else Health.READY)
+    monkeypatch.setattr(remote_trainers, "ask", lambda servers, timeout: [answer])
+    monkeypatch.setattr(supervisor, "_ANOTHERS_SECONDS", 0.1)
+
+    ended = play({"ps 0": "exit:0"}, layouts=[hosted_layout(hosts(), COUNTS, "ps:0")], rendezvous=rendezvous)
+
+    assert (ended.code, ended.states) == (1, {"ps 0": "failed"})
+    assert ended.problem.startswith("ps 0 ended with exit code 0, so the others were ended.")
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_an_evaluators_launcher_neither_says_nor_takes_back_that_all_servers_are_ready(tmp_path: Path, said: bool) -> None:
+    layout, meeting = hosted_layout(hosts(), COUNTS, "evaluator:0"), Rendezvous(tmp_path)
+    [name] = layout.tf_configs
+    task = Task(name, [], {}, tmp_path / "log", lambda name, text: None)
+    if said:
+        meeting.say(Mark.READY)
+
+    checks = Preflight(layout, [task], meeting, 60, lambda name, text: None)
+    checks.begin()
+
+    assert checks.look() is None
+    assert meeting.said(Mark.READY) is said
+
+
+@pytest.mark.parametrize(("recovery", "shared", "ready"), [("gang", True, False), ("gang", False, True), ("task", True, True)])
+def test_who_trains_in_step_waits_until_the_others_have_been_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovery: str, shared: bool, ready: bool
+) -> None:
+    """Their old servers answer for a moment still; where nobody tells their launchers they may go on."""
+    incarnation = {TaskId("chief", 0): 1, TaskId("worker", 0): 1, TaskId("ps", 0): 1}
+    answers = [Answer(task, "", Health.READY, milliseconds=1.0) for task in incarnation]
+    monkeypatch.setattr(
+        readiness, "ask", lambda *_: [dataclasses.replace(one, incarnation=incarnation[one.task]) for one in answers]
+    )
+    monkeypatch.setattr(readiness, "_ASK_SECONDS", 0)
+    layout, meeting = hosted_layout(hosts(), COUNTS, "worker:0"), Rendezvous(tmp_path)
+    meeting.report_recovery(Recovery(recovery))
+    if shared:
+        meeting.say(Mark.SHARED)
+    task = Task(TaskId("worker", 0), [], {}, tmp_path / "log", lambda name, text: None)
+    checks = Preflight(layout, [task], meeting, 60, lambda name, text: None)
+    for life in (1, 2):
+        incarnation[task.name] = life
+        checks.begin()
+        assert checks.look() is None
+        assert meeting.said(Mark.READY) is (ready or life == 1)
+    incarnation.update({TaskId("chief", 0): 2, TaskId("ps", 0): 2})
+    meeting.begin_life()
+    assert checks.look() is None
+    assert meeting.said(Mark.READY)
+    assert checks.lives == (not ready), "who answers has begun by then: nobody starts again for those"
+
+
+def never_answered(monkeypatch: pytest.MonkeyPatch, meeting: Rendezvous, servers: int, ready: float) -> tuple[float, list[str]]:
+    """Seconds after which a lone evaluator's launcher takes training for over (to 1000), and what it says."""
+    now, said = 50.0, []
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(remote_trainers, "ask", lambda servers, timeout: [])
+    counts = {"chief": 1, "worker": servers - 1}
+    layout = hosted_layout(hosts()[:servers], counts, "evaluator:0")
+    asks = remote_trainers.Elsewhere(layout, meeting, Limits(ready, finish=100), lambda name, line: said.append(line))
+    while not asks.over() and now < 1050:
+        now += 10
+    return now - 50, said
+
+
+def test_an_evaluator_that_comes_after_the_training_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    after, said = never_answered(monkeypatch, Rendezvous(tmp_path), servers=2, ready=60)
+    assert after == 170, "the first look after both deadlines"
+    assert said == ["no chief or worker has answered for 100 s: training is taken for over"]
+
+
+@pytest.mark.parametrize(("servers", "ready"), [(1, 60), (2, 0)])
+def test_where_nobody_serves_silence_says_nothing(
+    servers: int, ready: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert never_answered(monkeypatch, Rendezvous(tmp_path), servers, ready) == (1000, [])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--hosts", "127.0.0.1:1", "--task", "evaluator:0"],
+        ["--engine", "slurm", "--evaluator", "1", "--trusted-network"],
+        ["--engine", "kubeflow", "--image", "a", "--evaluator", "1", "--trusted-network"],
+    ],
+)
+def test_an_evaluator_that_nobody_could_tell_of_the_end(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert main(["launch", "--log-dir", str(tmp_path), *arguments, __file__]) == 2
+    assert capsys.readouterr().err.startswith("estimator-bridge: The evaluator would never learn that training has ended")
+
+    if "--engine" in arguments:
+        assert main(["launch", *arguments, "--rendezvous", str(tmp_path), __file__]) == 0
+        assert main(["launch", *arguments, "--worker", "1", __file__]) == 0
+
+
+def test_the_rendezvous_of_a_training_that_has_ended(play: Play, tmp_path: Path) -> None:
+    """A parameter server of another training would end at once; the evaluator of this one may come again."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    Rendezvous(shared).report_end("chief", 0)
+    Rendezvous(shared).report_end("worker", 0)
+    Rendezvous(shared).say(Mark.TRAINED)
+    places = hosts()
+
+    for task in ("worker:0", "ps:0"):
+        with pytest.raises(
+            BridgeError, match=r"The training of this rendezvous has ended(.|\n)*a new folder for each training"
+        ):
+            play({}, layouts=[hosted_layout(places, COUNTS, task)], rendezvous=shared)
+    ended = play({"evaluator 0": "trained"}, layouts=[hosted_layout(places, COUNTS, "evaluator:0")], rendezvous=shared)
+
+    assert (ended.code, ended.states) == (0, {"evaluator 0": "done"})
+
+
+def test_what_a_task_said_before_its_launcher_started_again(play: Play, tmp_path: Path) -> None:
+    """That training is over was said by someone whom nobody answered for long."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    before = Rendezvous(shared)
+    before.report_step("worker", 0, 500)
+    before.report_step("chief", 0, 500)
+    before.say(Mark.TRAINED)
+
+    ended = play({"worker 0": "exit:3"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=shared)
+
+    assert ended.launched.tasks[0].step is None
+    assert (before.step("chief", 0), before.said(Mark.TRAINED)) == (500, False)
+    [(task, loss)] = before.losses().items()
+    assert (task, loss.code, loss.problem) == (("worker", 0), 3, ended.problem)
+
+
+def test_processes_of_two_machines_with_one_number_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, machines = Path.write_text, iter(["a", "b"])
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    monkeypatch.setattr(socket, "gethostname", lambda: next(machines))
+
+    def interrupted(self: Path, *arguments: Any, **options: Any) -> int:
+        monkeypatch.setattr(Path, "write_text", write)
+        written = write(self, *arguments, **options)
+        Rendezvous(tmp_path).report_recovery(Recovery.TASK)
+        return written
+
+    monkeypatch.setattr(Path, "write_text", interrupted)
+    Rendezvous(tmp_path).report_recovery(Recovery.TASK)
+
+    assert Rendezvous(tmp_path).recovery() is Recovery.TASK
+    assert [file.name for file in tmp_path.iterdir()] == ["recovery"]
+
+
+def test_a_file_that_another_machine_replaces_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS says "stale" to who opened the one before."""
+    Rendezvous(tmp_path).report_step("chief", 0, 7)
+    read = Path.read_text
+
+    def stale(self: Path, *arguments: Any, **options: Any) -> str:
+        monkeypatch.setattr(Path, "read_text", read)
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(Path, "read_text", stale)
+    assert Rendezvous(tmp_path).step("chief", 0) == 7
+
+
+def test_a_folder_that_cannot_be_read_any_more_is_named(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "shared" / "chief-0.ended").mkdir(parents=True)  # stands for a share that answers with an error
+
+    with pytest.raises(BridgeError, match=r"say cannot be read.\n.*\n.*chief-0.ended: Is a directory"):
+        play({"worker 0": "sleep:60"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared")
+
+
+def test_a_worker_that_has_ended_says_so_to_the_others(play: Play, tmp_path: Path) -> None:
+    ended = play(
+        {"worker 0": "marks,say:trained"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared"
+    )
+
+    assert ended.code == 0
+    assert "worker 0    | loopback ready shared" in ended.output
+    assert Rendezvous(tmp_path / "shared").has_ended("worker", 0)
+    assert not Rendezvous(tmp_path / "shared").has_ended("chief", 0)
+
+
+def test_a_parameter_server_ends_when_no_chief_or_worker_has_answered_for_long(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_trainers, "_ASK_SECONDS", 0.2)
+    addresses = hosts()
+    chief = hosted_layout(addresses, COUNTS, "chief:0")
+    environment = os.environ | {"TF_CONFIG": chief.tf_configs[TaskId("chief", 0)]}
+    asked = [sys.executable, str(STAND_IN), *command(tmp_path, {"chief 0": "serve,sleep:3"})[2:]]
+    process = subprocess.Popen(asked, env=environment)
+    try:
+        ended = play({"ps 0": "say:there,sleep:60"}, layouts=[hosted_layout(addresses, COUNTS, "ps:0")], finish=2)
+    finally:
+        process.kill()
+        process.wait()
+
+    assert (ended.code, ended.states) == (0, {"ps 0": "stopped"})
+    assert process.returncode == 0, "the chief had ended by then"
+
+
+@pytest.mark.parametrize(("recovery", "code", "lives"), [("gang", 0, 3), ("task", 3, 2)])
+def test_who_trains_in_step_begins_again_with_those_of_another_launcher(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovery: str, code: int, lives: int
+) -> None:
+    """Which says so in a moment: its task failed first, and so ours did, which alone would be given up."""
+    monkeypatch.setattr(restarts, "_FIRST_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(restarts, "_FOLLOW_SECONDS", 0.1)
+    plan = f"recovery:{recovery},step:1,exit:3|recovery:{recovery},step:1,life,exit:3|"
+
+    ended = play({"chief 0": plan}, layouts=[hosted_layout(hosts(), COUNTS, "chief:0")], rendezvous=tmp_path / "shared")
+
+    assert ended.code == code
+    assert len(list(tmp_path.glob("chief-0.life-*"))) == lives

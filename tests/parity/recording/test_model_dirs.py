@@ -1,0 +1,101 @@
+"""A comparison moves an Estimator's folder, and nothing else of its configuration."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from estimator_bridge import legacy
+
+legacy.install()
+
+import tensorflow as tf  # noqa: E402 -- install() gives it Estimator
+
+from estimator_bridge.legacy.contrib.learn.run_config import RunConfig  # noqa: E402
+from estimator_bridge.parity.recording.model_dirs import redirect  # noqa: E402
+
+v1 = tf.compat.v1
+
+
+@pytest.fixture
+def redirected() -> Iterator[None]:
+    """What redirect() replaces for a whole process is put back."""
+    from tensorflow.python.checkpoint import checkpoint_management
+    from tensorflow_estimator.python.estimator import estimator
+
+    places = [
+        (estimator, "maybe_overwrite_model_dir_and_session_config"),
+        (estimator.Estimator, "_export_all_saved_models"),
+        (checkpoint_management, "get_checkpoint_state"),
+        (tf.train, "get_checkpoint_state"),
+        (v1.train, "get_checkpoint_state"),
+        *((cls, "__init__") for cls in (v1.train.CheckpointSaverHook, v1.train.SummarySaverHook, v1.train.StepCounterHook)),
+    ]
+    with contextlib.ExitStack() as stack:
+        for place, name in places:
+            stack.enter_context(mock.patch.object(place, name, getattr(place, name)))
+        yield
+
+
+def make(model_dir: Path) -> Any:
+    return v1.estimator.Estimator(lambda features, labels, mode: None, config=RunConfig(model_dir=str(model_dir)))
+
+
+def save(folder: Path, step: int) -> None:
+    """A checkpoint by TensorFlow's own Saver."""
+    folder.mkdir(exist_ok=True)
+    with tf.Graph().as_default(), v1.Session() as session:
+        v1.get_variable("w", initializer=1.0)
+        session.run(v1.global_variables_initializer())
+        v1.train.Saver().save(session, str(folder / "model.ckpt"), step)
+
+
+@pytest.mark.usefixtures("redirected")
+def test_learn_runner_knows_its_configuration_in_another_folder(tmp_path: Path) -> None:
+    redirect(tmp_path / "side", tmp_path / "start")
+    config = RunConfig(model_dir=str(tmp_path / "asked"))
+    made = v1.estimator.Estimator(lambda features, labels, mode: None, config=config)
+
+    assert made.model_dir == str(tmp_path / "side" / "model-0")
+    assert made.config.uid() == config.uid()
+
+
+@pytest.mark.usefixtures("redirected")
+def test_both_sides_start_from_what_there_was_before_the_first_one(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    save(asked, 3)
+    redirect(tmp_path / "legacy", tmp_path / "start")
+    make(asked)
+    save(asked, 9)  # as a script does that keeps a literal path
+    redirect(tmp_path / "modern", tmp_path / "start")
+
+    latest = make(asked).latest_checkpoint()
+
+    assert latest == str(tmp_path / "modern" / "model-0" / "model.ckpt-3")
+    assert Path(f"{latest}.index").exists()
+
+
+@pytest.mark.usefixtures("redirected")
+def test_hooks_with_the_scripts_model_dir_write_where_its_estimator_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    redirect(tmp_path / "side", tmp_path / "start")
+    own = Path(make(tmp_path / "asked").model_dir)
+    save(own, 7)
+
+    assert v1.train.CheckpointSaverHook("asked", save_steps=5)._save_path == str(own / "model.ckpt")
+    assert v1.train.StepCounterHook(output_dir="./asked")._output_dir == str(own)
+    assert v1.train.SummarySaverHook(1, output_dir="asked/train", summary_op="s")._output_dir == str(own / "train")
+    assert v1.train.SummarySaverHook(1, output_dir="elsewhere", summary_op="s")._output_dir == "elsewhere"
+    for space in (tf, v1):
+        assert space.train.latest_checkpoint("asked") == str(own / "model.ckpt-7")
+        assert space.train.get_checkpoint_state(checkpoint_dir=str(tmp_path / "asked")).model_checkpoint_path == str(
+            own / "model.ckpt-7"
+        )
+    assert not (tmp_path / "asked").exists()
