@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from estimator_bridge.errors import BridgeError
+from estimator_bridge.errors import BridgeError, CorruptError
+
+__all__ = [
+    "CheckpointError",
+    "CorruptError",
+    "KerasError",
+    "NamingError",
+    "NotFoundError",
+    "TargetError",
+    "UnsupportedError",
+]
 
 
 class CheckpointError(BridgeError):
-    """A checkpoint that cannot be read, or a conversion that cannot be carried out.
-
-    Args:
-        what: one sentence: what happened.
-        expected: what would have been accepted.
-        received: what was found instead.
-        fix: what to do next.
-
-    Attributes:
-        received: as given.
-    """
-
-    def __init__(self, what: str, *, expected: object = None, received: object = None, fix: str | None = None) -> None:
-        super().__init__(what, expected=expected, received=received, fix=fix)
-        self.received = received
+    """A checkpoint that cannot be read, or a conversion that cannot be carried out. Damaged bytes raise ``CorruptError``."""
 
 
 class NotFoundError(CheckpointError):
     """There is no checkpoint where one was named, or one of its files is missing."""
-
-
-class CorruptError(CheckpointError):
-    """The bytes are not what the format says: truncated, altered, or made to harm."""
 
 
 class UnsupportedError(CheckpointError):

@@ -1,15 +1,27 @@
 """Configs both ways: RunConfig, ConfigProto, TF_CONFIG, specs and hooks on one side, ``ModernConfig`` on the other.
 
-The tables say what becomes of each field and why; nothing here imports TensorFlow but ``apply`` and what builds TensorFlow's objects.
+The tables say what becomes of each field and why; nothing here imports TensorFlow. ``modern.config.apply`` puts a ModernConfig in force.
 """
 
 from __future__ import annotations
+
+import warnings
+from typing import Any
 
 from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
 from estimator_bridge.compat.config.model import ModernConfig
 from estimator_bridge.compat.config.report import Report, Row
 from estimator_bridge.compat.config.to_legacy import to_legacy
 from estimator_bridge.compat.config.to_modern import to_modern
-from estimator_bridge.modern.config.apply import Applied, apply
 
-__all__ = ["Applied", "JobFacts", "LegacyConfig", "ModernConfig", "Report", "Row", "apply", "to_legacy", "to_modern"]
+__all__ = ["JobFacts", "LegacyConfig", "ModernConfig", "Report", "Row", "to_legacy", "to_modern"]
+
+
+def __getattr__(name: str) -> Any:
+    """The old names of what moved to ``modern.config.apply``; they go in the next release."""
+    if name not in {"Applied", "apply"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from estimator_bridge.modern.config import apply as moved
+
+    warnings.warn(f"compat.config.{name} is now modern.config.apply.{name}.", DeprecationWarning, stacklevel=2)
+    return getattr(moved, name)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.legacy.distribution.replicas import Replicas
 from estimator_bridge.legacy.warn_once import note
-
-if TYPE_CHECKING:
-    from estimator_bridge.legacy.distribution.sync_replicas import Replicas
 
 _POLL_SECONDS = 0.05
 _SAY_SECONDS = 30.0  # between two lines on who is missing

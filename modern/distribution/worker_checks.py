@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.distribution.strategies import Distribution
-from estimator_bridge.modern.step.transplant import Transplant
 
 _LOSS = (tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.DeadlineExceededError, tf.errors.FailedPreconditionError,
          tf.errors.InternalError, tf.errors.UnavailableError)  # fmt: skip
@@ -23,7 +22,7 @@ _OF_EITHER = (tf.errors.FailedPreconditionError, tf.errors.InternalError)
 """Those of them that this worker's own kernels raise, too."""
 
 
-def check_equal(transplant: Transplant, distribution: Distribution) -> None:
+def check_equal(variables: Mapping[str, Any], distribution: Distribution) -> None:
     """Compares the variables of all workers.
 
     Raises:
@@ -31,10 +30,10 @@ def check_equal(transplant: Transplant, distribution: Distribution) -> None:
     """
     if distribution.workers == 1:
         return
-    apart = differing(transplant.variables, distribution)
+    apart = differing(variables, distribution)
     if apart:
         raise BridgeError(
-            f"The workers do not start from the same state: {len(apart)} of {len(transplant.variables)} variables differ.",
+            f"The workers do not start from the same state: {len(apart)} of {len(variables)} variables differ.",
             expected="one model_dir that all workers see, and one script",
             received=", ".join(apart[:5]) + (", ..." if len(apart) > 5 else ""),
             fix="Put the model_dir on storage that all machines share.",

@@ -80,7 +80,7 @@ def train(
     chosen = [*counts, *given, *_told(model, estimator.config, distribution, make_loop is None), *callbacks]
     with distribution.strategy.scope():
         transplant = make_transplant(model, _report(chosen), distribution.split)
-    check_equal(transplant, distribution)
+    check_equal(transplant.variables, distribution)
     dataset, share = own_share(model.pipeline.dataset(), model.pipeline, input_fn, distribution)
     endless = is_endless(dataset, distribution)
     if audited:

@@ -12,6 +12,9 @@ class BridgeError(Exception):
         received: what was given instead.
         fix: what to do next.
 
+    Attributes:
+        received: as given.
+
     Example:
         >>> print(BridgeError("Unknown path.", expected="legacy or modern", received="keras", fix="Use --path modern."))
         Unknown path.
@@ -28,11 +31,16 @@ class BridgeError(Exception):
         lines = [what, *(f"  {label:<9} {value}" for label, value in rows if value is not None)]
         super().__init__("\n".join(lines))
         self.what = what
+        self.received = received
 
     def __str__(self) -> str:
         text = str(self.args[0])
         known = self.asked_by is None or self.asked_by in text
         return text if known else f"{text}\n  asked by: {self.asked_by}"
+
+
+class CorruptError(BridgeError):
+    """Bytes that do not follow their format: truncated, altered, or made to do harm."""
 
 
 class NotSupportedError(BridgeError):

@@ -10,8 +10,8 @@ import tf_keras
 from tensorflow.python.autograph.core import config
 from tensorflow.python.autograph.impl import conversion
 
-from estimator_bridge.compat.config import apply
 from estimator_bridge.compat.config.model import Devices, ModernConfig
+from estimator_bridge.modern.config.apply import apply
 from estimator_bridge.runtime.autograph import leave_tf_keras_alone
 
 

@@ -22,6 +22,7 @@ from estimator_bridge.compat.checkpoint.writing.data_files import Layout
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.staging import Sharing, Staging, folder_for
 from estimator_bridge.compat.checkpoint.writing.storage import Disk
+from estimator_bridge.errors import BridgeError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +176,7 @@ def _shards_in_use(prefix: Path) -> int | None:
         return None
     try:
         return read_index(prefix).header.num_shards
-    except CheckpointError:
+    except BridgeError:
         return 0
 
 

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, Ids, builds, ids_of
 
 
-class Ids(NamedTuple):
-    """The ids of a batch.
-
-    Attributes:
-        ids: sparse int64, ``[batch, n]``; of a sequence ``[batch, time, n]``.
-        size: how many ids there are.
-        weights: sparse float32 of the same shape and places; None for 1 everywhere.
-        complete: each id is in [0, size); otherwise -1 stands for what is out of the vocabulary.
-        lengths: of the sequences, int64 ``[batch]``; None for what is no sequence.
-    """
-
-    ids: Tensor
-    size: int
-    weights: Tensor | None = None
-    complete: bool = True
-    lengths: Tensor | None = None
-
-
+@builds(CATEGORICAL, "HashedCategoricalColumn")
 def hashed(column: Column, inputs: Inputs) -> Ids:
     """``categorical_column_with_hash_bucket``: Keras' Hashing without a salt is the same function of the same text."""
     layer = tf_keras.layers.Hashing(column.hash_bucket_size, name=inputs.name(column.key, "hash"))
     return Ids(layer(inputs.present(column.key)), column.hash_bucket_size)
 
 
+@builds(CATEGORICAL, "IdentityCategoricalColumn")
 def identity(column: Column, inputs: Inputs) -> Ids:
     """``categorical_column_with_identity``."""
     size = column.number_buckets if hasattr(column, "number_buckets") else column.num_buckets
@@ -41,19 +26,13 @@ def identity(column: Column, inputs: Inputs) -> Ids:
     return Ids(layer(inputs.present(column.key)), size)
 
 
+@builds(CATEGORICAL, "WeightedCategoricalColumn")
 def weighted(column: Column, inputs: Inputs) -> Ids:
     """``weighted_categorical_column``: a weight for each value, from another feature."""
     weights = inputs.present(column.weight_feature_key, missing=0.0)
     if not column.dtype.is_floating:
         weights = tf.cast(weights, tf.float32)
     return ids_of(column.categorical_column, inputs)._replace(weights=weights)
-
-
-def ids_of(column: Column, inputs: Inputs) -> Ids:
-    """The ids of any categorical column, made once for each ``inputs``."""
-    from estimator_bridge.modern.canned.columns.table import CATEGORICAL, builder  # which names the builders above
-
-    return inputs.once(column, lambda: builder(CATEGORICAL, column)(column, inputs))
 
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")

@@ -8,11 +8,12 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.canned.columns.categorical import Ids, ids_of
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
 from estimator_bridge.modern.canned.columns.missing import at_least_2d
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, Ids, builds, ids_of
 
 
+@builds(CATEGORICAL, "CrossedColumn")
 def crossed(column: Column, inputs: Inputs) -> Ids:
     """``crossed_column``: of features as they are, of columns' ids, of other crosses."""
     parts = [inputs[key] if isinstance(key, str) else _unweighted(key, inputs) for key in _leaves(column)]

@@ -9,12 +9,13 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.modern.canned.columns.categorical import Ids, ids_of
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitized
+from estimator_bridge.modern.canned.columns.registry import DENSE, Ids, builds, ids_of
 from estimator_bridge.modern.canned.columns.representation import Representation
 from estimator_bridge.modern.canned.columns.weights import Weight
 
 
+@builds(DENSE, "EmbeddingColumn")
 def embedding(column: Column, inputs: Inputs, scope: str) -> Representation:
     """``embedding_column``: a variable of its own in each scope."""
     ids = ids_of(column.categorical_column, inputs)
@@ -22,6 +23,7 @@ def embedding(column: Column, inputs: Inputs, scope: str) -> Representation:
     return _looked_up(layer, ids, f"{sanitized(column.name)}/embedding_weights")
 
 
+@builds(DENSE, "_SharedEmbeddingColumn")
 def shared(column: Column, inputs: Inputs, scope: str) -> Representation:
     """``shared_embedding_columns`` of TensorFlow 1: one variable for all of them, named by the first column that reads it."""
     ids = ids_of(column.categorical_column, inputs)
@@ -30,6 +32,7 @@ def shared(column: Column, inputs: Inputs, scope: str) -> Representation:
     return _looked_up(layer, ids, f"{sanitized(name)}/embedding_weights")
 
 
+@builds(DENSE, "SharedEmbeddingColumn")
 def shared_v2(column: Column, inputs: Inputs, scope: str) -> Representation:
     """``shared_embeddings`` of TensorFlow 2: one variable for all columns that were made together."""
     ids = ids_of(column.categorical_column, inputs)

@@ -7,11 +7,12 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.modern.canned.columns.categorical import ids_of
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
+from estimator_bridge.modern.canned.columns.registry import DENSE, builds, ids_of
 from estimator_bridge.modern.canned.columns.representation import Representation
 
 
+@builds(DENSE, "IndicatorColumn")
 def indicator(column: Column, inputs: Inputs, scope: str) -> Representation:
     """``indicator_column``: Keras' CategoryEncoding, which takes no time axis and refuses ids out of range: there, our own."""
     return inputs.once(column, lambda: _indicator(column, inputs))

@@ -9,12 +9,12 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.canned.columns.categorical import ids_of
+from estimator_bridge.modern.canned.columns import categorical, crosses, embedding, indicator, numeric, sequences, vocabulary  # noqa: F401 -- each registers its builders
 from estimator_bridge.modern.canned.columns.embedding import CombinedEmbedding
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitized
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, builder, ids_of
 from estimator_bridge.modern.canned.columns.representation import Representation
 from estimator_bridge.modern.canned.columns.sequences import SameLengths
-from estimator_bridge.modern.canned.columns.table import CATEGORICAL, DENSE, builder
 from estimator_bridge.modern.canned.columns.weights import Weight
 
 

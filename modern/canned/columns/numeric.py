@@ -7,13 +7,14 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.modern.canned.columns.categorical import Ids
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
 from estimator_bridge.modern.canned.columns.missing import DropMissing
 from estimator_bridge.modern.canned.columns.normalizer import Normalizer
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Ids, builds
 from estimator_bridge.modern.canned.columns.representation import Representation
 
 
+@builds(DENSE, "NumericColumn")
 def numeric(column: Column, inputs: Inputs, scope: str) -> Representation:
     """``numeric_column``: float32, flat, behind the column's own normalizer_fn."""
     return Representation(_values(column, inputs))
@@ -36,6 +37,7 @@ def _flat(column: Column, inputs: Inputs) -> Tensor:
     return values
 
 
+@builds(DENSE, "BucketizedColumn")
 def bucket_indicator(column: Column, inputs: Inputs, scope: str) -> Representation:
     """``bucketized_column`` as a dense column: one place a bucket."""
     buckets, size = _buckets(column, inputs)
@@ -43,6 +45,7 @@ def bucket_indicator(column: Column, inputs: Inputs, scope: str) -> Representati
     return Representation(layer(buckets))
 
 
+@builds(CATEGORICAL, "BucketizedColumn")
 def bucket_ids(column: Column, inputs: Inputs) -> Ids:
     """``bucketized_column`` as a categorical column."""
     buckets, size = _buckets(column, inputs)

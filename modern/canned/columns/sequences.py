@@ -7,12 +7,13 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.modern.canned.columns.categorical import Ids, ids_of
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
 from estimator_bridge.modern.canned.columns.normalizer import Normalizer
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Ids, builds, ids_of
 from estimator_bridge.modern.canned.columns.representation import Representation
 
 
+@builds(DENSE, "SequenceNumericColumn")
 def numbers(column: Column, inputs: Inputs, scope: str) -> Representation:
     """``sequence_numeric_column``: padded with its default_value."""
     values = inputs[column.key]
@@ -23,6 +24,7 @@ def numbers(column: Column, inputs: Inputs, scope: str) -> Representation:
     return Representation(padded, (), SequenceLengths(width, name=inputs.name(column.key, "lengths"))(values))
 
 
+@builds(CATEGORICAL, "SequenceCategoricalColumn")
 def ids(column: Column, inputs: Inputs) -> Ids:
     """``sequence_categorical_column_with_*``: the column beneath, with a time axis."""
     beneath = ids_of(column.categorical_column, inputs)

@@ -8,17 +8,19 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.canned.columns.categorical import Ids
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, Ids, builds
 
 ROWS_AT_ONCE = 4096  # of a vocabulary file
 
 
+@builds(CATEGORICAL, "VocabularyListCategoricalColumn")
 def from_list(column: Column, inputs: Inputs) -> Ids:
     """``categorical_column_with_vocabulary_list``."""
     return _ids(column, [_plain(term) for term in column.vocabulary_list], inputs)
 
 
+@builds(CATEGORICAL, "VocabularyFileCategoricalColumn")
 def from_file(column: Column, inputs: Inputs) -> Ids:
     """``categorical_column_with_vocabulary_file``: the terms become part of the model, which needs the file no more.
 

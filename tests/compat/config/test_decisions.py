@@ -66,7 +66,8 @@ def test_row(name: str) -> None:
 
 ALONE = """
 import json, sys
-from estimator_bridge.compat.config import apply, to_modern
+from estimator_bridge.compat.config import to_modern
+from estimator_bridge.modern.config.apply import apply
 from estimator_bridge.compat.config.positions import read_object
 from estimator_bridge.compat.config.settings import flatten, unflatten
 from estimator_bridge.compat.config.legacy_json import legacy_of

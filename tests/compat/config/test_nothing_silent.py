@@ -104,7 +104,7 @@ def test_a_setting_shows_in_the_printed_script(name: str) -> None:
 
 APPLY = """
 import json, sys, tempfile
-from estimator_bridge.compat.config import apply
+from estimator_bridge.modern.config.apply import apply
 from estimator_bridge.compat.config.applying.fitting import compile_arguments
 from estimator_bridge.compat.config.settings import flatten, from_dict
 from estimator_bridge.errors import BridgeError
@@ -175,7 +175,7 @@ def test_what_would_compute_something_else_is_refused(run: Run) -> None:
 
 IGNORED = """
 import json, sys
-from estimator_bridge.compat.config import apply
+from estimator_bridge.modern.config.apply import apply
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.errors import BridgeError
 import tensorflow as tf
@@ -215,7 +215,7 @@ def test_what_is_ignored_once_there_is_a_model_is_an_error_too(run: Run, tmp_pat
 
 WITHOUT = """
 import json, sys
-from estimator_bridge.compat.config import apply
+from estimator_bridge.modern.config.apply import apply
 from estimator_bridge.compat.config.model import Part
 from estimator_bridge.compat.config.settings import unflatten
 import tf_keras
@@ -239,7 +239,7 @@ def test_what_has_nothing_to_act_on_says_so(run: Run) -> None:
 
 SEED = """
 import json
-from estimator_bridge.compat.config import apply
+from estimator_bridge.modern.config.apply import apply
 from estimator_bridge.compat.config.settings import unflatten
 import tensorflow as tf
 def drawn(seed):
@@ -259,7 +259,8 @@ import json, sys
 import tensorflow as tf
 from estimator_bridge import legacy
 legacy.install()
-from estimator_bridge.compat.config import apply, to_legacy, to_modern
+from estimator_bridge.compat.config import to_legacy, to_modern
+from estimator_bridge.modern.config.apply import apply
 from estimator_bridge.compat.config.objects import from_objects, from_strategy
 from estimator_bridge.compat.config.output.python import to_python
 from estimator_bridge.compat.config.settings import flatten, unflatten

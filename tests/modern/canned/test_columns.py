@@ -15,7 +15,7 @@ from tensorflow.python.feature_column import feature_column as first_generation
 from tensorflow.python.feature_column import feature_column_v2, sequence_feature_column
 
 from estimator_bridge.modern.canned.columns import Inputs, dense, linear, sequence
-from estimator_bridge.modern.canned.columns.table import CATEGORICAL, DENSE
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE
 from tests.modern.canned import columns_oracle as oracle
 from tests.modern.canned.columns_oracle import sparse
 

@@ -16,7 +16,7 @@ from tests.modern.config import test_clusters, test_early_stopping, test_tpu
 
 RUN = """
 import json, sys
-from estimator_bridge.compat.config import apply
+from estimator_bridge.modern.config.apply import apply
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.proto.reading import read_binary
 from estimator_bridge.compat.config.settings import from_dict
@@ -139,7 +139,7 @@ def test_groups_hold_every_runtime_row_of_the_session() -> None:
 OTHERS = """
 import json, os, sys, tempfile
 import numpy as np
-from estimator_bridge.compat.config import apply
+from estimator_bridge.modern.config.apply import apply
 from estimator_bridge.compat.config.settings import flatten, unflatten
 applied = apply(unflatten({"devices.logical_cpus": 2, "strategy.name": "MirroredStrategy", "strategy.devices": ("CPU:0", "CPU:1"),
                            "strategy.cross_device_ops": "ReductionToOneDevice"}))

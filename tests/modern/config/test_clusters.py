@@ -16,7 +16,8 @@ from tests.forked_programs import Run, Together, observes
 
 COMMON = """
 import json, sys
-from estimator_bridge.compat.config import apply, to_legacy, to_modern
+from estimator_bridge.compat.config import to_legacy, to_modern
+from estimator_bridge.modern.config.apply import apply
 from estimator_bridge.compat.config.objects import from_strategy
 from estimator_bridge.compat.config.positions import read_object
 from estimator_bridge.compat.config.legacy_json import legacy_of
@@ -78,7 +79,8 @@ print(json.dumps([type(applied.strategy).__name__, float(total), applied.strateg
 )
 REMOTE = """
 import json, sys
-from estimator_bridge.compat.config import LegacyConfig, apply, to_modern
+from estimator_bridge.compat.config import LegacyConfig, to_modern
+from estimator_bridge.modern.config.apply import apply
 from estimator_bridge.compat.config.settings import flatten, unflatten
 import tensorflow as tf
 server = tf.distribute.Server({"worker": ["localhost:" + sys.argv[1]]}, job_name="worker", task_index=0, protocol="grpc")

@@ -9,7 +9,7 @@ from tests.forked_programs import Run, observes
 PROGRAM = """
 import json
 import numpy as np
-from estimator_bridge.compat.config import apply
+from estimator_bridge.modern.config.apply import apply
 from estimator_bridge.compat.config.applying.tpu import device_assignment, tpu_resolver
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.tables import TPU_CONFIG

@@ -243,11 +243,11 @@ def test_a_worker_that_is_not_the_chief_evaluates_and_exports_for_itself(
 def test_workers_do_not_start_from_different_states(apart: bool, here: list[float]) -> None:
     """Whether it is another worker or another replica of this one that has another value."""
     kernel = types.SimpleNamespace(values=[tf.Variable(value) for value in here])
-    transplant: Any = types.SimpleNamespace(variables={"kernel": kernel, "bias": tf.Variable(0.0)})
+    variables = {"kernel": kernel, "bias": tf.Variable(0.0)}
     with pytest.raises(BridgeError, match=r"1 of 2 variables differ(.|\n)*received: kernel\n"):
-        check_equal(transplant, Second(apart))  # type: ignore[arg-type]
+        check_equal(variables, Second(apart))  # type: ignore[arg-type]
     kernel.values[1:] = []
-    check_equal(transplant, Second())  # type: ignore[arg-type]
+    check_equal(variables, Second())  # type: ignore[arg-type]
 
 
 def test_counts_that_differ_between_workers_are_refused_before_they_are_saved() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.errors import CorruptError
 
 MAX_BYTES = 10  # of 64 bits
 
@@ -53,7 +53,7 @@ def decode(data: bytes, position: int) -> tuple[int, int]:
         value |= (byte & 127) << 7 * index
         if byte < 128:
             return value & 0xFFFFFFFFFFFFFFFF, position + index + 1
-    raise CorruptError("A number in the checkpoint does not end.", expected="a varint of at most 10 bytes")
+    raise CorruptError("A number does not end.", expected="a varint of at most 10 bytes")
 
 
 def signed(value: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.errors import CorruptError
 from estimator_bridge.runtime.protobuf import varint
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
@@ -85,4 +85,4 @@ def _number(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _corrupt(received: str) -> CorruptError:
-    return CorruptError("A record of the checkpoint cannot be read.", expected="a protobuf message", received=received)
+    return CorruptError("A protobuf message cannot be read.", expected="a protobuf message", received=received)

@@ -18,6 +18,7 @@ from estimator_bridge.legacy.distribution import sync_replicas
 from estimator_bridge.legacy.distribution.launched import reporting
 from estimator_bridge.legacy.distribution.launched.launched_task import launched
 from estimator_bridge.legacy.distribution.launched.task_hook import TaskHook
+from estimator_bridge.legacy.distribution.replicas import Replicas
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -84,7 +85,7 @@ def test_who_is_waited_for_depends_on_the_gradients_of_an_update(aggregated: int
     """Of two replicas: both give one, or who is fast gives what a lost one does not."""
     cluster = tf.train.ClusterSpec({"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]})
     optimizer = aggregated and tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), aggregated, 2)
-    token = sync_replicas._building.set(sync_replicas.Replicas(SimpleNamespace(cluster_spec=cluster), optimizer))
+    token = sync_replicas._building.set(Replicas(SimpleNamespace(cluster_spec=cluster), optimizer))
     try:
         assert reporting._recovery(None) is recovery
     finally:
