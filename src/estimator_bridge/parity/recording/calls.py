@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -33,20 +35,22 @@ def scalar_metrics(metrics: dict[str, Any]) -> dict[str, float]:
 
 
 def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Iterator[Any]:
-    """Passes predictions on; once they end, or nobody wants more, the first of them are saved."""
+    """Passes predictions on; the first of them are saved when they end, when the script wants no more, or when it ends itself."""
     kept: dict[str, list[Any]] = defaultdict(list)
-    count = 0
-    try:
-        for example in examples:
-            count += 1
+    with contextlib.ExitStack() as end:
+        end.callback(_save_predictions, trace, call, kept)
+        end.callback(atexit.unregister, end.close)
+        atexit.register(end.close)  # Python may never close a generator that the script leaves open
+        for count, example in enumerate(examples, 1):
             if count <= MAX_PREDICTIONS:
                 for key, value in example.items() if isinstance(example, dict) else [("", example)]:
                     kept[key].append(np.asarray(value))
             yield example
-    finally:
-        arrays = {f"key:{key}": _stacked(values) for key, values in kept.items()}
-        np.savez(trace.predictions(call), **arrays)
-        trace.write("predicted", call=call, count=count)
+
+
+def _save_predictions(trace: Trace, call: str, kept: dict[str, list[Any]]) -> None:
+    np.savez(trace.predictions(call), **{f"key:{key}": _stacked(values) for key, values in kept.items()})
+    trace.write("predicted", call=call)
 
 
 def _stacked(values: list[Any]) -> Any:
