@@ -6,10 +6,11 @@ that (a replayed input has no shuffle, for one), so initialisers and dropout wou
 
 from __future__ import annotations
 
+import functools
 import random
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 from unittest import mock
 from weakref import WeakKeyDictionary
@@ -34,9 +35,13 @@ STATEFUL_RANDOM = frozenset(
 
 
 def equalise() -> None:
-    """Seeds Python and NumPy, and replaces how TensorFlow derives the seed of an operation in a graph; lasts for the process."""
+    """Seeds Python and NumPy, and replaces how TensorFlow derives the seed of an operation in a graph; lasts for the process.
+
+    Iterations of loops run one after the other.
+    """
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops, random_seed
+    from tensorflow.python.ops import control_flow_ops, while_v2
 
     random.seed(SEED)
     np.random.seed(SEED)  # the global generator is what old scripts use
@@ -48,13 +53,34 @@ def equalise() -> None:
         if op_seed is not None or context.executing_eagerly():
             seeds: tuple[int | None, int | None] = original(op_seed)
             return seeds
-        scope = graph.get_name_scope()
+        scope = "/".join(filter(None, _scopes(graph)))
         counts = drawn.setdefault(graph, defaultdict(int))
         counts[scope] += 1
         place = zlib.crc32(f"{scope}#{counts[scope]}".encode())
         return (SEED if graph.seed is None else graph.seed) % 2**31, place % 2**31
 
     mock.patch.object(random_seed, "get_seed", get_seed).start()
+    for loops, maker in ((control_flow_ops.WhileContext, "__init__"), (while_v2, "while_loop")):  # v1 control flow, and v2
+        mock.patch.object(loops, maker, _one_iteration_at_a_time(getattr(loops, maker))).start()
+
+
+def _one_iteration_at_a_time(make_loop: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns ``make_loop`` for loops whose iterations wait for each other: in parallel they would draw in any order."""
+
+    @functools.wraps(make_loop)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return make_loop(*args, **{**kwargs, "parallel_iterations": 1})
+
+    return make
+
+
+def _scopes(graph: Any) -> list[str]:
+    """The open name scopes of a graph and of those around it, the outermost first.
+
+    The legacy path has loops and branches in the model's own graph, the modern path has them in graphs of functions.
+    """
+    outer = getattr(graph, "outer_graph", None)
+    return [*(_scopes(outer) if outer is not None else ()), graph.get_name_scope()]
 
 
 def random_operations(operations: Iterable[Any]) -> list[str]:
