@@ -11,7 +11,7 @@ import json
 import random
 import numpy as np
 import tensorflow as tf
-from estimator_bridge.parity.randomness import equalise, random_functions, random_operations
+from estimator_bridge.parity.recording.randomness import equalise, random_functions, random_operations
 
 equalise()
 drawn = [random.random(), float(np.random.rand())]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from estimator_bridge.parity.trace import Trace
+from estimator_bridge.parity.recording.trace import Trace
 
 LEFT_OPEN = """
 import ctypes, sys
 from pathlib import Path
-from estimator_bridge.parity.calls import write_predictions
-from estimator_bridge.parity.trace import Trace
+from estimator_bridge.parity.recording.calls import write_predictions
+from estimator_bridge.parity.recording.trace import Trace
 
 trace = Trace(Path(sys.argv[1]))
 examples = write_predictions(trace, "predict-0", iter([{"scores": 1.0}, {"scores": 2.0}, {"scores": 3.0}]))
