@@ -13,7 +13,7 @@ from estimator_bridge.legacy.contrib.files import is_module
 from estimator_bridge.legacy.contrib.replacements import REPLACEMENTS, replacement, successor
 
 FOLDER = Path(contrib.__file__).parent
-MACHINERY = {"__init__", "__pycache__", "files", "namespace", "refusal", "replacements"}
+MACHINERY = {"__init__", "__pycache__", "files", "mnist", "namespace", "offered", "refusal", "replacements"}
 DOCS = Path(__file__).parents[3] / "docs"
 
 # The folders of tensorflow/contrib in TensorFlow 1.15.5.
