@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from estimator_bridge.cluster.rendezvous import VARIABLE, Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Rendezvous
 from estimator_bridge.cluster.tasks import TRAINERS
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.audit.audit import AuditRequest
@@ -97,9 +97,9 @@ def launch(
                 meeting = Rendezvous(folder)
                 _begin(meeting, layout)
                 if layout.is_local:
-                    meeting.say(Mark.LOOPBACK)
+                    meeting.set_flag(Flag.LOOPBACK)
                 if layout.is_whole or rendezvous is not None:
-                    meeting.say(Mark.SHARED)
+                    meeting.set_flag(Flag.SHARED)
                 audits = [audit.begin(layout, meeting)] if audit is not None else []
                 tasks = _tasks(layout, arguments, meeting, log_dir, say)
                 with starter or _starter(preload if len(tasks) > 1 else None, log_dir) as starting:
@@ -135,7 +135,7 @@ def _begin(meeting: Rendezvous, layout: Layout) -> None:
             fix="Choose another --rendezvous, beside model_dir for example.",
         )
     if not over:
-        meeting.unsay(Mark.TRAINED)  # by someone who had no answer for long
+        meeting.clear_flag(Flag.TRAINED)  # by someone who had no answer for long
     for task in layout.tf_configs:
         meeting.forget(task.job, task.index)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from estimator_bridge.cluster.rendezvous import Mark, Recovery, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Recovery, Rendezvous
 from estimator_bridge.cluster.tasks import TRAINERS
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.display import Show
@@ -54,7 +54,7 @@ class Supervisor:
         show: Show,
         judges: Sequence[Judge] = (),
     ) -> None:
-        self._others_may_speak = meeting.said(Mark.SHARED) and not layout.is_whole
+        self._others_may_speak = meeting.has_flag(Flag.SHARED) and not layout.is_whole
         self._addresses = layout.addresses
         self._tasks = tasks
         self._starter = starter
@@ -168,7 +168,7 @@ class Supervisor:
 
     def _port_taken(self, task: Task) -> str | None:
         """That it was, as a reason; None where the task failed for another."""
-        starts = task.name in self._addresses and not self._meeting.said(Mark.READY)
+        starts = task.name in self._addresses and not self._meeting.has_flag(Flag.READY)
         taken = starts and any(word in line for line in task.tail for word in _PORT_TAKEN)
         return f"the port of {self._addresses[task.name]} was taken" if taken else None
 
@@ -222,9 +222,9 @@ class Supervisor:
         if not self._has_trained:
             return None
         # Another launcher may have said so.
-        if not self._over and (self._meeting.said(Mark.TRAINED) or self._elsewhere.over(self._signs.given_up)):
+        if not self._over and (self._meeting.has_flag(Flag.TRAINED) or self._elsewhere.over(self._signs.given_up)):
             self._over = True
-            self._meeting.say(Mark.TRAINED)
+            self._meeting.set_flag(Flag.TRAINED)
             for task in self._tasks:
                 if task.name.job == "ps":
                     task.terminate()

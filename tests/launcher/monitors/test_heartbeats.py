@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from estimator_bridge.cluster.rendezvous import Loss, Mark, Recovery, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Loss, Recovery, Rendezvous
 from estimator_bridge.cluster.server_status import Answer, Health
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher import supervisor
@@ -30,7 +30,7 @@ WORKER = TaskId("worker", 0)
 ENDS = {
     "ended": lambda meeting: meeting.report_end("worker", 0),
     "lost": lambda meeting: meeting.report_loss("worker", 0, Loss(1, 143, None)),
-    "trained": lambda meeting: meeting.say(Mark.TRAINED),
+    "trained": lambda meeting: meeting.set_flag(Flag.TRAINED),
 }
 LAUNCHER = """
 import json, pathlib, sys

@@ -8,7 +8,7 @@ import enum
 import time
 from collections.abc import Collection, Mapping
 
-from estimator_bridge.cluster.rendezvous import Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 from estimator_bridge.cluster.server_status import Health, ask
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
@@ -74,7 +74,7 @@ class Signs:
         """Asked now and then."""
         now = time.monotonic()
         passed = now - self._looked_at
-        if passed < _GIVE_SECONDS or self._meeting.said(Mark.TRAINED):
+        if passed < _GIVE_SECONDS or self._meeting.has_flag(Flag.TRAINED):
             return
         self._looked_at = now
         for task in self._own:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
-from estimator_bridge.cluster.rendezvous import Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 from estimator_bridge.cluster.server_status import Health, ask
 from estimator_bridge.cluster.tasks import TRAINERS, TaskId
 from estimator_bridge.launcher.layout import Layout
@@ -58,8 +58,8 @@ class Elsewhere:
 
     def trains(self) -> bool:
         """Whether training goes on, as far as can be known at once: by the word of the launchers, or where these share nothing by an answer."""
-        if self._meeting.said(Mark.SHARED):
-            return not (self._meeting.said(Mark.TRAINED) or self._all_have_ended())
+        if self._meeting.has_flag(Flag.SHARED):
+            return not (self._meeting.has_flag(Flag.TRAINED) or self._all_have_ended())
         return self._somebody_answers()
 
     def _all_have_ended(self, but: Collection[TaskId] = ()) -> bool:

@@ -19,7 +19,7 @@ from estimator_bridge.cli.main import main
 from estimator_bridge.cluster.audit_records import Auditing, Report
 from estimator_bridge.cluster.loopback import keep_to_loopback
 from estimator_bridge.cluster.preemption import EXIT_CODE
-from estimator_bridge.cluster.rendezvous import VARIABLE, Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Rendezvous
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.legacy import install
 from estimator_bridge.legacy.distribution.launched.launched_task import launched
@@ -124,7 +124,7 @@ def test_the_waits_of_a_launched_task_and_of_any_other(tmp_path: Path, monkeypat
         started = time.monotonic()
         training.time.sleep(0.2)
         assert time.monotonic() - started >= 0.2
-        Rendezvous(tmp_path).say(Mark.TRAINED)
+        Rendezvous(tmp_path).set_flag(Flag.TRAINED)
         training.time.sleep(600)
     assert waits() == (30, 5)
     assert time.monotonic() - started < 60
@@ -140,7 +140,7 @@ def test_the_last_evaluation_is_one_that_began_after_training_had_ended(
     with launched():
         listener = training._ContinuousEvalListener()
         assert listener.before_eval()
-        Rendezvous(tmp_path).say(Mark.TRAINED)
+        Rendezvous(tmp_path).set_flag(Flag.TRAINED)
         assert listener.after_eval(None), "its checkpoint may not have been the last"
         assert listener.before_eval()
         assert not listener.after_eval(None)
@@ -153,7 +153,7 @@ def test_who_has_a_server_waits_for_those_of_the_others(tmp_path: Path, monkeypa
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     monkeypatch.setattr(training._TrainingExecutor, "_start_std_server", lambda self, config: "server")
     with launched():
-        ready = threading.Timer(0.3, Rendezvous(tmp_path).say, [Mark.READY])
+        ready = threading.Timer(0.3, Rendezvous(tmp_path).set_flag, [Flag.READY])
         ready.start()
         started = time.monotonic()
         assert training._TrainingExecutor._start_std_server(None, None) == "server"
