@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 import estimator_bridge
-from estimator_bridge.cluster.audit_records import FIRST, KINDS, Auditing, Report
+from estimator_bridge.cluster.audit_records import FIRST, KINDS, AuditPlan, AuditRecord
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.audit.audit import Audit, AuditRequest
 from estimator_bridge.launcher.launch import Launched, launch, local_layouts
@@ -68,7 +68,7 @@ class Ended:
     def judged(self, allowed: Sequence[str]) -> str:
         """The first line of what is wrong."""
         members = [TaskId("chief", 0), *(TaskId("worker", index) for index in range(3))]
-        problem = Audit(Auditing(1, self.reported), members, allowed).look(over=True)
+        problem = Audit(AuditPlan(1, self.reported), members, allowed).look(over=True)
         return str(problem).splitlines()[0]
 
 
@@ -141,7 +141,7 @@ class Trainers:
     def __init__(self, folder: Path, idle: int = -1, without_effect: int = -1) -> None:
         self.step = self.variables = 0
         self.turns: list[int] = []
-        self.effects = EffectReport(Auditing(10, folder), TRAINERS, lambda: self.variables)
+        self.effects = EffectReport(AuditPlan(10, folder), TRAINERS, lambda: self.variables)
         self._idle, self._without_effect = idle, without_effect
 
     def train(self, limit: int) -> None:
@@ -152,9 +152,9 @@ class Trainers:
             self.variables += place not in (self._idle, self._without_effect)
 
 
-def reports(folder: Path, task: str = "chief-0") -> list[Report]:
+def reports(folder: Path, task: str = "chief-0") -> list[AuditRecord]:
     file = folder / f"{task}.audit.jsonl"
-    return [Report.from_json(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return [AuditRecord.from_json(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def test_each_has_its_turn_at_first_and_then_one_of_them_now_and_then(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_steps_that_are_not_counted_are_told(tmp_path: Path) -> None:
 
 def test_a_trainer_tells_of_each_batch_once_and_of_equal_ones_alike(tmp_path: Path) -> None:
     def train(index: int, batches: Sequence[tuple[float, bytes]]) -> None:
-        feed = Feed(f"worker {index}", BatchReport(Auditing(500, tmp_path), ("worker", index)))
+        feed = Feed(f"worker {index}", BatchReport(AuditPlan(500, tmp_path), ("worker", index)))
         dataset = tf.data.Dataset.from_tensor_slices(tuple(map(np.array, zip(*batches, strict=True))))
         feed.publish(iter(dataset))
         for unused, ticket in [(True, -1), (True, -1), (False, 7), (True, -1), (False, 0)]:  # the chief's steps may have none

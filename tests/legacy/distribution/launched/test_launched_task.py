@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from estimator_bridge.cli import run
 from estimator_bridge.cli.main import main
-from estimator_bridge.cluster.audit_records import Auditing, Report
+from estimator_bridge.cluster.audit_records import AuditPlan, AuditRecord
 from estimator_bridge.cluster.loopback import keep_to_loopback
 from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Rendezvous
@@ -174,14 +174,14 @@ def test_an_audit_keeps_no_graph_of_what_has_ended(tmp_path: Path, monkeypatch: 
         train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step())
         return v1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    auditing = Auditing(500, tmp_path)
-    auditing.ask()
+    auditing = AuditPlan(500, tmp_path)
+    auditing.publish()
     estimator = v1.estimator.Estimator(model_fn, str(tmp_path / "model"))
     with launched():
         estimator.train(lambda: tf.data.Dataset.from_tensors([[1.0]]), steps=1)
         estimator.evaluate(lambda: tf.data.Dataset.from_tensors([[1.0]]), steps=1)
     gc.collect()
 
-    reports = [Report.from_json(line) for line in auditing.file("worker", 0).read_text().splitlines()]
+    reports = [AuditRecord.from_json(line) for line in auditing.file("worker", 0).read_text().splitlines()]
     assert [len(report.batches) for report in reports] == [0, 1]
     assert [graph() for graph in graphs] == [None, None]

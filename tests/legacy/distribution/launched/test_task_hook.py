@@ -52,7 +52,7 @@ def test_tasks_in_step_end_after_the_same_one(told: list[int], order: int, tmp_p
     tasks = [Task(meeting, index, first_step=9) for index in range(2)]
     for step in range(10, 20):
         for index in told:
-            tasks[index].told.asked |= step == 15
+            tasks[index].told.is_requested |= step == 15
         for task in tasks[::order]:
             task.take_step()
         if any(task.stopped for task in tasks):
