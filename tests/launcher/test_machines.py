@@ -26,7 +26,7 @@ from estimator_bridge.launcher import request_checks, supervisor
 from estimator_bridge.launcher.layout import hosted_layout
 from estimator_bridge.launcher.monitors import readiness, remote_trainers, restarts
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.outcome import Limits
+from estimator_bridge.launcher.outcome import Timeouts
 from estimator_bridge.launcher.ports import free_ports, is_free
 from estimator_bridge.launcher.processes.task import Task
 from tests.launcher.conftest import STAND_IN, Play, command, pids, wait_until
@@ -220,7 +220,7 @@ def never_answered(monkeypatch: pytest.MonkeyPatch, meeting: Rendezvous, servers
     monkeypatch.setattr(remote_trainers, "ask", lambda servers, timeout: [])
     counts = {"chief": 1, "worker": servers - 1}
     layout = hosted_layout(hosts()[:servers], counts, "evaluator:0")
-    asks = remote_trainers.Elsewhere(layout, meeting, Limits(ready, finish=100), lambda name, line: said.append(line))
+    asks = remote_trainers.RemoteTrainers(layout, meeting, Timeouts(ready, finish=100), lambda name, line: said.append(line))
     while not asks.over() and now < 1050:
         now += 10
     return now - 50, said

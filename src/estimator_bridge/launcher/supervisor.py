@@ -10,13 +10,13 @@ from estimator_bridge.cluster.tasks import TRAINERS
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.display import Show
 from estimator_bridge.launcher.layout import Layout
-from estimator_bridge.launcher.monitors.heartbeats import Signs
+from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.monitors.remote_failures import Losses
-from estimator_bridge.launcher.monitors.remote_trainers import Elsewhere
+from estimator_bridge.launcher.monitors.remote_failures import RemoteFailures
+from estimator_bridge.launcher.monitors.remote_trainers import RemoteTrainers
 from estimator_bridge.launcher.monitors.restarts import Restarter, belonging, why_not
 from estimator_bridge.launcher.monitors.stall import Watchdog
-from estimator_bridge.launcher.outcome import Judge, Limits, Outcome
+from estimator_bridge.launcher.outcome import Judge, Outcome, Timeouts
 from estimator_bridge.launcher.processes.spawner import Spawner
 from estimator_bridge.launcher.processes.task import Sink, State, Task, kill_all
 from estimator_bridge.launcher.signals import noted
@@ -49,7 +49,7 @@ class Supervisor:
         tasks: Sequence[Task],
         starter: Spawner,
         meeting: Rendezvous,
-        limits: Limits,
+        limits: Timeouts,
         say: Sink,
         show: Show,
         judges: Sequence[Judge] = (),
@@ -67,9 +67,9 @@ class Supervisor:
         self._preflight = Preflight(layout, tasks, meeting, limits.ready, say)
         self._watchdog = Watchdog(tasks, layout, meeting, limits.stall)
         self._restarter = Restarter(tasks, starter, meeting, self._preflight, say, limits.grace)
-        self._elsewhere = Elsewhere(layout, meeting, limits, say)
-        self._losses = Losses(layout, meeting, say)
-        self._signs = Signs(layout, meeting, limits, self._preflight, say)
+        self._elsewhere = RemoteTrainers(layout, meeting, limits, say)
+        self._losses = RemoteFailures(layout, meeting, say)
+        self._signs = Heartbeats(layout, meeting, limits, self._preflight, say)
         self._signals: list[int] = []
         self._over = False
 

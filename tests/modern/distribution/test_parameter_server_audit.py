@@ -16,8 +16,8 @@ import estimator_bridge
 from estimator_bridge.cluster.audit_records import FIRST, KINDS, AuditPlan, AuditRecord
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.audit.audit import Audit, AuditRequest
-from estimator_bridge.launcher.launch import Launched, launch, local_layouts
-from estimator_bridge.launcher.outcome import Limits
+from estimator_bridge.launcher.launch import LaunchResult, launch, local_layouts
+from estimator_bridge.launcher.outcome import Timeouts
 from estimator_bridge.launcher.processes.task import State
 from tests.modern import jobs  # noqa: F401 -- installs the legacy path
 from tests.running import write
@@ -61,7 +61,7 @@ LONG = 500_000  # steps, of which the audit needs twenty-one
 class Ended:
     """A launch that is over, with what its tasks reported."""
 
-    launched: Launched
+    launched: LaunchResult
     output: str
     reported: Path
 
@@ -82,7 +82,7 @@ def run(_warm_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         script, reported = write(folder / "train.py", JOB), folder / "rendezvous"
         arguments = ["-m", "estimator_bridge", "run", "--path", "modern", str(script), str(folder / "model"), plan, str(steps)]
         layouts, preload = local_layouts({"chief": 1, "worker": workers, "ps": 1}), "estimator_bridge.script.preloaded"
-        ended = launch(layouts, arguments, folder / "logs", Limits(restarts=0), stream, preload, audit, reported)
+        ended = launch(layouts, arguments, folder / "logs", Timeouts(restarts=0), stream, preload, audit, reported)
         return Ended(ended, stream.getvalue(), reported)
 
     with pytest.MonkeyPatch.context() as patched:

@@ -14,7 +14,7 @@ from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.layout import Layout
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.outcome import Limits, Outcome
+from estimator_bridge.launcher.outcome import Outcome, Timeouts
 from estimator_bridge.launcher.processes.task import Sink
 
 _GIVE_SECONDS = 5.0
@@ -49,7 +49,7 @@ class _Launcher:
     reason: str = ""
 
 
-class Signs:
+class Heartbeats:
     """Gives ours, says whose do not come any more, and judges when it makes no sense to wait for them.
 
     Args:
@@ -60,7 +60,7 @@ class Signs:
         say: takes a line for the reader.
     """
 
-    def __init__(self, layout: Layout, meeting: Rendezvous, limits: Limits, preflight: Preflight, say: Sink) -> None:
+    def __init__(self, layout: Layout, meeting: Rendezvous, limits: Timeouts, preflight: Preflight, say: Sink) -> None:
         self._addresses = layout.addresses
         self._own = layout.tf_configs.keys()
         self._meeting = meeting

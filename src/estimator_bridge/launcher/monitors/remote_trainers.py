@@ -9,14 +9,14 @@ from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 from estimator_bridge.cluster.server_status import Health, ask
 from estimator_bridge.cluster.tasks import TRAINERS, TaskId
 from estimator_bridge.launcher.layout import Layout
-from estimator_bridge.launcher.outcome import Limits
+from estimator_bridge.launcher.outcome import Timeouts
 from estimator_bridge.launcher.processes.task import Sink
 
 _ASK_SECONDS = 5.0  # between two rounds of asking
 _ANSWER_SECONDS = 1.0
 
 
-class Elsewhere:
+class RemoteTrainers:
     """Asks chief and workers whether they are there, where none of them is ours.
 
     Args:
@@ -26,7 +26,7 @@ class Elsewhere:
         say: takes a line for the reader.
     """
 
-    def __init__(self, layout: Layout, meeting: Rendezvous, limits: Limits, say: Sink) -> None:
+    def __init__(self, layout: Layout, meeting: Rendezvous, limits: Timeouts, say: Sink) -> None:
         self._trainers = {task: address for task, address in layout.addresses.items() if task.job in TRAINERS}
         self._ours = bool(self._trainers.keys() & layout.tf_configs.keys())
         self._meeting = meeting
