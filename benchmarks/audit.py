@@ -26,7 +26,7 @@ import numpy as np
 import psutil
 from turns import interval
 
-from estimator_bridge.cluster.audit_records import EVERY, Auditing
+from estimator_bridge.cluster.audit_records import EVERY, AuditPlan
 from estimator_bridge.cluster.rendezvous import VARIABLE
 from estimator_bridge.launcher.ports import free_ports
 from estimator_bridge.legacy import install
@@ -89,7 +89,7 @@ def legacy(model: str, folder: Path) -> Iterator[float]:
         features, labels = v1.data.make_one_shot_iterator(batch()).get_next()
         loss = loss_of(model, features, labels)
         train_op = v1.train.AdagradOptimizer(0.01).minimize(loss, step)
-        hook = AuditHook(Auditing(EVERY // _OFTEN, folder), config, [[*features.values(), labels]], step, [])
+        hook = AuditHook(AuditPlan(EVERY // _OFTEN, folder), config, [[*features.values(), labels]], step, [])
         hook.begin()
         with v1.Session(servers[1].target) as session:
             session.run(v1.global_variables_initializer())
@@ -171,7 +171,7 @@ class InBlocks(AuditReport):
 
 def modern(model: str, folder: Path) -> Iterator[float]:
     """As ``legacy``, in one training."""
-    Auditing(EVERY // _OFTEN, folder).ask()
+    AuditPlan(EVERY // _OFTEN, folder).publish()
     os.environ[VARIABLE] = str(folder)
     modern_training.AuditReport = InBlocks
     blocks = Blocks([psutil.Process()], _BLOCK["modern"])
@@ -223,7 +223,7 @@ def _audit_in_blocks() -> None:
 def parameter_servers(model: str, folder: Path) -> Iterator[float]:
     """As ``legacy``, in one training of a chief, a worker and a parameter server, each a process, whose CPU seconds are added."""
     addresses = _addresses("chief", "worker", "ps").as_dict()
-    Auditing(EVERY // _OFTEN, folder).ask()
+    AuditPlan(EVERY // _OFTEN, folder).publish()
     spawn = multiprocessing.get_context("spawn")
     others = [spawn.Process(target=_take_part, args=(model, folder, job, addresses), daemon=True) for job in ("worker", "ps")]
     for process in others:

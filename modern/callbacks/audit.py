@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.cluster.audit_records import Auditing, Report, Updates
+from estimator_bridge.cluster.audit_records import AuditPlan, AuditRecord, Updates
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.graph.model_graph import ModelGraph
@@ -24,7 +24,7 @@ class AuditReport(Callback):
         distribution: of the training.
     """
 
-    def __init__(self, auditing: Auditing, task: tuple[str, int], model: ModelGraph, distribution: Distribution) -> None:
+    def __init__(self, auditing: AuditPlan, task: tuple[str, int], model: ModelGraph, distribution: Distribution) -> None:
         self._auditing = auditing
         self._task = task
         with model.graph.as_default(), tf.name_scope("estimator_bridge_audit"):
@@ -48,10 +48,10 @@ class AuditReport(Callback):
     def after(self, progress: Progress) -> bool:
         """Reports, if the step is audited."""
         [batch] = self.report
-        if batch.name in progress.report and self._auditing.due(progress.step - self._start):
+        if batch.name in progress.report and self._auditing.is_due(progress.step - self._start):
             variables = tuple(int(digest) for digest in self._variables())
             self._write(progress.step, batches=(int(progress.report[batch.name]),), variables=variables)
         return False
 
     def _write(self, step: int, **fields: Any) -> None:
-        self._auditing.write(Report(*self._task, step - self._start, step, self._updates, **fields))
+        self._auditing.write(AuditRecord(*self._task, step - self._start, step, self._updates, **fields))

@@ -19,7 +19,7 @@ from tensorflow.python.distribute import distribute_coordinator
 from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 from tensorflow.python.eager import context
 
-from estimator_bridge.cluster.rendezvous import Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.distribution import parameter_servers as cluster
 from estimator_bridge.modern.distribution import strategies
@@ -105,7 +105,7 @@ def _needed(run_ps: Callable[..., None]) -> Callable[..., None]:
         else:
             logging.warn("No variable is on this parameter server, whose task ends: %s.", row.note)
             meeting = Rendezvous.of_this_process()
-            while meeting is not None and not meeting.said(Mark.TRAINED):  # a launcher takes one that ends before for lost
+            while meeting is not None and not meeting.has_flag(Flag.TRAINED):  # a launcher takes one that ends before for lost
                 time.sleep(_LOOK_SECONDS)
 
     return run

@@ -12,7 +12,7 @@ from typing import Any
 from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 
 from estimator_bridge.cluster.loopback import keep_to_loopback
-from estimator_bridge.cluster.rendezvous import Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
 from estimator_bridge.compat.config.strategy_objects import settings_of_strategy
 from estimator_bridge.errors import BridgeError
@@ -72,7 +72,7 @@ def _connected(options: tuple[Any, ...], jobs: Jobs, job: str, index: int) -> An
 def kept_to_loopback(port: int) -> Iterator[None]:
     """Where the launcher says so, keeps the server that is started inside to this machine: it listens on every interface at once."""
     meeting = Rendezvous.of_this_process()
-    if meeting is None or not meeting.said(Mark.LOOPBACK):
+    if meeting is None or not meeting.has_flag(Flag.LOOPBACK):
         yield
         return
     over = threading.Event()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from estimator_bridge.cluster.audit_records import FIRST, Auditing, Report, Updates
+from estimator_bridge.cluster.audit_records import FIRST, AuditPlan, AuditRecord, Updates
 from estimator_bridge.runtime.batch_digest import batch_digest
 
 TaskId = tuple[str, int]
@@ -19,7 +19,7 @@ class BatchReport:
         task: job and index of this one.
     """
 
-    def __init__(self, auditing: Auditing, task: TaskId) -> None:
+    def __init__(self, auditing: AuditPlan, task: TaskId) -> None:
         self._auditing = auditing
         self._task = task
         self._local = self._step = 0
@@ -28,9 +28,9 @@ class BatchReport:
         """Counts a step, and reports it if it is audited."""
         self._local += 1
         self._step = max(step + 1, self._step)
-        if self._auditing.due(self._local):
+        if self._auditing.is_due(self._local):
             digest = int(batch_digest(batch))
-            self._auditing.write(Report(*self._task, self._local, self._step, Updates.COUNTED, batches=(digest,)))
+            self._auditing.write(AuditRecord(*self._task, self._local, self._step, Updates.COUNTED, batches=(digest,)))
 
 
 class EffectReport:
@@ -45,7 +45,7 @@ class EffectReport:
         digest: of the trainable variables.
     """
 
-    def __init__(self, auditing: Auditing, trainers: Sequence[TaskId], digest: Callable[[], Any]) -> None:
+    def __init__(self, auditing: AuditPlan, trainers: Sequence[TaskId], digest: Callable[[], Any]) -> None:
         self._auditing = auditing
         self._trainers = trainers
         self._digest = digest
@@ -81,4 +81,4 @@ class EffectReport:
         return self._taken < FIRST * len(self._trainers) or step >= self._next
 
     def _write(self, task: TaskId, local: int, step: int, **fields: Any) -> None:
-        self._auditing.write(Report(*task, local, step, Updates.COUNTED, **fields), self._trainers[0])
+        self._auditing.write(AuditRecord(*task, local, step, Updates.COUNTED, **fields), self._trainers[0])

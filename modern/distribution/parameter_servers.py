@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from estimator_bridge.cluster.audit_records import Auditing
+from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.rendezvous import Recovery, Rendezvous
 from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
 from estimator_bridge.errors import BridgeError, NotSupportedError
@@ -61,7 +61,7 @@ def start(start_server: Callable[[Any, Any], Any], executor: Any, config: Any) -
 @functools.cache
 def _feed(job: str, index: int) -> Feed:
     meeting = Rendezvous.of_this_process()
-    auditing = Auditing.asked(meeting)
+    auditing = AuditPlan.read(meeting)
     steps = [_reporter(meeting, job, index)] if meeting is not None and job == "worker" else []
     batches = [BatchReport(auditing, (job, index))] if auditing is not None else []
     return Feed(f"{job} {index}", *steps, *batches)

@@ -16,9 +16,9 @@ import psutil
 import pytest
 
 import estimator_bridge
-from estimator_bridge.launcher.launch import Launched, launch, local_layouts
+from estimator_bridge.launcher.launch import LaunchResult, launch, local_layouts
 from estimator_bridge.launcher.layout import Layout
-from estimator_bridge.launcher.outcome import Limits
+from estimator_bridge.launcher.outcome import Timeouts
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 DEADLINE = 60.0
@@ -26,9 +26,9 @@ COUNTS = {"chief": 1, "worker": 1, "ps": 1}
 LAUNCHER = """
 import json, pathlib, sys
 from estimator_bridge.cluster.launching import launch, local_layouts
-from estimator_bridge.cluster.outcome import Limits
+from estimator_bridge.cluster.outcome import Timeouts
 counts, command, folder, grace, preload = json.loads(sys.argv[1])
-limits = Limits(ready=0, grace=grace, restarts=0)
+limits = Timeouts(ready=0, grace=grace, restarts=0)
 sys.exit(launch(local_layouts(counts), command, pathlib.Path(folder), limits, sys.stdout, preload).outcome.code)
 """
 
@@ -64,7 +64,7 @@ def wait_until(holds: Callable[[], bool], seconds: float = DEADLINE) -> None:
 class Ended:
     """A launch that is over."""
 
-    launched: Launched
+    launched: LaunchResult
     output: list[str]
     folder: Path
 
@@ -107,7 +107,7 @@ def play(tmp_path: Path, in_tasks: None) -> Play:
         **limits: float,
     ) -> Ended:
         stream = io.StringIO()
-        asked = Limits(**({"ready": 0, "finish": 60} | limits))  # type: ignore[arg-type]
+        asked = Timeouts(**({"ready": 0, "finish": 60} | limits))  # type: ignore[arg-type]
         places, logs = layouts or local_layouts(counts), tmp_path / "logs"
         launched = launch(places, command(tmp_path, plans), logs, asked, stream, preload, rendezvous=rendezvous)
         assert pids(tmp_path)

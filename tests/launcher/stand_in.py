@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.cluster.rendezvous import Loss, Mark, Recovery, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Loss, Recovery, Rendezvous
 
 FOLDER = Path(sys.argv[1])
 TF_CONFIG = json.loads(os.environ["TF_CONFIG"])
@@ -61,8 +61,8 @@ def bind() -> None:
         raise RuntimeError("Could not start gRPC server") from None
 
 
-def wait_for(mark: Mark) -> None:
-    while not MEETING.said(mark):
+def wait_for(mark: Flag) -> None:
+    while not MEETING.has_flag(mark):
         time.sleep(0.02)
 
 
@@ -114,14 +114,14 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "child": child,
     "process": process,
     "raise": fail,
-    "ready": lambda: wait_for(Mark.READY),
-    "trained": lambda: wait_for(Mark.TRAINED),
+    "ready": lambda: wait_for(Flag.READY),
+    "trained": lambda: wait_for(Flag.TRAINED),
     "meet": meet,
     "stubborn": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     "sleep": lambda seconds: time.sleep(float(seconds)),
     "step": lambda step: MEETING.report_step(JOB, INDEX, int(step)),
     "trained-to": lambda step: MEETING.report_step(JOB, INDEX, int(step), training=False),
-    "marks": lambda: say(" ".join(sorted(mark.value for mark in Mark if MEETING.said(mark)))),
+    "marks": lambda: say(" ".join(sorted(mark.value for mark in Flag if MEETING.has_flag(mark)))),
     "life": MEETING.begin_life,
     "last": lambda step: MEETING.say_last_step(int(step)),
     "say-last": lambda: say(f"last step {MEETING.last_step()}"),

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from estimator_bridge.cli.main import main
-from estimator_bridge.cluster.rendezvous import Mark, Recovery, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Recovery, Rendezvous
 from estimator_bridge.cluster.server_status import Answer, Health
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
@@ -26,7 +26,7 @@ from estimator_bridge.launcher import request_checks, supervisor
 from estimator_bridge.launcher.layout import hosted_layout
 from estimator_bridge.launcher.monitors import readiness, remote_trainers, restarts
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.outcome import Limits
+from estimator_bridge.launcher.outcome import Timeouts
 from estimator_bridge.launcher.ports import free_ports, is_free
 from estimator_bridge.launcher.processes.task import Task
 from tests.launcher.conftest import STAND_IN, Play, command, pids, wait_until
@@ -140,7 +140,7 @@ def test_who_is_alone_ends_when_the_others_say_that_they_have(play: Play, tmp_pa
         """As its launcher says it, the last of those that have somebody to train; our task has come by then."""
         wait_until(lambda: bool(pids(tmp_path)))
         Rendezvous(shared).report_end("worker", 0)
-        Rendezvous(shared).say(Mark.TRAINED)
+        Rendezvous(shared).set_flag(Flag.TRAINED)
 
     threading.Thread(target=worker_ends, daemon=True).start()
     plan = "sleep:60" if job == "ps" else "trained,say:evaluated"
@@ -175,13 +175,13 @@ def test_an_evaluators_launcher_neither_says_nor_takes_back_that_all_servers_are
     [name] = layout.tf_configs
     task = Task(name, [], {}, tmp_path / "log", lambda name, text: None)
     if said:
-        meeting.say(Mark.READY)
+        meeting.set_flag(Flag.READY)
 
     checks = Preflight(layout, [task], meeting, 60, lambda name, text: None)
     checks.begin()
 
     assert checks.look() is None
-    assert meeting.said(Mark.READY) is said
+    assert meeting.has_flag(Flag.READY) is said
 
 
 @pytest.mark.parametrize(("recovery", "shared", "ready"), [("gang", True, False), ("gang", False, True), ("task", True, True)])
@@ -198,18 +198,18 @@ def test_who_trains_in_step_waits_until_the_others_have_been_started_again(
     layout, meeting = hosted_layout(hosts(), COUNTS, "worker:0"), Rendezvous(tmp_path)
     meeting.report_recovery(Recovery(recovery))
     if shared:
-        meeting.say(Mark.SHARED)
+        meeting.set_flag(Flag.SHARED)
     task = Task(TaskId("worker", 0), [], {}, tmp_path / "log", lambda name, text: None)
     checks = Preflight(layout, [task], meeting, 60, lambda name, text: None)
     for life in (1, 2):
         incarnation[task.name] = life
         checks.begin()
         assert checks.look() is None
-        assert meeting.said(Mark.READY) is (ready or life == 1)
+        assert meeting.has_flag(Flag.READY) is (ready or life == 1)
     incarnation.update({TaskId("chief", 0): 2, TaskId("ps", 0): 2})
     meeting.begin_life()
     assert checks.look() is None
-    assert meeting.said(Mark.READY)
+    assert meeting.has_flag(Flag.READY)
     assert checks.lives == (not ready), "who answers has begun by then: nobody starts again for those"
 
 
@@ -220,7 +220,7 @@ def never_answered(monkeypatch: pytest.MonkeyPatch, meeting: Rendezvous, servers
     monkeypatch.setattr(remote_trainers, "ask", lambda servers, timeout: [])
     counts = {"chief": 1, "worker": servers - 1}
     layout = hosted_layout(hosts()[:servers], counts, "evaluator:0")
-    asks = remote_trainers.Elsewhere(layout, meeting, Limits(ready, finish=100), lambda name, line: said.append(line))
+    asks = remote_trainers.RemoteTrainers(layout, meeting, Timeouts(ready, finish=100), lambda name, line: said.append(line))
     while not asks.over() and now < 1050:
         now += 10
     return now - 50, said
@@ -265,7 +265,7 @@ def test_the_rendezvous_of_a_training_that_has_ended(play: Play, tmp_path: Path)
     shared.mkdir()
     Rendezvous(shared).report_end("chief", 0)
     Rendezvous(shared).report_end("worker", 0)
-    Rendezvous(shared).say(Mark.TRAINED)
+    Rendezvous(shared).set_flag(Flag.TRAINED)
     places = hosts()
 
     for task in ("worker:0", "ps:0"):
@@ -285,12 +285,12 @@ def test_what_a_task_said_before_its_launcher_started_again(play: Play, tmp_path
     before = Rendezvous(shared)
     before.report_step("worker", 0, 500)
     before.report_step("chief", 0, 500)
-    before.say(Mark.TRAINED)
+    before.set_flag(Flag.TRAINED)
 
     ended = play({"worker 0": "exit:3"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=shared)
 
     assert ended.launched.tasks[0].step is None
-    assert (before.step("chief", 0), before.said(Mark.TRAINED)) == (500, False)
+    assert (before.step("chief", 0), before.has_flag(Flag.TRAINED)) == (500, False)
     [(task, loss)] = before.losses().items()
     assert (task, loss.code, loss.problem) == (("worker", 0), 3, ended.problem)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.cluster.audit_records import Auditing, Report, Updates
+from estimator_bridge.cluster.audit_records import AuditPlan, AuditRecord, Updates
 from estimator_bridge.runtime.batch_digest import batch_digest, processor_beside, variables_digest
 
 v1 = tf.compat.v1
@@ -26,7 +26,7 @@ class AuditHook(tf.compat.v1.train.SessionRunHook):
     """
 
     def __init__(
-        self, auditing: Auditing, config: Any, batches: Sequence[Sequence[Any]], step: Any, hooks: Sequence[Any]
+        self, auditing: AuditPlan, config: Any, batches: Sequence[Sequence[Any]], step: Any, hooks: Sequence[Any]
     ) -> None:
         self._auditing = auditing
         self._config = config
@@ -51,7 +51,7 @@ class AuditHook(tf.compat.v1.train.SessionRunHook):
 
     def before_run(self, run_context: Any) -> Any:
         """Asks for the batch's digest where the step is audited."""
-        if not self._auditing.due(self._local + 1):
+        if not self._auditing.is_due(self._local + 1):
             return None
         if self._updates is Updates.OWN:
             [self._before] = run_context.session.run(self._variables)
@@ -73,7 +73,7 @@ class AuditHook(tf.compat.v1.train.SessionRunHook):
 
     def _write(self, step: int, **fields: Any) -> None:
         task = self._config
-        self._auditing.write(Report(task.task_type, task.task_id, self._local, step, self._updates, self._share, **fields))
+        self._auditing.write(AuditRecord(task.task_type, task.task_id, self._local, step, self._updates, self._share, **fields))
 
 
 def _numbers(digests: Sequence[Any]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 from unittest import mock
 
-from estimator_bridge.cluster.audit_records import Auditing
+from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.rendezvous import Rendezvous
 
 _batches: dict[Any, list[list[Any]]] = {}  # graph that is to train -> tensors of each local replica
@@ -14,7 +14,7 @@ _batches: dict[Any, list[list[Any]]] = {}  # graph that is to train -> tensors o
 
 def patches(meeting: Rendezvous) -> list[Any]:
     """What an audit changes in tensorflow-estimator; nothing where the launcher did not ask for one."""
-    auditing = Auditing.asked(meeting)
+    auditing = AuditPlan.read(meeting)
     if auditing is None:
         return []
     from tensorflow_estimator.python.estimator import estimator
@@ -42,7 +42,7 @@ def _remembering(call_model_fn: Any) -> Any:
     return remembering
 
 
-def _audited(train: Any, auditing: Auditing) -> Any:
+def _audited(train: Any, auditing: AuditPlan) -> Any:
     @functools.wraps(train)
     def audited(self: Any, spec: Any, worker_hooks: Any, hooks: Any, step: Any, listeners: Any) -> Any:
         import tensorflow as tf

@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 from estimator_bridge.cluster.loopback import keep_to_loopback
-from estimator_bridge.cluster.rendezvous import Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 
 _POLL_SECONDS = 0.05
 _RECOVERY_WAIT_SECONDS = 1  # between two looks whether the chief has initialized the variables; TensorFlow's is 30
@@ -40,7 +40,7 @@ def patches(meeting: Rendezvous) -> list[Any]:
             manager.__init__, "__defaults__", _defaults(manager.__init__, recovery_wait_secs=_RECOVERY_WAIT_SECONDS)
         ),
     ]
-    if meeting.said(Mark.LOOPBACK):
+    if meeting.has_flag(Flag.LOOPBACK):
         changed.append(mock.patch.object(server_lib.Server, "__init__", _on_loopback(server_lib.Server.__init__)))
     return changed
 
@@ -56,7 +56,7 @@ def _until_trained(meeting: Rendezvous) -> Any:
 
     def sleep(seconds: float) -> None:
         end = time.monotonic() + seconds
-        while not meeting.said(Mark.TRAINED) and (left := end - time.monotonic()) > 0:
+        while not meeting.has_flag(Flag.TRAINED) and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, _POLL_SECONDS))
 
     return sleep
@@ -66,7 +66,7 @@ def _last_evaluation(meeting: Rendezvous) -> dict[str, Any]:
     """An evaluation that began after training had ended is the last, whatever the global step; Estimator waits for max_steps."""
 
     def before_eval(self: Any) -> bool:
-        self.is_last = meeting.said(Mark.TRAINED)
+        self.is_last = meeting.has_flag(Flag.TRAINED)
         return True
 
     def after_eval(self: Any, eval_result: Any) -> bool:
@@ -81,7 +81,7 @@ def _together(start: Any, meeting: Rendezvous) -> Any:
     @functools.wraps(start)
     def start_server(*args: Any, **kwargs: Any) -> Any:
         server = start(*args, **kwargs)
-        while not meeting.said(Mark.READY):
+        while not meeting.has_flag(Flag.READY):
             time.sleep(_POLL_SECONDS)
         return server
 

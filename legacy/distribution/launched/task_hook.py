@@ -57,11 +57,11 @@ class TaskHook(tf.compat.v1.train.SessionRunHook):
 
     def _is_last(self, session: Any) -> bool:
         if not self._together:
-            return self._told.asked
+            return self._told.is_requested
         last = self._meeting.last_step()
         if last is not None and last > self._first_step:
             return int(session.run(self._step)) >= last
-        if self._told.asked:
+        if self._told.is_requested:
             self._meeting.say_last_step(int(session.run(self._step)) + _STEPS_AHEAD)
         return False
 

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.distribute.coordinator.remote_value import RemoteValueStatus
 
-from estimator_bridge.cluster.audit_records import Auditing
+from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.modern.distribution.parameter_server_audit import EffectReport
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.step.transplant import Transplant, table_filler
@@ -36,7 +36,7 @@ class Pool:
 
     exact = True
 
-    def __init__(self, transplant: Transplant, coordinator: Any, auditing: Auditing | None = None) -> None:
+    def __init__(self, transplant: Transplant, coordinator: Any, auditing: AuditPlan | None = None) -> None:
         self._transplant = transplant
         self._coordinator = coordinator
         self._queue = coordinator._cluster.closure_queue

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.cluster.audit_records import Auditing
+from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.distribution.input_sharding import takes_context
@@ -77,7 +77,7 @@ def train(
     if estimator.config.task_type == "worker":
         _serve(estimator, asking, hooks, max_steps)
         return
-    auditing = Auditing.asked(Rendezvous.of_this_process())
+    auditing = AuditPlan.read(Rendezvous.of_this_process())
 
     with _leader(estimator.config) as leader, failures_named():
 

@@ -35,7 +35,7 @@ class Updates(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
+class AuditRecord:
     """Of one audited step of one task.
 
     Attributes:
@@ -73,7 +73,7 @@ class Report:
         return json.dumps(dataclasses.asdict(self) | {"updates": self.updates.value})
 
     @classmethod
-    def from_json(cls, line: str) -> Report:
+    def from_json(cls, line: str) -> AuditRecord:
         """What ``to_json`` made.
 
         Raises:
@@ -81,8 +81,8 @@ class Report:
             BridgeError: for what another version of this package wrote: nobody here knows what it means.
 
         Example:
-            >>> report = Report("worker", 0, 8, 20, Updates.OWN, batches=(7,), changed=True)
-            >>> Report.from_json(report.to_json()) == report
+            >>> report = AuditRecord("worker", 0, 8, 20, Updates.OWN, batches=(7,), changed=True)
+            >>> AuditRecord.from_json(report.to_json()) == report
             True
         """
         fields: Mapping[str, Any] = json.loads(line)
@@ -92,7 +92,7 @@ class Report:
 
 
 def _check_version(fields: Mapping[str, Any]) -> None:
-    known = {field.name for field in dataclasses.fields(Report)}
+    known = {field.name for field in dataclasses.fields(AuditRecord)}
     kinds = [updates.value for updates in Updates]
     other = [
         *(f"unknown field {name}" for name in sorted(fields.keys() - known)),
@@ -109,7 +109,7 @@ def _check_version(fields: Mapping[str, Any]) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Auditing:
+class AuditPlan:
     """Which steps are audited, and where the reports go.
 
     Attributes:
@@ -120,11 +120,11 @@ class Auditing:
     every: int
     folder: Path
 
-    def due(self, local: int) -> bool:
+    def is_due(self, local: int) -> bool:
         """Whether the ``local``-th step of a training, from 1, is audited: the first ones, powers of two, multiples of ``every``.
 
         Example:
-            >>> [local for local in range(1, 101) if Auditing(40, Path()).due(local)]
+            >>> [local for local in range(1, 101) if AuditPlan(40, Path()).is_due(local)]
             [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 40, 80]
         """
         return local == self.next_due(local - 1)
@@ -133,7 +133,7 @@ class Auditing:
         """The first audited step after the ``local``-th.
 
         Example:
-            >>> [Auditing(40, Path()).next_due(local) for local in (0, 7, 8, 10, 39, 40)]
+            >>> [AuditPlan(40, Path()).next_due(local) for local in (0, 7, 8, 10, 39, 40)]
             [1, 8, 16, 16, 40, 80]
         """
         if local < FIRST:
@@ -141,12 +141,12 @@ class Auditing:
         power, multiple = 1 << local.bit_length(), (local // self.every + 1) * self.every
         return power if power < min(self.every, multiple) else multiple
 
-    def ask(self) -> None:
+    def publish(self) -> None:
         """The launcher's word to the tasks that it starts."""
         (self.folder / _ASKED).write_text(str(self.every), encoding="ascii")
 
     @classmethod
-    def asked(cls, meeting: Rendezvous | None) -> Auditing | None:
+    def read(cls, meeting: Rendezvous | None) -> AuditPlan | None:
         """What the launcher asked for; None where it did not, or where there is none."""
         if meeting is None or not (file := meeting.folder / _ASKED).exists():
             return None
@@ -156,7 +156,7 @@ class Auditing:
         """Where a task's reports are."""
         return self.folder / f"{job}-{index}.audit.jsonl"
 
-    def write(self, report: Report, writer: tuple[str, int] | None = None) -> None:
+    def write(self, report: AuditRecord, writer: tuple[str, int] | None = None) -> None:
         """Appends a report to the file of its writer: a task, the report's own unless it is given."""
         with self.file(*(writer or (report.job, report.index))).open("a", encoding="utf-8") as file:
             file.write(report.to_json() + "\n")

@@ -15,14 +15,14 @@ class Preemption:
     """Whether this task was told to end.
 
     Attributes:
-        asked: it was.
+        is_requested: True once SIGTERM has arrived.
     """
 
-    asked = False
+    is_requested = False
 
 
 @contextlib.contextmanager
-def preemption(active: bool) -> Iterator[Preemption]:
+def catch_preemption(active: bool) -> Iterator[Preemption]:
     """While active, SIGTERM does not end the process but is noted.
 
     Args:
@@ -30,9 +30,9 @@ def preemption(active: bool) -> Iterator[Preemption]:
 
     Example:
         >>> import os, signal
-        >>> with preemption(True) as told:
+        >>> with catch_preemption(True) as told:
         ...     os.kill(os.getpid(), signal.SIGTERM)
-        ...     print(told.asked)
+        ...     print(told.is_requested)
         True
     """
     told = Preemption()
@@ -41,7 +41,7 @@ def preemption(active: bool) -> Iterator[Preemption]:
         return
 
     def note(number: int, frame: FrameType | None) -> None:
-        told.asked = True
+        told.is_requested = True
 
     before = signal.signal(signal.SIGTERM, note)
     try:

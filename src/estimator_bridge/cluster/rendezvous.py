@@ -18,7 +18,7 @@ from estimator_bridge.errors import BridgeError
 VARIABLE = "ESTIMATOR_BRIDGE_LAUNCH"
 
 
-class Mark(enum.Enum):
+class Flag(enum.Enum):
     """What the launcher says, once and for all tasks."""
 
     LOOPBACK = "loopback"
@@ -88,9 +88,9 @@ class Rendezvous:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     meeting = Rendezvous(Path(folder))
-        ...     meeting.say(Mark.READY)
+        ...     meeting.set_flag(Flag.READY)
         ...     meeting.report_step("worker", 0, 20)
-        ...     meeting.said(Mark.READY), meeting.said(Mark.TRAINED), meeting.step("worker", 0), meeting.step("ps", 0)
+        ...     meeting.has_flag(Flag.READY), meeting.has_flag(Flag.TRAINED), meeting.step("worker", 0), meeting.step("ps", 0)
         (True, False, 20, None)
     """
 
@@ -102,17 +102,17 @@ class Rendezvous:
         folder = os.environ.get(VARIABLE)
         return cls(Path(folder)) if folder else None
 
-    def say(self, mark: Mark) -> None:
+    def set_flag(self, flag: Flag) -> None:
         """The launcher's word."""
-        (self.folder / mark.value).touch()
+        (self.folder / flag.value).touch()
 
-    def said(self, mark: Mark) -> bool:
+    def has_flag(self, flag: Flag) -> bool:
         """Whether the launcher has said it."""
-        return (self.folder / mark.value).exists()
+        return (self.folder / flag.value).exists()
 
-    def unsay(self, mark: Mark) -> None:
+    def clear_flag(self, flag: Flag) -> None:
         """Takes it back."""
-        (self.folder / mark.value).unlink(missing_ok=True)
+        (self.folder / flag.value).unlink(missing_ok=True)
 
     def report_recovery(self, recovery: Recovery) -> None:
         """What the strategy of this cluster allows, as a task knows it before it trains."""

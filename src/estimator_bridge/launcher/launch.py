@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from estimator_bridge.cluster.rendezvous import VARIABLE, Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Rendezvous
 from estimator_bridge.cluster.tasks import TRAINERS
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.audit.audit import AuditRequest
 from estimator_bridge.launcher.display import shown
 from estimator_bridge.launcher.layout import Layout, local_layout
-from estimator_bridge.launcher.outcome import Limits, Outcome
+from estimator_bridge.launcher.outcome import Outcome, Timeouts
 from estimator_bridge.launcher.processes.spawner import Forker, Spawner
 from estimator_bridge.launcher.processes.task import Sink, Task
 from estimator_bridge.launcher.supervisor import Supervisor
@@ -27,7 +27,7 @@ _UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Launched:
+class LaunchResult:
     """A cluster that has ended.
 
     Attributes:
@@ -62,13 +62,13 @@ def launch(
     layouts: Iterable[Layout],
     arguments: Sequence[str],
     log_dir: Path,
-    limits: Limits,
+    limits: Timeouts,
     stream: TextIO,
     preload: str | None = None,
     audit: AuditRequest | None = None,
     rendezvous: Path | None = None,
     starter: Spawner | None = None,
-) -> Launched:
+) -> LaunchResult:
     """Runs the tasks of a cluster that are this machine's to their end.
 
     Args:
@@ -97,14 +97,14 @@ def launch(
                 meeting = Rendezvous(folder)
                 _begin(meeting, layout)
                 if layout.is_local:
-                    meeting.say(Mark.LOOPBACK)
+                    meeting.set_flag(Flag.LOOPBACK)
                 if layout.is_whole or rendezvous is not None:
-                    meeting.say(Mark.SHARED)
+                    meeting.set_flag(Flag.SHARED)
                 audits = [audit.begin(layout, meeting)] if audit is not None else []
                 tasks = _tasks(layout, arguments, meeting, log_dir, say)
                 with starter or _starter(preload if len(tasks) > 1 else None, log_dir) as starting:
                     supervisor = Supervisor(layout, tasks, starting, meeting, limits, say, show, [each.look for each in audits])
-                    launched = Launched(supervisor.run(), tasks)
+                    launched = LaunchResult(supervisor.run(), tasks)
                 for each in audits if launched.outcome.code == 0 else ():
                     say("launch", each.describe())
             if not launched.outcome.port_taken:
@@ -135,7 +135,7 @@ def _begin(meeting: Rendezvous, layout: Layout) -> None:
             fix="Choose another --rendezvous, beside model_dir for example.",
         )
     if not over:
-        meeting.unsay(Mark.TRAINED)  # by someone who had no answer for long
+        meeting.clear_flag(Flag.TRAINED)  # by someone who had no answer for long
     for task in layout.tf_configs:
         meeting.forget(task.job, task.index)
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from estimator_bridge.cluster.rendezvous import Mark, Recovery, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Recovery, Rendezvous
 from estimator_bridge.cluster.tasks import TRAINERS
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.display import Show
 from estimator_bridge.launcher.layout import Layout
-from estimator_bridge.launcher.monitors.heartbeats import Signs
+from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.monitors.remote_failures import Losses
-from estimator_bridge.launcher.monitors.remote_trainers import Elsewhere
+from estimator_bridge.launcher.monitors.remote_failures import RemoteFailures
+from estimator_bridge.launcher.monitors.remote_trainers import RemoteTrainers
 from estimator_bridge.launcher.monitors.restarts import Restarter, belonging, why_not
 from estimator_bridge.launcher.monitors.stall import Watchdog
-from estimator_bridge.launcher.outcome import Judge, Limits, Outcome
+from estimator_bridge.launcher.outcome import Judge, Outcome, Timeouts
 from estimator_bridge.launcher.processes.spawner import Spawner
 from estimator_bridge.launcher.processes.task import Sink, State, Task, kill_all
 from estimator_bridge.launcher.signals import noted
@@ -49,12 +49,12 @@ class Supervisor:
         tasks: Sequence[Task],
         starter: Spawner,
         meeting: Rendezvous,
-        limits: Limits,
+        limits: Timeouts,
         say: Sink,
         show: Show,
         judges: Sequence[Judge] = (),
     ) -> None:
-        self._others_may_speak = meeting.said(Mark.SHARED) and not layout.is_whole
+        self._others_may_speak = meeting.has_flag(Flag.SHARED) and not layout.is_whole
         self._addresses = layout.addresses
         self._tasks = tasks
         self._starter = starter
@@ -67,9 +67,9 @@ class Supervisor:
         self._preflight = Preflight(layout, tasks, meeting, limits.ready, say)
         self._watchdog = Watchdog(tasks, layout, meeting, limits.stall)
         self._restarter = Restarter(tasks, starter, meeting, self._preflight, say, limits.grace)
-        self._elsewhere = Elsewhere(layout, meeting, limits, say)
-        self._losses = Losses(layout, meeting, say)
-        self._signs = Signs(layout, meeting, limits, self._preflight, say)
+        self._elsewhere = RemoteTrainers(layout, meeting, limits, say)
+        self._losses = RemoteFailures(layout, meeting, say)
+        self._signs = Heartbeats(layout, meeting, limits, self._preflight, say)
         self._signals: list[int] = []
         self._over = False
 
@@ -168,7 +168,7 @@ class Supervisor:
 
     def _port_taken(self, task: Task) -> str | None:
         """That it was, as a reason; None where the task failed for another."""
-        starts = task.name in self._addresses and not self._meeting.said(Mark.READY)
+        starts = task.name in self._addresses and not self._meeting.has_flag(Flag.READY)
         taken = starts and any(word in line for line in task.tail for word in _PORT_TAKEN)
         return f"the port of {self._addresses[task.name]} was taken" if taken else None
 
@@ -222,9 +222,9 @@ class Supervisor:
         if not self._has_trained:
             return None
         # Another launcher may have said so.
-        if not self._over and (self._meeting.said(Mark.TRAINED) or self._elsewhere.over(self._signs.given_up)):
+        if not self._over and (self._meeting.has_flag(Flag.TRAINED) or self._elsewhere.over(self._signs.given_up)):
             self._over = True
-            self._meeting.say(Mark.TRAINED)
+            self._meeting.set_flag(Flag.TRAINED)
             for task in self._tasks:
                 if task.name.job == "ps":
                     task.terminate()

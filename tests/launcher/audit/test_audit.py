@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from estimator_bridge.cli.main import main
-from estimator_bridge.cluster.audit_records import Auditing, Report, Updates
+from estimator_bridge.cluster.audit_records import AuditPlan, AuditRecord, Updates
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.audit.audit import Audit, AuditRequest
@@ -28,17 +28,17 @@ def audit(meeting: Rendezvous) -> Audit:
 
 
 def tell(meeting: Rendezvous, job: str, local: int, digest: int, at: float | None = None) -> None:
-    auditing = Auditing.asked(meeting)
+    auditing = AuditPlan.read(meeting)
     assert auditing is not None
     read: dict[str, Any] = {"batches": (local + 100 * (job == "worker"),), "variables": (digest,)} if local else {}
-    auditing.write(Report(job, 0, local, 7, Updates.MIRRORED, **read, at=time.time() if at is None else at))
+    auditing.write(AuditRecord(job, 0, local, 7, Updates.MIRRORED, **read, at=time.time() if at is None else at))
 
 
 def test_tasks_know_what_is_asked_of_them(meeting: Rendezvous) -> None:
-    assert Auditing.asked(meeting) is None
-    assert Auditing.asked(None) is None
+    assert AuditPlan.read(meeting) is None
+    assert AuditPlan.read(None) is None
     AuditRequest(every=10).begin(local_layout({"chief": 1}), meeting)
-    assert Auditing.asked(meeting) == Auditing(10, meeting.folder)
+    assert AuditPlan.read(meeting) == AuditPlan(10, meeting.folder)
 
 
 def test_a_fault_is_found_once_its_line_is_complete(meeting: Rendezvous, audit: Audit) -> None:
@@ -114,7 +114,7 @@ def test_a_line_whose_writer_was_lost_is_left_out(meeting: Rendezvous, audit: Au
     ],
 )
 def test_a_report_of_another_version_is_named(changes: dict[str, Any], said: str, meeting: Rendezvous, audit: Audit) -> None:
-    fields = json.loads(Report("worker", 0, 1, 7, Updates.MIRRORED).to_json()) | changes
+    fields = json.loads(AuditRecord("worker", 0, 1, 7, Updates.MIRRORED).to_json()) | changes
     line = json.dumps({name: value for name, value in fields.items() if name not in changes or value is not None})
     (meeting.folder / "worker-0.audit.jsonl").write_text(line + "\n")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from estimator_bridge.launcher.audit.audit import AuditRequest
-from estimator_bridge.launcher.launch import Launched, launch, local_layouts
-from estimator_bridge.launcher.outcome import Limits
+from estimator_bridge.launcher.launch import LaunchResult, launch, local_layouts
+from estimator_bridge.launcher.outcome import Timeouts
 from estimator_bridge.launcher.processes.task import State
 from tests.running import write
 
@@ -77,7 +77,7 @@ LONG = 20_000  # steps, of which the audit needs a hundred
 
 def run(
     folder: Path, counts: dict[str, int], fault: str, steps: int, audit: AuditRequest | None, path: str = "legacy"
-) -> tuple[Launched, str]:
+) -> tuple[LaunchResult, str]:
     script = write(folder / "train.py", JOB)
     arguments = [
         "-m",
@@ -91,7 +91,7 @@ def run(
         str(steps),
     ]
     stream = io.StringIO()
-    limits = Limits(restarts=0)
+    limits = Timeouts(restarts=0)
     launched = launch(
         local_layouts(counts), arguments, folder / "logs", limits, stream, "estimator_bridge.script.preloaded", audit
     )

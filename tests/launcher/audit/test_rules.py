@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator_bridge.cluster.audit_records import Auditing, Report, Updates
+from estimator_bridge.cluster.audit_records import AuditPlan, AuditRecord, Updates
 from estimator_bridge.launcher.audit.rules import rules
 
 TASKS = ["chief 0", "worker 0", "worker 1"]
@@ -20,7 +20,7 @@ OWN, AGGREGATED, MIRRORED, COUNTED = Updates.OWN, Updates.AGGREGATED, Updates.MI
 EVERY = 10
 
 
-def found(reports: Iterable[Report], tasks: Sequence[str] = TASKS, allowed: Sequence[str] = (), over: bool = True) -> str:
+def found(reports: Iterable[AuditRecord], tasks: Sequence[str] = TASKS, allowed: Sequence[str] = (), over: bool = True) -> str:
     """The first line of what is wrong; empty where nothing is."""
     chosen = rules(tasks, allowed)
     problems = (rule.take(report) for report in reports for rule in chosen)
@@ -28,9 +28,9 @@ def found(reports: Iterable[Report], tasks: Sequence[str] = TASKS, allowed: Sequ
     return next((str(problem).splitlines()[0] for problem in itertools.chain(problems, at_the_end) if problem), "")
 
 
-def report(task: str, local: int, step: int, updates: Updates = OWN, at: float = 0.0, **fields: object) -> Report:
+def report(task: str, local: int, step: int, updates: Updates = OWN, at: float = 0.0, **fields: object) -> AuditRecord:
     job, index = task.split()
-    return Report(job, int(index), local, step, updates, at=at, **fields)  # type: ignore[arg-type]
+    return AuditRecord(job, int(index), local, step, updates, at=at, **fields)  # type: ignore[arg-type]
 
 
 @dataclasses.dataclass
@@ -46,20 +46,20 @@ class Cluster:
     start: int = 0
     lost: tuple[str, int] = ("", 1)
 
-    def play(self, order: Iterable[int]) -> list[Report]:
+    def play(self, order: Iterable[int]) -> list[AuditRecord]:
         step, locals_ = self.start, [0] * len(self.batches)
         reports = [report(TASKS[worker], 0, step) for worker in range(len(self.batches))]
         for worker in order:
             locals_[worker] += 1
             local, own = locals_[worker], self.batches[worker]
             step += not (TASKS[worker] == self.lost[0] and local % self.lost[1] == 0)
-            if Auditing.due(AUDITING, local):
+            if AuditPlan.is_due(AUDITING, local):
                 digest = own[(local - 1) % len(own)]
                 reports.append(report(TASKS[worker], local, step, batches=(digest,), changed=True))
         return reports
 
 
-AUDITING = Auditing(EVERY, None)  # type: ignore[arg-type]
+AUDITING = AuditPlan(EVERY, None)  # type: ignore[arg-type]
 ROUND = [0, 1, 2]
 SHARDS = [range(9), range(10, 19), range(20, 29)]
 
@@ -112,7 +112,7 @@ def test_steps_that_are_not_counted(order: list[int], batches: list[range], lose
     assert "steps of the workers are lost" in some
 
 
-def counted(shown: Sequence[Sequence[bool]], batches: Sequence[Sequence[int]], uncounted: int = 0) -> list[Report]:
+def counted(shown: Sequence[Sequence[bool]], batches: Sequence[Sequence[int]], uncounted: int = 0) -> list[AuditRecord]:
     """Each trainer tells of its batches, by tickets that are no global steps; the chief whether steps that it made alone had an effect."""
     own = [
         dataclasses.replace(one, updates=Updates.COUNTED, changed=None)
@@ -146,7 +146,7 @@ def counted(shown: Sequence[Sequence[bool]], batches: Sequence[Sequence[int]], u
         ),
     ],
 )
-def test_steps_that_one_process_counts(reports: list[Report], said: str) -> None:
+def test_steps_that_one_process_counts(reports: list[AuditRecord], said: str) -> None:
     """On parameter servers of the modern path none may be lost."""
     assert found(reports) == said
     assert not said or found(reports, allowed=["same-data", "lost-updates"]) == ""
@@ -168,7 +168,7 @@ def test_a_worker_that_restarts_counts_anew() -> None:
     assert found([*first, *sorted([*restarted, *others], key=lambda one: one.step)]) == ""
 
 
-def synchronous(chief: int, others: int, steps: int, share: float | None = 1.0) -> list[Report]:
+def synchronous(chief: int, others: int, steps: int, share: float | None = 1.0) -> list[AuditRecord]:
     """So many local steps for each global one."""
     made = [report(task, 0, 0, AGGREGATED, share=share) for task in TASKS]
     for step, (task, each) in itertools.product(range(1, steps), zip(TASKS, (chief, others, others), strict=True)):
@@ -208,7 +208,7 @@ def test_who_takes_no_part() -> None:
 
 
 def test_updates_that_do_not_arrive() -> None:
-    def steps(task: str, changed: Sequence[bool]) -> list[Report]:
+    def steps(task: str, changed: Sequence[bool]) -> list[AuditRecord]:
         return [report(task, local, 10 * local, changed=one) for local, one in enumerate(changed, 1)]
 
     lost = [False, True, True] * 6  # those of others came in between
@@ -224,7 +224,7 @@ def test_updates_that_do_not_arrive() -> None:
     assert found(steps("worker 0", [False] * 20), allowed=["chief-alone"]) == "", "one alone cannot be told from a rate of 0"
 
 
-def mirrored(*digests: tuple[int, ...], step: int = 20) -> list[Report]:
+def mirrored(*digests: tuple[int, ...], step: int = 20) -> list[AuditRecord]:
     return [report(task, step, step, MIRRORED, variables=own) for task, own in zip(TASKS, digests, strict=False)]
 
 
@@ -258,6 +258,6 @@ def test_replicas_at_other_steps_and_before_a_restart_may_differ() -> None:
         (mirrored((1,), (2,), (1,)), "diverged"),
     ],
 )
-def test_what_is_allowed_is_not_found(reports: list[Report], kind: str) -> None:
+def test_what_is_allowed_is_not_found(reports: list[AuditRecord], kind: str) -> None:
     assert found(reports, over=False) != ""
     assert found(reports, over=False, allowed=[kind]) == ""

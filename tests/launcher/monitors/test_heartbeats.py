@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from estimator_bridge.cluster.rendezvous import Loss, Mark, Recovery, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Loss, Recovery, Rendezvous
 from estimator_bridge.cluster.server_status import Answer, Health
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher import supervisor
 from estimator_bridge.launcher.layout import hosted_layout
 from estimator_bridge.launcher.monitors import heartbeats, readiness, restarts
-from estimator_bridge.launcher.monitors.heartbeats import Signs
+from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.outcome import Limits, Outcome
+from estimator_bridge.launcher.outcome import Outcome, Timeouts
 from estimator_bridge.launcher.ports import free_ports
 from estimator_bridge.launcher.processes.task import Task
 from tests.launcher.conftest import Play, command, wait_until
@@ -30,18 +30,18 @@ WORKER = TaskId("worker", 0)
 ENDS = {
     "ended": lambda meeting: meeting.report_end("worker", 0),
     "lost": lambda meeting: meeting.report_loss("worker", 0, Loss(1, 143, None)),
-    "trained": lambda meeting: meeting.say(Mark.TRAINED),
+    "trained": lambda meeting: meeting.set_flag(Flag.TRAINED),
 }
 LAUNCHER = """
 import json, pathlib, sys
 from estimator_bridge.cluster import signs
 from estimator_bridge.cluster.launching import launch
 from estimator_bridge.cluster.layout import hosted_layout
-from estimator_bridge.cluster.outcome import Limits
+from estimator_bridge.cluster.outcome import Timeouts
 signs._GIVE_SECONDS = 0.1
 hosts, counts, task, command, logs, shared = json.loads(sys.argv[1])
 layout = hosted_layout(hosts, counts, task)
-sys.exit(launch([layout], command, pathlib.Path(logs), Limits(), sys.stdout, rendezvous=pathlib.Path(shared)).outcome.code)
+sys.exit(launch([layout], command, pathlib.Path(logs), Timeouts(), sys.stdout, rendezvous=pathlib.Path(shared)).outcome.code)
 """
 
 
@@ -64,10 +64,10 @@ class Watch:
         monkeypatch.setattr(heartbeats, "ask", self._ask)
         self.meeting = Rendezvous(folder)
         ours, theirs = (hosted_layout(HOSTS, COUNTS, each) for each in (task, lost))
-        limits = Limits(ready, lost=60)
+        limits = Timeouts(ready, lost=60)
         self.preflight = Preflight(ours, [], self.meeting, ready, self._say)
-        self.ours = Signs(ours, self.meeting, limits, self.preflight, self._say)
-        self.theirs = Signs(theirs, self.meeting, limits, self.preflight, lambda name, line: None)
+        self.ours = Heartbeats(ours, self.meeting, limits, self.preflight, self._say)
+        self.theirs = Heartbeats(theirs, self.meeting, limits, self.preflight, lambda name, line: None)
 
     def _ask(self, servers: dict[TaskId, str], timeout: float) -> list[Answer]:
         health = Health.READY if self.serves else Health.MISSING

@@ -14,7 +14,7 @@ import pytest
 from estimator_bridge.cluster.rendezvous import Loss, Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.layout import hosted_layout
-from estimator_bridge.launcher.monitors.remote_failures import Losses
+from estimator_bridge.launcher.monitors.remote_failures import RemoteFailures
 from estimator_bridge.launcher.outcome import Outcome
 from tests.launcher.conftest import Play, alive, pids, wait_until
 
@@ -41,9 +41,9 @@ def at(monkeypatch: pytest.MonkeyPatch) -> At:
     return set_clock
 
 
-def losses(meeting: Rendezvous, task: str) -> Losses:
+def losses(meeting: Rendezvous, task: str) -> RemoteFailures:
     """Of the launcher of a task on a machine of its own."""
-    return Losses(hosted_layout(HOSTS, COUNTS, task), meeting, lambda name, line: None)
+    return RemoteFailures(hosted_layout(HOSTS, COUNTS, task), meeting, lambda name, line: None)
 
 
 def test_a_failure_is_everybodys_with_its_reason_and_its_exit_code(meeting: Rendezvous) -> None:

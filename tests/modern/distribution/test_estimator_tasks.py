@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.cluster.rendezvous import VARIABLE, Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Rendezvous
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from tests.modern.jobs import engine, estimator, minimizing, regression_input, v1  # settles on Keras 2 first
 
@@ -67,9 +67,9 @@ def test_a_server_that_nobody_needs_ends_with_the_training(monkeypatch: pytest.M
 
     config = _config(monkeypatch, {**CHIEF, "ps": ["d:1"]}, "ps", 0, strategy=True)
     task = types.SimpleNamespace(_estimator=types.SimpleNamespace(config=config))
-    (meeting := Rendezvous(tmp_path)).say(Mark.READY)
+    (meeting := Rendezvous(tmp_path)).set_flag(Flag.READY)
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    monkeypatch.setattr(time, "sleep", slept := mock.Mock(side_effect=lambda seconds: meeting.say(Mark.TRAINED)))
+    monkeypatch.setattr(time, "sleep", slept := mock.Mock(side_effect=lambda seconds: meeting.set_flag(Flag.TRAINED)))
     said: list[str] = []
     monkeypatch.setattr(v1.logging, "warn", lambda text, *values: said.append(text % values))
     with tasks():

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.cluster.rendezvous import VARIABLE, Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Rendezvous
 from estimator_bridge.launcher.ports import free_ports
 
 ROOT = Path(__file__).parents[3]
@@ -45,8 +45,8 @@ class Job:
         for one in ("meeting", "notes"):
             (folder / one).mkdir(parents=True, exist_ok=True)
         self.meeting = Rendezvous(folder / "meeting")
-        self.meeting.say(Mark.LOOPBACK)
-        self.meeting.say(Mark.READY)
+        self.meeting.set_flag(Flag.LOOPBACK)
+        self.meeting.set_flag(Flag.READY)
         serving = {job: size for job, size in sizes.items() if job != "evaluator"}
         ports = iter(free_ports(sum(serving.values())))
         cluster = {job: [f"127.0.0.1:{next(ports)}" for _ in range(size)] for job, size in serving.items()}
@@ -85,7 +85,7 @@ class Job:
         end = time.monotonic() + seconds
         trainers = {task: process for task, process in self.processes.items() if not task.startswith("evaluator")}
         codes = {task: process.wait(max(end - time.monotonic(), 1)) for task, process in trainers.items()}
-        self.meeting.say(Mark.TRAINED)
+        self.meeting.set_flag(Flag.TRAINED)
         return codes | {task: process.wait(max(end - time.monotonic(), 1)) for task, process in self.processes.items()}
 
     def log(self, task: str) -> str:

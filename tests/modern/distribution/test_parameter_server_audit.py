@@ -13,11 +13,11 @@ import pytest
 import tensorflow as tf
 
 import estimator_bridge
-from estimator_bridge.cluster.audit_records import FIRST, KINDS, Auditing, Report
+from estimator_bridge.cluster.audit_records import FIRST, KINDS, AuditPlan, AuditRecord
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.audit.audit import Audit, AuditRequest
-from estimator_bridge.launcher.launch import Launched, launch, local_layouts
-from estimator_bridge.launcher.outcome import Limits
+from estimator_bridge.launcher.launch import LaunchResult, launch, local_layouts
+from estimator_bridge.launcher.outcome import Timeouts
 from estimator_bridge.launcher.processes.task import State
 from tests.modern import jobs  # noqa: F401 -- installs the legacy path
 from tests.running import write
@@ -61,14 +61,14 @@ LONG = 500_000  # steps, of which the audit needs twenty-one
 class Ended:
     """A launch that is over, with what its tasks reported."""
 
-    launched: Launched
+    launched: LaunchResult
     output: str
     reported: Path
 
     def judged(self, allowed: Sequence[str]) -> str:
         """The first line of what is wrong."""
         members = [TaskId("chief", 0), *(TaskId("worker", index) for index in range(3))]
-        problem = Audit(Auditing(1, self.reported), members, allowed).look(over=True)
+        problem = Audit(AuditPlan(1, self.reported), members, allowed).look(over=True)
         return str(problem).splitlines()[0]
 
 
@@ -82,7 +82,7 @@ def run(_warm_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         script, reported = write(folder / "train.py", JOB), folder / "rendezvous"
         arguments = ["-m", "estimator_bridge", "run", "--path", "modern", str(script), str(folder / "model"), plan, str(steps)]
         layouts, preload = local_layouts({"chief": 1, "worker": workers, "ps": 1}), "estimator_bridge.script.preloaded"
-        ended = launch(layouts, arguments, folder / "logs", Limits(restarts=0), stream, preload, audit, reported)
+        ended = launch(layouts, arguments, folder / "logs", Timeouts(restarts=0), stream, preload, audit, reported)
         return Ended(ended, stream.getvalue(), reported)
 
     with pytest.MonkeyPatch.context() as patched:
@@ -141,7 +141,7 @@ class Trainers:
     def __init__(self, folder: Path, idle: int = -1, without_effect: int = -1) -> None:
         self.step = self.variables = 0
         self.turns: list[int] = []
-        self.effects = EffectReport(Auditing(10, folder), TRAINERS, lambda: self.variables)
+        self.effects = EffectReport(AuditPlan(10, folder), TRAINERS, lambda: self.variables)
         self._idle, self._without_effect = idle, without_effect
 
     def train(self, limit: int) -> None:
@@ -152,9 +152,9 @@ class Trainers:
             self.variables += place not in (self._idle, self._without_effect)
 
 
-def reports(folder: Path, task: str = "chief-0") -> list[Report]:
+def reports(folder: Path, task: str = "chief-0") -> list[AuditRecord]:
     file = folder / f"{task}.audit.jsonl"
-    return [Report.from_json(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return [AuditRecord.from_json(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def test_each_has_its_turn_at_first_and_then_one_of_them_now_and_then(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_steps_that_are_not_counted_are_told(tmp_path: Path) -> None:
 
 def test_a_trainer_tells_of_each_batch_once_and_of_equal_ones_alike(tmp_path: Path) -> None:
     def train(index: int, batches: Sequence[tuple[float, bytes]]) -> None:
-        feed = Feed(f"worker {index}", BatchReport(Auditing(500, tmp_path), ("worker", index)))
+        feed = Feed(f"worker {index}", BatchReport(AuditPlan(500, tmp_path), ("worker", index)))
         dataset = tf.data.Dataset.from_tensor_slices(tuple(map(np.array, zip(*batches, strict=True))))
         feed.publish(iter(dataset))
         for unused, ticket in [(True, -1), (True, -1), (False, 7), (True, -1), (False, 0)]:  # the chief's steps may have none

@@ -173,7 +173,7 @@ def execute(arguments: argparse.Namespace) -> int:
         sys.stdout.write(for_engine(arguments, _counts(arguments)))
         return 0
     from estimator_bridge.launcher.launch import launch
-    from estimator_bridge.launcher.outcome import Limits
+    from estimator_bridge.launcher.outcome import Timeouts
 
     script_of(arguments).check()
     options = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
@@ -182,13 +182,13 @@ def execute(arguments: argparse.Namespace) -> int:
             layouts,
             ["-m", "estimator_bridge", "run", *options, arguments.script, *arguments.args],
             arguments.log_dir,
-            Limits(
+            Timeouts(
                 arguments.ready_timeout,
                 arguments.finish_timeout,
                 arguments.grace,
                 arguments.stall_timeout,
                 arguments.max_restarts,
-                Limits.lost if arguments.return_timeout is None else arguments.return_timeout,
+                Timeouts.lost if arguments.return_timeout is None else arguments.return_timeout,
             ),
             sys.stdout if arguments.format == "text" else sys.stderr,
             preload="estimator_bridge.script.preloaded",

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from estimator_bridge.cluster.audit_records import EVERY, Auditing, Report
+from estimator_bridge.cluster.audit_records import EVERY, AuditPlan, AuditRecord
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TRAINERS, TaskId
 from estimator_bridge.errors import BridgeError
@@ -37,8 +37,8 @@ class AuditRequest:
         Returns:
             What judges their reports.
         """
-        auditing = Auditing(self.every, meeting.folder)
-        auditing.ask()
+        auditing = AuditPlan(self.every, meeting.folder)
+        auditing.publish()
         return Audit(auditing, list(layout.addresses), self.allowed)
 
 
@@ -51,7 +51,7 @@ class Audit:
         allowed: names of rules that do not count.
     """
 
-    def __init__(self, auditing: Auditing, members: Sequence[TaskId], allowed: Sequence[str] = ()) -> None:
+    def __init__(self, auditing: AuditPlan, members: Sequence[TaskId], allowed: Sequence[str] = ()) -> None:
         self._trainers = [member for member in members if member.job in TRAINERS]
         self._meeting = Rendezvous(auditing.folder)
         self._files = {str(task): auditing.file(task.job, task.index) for task in self._trainers}
@@ -101,7 +101,7 @@ class Audit:
         found = (rule.end([str(task) for task in self._trainers]) for rule in self._rules)
         return next((problem for problem in found if problem is not None), None)
 
-    def _new(self, task: str) -> Iterator[Report]:
+    def _new(self, task: str) -> Iterator[AuditRecord]:
         """A line that is being written is left for later; one whose writer lost its machine meanwhile is never read.
 
         Raises:
@@ -116,4 +116,4 @@ class Audit:
                 if line.endswith(b"\n"):
                     self._positions[task] += len(line)
                     with contextlib.suppress(ValueError):
-                        yield Report.from_json(line.decode())
+                        yield AuditRecord.from_json(line.decode())

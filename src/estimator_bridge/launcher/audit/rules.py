@@ -10,7 +10,7 @@ import abc
 import collections
 from collections.abc import Mapping, Sequence
 
-from estimator_bridge.cluster.audit_records import KINDS, Report, Updates
+from estimator_bridge.cluster.audit_records import KINDS, AuditRecord, Updates
 from estimator_bridge.errors import BridgeError
 
 _SEQUENCE = 32  # audited steps, from a training's start, whose batches are compared
@@ -27,7 +27,7 @@ class Rule(abc.ABC):
     """One fault."""
 
     @abc.abstractmethod
-    def take(self, report: Report) -> BridgeError | None:
+    def take(self, report: AuditRecord) -> BridgeError | None:
         """Looks at one more report; gives what is wrong, if that shows now."""
 
     def end(self, tasks: Sequence[str]) -> BridgeError | None:
@@ -41,7 +41,7 @@ class SameData(Rule):
     def __init__(self) -> None:
         self._seen: dict[str, dict[int, int]] = {}
 
-    def take(self, report: Report) -> BridgeError | None:
+    def take(self, report: AuditRecord) -> BridgeError | None:
         """As the rule says it."""
         for replica, digest in enumerate(report.batches):
             own = f"{report.task}, replica {replica}" if len(report.batches) > 1 else report.task
@@ -79,11 +79,11 @@ class ChiefAlone(Rule):
 
     def __init__(self, tasks: Sequence[str]) -> None:
         self._tasks = tasks
-        self._starts: dict[str, Report] = {}
+        self._starts: dict[str, AuditRecord] = {}
         self._steps: collections.Counter[str] = collections.Counter()
-        self._first: Report | None = None
+        self._first: AuditRecord | None = None
 
-    def take(self, report: Report) -> BridgeError | None:
+    def take(self, report: AuditRecord) -> BridgeError | None:
         """As the rule says it."""
         if report.local == 0:
             self._starts[report.task] = report
@@ -110,7 +110,7 @@ class ChiefAlone(Rule):
             "use fewer workers. If it is meant to be so: --audit-allow chief-alone.",
         )
 
-    def _surplus(self, report: Report, share: float, made: int) -> BridgeError | None:
+    def _surplus(self, report: AuditRecord, share: float, made: int) -> BridgeError | None:
         if report.local < _LEAST_STEPS or report.local <= _SURPLUS * share * (made + 2):
             return None
         return BridgeError(
@@ -131,10 +131,10 @@ class LostSteps(Rule):
     """
 
     def __init__(self) -> None:
-        self._first: dict[str, Report] = {}
-        self._last: dict[str, Report] = {}
+        self._first: dict[str, AuditRecord] = {}
+        self._last: dict[str, AuditRecord] = {}
 
-    def take(self, report: Report) -> BridgeError | None:
+    def take(self, report: AuditRecord) -> BridgeError | None:
         """As the rule says it."""
         if report.uncounted:
             return _uncounted(report)
@@ -160,7 +160,7 @@ class LostSteps(Rule):
         )
 
 
-def _uncounted(report: Report) -> BridgeError:
+def _uncounted(report: AuditRecord) -> BridgeError:
     return BridgeError(
         f"{report.uncounted} of {report.local} steps of chief and workers are lost: the global step does not count them.",
         expected="a global step that advances by one for every step",
@@ -181,7 +181,7 @@ class LostUpdates(Rule):
         self._audited: collections.Counter[str] = collections.Counter()
         self._unchanged: collections.Counter[str] = collections.Counter()
 
-    def take(self, report: Report) -> BridgeError | None:
+    def take(self, report: AuditRecord) -> BridgeError | None:
         """As the rule says it."""
         if report.changed and self._begun is None:
             self._begun = report.step
@@ -209,7 +209,7 @@ class Diverged(Rule):
     def __init__(self) -> None:
         self._seen: dict[int, dict[str, int]] = {}
 
-    def take(self, report: Report) -> BridgeError | None:
+    def take(self, report: AuditRecord) -> BridgeError | None:
         """As the rule says it."""
         if report.local == 0:
             self._seen = {}

@@ -8,13 +8,13 @@ import enum
 import time
 from collections.abc import Collection, Mapping
 
-from estimator_bridge.cluster.rendezvous import Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 from estimator_bridge.cluster.server_status import Health, ask
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.layout import Layout
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.outcome import Limits, Outcome
+from estimator_bridge.launcher.outcome import Outcome, Timeouts
 from estimator_bridge.launcher.processes.task import Sink
 
 _GIVE_SECONDS = 5.0
@@ -49,7 +49,7 @@ class _Launcher:
     reason: str = ""
 
 
-class Signs:
+class Heartbeats:
     """Gives ours, says whose do not come any more, and judges when it makes no sense to wait for them.
 
     Args:
@@ -60,7 +60,7 @@ class Signs:
         say: takes a line for the reader.
     """
 
-    def __init__(self, layout: Layout, meeting: Rendezvous, limits: Limits, preflight: Preflight, say: Sink) -> None:
+    def __init__(self, layout: Layout, meeting: Rendezvous, limits: Timeouts, preflight: Preflight, say: Sink) -> None:
         self._addresses = layout.addresses
         self._own = layout.tf_configs.keys()
         self._meeting = meeting
@@ -74,7 +74,7 @@ class Signs:
         """Asked now and then."""
         now = time.monotonic()
         passed = now - self._looked_at
-        if passed < _GIVE_SECONDS or self._meeting.said(Mark.TRAINED):
+        if passed < _GIVE_SECONDS or self._meeting.has_flag(Flag.TRAINED):
             return
         self._looked_at = now
         for task in self._own:

@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Collection, Iterable, Sequence
 
-from estimator_bridge.cluster.rendezvous import Mark, Recovery, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Recovery, Rendezvous
 from estimator_bridge.cluster.server_status import Answer, Health, ask
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
@@ -51,12 +51,12 @@ class Preflight:
         """The whole cluster starts, or starts again: nobody trains before every server has answered."""
         if all(task.name not in self._addresses for task in self._tasks):
             return  # an evaluator alone waits for no server, and others may read what it says
-        self._meeting.unsay(Mark.READY)
+        self._meeting.clear_flag(Flag.READY)
         self._before = {task: number for task, number in self._incarnations.items() if task not in self._own}
         if self._whole:  # of others, one may not have read it yet
             self._meeting.forget_last_step()
         if self._timeout == 0 or len(self._addresses) == 1:  # a chief alone starts no server
-            self._meeting.say(Mark.READY)
+            self._meeting.set_flag(Flag.READY)
         else:
             self._await(set(self._addresses))
 
@@ -99,7 +99,7 @@ class Preflight:
     def _unless_old(self, answer: Answer) -> Answer:
         """Another launcher that starts its task again, as what trains in step needs it, may not have ended the old one yet."""
         known = self._before.get(answer.task)
-        follows = self._meeting.said(Mark.SHARED) and self._meeting.recovery() is Recovery.GANG
+        follows = self._meeting.has_flag(Flag.SHARED) and self._meeting.recovery() is Recovery.GANG
         if known is None or answer.incarnation != known or not follows:
             return answer
         return dataclasses.replace(answer, health=Health.MISSING, reason="not started again yet, as all that train in step")
@@ -124,7 +124,7 @@ class Preflight:
             if task.state is State.STARTING and task.name in self.awaited:
                 task.state = State.READY
         self.awaited = set()
-        self._meeting.say(Mark.READY)
+        self._meeting.set_flag(Flag.READY)
         return None
 
     def _versions_differ(self) -> BridgeError | None:

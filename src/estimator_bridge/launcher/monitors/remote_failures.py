@@ -16,7 +16,7 @@ _LOOK_SECONDS = 1.0  # between two looks
 _RETURN_SECONDS = 60.0  # for a task that was lost before our start: its launcher may be starting again, as ours is
 
 
-class Losses:
+class RemoteFailures:
     """The last words of launchers.
 
     Args:

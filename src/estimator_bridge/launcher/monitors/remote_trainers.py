@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
-from estimator_bridge.cluster.rendezvous import Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 from estimator_bridge.cluster.server_status import Health, ask
 from estimator_bridge.cluster.tasks import TRAINERS, TaskId
 from estimator_bridge.launcher.layout import Layout
-from estimator_bridge.launcher.outcome import Limits
+from estimator_bridge.launcher.outcome import Timeouts
 from estimator_bridge.launcher.processes.task import Sink
 
 _ASK_SECONDS = 5.0  # between two rounds of asking
 _ANSWER_SECONDS = 1.0
 
 
-class Elsewhere:
+class RemoteTrainers:
     """Asks chief and workers whether they are there, where none of them is ours.
 
     Args:
@@ -26,7 +26,7 @@ class Elsewhere:
         say: takes a line for the reader.
     """
 
-    def __init__(self, layout: Layout, meeting: Rendezvous, limits: Limits, say: Sink) -> None:
+    def __init__(self, layout: Layout, meeting: Rendezvous, limits: Timeouts, say: Sink) -> None:
         self._trainers = {task: address for task, address in layout.addresses.items() if task.job in TRAINERS}
         self._ours = bool(self._trainers.keys() & layout.tf_configs.keys())
         self._meeting = meeting
@@ -58,8 +58,8 @@ class Elsewhere:
 
     def trains(self) -> bool:
         """Whether training goes on, as far as can be known at once: by the word of the launchers, or where these share nothing by an answer."""
-        if self._meeting.said(Mark.SHARED):
-            return not (self._meeting.said(Mark.TRAINED) or self._all_have_ended())
+        if self._meeting.has_flag(Flag.SHARED):
+            return not (self._meeting.has_flag(Flag.TRAINED) or self._all_have_ended())
         return self._somebody_answers()
 
     def _all_have_ended(self, but: Collection[TaskId] = ()) -> bool:

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.training import sync_replicas_optimizer
 
-from estimator_bridge.cluster.audit_records import Report, Updates
+from estimator_bridge.cluster.audit_records import AuditRecord, Updates
 from estimator_bridge.legacy.distribution.launched.audit_hook import AuditHook
 
 v1 = tf.compat.v1
@@ -28,7 +28,7 @@ def _copy() -> Any:
 
 @pytest.mark.parametrize("module", [sync_replicas_optimizer, _copy()], ids=["tensorflow", "copy"])
 def test_synchronous_replicas_are_told_by_their_hook_whoever_defines_it(module: Any) -> None:
-    reports: list[Report] = []
+    reports: list[AuditRecord] = []
     with tf.Graph().as_default():
         optimizer = module.SyncReplicasOptimizer(v1.train.GradientDescentOptimizer(0.1), 4, total_num_replicas=2)
         hooks = [v1.train.SessionRunHook(), optimizer.make_session_run_hook(is_chief=False)]

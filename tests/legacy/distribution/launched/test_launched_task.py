@@ -16,10 +16,10 @@ import tensorflow as tf
 
 from estimator_bridge.cli import run
 from estimator_bridge.cli.main import main
-from estimator_bridge.cluster.audit_records import Auditing, Report
+from estimator_bridge.cluster.audit_records import AuditPlan, AuditRecord
 from estimator_bridge.cluster.loopback import keep_to_loopback
 from estimator_bridge.cluster.preemption import EXIT_CODE
-from estimator_bridge.cluster.rendezvous import VARIABLE, Mark, Rendezvous
+from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Rendezvous
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.legacy import install
 from estimator_bridge.legacy.distribution.launched.launched_task import launched
@@ -124,7 +124,7 @@ def test_the_waits_of_a_launched_task_and_of_any_other(tmp_path: Path, monkeypat
         started = time.monotonic()
         training.time.sleep(0.2)
         assert time.monotonic() - started >= 0.2
-        Rendezvous(tmp_path).say(Mark.TRAINED)
+        Rendezvous(tmp_path).set_flag(Flag.TRAINED)
         training.time.sleep(600)
     assert waits() == (30, 5)
     assert time.monotonic() - started < 60
@@ -140,7 +140,7 @@ def test_the_last_evaluation_is_one_that_began_after_training_had_ended(
     with launched():
         listener = training._ContinuousEvalListener()
         assert listener.before_eval()
-        Rendezvous(tmp_path).say(Mark.TRAINED)
+        Rendezvous(tmp_path).set_flag(Flag.TRAINED)
         assert listener.after_eval(None), "its checkpoint may not have been the last"
         assert listener.before_eval()
         assert not listener.after_eval(None)
@@ -153,7 +153,7 @@ def test_who_has_a_server_waits_for_those_of_the_others(tmp_path: Path, monkeypa
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     monkeypatch.setattr(training._TrainingExecutor, "_start_std_server", lambda self, config: "server")
     with launched():
-        ready = threading.Timer(0.3, Rendezvous(tmp_path).say, [Mark.READY])
+        ready = threading.Timer(0.3, Rendezvous(tmp_path).set_flag, [Flag.READY])
         ready.start()
         started = time.monotonic()
         assert training._TrainingExecutor._start_std_server(None, None) == "server"
@@ -174,14 +174,14 @@ def test_an_audit_keeps_no_graph_of_what_has_ended(tmp_path: Path, monkeypatch: 
         train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step())
         return v1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    auditing = Auditing(500, tmp_path)
-    auditing.ask()
+    auditing = AuditPlan(500, tmp_path)
+    auditing.publish()
     estimator = v1.estimator.Estimator(model_fn, str(tmp_path / "model"))
     with launched():
         estimator.train(lambda: tf.data.Dataset.from_tensors([[1.0]]), steps=1)
         estimator.evaluate(lambda: tf.data.Dataset.from_tensors([[1.0]]), steps=1)
     gc.collect()
 
-    reports = [Report.from_json(line) for line in auditing.file("worker", 0).read_text().splitlines()]
+    reports = [AuditRecord.from_json(line) for line in auditing.file("worker", 0).read_text().splitlines()]
     assert [len(report.batches) for report in reports] == [0, 1]
     assert [graph() for graph in graphs] == [None, None]

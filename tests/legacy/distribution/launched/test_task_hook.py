@@ -12,7 +12,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from estimator_bridge.cluster.preemption import EXIT_CODE, Preemption
-from estimator_bridge.cluster.rendezvous import VARIABLE, Mark, Recovery, Rendezvous
+from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Recovery, Rendezvous
 from estimator_bridge.legacy import install
 from estimator_bridge.legacy.distribution import sync_replicas
 from estimator_bridge.legacy.distribution.launched import reporting
@@ -52,7 +52,7 @@ def test_tasks_in_step_end_after_the_same_one(told: list[int], order: int, tmp_p
     tasks = [Task(meeting, index, first_step=9) for index in range(2)]
     for step in range(10, 20):
         for index in told:
-            tasks[index].told.asked |= step == 15
+            tasks[index].told.is_requested |= step == 15
         for task in tasks[::order]:
             task.take_step()
         if any(task.stopped for task in tasks):
@@ -62,13 +62,13 @@ def test_tasks_in_step_end_after_the_same_one(told: list[int], order: int, tmp_p
     assert tasks[0].hook.stopped
 
 
-@pytest.mark.parametrize(("mark", "noted"), [(Mark.SHARED, True), (Mark.LOOPBACK, False)])
+@pytest.mark.parametrize(("mark", "noted"), [(Flag.SHARED, True), (Flag.LOOPBACK, False)])
 def test_who_trains_in_step_stays_for_the_last_step_where_all_hear_of_it(
-    mark: Mark, noted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mark: Flag, noted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On several machines, too. Where others are told nothing, they would wait for it."""
     monkeypatch.setattr(reporting, "_recovery", lambda strategy: Recovery.GANG)
-    (meeting := Rendezvous(tmp_path)).say(mark)
+    (meeting := Rendezvous(tmp_path)).set_flag(mark)
     config = SimpleNamespace(task_type="worker", task_id=0, num_worker_replicas=2)
     train = reporting._reporting(lambda *arguments: signal.getsignal(signal.SIGTERM), meeting)
     before = signal.getsignal(signal.SIGTERM)

@@ -49,7 +49,7 @@ def test_a_worker_that_is_lost_with_the_only_step_of_a_pool_ends_nothing(fates: 
     """Training goes on to exactly max_steps, also where the last step is the lost one."""
     pool = LosingPool(fates)
     transplant: Any = SimpleNamespace(global_step=tf.Variable(0), watched=[])
-    told: Any = SimpleNamespace(asked=False)
+    told: Any = SimpleNamespace(is_requested=False)
     train._run(transplant, lambda: pool, [StopAtStep(None, 3), LossLogger(1), NanGuard()], told)
     assert pool.step == 3
 
