@@ -10,7 +10,6 @@ from estimator_bridge.compat.config.decisions import public_name
 from estimator_bridge.compat.config.legacy import LegacyConfig
 from estimator_bridge.compat.config.model import ModernConfig, Part
 from estimator_bridge.compat.config.proto.fields import set_fields
-from estimator_bridge.compat.config.proto.reading import read_binary
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.strategy_objects import settings_of_strategy
 from estimator_bridge.compat.config.tables import RUN_CONFIG, TPU_CONFIG
@@ -44,7 +43,7 @@ def from_objects(
     tpu = getattr(run_config, "tpu_config", None)
     trained, evaluated = (_strategy(run_config, distribute, name) for name in ("train_distribute", "eval_distribute"))
     return LegacyConfig(
-        session_config=None if session is None else set_fields(read_binary(session.SerializeToString(), "session_config")),
+        session_config=None if session is None else set_fields(session),
         run_config=dict(_run_values(run_config)),
         tpu_config=None if tpu is None else dict(_given(tpu, TPU_CONFIG.names, type(tpu).__new__)),
         tf_config=tf_config,

@@ -131,7 +131,10 @@ def _evaluation(given: Mapping[str, Any], said: Said) -> Part | None:
         return None
     said["strategy.evaluation"] = [("eval_distribute", Fidelity.EXACT, "")]
     names = _ARGUMENTS.get(given["kind"], {})
-    return Part(given["kind"], {names.get(f"strategy.{key}", key): value for key, value in given.items() if key != "kind"})
+    return Part(
+        given["kind"],
+        {names.get(f"strategy.{key}", key): value for key, value in given.items() if key != "kind" and value is not None},
+    )
 
 
 def _virtual_cpus(session: Mapping[str, Any], modern: ModernConfig, said: Said) -> dict[str, Any]:

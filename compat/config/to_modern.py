@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.checks import CHECKS, Job
 from estimator_bridge.compat.config.cluster.tf_config import keys
-from estimator_bridge.compat.config.contradictions import ContradictionError
 from estimator_bridge.compat.config.decisions import Decision, decide, public_name, settings_of, unknown_arguments, unread
 from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
-from estimator_bridge.compat.config.model import LISTS, ModernConfig, Part
+from estimator_bridge.compat.config.model import ModernConfig, Part
 from estimator_bridge.compat.config.reading.kinds import STRATEGIES
 from estimator_bridge.compat.config.report import Report, Row
+from estimator_bridge.compat.config.session_fields import session_settings
 from estimator_bridge.compat.config.settings import unflatten
+from estimator_bridge.compat.config.steps import Step, convert_value, merge_steps, note_unread
 from estimator_bridge.compat.config.tables import (
     DISTRIBUTE_CONFIG,
     EARLY_STOPPING,
@@ -26,17 +26,12 @@ from estimator_bridge.compat.config.tables import (
     TF_CONFIG,
     TPU_CONFIG,
     TRAIN_SPEC,
-    session_rule,
 )
 from estimator_bridge.compat.config.tables.run_config import DEFAULTS
 from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS, EVALUATOR_DEFAULTS
-from estimator_bridge.compat.rules import Conversion, Fidelity, Rule, RuleTable
+from estimator_bridge.compat.rules import Fidelity, RuleTable
 from estimator_bridge.errors import BridgeError
 
-Step = tuple[Row, Mapping[str, Any]]
-
-_GROWTH = "gpu_options.allow_growth"
-_FRACTION = "gpu_options.per_process_gpu_memory_fraction"
 _SOFT = "session_config.allow_soft_placement"
 
 
@@ -61,8 +56,8 @@ def to_modern(legacy: LegacyConfig, facts: JobFacts | None = None) -> tuple[Mode
     known = facts or JobFacts()
     decision = decide(legacy)
     steps = [*_fields(legacy, known), *_strategy(legacy, decision)]
-    settings = _merged(steps)
-    steps = [_as_read(step, decision) for step in steps]
+    settings = merge_steps(steps)
+    steps = [note_unread(step, decision.strategy) for step in steps]
     findings = [*_found(legacy, settings, known)]
     settings |= {name: value for _, mended in findings for name, value in mended.items()}
     if decision.strategy == "MultiWorkerMirroredStrategy" and "cluster.jobs" in settings:
@@ -77,30 +72,22 @@ def _fields(legacy: LegacyConfig, facts: JobFacts) -> Iterator[Step]:
     yield from _table(TPU_CONFIG, "tpu_config", legacy.tpu_config)
     yield from _table(TF_CONFIG, "TF_CONFIG", None if legacy.tf_config is None else keys(legacy.tf_config))
     if legacy.remote_cluster is not None:
-        yield _convert(DISTRIBUTE_CONFIG["remote_cluster"], "experimental_distribute.remote_cluster", legacy.remote_cluster)
+        yield convert_value(
+            DISTRIBUTE_CONFIG["remote_cluster"], "experimental_distribute.remote_cluster", legacy.remote_cluster
+        )
     yield from _table(TRAIN_SPEC, "train_spec", legacy.train_spec)
     yield from _table(EVAL_SPEC, "eval_spec", legacy.eval_spec)
     evaluator = (legacy.tf_config or {}).get("task", {}).get("type") == "evaluator"
     for name, value in (EVAL_DEFAULTS | (EVALUATOR_DEFAULTS if evaluator else {})).items():
         if legacy.eval_spec is not None and name not in legacy.eval_spec:
-            yield _convert(EVAL_SPEC[name], f"eval_spec.{name}", value, default=True)
+            yield convert_value(EVAL_SPEC[name], f"eval_spec.{name}", value, is_default=True)
     yield from _parts("hooks", legacy.hooks, HOOKS, EARLY_STOPPING)
     yield from _parts("exporters", legacy.exporters, EXPORTERS)
     yield from _parts("partitioner", (legacy.partitioner,) if legacy.partitioner else (), PARTITIONERS)
 
 
 def _session(values: Mapping[str, Any] | None, facts: JobFacts) -> Iterator[Step]:
-    for path, value in (values or {}).items():
-        rule = session_rule(path)
-        if rule is None:
-            raise BridgeError(f"session_config.{path} has no row in the tables.", expected="a field of TensorFlow 2.15 to 2.21")
-        if path == _FRACTION and facts.gpu_memory_mb and 0 < value < float("inf"):
-            yield _fraction(value, facts, values or {}, rule)
-        elif path == _GROWTH and facts.gpu_memory_mb and _FRACTION in (values or {}):
-            note = "no effect beside a limit, which TensorFlow does not take together with growth: the memory is taken at the start"
-            yield Row(f"session_config.{path}", value, Fidelity.APPROXIMATE, rule.target, note), {}
-        else:
-            yield _convert(rule, f"session_config.{path}", value)
+    yield from session_settings(values or {}, facts)
     if values is not None and "allow_soft_placement" not in values:
         note = (
             "a session that does not say so fails where a device lacks a kernel; eager code uses another device, and still does"
@@ -108,23 +95,12 @@ def _session(values: Mapping[str, Any] | None, facts: JobFacts) -> Iterator[Step
         yield Row(_SOFT, False, Fidelity.APPROXIMATE, "eager's own default, True", note, default=True), {}
 
 
-def _fraction(value: float, facts: JobFacts, session: Mapping[str, Any], rule: Rule) -> Step:
-    megabytes = facts.gpu_memory_mb or 0.0
-    visible = session.get("gpu_options.visible_device_list")
-    count = len(visible.split(",")) if visible else facts.gpus or 1
-    limits = ((float(round(value * megabytes)),),) * count
-    note = f"{value:g} of {megabytes:g} MB, of {count} GPU{'' if count == 1 else 's'}; there has to be a limit for each visible one"
-    return Row(f"session_config.{_FRACTION}", value, Fidelity.APPROXIMATE, rule.target, note), {
-        "devices.gpu_memory_limits": limits
-    }
-
-
 def _table(table: RuleTable, prefix: str, values: Mapping[str, Any] | None) -> Iterator[Step]:
     for name, value in (values or {}).items():
         full = f"{prefix}.{name}" if prefix else name
         if name not in table:
             raise BridgeError(f"{full} is no field of {table.title}.", expected=", ".join(table.names), received=name)
-        yield _convert(table[name], full, value)
+        yield convert_value(table[name], full, value)
 
 
 def _run_defaults(values: Mapping[str, Any] | None) -> Iterator[Step]:
@@ -132,7 +108,7 @@ def _run_defaults(values: Mapping[str, Any] | None) -> Iterator[Step]:
         return
     for name, value in DEFAULTS.items():
         if name not in values and not (name == "save_checkpoints_secs" and "save_checkpoints_steps" in values):
-            yield _convert(RUN_CONFIG[name], name, value, default=True)
+            yield convert_value(RUN_CONFIG[name], name, value, is_default=True)
 
 
 def _parts(prefix: str, parts: tuple[Part, ...], *tables: RuleTable) -> Iterator[Step]:
@@ -142,13 +118,7 @@ def _parts(prefix: str, parts: tuple[Part, ...], *tables: RuleTable) -> Iterator
         rule = table[short] if table else HOOKS["SessionRunHook"] if prefix == "hooks" else None
         if rule is None:
             raise BridgeError(f"{prefix}: {part.kind} is unknown.", expected=", ".join(tables[0].names), received=part.kind)
-        yield _convert(rule, f"{prefix}[{index}].{short}", part.arguments)
-
-
-def _convert(rule: Rule, name: str, value: Any, *, default: bool = False) -> Step:
-    done = rule.convert(value) if rule.convert is not None else Conversion({})
-    fidelity = Fidelity.worst([rule.fidelity, done.fidelity or Fidelity.EXACT])
-    return Row(name, value, fidelity, rule.target, done.note or rule.note, default), done.settings
+        yield convert_value(rule, f"{prefix}[{index}].{short}", part.arguments)
 
 
 def _strategy(legacy: LegacyConfig, decision: Decision) -> Iterator[Step]:
@@ -192,41 +162,9 @@ def _evaluation(asked: Part) -> Step:
     }
 
 
-def _as_read(step: Step, decision: Decision) -> Step:
-    """A row says so where it sets what the strategy takes no notice of; a cluster of one process is nothing to notice."""
-    row, settings = step
-    reasons = {reason for name in settings if not name.startswith("cluster.") and (reason := unread(name, decision.strategy))}
-    if not reasons:
-        return step
-    fidelity = Fidelity.worst([row.fidelity, Fidelity.APPROXIMATE])
-    note = f"{row.note} No effect here: {', '.join(sorted(reasons))}.".strip()
-    return dataclasses.replace(row, fidelity=fidelity, note=note), settings
-
-
 def _found(legacy: LegacyConfig, settings: Mapping[str, Any], facts: JobFacts) -> Iterator[Step]:
     job = Job(legacy, settings, facts)
     for check in CHECKS:
         finding = check.look(job)
         if finding is not None:
             yield Row(f"check.{check.name}", check.combination, finding.fidelity, finding.fix, finding.why), finding.settings
-
-
-def _merged(steps: list[Step]) -> dict[str, Any]:
-    """All settings; two rows that want different things of one setting contradict each other."""
-    merged: dict[str, Any] = {}
-    source: dict[str, Row] = {}
-    for row, settings in steps:
-        for name, value in settings.items():
-            if name in LISTS:
-                merged[name] = (*merged.get(name, ()), *value)
-            elif name in merged and merged[name] != value:
-                if not row.default:
-                    raise _contradiction(name, source[name], row)
-            else:
-                merged[name], source[name] = value, row
-    return merged
-
-
-def _contradiction(name: str, first: Row, second: Row) -> ContradictionError:
-    why = f"{first.value!r} and {second.value!r} are both to be {name}"
-    return ContradictionError((first.name, second.name), why, "Drop one of the two, or give them the same value.")

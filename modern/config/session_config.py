@@ -1,15 +1,13 @@
-"""A session's ConfigProto on the modern path: compat's tables say what each field amounts to, TensorFlow what is in force."""
+"""ConfigProto of a session on the modern path: its fields are set through ``tf.config`` and read back."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from estimator_bridge.compat.config.legacy import LegacyConfig
 from estimator_bridge.compat.config.proto.fields import set_fields
-from estimator_bridge.compat.config.proto.reading import read_binary
 from estimator_bridge.compat.config.report import Row
-from estimator_bridge.compat.config.settings import flatten
-from estimator_bridge.compat.config.to_modern import to_modern
+from estimator_bridge.compat.config.session_fields import session_settings
+from estimator_bridge.compat.config.steps import merge_steps, note_unread
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.config.runtime_settings import set_runtime, without_gpu
@@ -17,39 +15,39 @@ from estimator_bridge.modern.config.runtime_table import RUNTIME
 
 _LOGICAL_CPUS = "devices.logical_cpus"
 _RUN_CONFIGS_OWN = frozenset({"graph_options.rewrite_options.meta_optimizer_iterations", "device_filters"})
-"""What a RunConfig puts into its session_config by itself: nobody asked for it, so nobody is told."""
+"""Fields that a RunConfig adds to its session_config by itself; no note is given for them."""
 _LIMITS_ONLY_TIME = frozenset({"operation_timeout_in_ms"})
-"""Fields that need a human and yet change no result."""
-_ELSEWHERE = frozenset({"cluster_def.job"})
-"""Fields that would send the work to other processes, which this path does not do."""
+"""Fields that need a human, but change no result."""
+_REMOTE = frozenset({"cluster_def.job"})
+"""Fields that send work to other processes, which this path does not do."""
 
 
 def apply(config: Any) -> list[str]:
-    """Sets what a ConfigProto asks for, and reads it back; call it before TensorFlow has initialised its devices.
+    """Sets the fields of a ConfigProto and reads them back; call it before TensorFlow initialises its devices.
 
     Args:
-        config: a ``tf.compat.v1.ConfigProto``, or None.
+        config: A ``tf.compat.v1.ConfigProto``, or None.
 
     Returns:
-        A sentence for each field that has no effect on the modern path or another one, with the reason.
+        A sentence for each field that has no effect, or a different one, on the modern path, with the reason.
 
     Raises:
-        NotSupportedError: for a field that would change results and that no program can carry over.
-        BridgeError: where TensorFlow does not take a value any more, or takes and ignores it.
+        NotSupportedError: A field would change results and cannot be carried over.
+        BridgeError: TensorFlow no longer takes a value, or ignores it.
     """
     if config is None:
         return []
-    fields = set_fields(read_binary(config.SerializeToString(), "session_config"))
-    modern, report = to_modern(LegacyConfig(session_config=fields))
-    rows = {path: next(row for row in report.rows if row.name == f"session_config.{path}") for path in fields}
+    fields = set_fields(config)
+    steps = [note_unread(step, None) for step in session_settings(fields)]
+    rows = {path: row for path, (row, _) in zip(fields, steps, strict=True)}
     for path, row in rows.items():
         _refuse(path, row)
-    _set(flatten(modern), fields)
+    _set(merge_steps(steps), fields)
     return [_note(row) for path, row in rows.items() if row.fidelity is not Fidelity.EXACT and path not in _RUN_CONFIGS_OWN]
 
 
 def _refuse(path: str, row: Row) -> None:
-    if path in _ELSEWHERE or (row.fidelity is Fidelity.MANUAL and path not in _LIMITS_ONLY_TIME):
+    if path in _REMOTE or (row.fidelity is Fidelity.MANUAL and path not in _LIMITS_ONLY_TIME):
         raise NotSupportedError(
             f"{row.name} is not carried over on the modern path: {row.note}",
             expected=row.target or "nothing",

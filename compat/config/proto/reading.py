@@ -9,11 +9,12 @@ from typing import Any
 from google.protobuf import json_format, message, text_format
 
 from estimator_bridge.compat.config.proto.descriptors import Proto, config_proto, pool
-from estimator_bridge.compat.config.proto.wire import first_fault
-from estimator_bridge.errors import BridgeError
+from estimator_bridge.errors import BridgeError, CorruptError
+from estimator_bridge.runtime.protobuf import wire
 
 _START = re.compile(rb"\s*(?:[A-Za-z_][\w.]*\s*[:{<=]|[#{\[]|$)")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_DEEPEST = 100  # messages inside each other: protobuf itself reads no more
 
 
 def is_text(data: bytes) -> bool:
@@ -131,6 +132,41 @@ def read_json(values: Mapping[str, Any], source: str = "session_config") -> Prot
             received=error,
             fix="Mend the field; names are those of tensorflow/core/protobuf/config.proto.",
         ) from None
+
+
+def first_fault(data: bytes, descriptor: Any, start: int = 0, depth: int = 0) -> tuple[int, str] | None:
+    """Finds the first byte that a message of a type cannot contain; protobuf itself does not give its position.
+
+    Args:
+        data: Message bytes.
+        descriptor: Descriptor of the message's type.
+        start: Offset of ``data`` in the file.
+        depth: Number of messages around this one.
+
+    Returns:
+        Offset in the file and what is wrong there; None for a message without faults.
+
+    Example:
+        >>> first_fault(bytes([8, 1, 255]), config_proto().DESCRIPTOR)
+        (2, 'a number that does not end')
+    """
+    position = 0
+    while position < len(data):
+        begin = start + position
+        try:
+            key, value, position = wire.field_at(data, position)
+        except CorruptError as error:
+            return begin, str(error.received)
+        field = descriptor.fields_by_number.get(key >> 3)
+        if field is None:
+            return begin, f"field number {key >> 3}, which {descriptor.full_name} does not have"
+        if field.message_type is not None and isinstance(value, bytes):
+            if depth == _DEEPEST:
+                return begin, f"a message inside {depth} others"
+            fault = first_fault(value, field.message_type, start + position - len(value), depth + 1)
+            if fault:
+                return fault
+    return None
 
 
 def _line(text: str, number: int | None) -> str:

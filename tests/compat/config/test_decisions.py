@@ -68,9 +68,9 @@ ALONE = """
 import json, sys
 from estimator_bridge.compat.config import to_modern
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.positions import read_object
+from estimator_bridge.runtime.json_positions import read_object
 from estimator_bridge.compat.config.settings import flatten, unflatten
-from estimator_bridge.compat.config.legacy_json import legacy_of
+from estimator_bridge.compat.config.reading.legacy_json import legacy_of
 from estimator_bridge.errors import BridgeError
 said = {}
 for name, job in json.loads(sys.argv[1]).items():

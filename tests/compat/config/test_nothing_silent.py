@@ -105,7 +105,7 @@ def test_a_setting_shows_in_the_printed_script(name: str) -> None:
 APPLY = """
 import json, sys, tempfile
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.applying.fitting import compile_arguments
+from estimator_bridge.modern.config.fit_arguments import compile_arguments
 from estimator_bridge.compat.config.settings import flatten, from_dict
 from estimator_bridge.errors import BridgeError
 import tensorflow as tf
@@ -200,7 +200,7 @@ saving = {"training.model_dir": sys.argv[1], "checkpoint.interval_steps": 5}
 manager = (tf.train, "CheckpointManager")
 ignoring("keep_checkpoint_every_n_hours", manager, saving | {"checkpoint.keep_every_n_hours": 2.0})
 ignoring("steps_per_execution", (tf, "ones"), {"training.steps_per_execution": 4})
-from estimator_bridge.compat.config import callbacks
+from estimator_bridge.compat.config.output import callbacks
 ignoring("last_step", (callbacks, "StopAtStep"), {"training.max_steps": 4})
 print(json.dumps(said))
 """

@@ -15,8 +15,7 @@ from estimator_bridge.compat.config import LegacyConfig, to_legacy, to_modern
 from estimator_bridge.compat.config.output.report import value_text
 from estimator_bridge.compat.config.proto.descriptors import config_proto, pool
 from estimator_bridge.compat.config.proto.fields import message_of, paths, set_fields
-from estimator_bridge.compat.config.proto.reading import is_text, read_binary, read_json, read_text
-from estimator_bridge.compat.config.proto.wire import first_fault
+from estimator_bridge.compat.config.proto.reading import first_fault, is_text, read_binary, read_json, read_text
 from estimator_bridge.compat.config.report import Row
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.compat.config.tables import SESSION, session_rule

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,6 @@ from estimator_bridge.compat.config.contradictions import ContradictionError, re
 from estimator_bridge.compat.config.model import Part
 from estimator_bridge.compat.config.output.legacy import legacy_data, legacy_python
 from estimator_bridge.compat.config.output.python import to_python
-from estimator_bridge.compat.config.output.toml import to_toml
 from estimator_bridge.compat.config.reading.legacy_json import legacy_of
 from estimator_bridge.compat.config.reading.sources import read_source
 from estimator_bridge.compat.config.settings import flatten, from_dict, to_dict, unflatten
@@ -93,7 +93,7 @@ def test_files_hold_what_was_written(settings: dict[str, Any]) -> None:
     config = unflatten(settings)
     assert unflatten(flatten(config)) == config
     assert from_dict(json.loads(json.dumps(to_dict(config)))) == config
-    assert from_dict(tomllib.loads(to_toml(to_dict(config)))) == config
+    assert from_dict(tomllib.loads(tomli_w.dumps(to_dict(config)))) == config
 
 
 EVERYTHING = LegacyConfig(

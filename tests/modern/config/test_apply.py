@@ -145,9 +145,9 @@ applied = apply(unflatten({"devices.logical_cpus": 2, "strategy.name": "Mirrored
                            "strategy.cross_device_ops": "ReductionToOneDevice"}))
 import tensorflow as tf
 import tf_keras
-from estimator_bridge.compat.config.applying.connecting import device_filters
-from estimator_bridge.compat.config.applying.fit import prepare_fit
-from estimator_bridge.compat.config.applying.fitting import compile_arguments
+from estimator_bridge.modern.config.connect import device_filters
+from estimator_bridge.modern.config.fit import prepare_fit
+from estimator_bridge.modern.config.fit_arguments import compile_arguments
 from estimator_bridge.compat.config.tables import *
 from estimator_bridge.compat.config.model import Part
 folder = tempfile.mkdtemp()
@@ -249,7 +249,7 @@ seen["hooks.InMemoryEvaluatorHook"] = {step for _, step in events(config, "eval"
 class Broken(tf_keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         logs["loss"] = float("nan")
-from estimator_bridge.compat.config import callbacks
+from estimator_bridge.compat.config.output import callbacks
 nan = callbacks.StopOnNan(**settings(HOOKS, "NanTensorHook")["callbacks"][0].arguments)
 try:
     nan.set_model(model); nan.on_train_batch_end(0, {"loss": float("nan")}); seen["hooks.NanTensorHook"] = False
@@ -269,8 +269,8 @@ older._export()
 seen["the oldest export goes first"] = [int(name) > 1_700_000_000 for name in os.listdir(folder + "/export")] == [True]
 # partitioners: the same cuts
 v1 = tf.compat.v1
-from estimator_bridge.compat.config.applying.reading import settings_of_strategy
-from estimator_bridge.compat.config.applying.strategy import partitioner, make_strategy, resolver
+from estimator_bridge.compat.config.strategy_objects import settings_of_strategy
+from estimator_bridge.modern.config.make_strategy import partitioner, make_strategy, resolver
 for rule in PARTITIONERS:
     for example in rule.examples:
         modern = partitioner(rule.convert(example).settings["strategy.partitioner"])

@@ -19,7 +19,7 @@ Run = Callable[..., str]
 COMMON = """
 import tensorflow as tf
 from tensorflow.python.eager import context
-from estimator_bridge.modern import session_config
+from estimator_bridge.modern.config import session_config
 config = tf.compat.v1.ConfigProto()
 def applied():
     assert session_config.apply(config) == []

@@ -1,18 +1,15 @@
-"""``estimator-bridge convert``: the pieces of a pipeline on their own, one kind a file."""
+"""``estimator-bridge convert``: the pieces of a pipeline on their own."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 from typing import Any
 
-KINDS = ("config", "checkpoint", "source")
-"""Each is a module ``<kind>`` beside this one, with an ``add_parser`` of its own."""
+from estimator_bridge.cli.convert import checkpoint, config
 
 
 def add_parser(verbs: Any) -> None:
-    """Adds the verb and its kinds."""
+    """Adds the command and the kinds of pieces that it converts."""
     parser = verbs.add_parser(
         "convert",
         help="convert a config or a checkpoint, both directions",
@@ -21,7 +18,5 @@ def add_parser(verbs: Any) -> None:
         allow_abbrev=False,
     )
     kinds = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
-    for kind in KINDS:
-        module = f"estimator_bridge.cli.convert.{kind}"
-        if importlib.util.find_spec(module) is not None:
-            importlib.import_module(module).add_parser(kinds)
+    for kind in (config, checkpoint):
+        kind.add_parser(kinds)

@@ -12,8 +12,7 @@ from estimator_bridge.cli.script_arguments import FILE
 from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
-    from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
-    from estimator_bridge.compat.config.model import ModernConfig
+    from estimator_bridge.compat.config.legacy import JobFacts
     from estimator_bridge.compat.config.reading.sources import Source
     from estimator_bridge.compat.config.report import Report
 
@@ -34,6 +33,9 @@ examples:
 The result goes to stdout, the report to stderr; --format text prints the report and the Python code.
 exit code: 0 everything was carried over, 1 something was dropped or needs a human (--allow NAME accepts it), 2 bad input.
 """
+
+
+_DATA_FORMATS = ("json", "toml")
 
 
 def add_parser(kinds: Any) -> None:
@@ -156,6 +158,8 @@ def _facts(arguments: argparse.Namespace) -> JobFacts:
 
 def _to_modern(source: Source, facts: JobFacts, arguments: argparse.Namespace) -> int:
     from estimator_bridge.compat.config.contradictions import ContradictionError, refuse_contradictions
+    from estimator_bridge.compat.config.output.python import to_python
+    from estimator_bridge.compat.config.settings import to_dict
     from estimator_bridge.compat.config.to_modern import to_modern
 
     if source.kind == "modern":
@@ -166,12 +170,13 @@ def _to_modern(source: Source, facts: JobFacts, arguments: argparse.Namespace) -
     except ContradictionError as error:
         places = ", ".join(source.where(name) for name in error.names)
         raise BridgeError(f"{places}: {error}") from None
-    code = report.exit_code(arguments.allow)
-    _print(_modern_text(config, report, arguments), report, arguments)
-    return code
+    if arguments.format in _DATA_FORMATS:
+        return _print(_data_text("modern", to_dict(config), report, arguments), report, arguments)
+    return _print(to_python(config), report, arguments)
 
 
 def _to_legacy(source: Source, arguments: argparse.Namespace) -> int:
+    from estimator_bridge.compat.config.output.legacy import legacy_data, legacy_python
     from estimator_bridge.compat.config.settings import from_dict
     from estimator_bridge.compat.config.to_legacy import to_legacy
     from estimator_bridge.compat.config.to_modern import to_modern
@@ -185,42 +190,33 @@ def _to_legacy(source: Source, arguments: argparse.Namespace) -> int:
             f"{source.name} is a legacy configuration already.", expected="a modern one, or a TF_CONFIG", fix="Drop --back."
         )
     legacy, report = to_legacy(modern)
-    code = report.exit_code(arguments.allow)
-    _print(_legacy_text(legacy, report, arguments), report, arguments)
-    return code
+    if arguments.format in _DATA_FORMATS:
+        return _print(_data_text("legacy", legacy_data(legacy), report, arguments), report, arguments)
+    return _print(legacy_python(legacy), report, arguments)
 
 
-def _modern_text(config: ModernConfig, report: Report, arguments: argparse.Namespace) -> str:
-    from estimator_bridge.compat.config.output.python import to_python
-    from estimator_bridge.compat.config.output.toml import to_toml
-    from estimator_bridge.compat.config.settings import to_dict
+def _data_text(side: str, data: dict[str, Any], report: Report, arguments: argparse.Namespace) -> str:
+    if arguments.format == "toml":
+        import tomli_w
 
-    if arguments.format == "json":
-        return _json("modern", to_dict(config), report, arguments)
-    return to_toml(to_dict(config)) if arguments.format == "toml" else to_python(config)
-
-
-def _legacy_text(legacy: LegacyConfig, report: Report, arguments: argparse.Namespace) -> str:
-    from estimator_bridge.compat.config.output.legacy import legacy_data, legacy_python
-    from estimator_bridge.compat.config.output.toml import to_toml
-
-    if arguments.format == "json":
-        return _json("legacy", legacy_data(legacy), report, arguments)
-    return to_toml(legacy_data(legacy)) if arguments.format == "toml" else legacy_python(legacy)
-
-
-def _json(side: str, data: dict[str, Any], report: Report, arguments: argparse.Namespace) -> str:
+        return tomli_w.dumps(data)
     from estimator_bridge.compat.config.output.report import report_data
 
     return json.dumps({side: data, "report": report_data(report, arguments.allow)}, indent=2) + "\n"
 
 
-def _print(text: str, report: Report, arguments: argparse.Namespace) -> None:
-    """The result on stdout; the report there too for readers, on stderr where a program reads the result."""
+def _print(text: str, report: Report, arguments: argparse.Namespace) -> int:
+    """Prints the result to stdout and the report for readers: to stderr, but with ``--format text`` to stdout, too.
+
+    Returns:
+        The exit code.
+    """
     from rich.console import Console
 
     from estimator_bridge.compat.config.output.report import report_table
 
+    code = report.exit_code(arguments.allow)
     if arguments.format != "json":
         Console(stderr=arguments.format != "text", emoji=False).print(report_table(report, arguments.allow))
     sys.stdout.write(("\n" if arguments.format == "text" else "") + text)
+    return code

@@ -1,1 +1,1 @@
-"""A reader of protobuf bytes that needs no message classes."""
+"""Reader of protobuf bytes; it needs no message classes."""

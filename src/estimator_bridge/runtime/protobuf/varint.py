@@ -1,17 +1,17 @@
-"""Base-128 integers, low groups first, the high bit set on every byte but the last: as protobuf and SSTables write them."""
+"""Varints of protobuf and SSTables: groups of seven bits, lowest first; every byte but the last has its high bit set."""
 
 from __future__ import annotations
 
 from estimator_bridge.errors import CorruptError
 
-MAX_BYTES = 10  # of 64 bits
+MAX_BYTES = 10  # for 64 bits
 
 
 def encode(value: int) -> bytes:
-    """The varint of an unsigned integer; a negative one is written as its 64-bit two's complement, as protobuf does.
+    """Returns the varint of an integer; a negative one is written as its 64-bit two's complement, as protobuf does.
 
     Args:
-        value: between -2**63 and 2**64 - 1.
+        value: Integer between -2**63 and 2**64 - 1.
 
     Returns:
         One to ten bytes.
@@ -35,14 +35,14 @@ def decode(data: bytes, position: int) -> tuple[int, int]:
     """Reads one varint.
 
     Args:
-        data: where it stands.
-        position: of its first byte.
+        data: Bytes that contain the varint.
+        position: Offset of its first byte.
 
     Returns:
         The value, below 2**64, and the position after it.
 
     Raises:
-        CorruptError: when the data ends inside it or it is longer than ten bytes.
+        CorruptError: The data ends inside the varint, or it is longer than ten bytes.
 
     Example:
         >>> decode(bytes.fromhex("ac02"), 0)
@@ -53,11 +53,11 @@ def decode(data: bytes, position: int) -> tuple[int, int]:
         value |= (byte & 127) << 7 * index
         if byte < 128:
             return value & 0xFFFFFFFFFFFFFFFF, position + index + 1
-    raise CorruptError("A number does not end.", expected="a varint of at most 10 bytes")
+    raise CorruptError("A number does not end.", expected="a varint of at most 10 bytes", received="a number that does not end")
 
 
 def signed(value: int) -> int:
-    """A varint's value read as protobuf's int64.
+    """Returns a varint's value read as protobuf's int64.
 
     Example:
         >>> signed(2**64 - 1), signed(7)

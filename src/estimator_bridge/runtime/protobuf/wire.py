@@ -1,8 +1,8 @@
-"""Protobuf's wire format: as much of it as the messages of a checkpoint need, without their generated classes.
+"""Protobuf's wire format, read and written without generated classes.
 
-A message is a row of fields: a varint of ``number << 3 | wire type``, then a varint (0), eight bytes (1), a varint length and as
-many bytes (2), or four bytes (5). The generated classes are out of reach here: importing one imports all of TensorFlow, and
-descriptors of our own would clash with TensorFlow's in protobuf's pool.
+A message is a row of fields. Each begins with a varint, ``number << 3 | wire type``; the wire type says what follows: a varint (0),
+eight bytes (1), a varint length and as many bytes (2), or four bytes (5). Importing one of TensorFlow's generated classes would import
+all of TensorFlow.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _SIZES = {FIXED32: 4, FIXED64: 8}
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Value]]:
-    """The fields of a message, in their order.
+    """Yields the fields of a message, in their order.
 
     Args:
-        data: the message.
+        data: Message bytes.
 
     Yields:
         Tag (number and wire type as one integer) and value; integers are unsigned.
 
     Raises:
-        CorruptError: when the data is not a row of fields.
+        CorruptError: The data is not a row of fields.
 
     Example:
         >>> list(fields(integer(1, 3) + text(2, b"ab"))) == [(tag(1, VARINT), 3), (tag(2, BYTES), b"ab")]
@@ -36,45 +36,57 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
     """
     position, end = 0, len(data)
     while position < end:
-        key = data[position]
-        position += 1
-        if key >= 128:
-            key, position = varint.decode(data, position - 1)
-        kind = key & 7
-        if kind == VARINT:
-            value, position = _number(data, position)
-            yield key, value
-            continue
-        if kind == BYTES:
-            size, position = _number(data, position)
-        elif kind in _SIZES:
-            size = _SIZES[kind]
-        else:
-            raise _corrupt(f"wire type {kind}")
-        start, position = position, position + size
-        if position > end:
-            raise _corrupt(f"a field of {size} bytes where {end - start} are left")
-        piece = data[start:position]
-        yield key, piece if kind == BYTES else int.from_bytes(piece, "little")
+        key, value, position = field_at(data, position)
+        yield key, value
+
+
+def field_at(data: bytes, position: int) -> tuple[int, Value, int]:
+    """Reads one field of a message.
+
+    Args:
+        data: Message bytes.
+        position: Offset of the field's first byte.
+
+    Returns:
+        Tag, value, and the offset after the field; the value's bytes end there.
+
+    Raises:
+        CorruptError: There is no field at that offset.
+    """
+    key, position = _number(data, position)
+    kind = key & 7
+    if kind == VARINT:
+        return key, *_number(data, position)
+    if kind == BYTES:
+        size, position = _number(data, position)
+    elif kind in _SIZES:
+        size = _SIZES[kind]
+    else:
+        raise _corrupt(f"wire type {kind}, which protobuf does not have")
+    end = position + size
+    if end > len(data):
+        raise _corrupt(f"a field of {size} bytes where {len(data) - position} are left")
+    piece = data[position:end]
+    return key, piece if kind == BYTES else int.from_bytes(piece, "little"), end
 
 
 def tag(number: int, kind: int) -> int:
-    """A field's number and wire type as one integer, as it is written."""
+    """Returns a field's number and wire type as the one integer that is written."""
     return number << 3 | kind
 
 
 def integer(number: int, value: int) -> bytes:
-    """An integer, bool or enum field; nothing when it is 0, which is what absence means."""
+    """Returns an integer, bool or enum field; no bytes for 0, since an absent field means 0."""
     return varint.encode(tag(number, VARINT)) + varint.encode(value) if value else b""
 
 
 def fixed32(number: int, value: int) -> bytes:
-    """A fixed32 field; nothing when it is 0."""
+    """Returns a fixed32 field; no bytes for 0."""
     return varint.encode(tag(number, FIXED32)) + struct.pack("<I", value) if value else b""
 
 
 def text(number: int, value: bytes) -> bytes:
-    """A string, bytes or message field, written even when empty: an empty message is not an absent one."""
+    """Returns a string, bytes or message field, also for an empty value: an empty message differs from an absent one."""
     return varint.encode(tag(number, BYTES)) + varint.encode(len(value)) + value
 
 

@@ -1,0 +1,79 @@
+"""Steps of a conversion: each is a row of the report with the settings that it amounts to."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from estimator_bridge.compat.config.contradictions import ContradictionError
+from estimator_bridge.compat.config.decisions import unread
+from estimator_bridge.compat.config.model import LISTS
+from estimator_bridge.compat.config.report import Row
+from estimator_bridge.compat.rules import Conversion, Fidelity, Rule
+
+Step = tuple[Row, Mapping[str, Any]]
+
+
+def convert_value(rule: Rule, name: str, value: Any, *, is_default: bool = False) -> Step:
+    """Converts one legacy value by its rule.
+
+    Args:
+        rule: Row of a table.
+        name: Name of the value in the report.
+        value: Legacy value.
+        is_default: True for a value that applies because nothing else was given.
+
+    Returns:
+        The report's row and the settings.
+    """
+    done = rule.convert(value) if rule.convert is not None else Conversion({})
+    fidelity = Fidelity.worst([rule.fidelity, done.fidelity or Fidelity.EXACT])
+    return Row(name, value, fidelity, rule.target, done.note or rule.note, is_default), done.settings
+
+
+def note_unread(step: Step, strategy: str | None) -> Step:
+    """Adds to a row which of its settings the strategy does not read; a cluster of one process needs no remark.
+
+    Args:
+        step: Row and settings.
+        strategy: Class of the strategy; None for one device.
+
+    Returns:
+        The same settings, and a row that is approximate at best if the strategy does not read one of them.
+    """
+    row, settings = step
+    reasons = {reason for name in settings if not name.startswith("cluster.") and (reason := unread(name, strategy))}
+    if not reasons:
+        return step
+    fidelity = Fidelity.worst([row.fidelity, Fidelity.APPROXIMATE])
+    note = f"{row.note} No effect here: {', '.join(sorted(reasons))}.".strip()
+    return dataclasses.replace(row, fidelity=fidelity, note=note), settings
+
+
+def merge_steps(steps: Iterable[Step]) -> dict[str, Any]:
+    """Collects the settings of several steps.
+
+    Args:
+        steps: Rows and settings; lists of callbacks and exporters are joined, a default gives way to a value.
+
+    Returns:
+        Settings by name.
+
+    Raises:
+        ContradictionError: Two rows give one setting different values.
+    """
+    merged: dict[str, Any] = {}
+    sources: dict[str, Row] = {}
+    for row, settings in steps:
+        for name, value in settings.items():
+            if name in LISTS:
+                merged[name] = (*merged.get(name, ()), *value)
+            elif name not in merged or merged[name] == value:
+                merged[name], sources[name] = value, row
+            elif not row.default:
+                first = sources[name]
+                why = f"{first.value!r} and {row.value!r} are both to be {name}"
+                fix = "Drop one of the two, or give them the same value."
+                raise ContradictionError((first.name, row.name), why, fix)
+    return merged
