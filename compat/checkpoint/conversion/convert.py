@@ -82,7 +82,7 @@ def convert(
 
     Example:
         >>> import tempfile
-        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints.small_checkpoints import write_tensors
+        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     old = write_tensors(f"{folder}/old/model.ckpt-7", {"scope/w": [1.0, 2.0], "global_step": 7})
         ...     report = convert(old, f"{folder}/new/model.ckpt-7", to="name-based", rename=[("^scope/", "tower/")])

@@ -88,7 +88,7 @@ def step_of_powers(index: Index) -> int | None:
     Example:
         >>> import tempfile
         >>> from estimator_bridge.compat.checkpoint.reading.index import read_index
-        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints.small_checkpoints import write_tensors
+        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     step_of_powers(read_index(write_tensors(f"{folder}/m", {"beta1_power": 0.9**21, "beta2_power": 0.999**21})))
         20

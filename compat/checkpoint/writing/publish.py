@@ -14,7 +14,7 @@ import filecmp
 import os
 from pathlib import Path
 
-from estimator_bridge.compat.checkpoint.errors import CheckpointError, TargetError
+from estimator_bridge.compat.checkpoint.errors import TargetError
 from estimator_bridge.compat.checkpoint.reading import state_file
 from estimator_bridge.compat.checkpoint.reading.index import encode_index, index_path, read_index, shard_path
 from estimator_bridge.compat.checkpoint.reading.locate import STATE_FILE
@@ -101,7 +101,7 @@ class _Publication:
         """Another checkpoint stays, unless asked; the same one may be left of a run that was killed near its end."""
         if self._old_shards is None or self._options.overwrite:
             return
-        with contextlib.suppress(CheckpointError):
+        with contextlib.suppress(BridgeError):  # a damaged checkpoint is another one
             if read_index(self._prefix).entries.keys() == self._draft.entries.keys():
                 return
         raise taken(self._prefix)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.compat.checkpoint.errors import CorruptError, naming_file
 from estimator_bridge.compat.checkpoint.format import dtypes, ordered_code, saved_slices, table, tensor_proto
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Header
 from estimator_bridge.compat.checkpoint.format.saved_slices import SavedTensor
@@ -51,11 +51,12 @@ def draft_of(path: Path) -> Draft:
     pieces: dict[str, dict[Extents, Stored]] = {}
     wholes: dict[str, SavedTensor] = {}
     for file in files(path):
-        lookup = table.Lookup(file)
-        for saved in saved_slices.decode_meta(lookup.get(b"")):
-            name = saved.name.decode("utf-8", "surrogateescape")
-            wholes[name] = saved
-            pieces.setdefault(name, {}).update(_slices(lookup, saved))
+        with naming_file(file):
+            lookup = table.Lookup(file)
+            for saved in saved_slices.decode_meta(lookup.get(b"")):
+                name = saved.name.decode("utf-8", "surrogateescape")
+                wholes[name] = saved
+                pieces.setdefault(name, {}).update(_slices(lookup, saved))
     for name, saved in wholes.items():
         slices = pieces[name]
         if len(slices) == 1 and math.prod(saved.shape) == math.prod(next(iter(slices.values())).shape):
