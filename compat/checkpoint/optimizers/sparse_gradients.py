@@ -37,7 +37,9 @@ class Trained:
     unknown: bool
 
 
-def of_source(draft: Draft, slots: Collection[SourceSlot], keys: Mapping[str, str], model: ObjectModel) -> Iterator[str]:
+def of_source(
+    draft: Draft, slots: Collection[SourceSlot], keys: Mapping[str, str], model: ObjectModel, has_graph: bool = True
+) -> Iterator[str]:
     """The warnings for a name-based checkpoint on its way to Keras.
 
     Args:
@@ -45,13 +47,14 @@ def of_source(draft: Draft, slots: Collection[SourceSlot], keys: Mapping[str, st
         slots: that the model takes over.
         keys: variable -> its key in the model.
         model: of the Keras side.
+        has_graph: False if no graph beside the source uses TF1's names.
 
     Yields:
         A warning for each variable that is treated otherwise.
     """
     if not _anything([slot.table for slot in slots if slot.table], model):
         return
-    access = read_row_access(draft.source.prefix)
+    access = read_row_access(draft.source.prefix) if has_graph else None
     told = _places(draft.source, access.gathered) if access else {}
     assigned = _places(draft.source, access.assigned) if access else {}
     layers = embeddings(model)

@@ -80,7 +80,7 @@ def _slices(lookup: table.Lookup, saved: SavedTensor) -> Iterator[tuple[Extents,
         if saved.dtype == dtypes.STRING:
             yield extents, tensors.of_strings(tensor_proto.strings(saved_slices.decode_data(lookup.get(key))), shape)
         else:
-            size = math.prod(shape) * (dtypes.dtype(saved.dtype).size or 0)
+            size = dtypes.num_bytes(saved.dtype, shape)
 
             def read(key: bytes = key) -> Iterator[bytes]:
                 yield tensor_proto.numbers(saved_slices.decode_data(lookup.get(key)), saved.dtype)
