@@ -58,6 +58,17 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
         yield key, piece if kind == BYTES else int.from_bytes(piece, "little")
 
 
+def messages(data: bytes, number: int) -> Iterator[bytes]:
+    """Yields the values of one string, bytes or message field, however often it occurs.
+
+    Example:
+        >>> list(messages(text(1, b"a") + integer(2, 3) + text(1, b""), 1))
+        [b'a', b'']
+    """
+    wanted = tag(number, BYTES)
+    return (value for key, value in fields(data) if key == wanted and not isinstance(value, int))
+
+
 def tag(number: int, kind: int) -> int:
     """A field's number and wire type as one integer, as it is written."""
     return number << 3 | kind
