@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.compat.checkpoint.errors import (
@@ -15,31 +16,37 @@ from estimator_bridge.compat.checkpoint.errors import (
 from estimator_bridge.compat.checkpoint.reading.index import Index, read_index
 
 if TYPE_CHECKING:
-    from estimator_bridge.compat.checkpoint.conversion.convert import convert
+    from estimator_bridge.compat.checkpoint.conversion.convert import carry_out, convert
+    from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
     from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
 __all__ = [
     "CheckpointError",
     "ConversionReport",
+    "ConversionRequest",
     "CorruptError",
     "Index",
     "NamingError",
     "NotFoundError",
     "TargetError",
     "UnsupportedError",
+    "carry_out",
     "convert",
     "read_index",
 ]
 
 
+# Importing them takes more than reading an index needs.
+_LATE = {
+    "ConversionReport": "writing.report",
+    "ConversionRequest": "conversion.request",
+    "carry_out": "conversion.convert",
+    "convert": "conversion.convert",
+}
+
+
 def __getattr__(name: str) -> Any:
-    """``convert`` comes with more than reading an index needs."""
-    if name == "convert":
-        from estimator_bridge.compat.checkpoint.conversion.convert import convert
-
-        return convert
-    if name == "ConversionReport":
-        from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
-
-        return ConversionReport
+    """Imports a name of the conversion on first use."""
+    if name in _LATE:
+        return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
     raise AttributeError(name)

@@ -1,6 +1,10 @@
-"""What can be wrong with a checkpoint or with what is asked of it; every one is a BridgeError with exit code 2."""
+"""Errors of checkpoints and their conversion; each is a BridgeError with exit code 2."""
 
 from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
 
 from estimator_bridge.errors import BridgeError, CorruptError
 
@@ -12,11 +16,15 @@ __all__ = [
     "NotFoundError",
     "TargetError",
     "UnsupportedError",
+    "naming_file",
 ]
 
 
 class CheckpointError(BridgeError):
-    """A checkpoint that cannot be read, or a conversion that cannot be carried out. Damaged bytes raise ``CorruptError``."""
+    """A checkpoint that cannot be read, or a conversion that cannot be carried out.
+
+    Damaged bytes raise ``CorruptError``, which is a BridgeError and no CheckpointError.
+    """
 
 
 class NotFoundError(CheckpointError):
@@ -37,3 +45,30 @@ class TargetError(CheckpointError):
 
 class KerasError(CheckpointError):
     """Keras, or a function of the user's that makes a model, refused: its own words are what was received."""
+
+
+@contextlib.contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Adds a file's name to the message of a CorruptError that lacks it.
+
+    Args:
+        path: File whose bytes are read.
+
+    Raises:
+        CorruptError: The bytes are damaged.
+
+    Example:
+        >>> with naming_file(Path("m.index")):
+        ...     raise CorruptError("A number does not end.")
+        Traceback (most recent call last):
+        estimator_bridge.errors.CorruptError: m.index is damaged: A number does not end.
+          to do:    Restore the file from a backup.
+    """
+    try:
+        yield
+    except CorruptError as error:
+        text = str(error)
+        if str(path) in text:
+            raise
+        fix = None if "to do:" in text else "Restore the file from a backup."
+        raise CorruptError(f"{path} is damaged: {text}", fix=fix) from None

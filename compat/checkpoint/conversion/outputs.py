@@ -9,43 +9,33 @@ from pathlib import Path
 
 from estimator_bridge.compat.checkpoint.conversion.sides import Sides
 from estimator_bridge.compat.checkpoint.errors import TargetError
-from estimator_bridge.compat.checkpoint.models.targets import KERAS_FORMATS, Kind
+from estimator_bridge.compat.checkpoint.models.targets import KERAS_FORMATS
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, publish, refused, taken
-from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 from estimator_bridge.compat.checkpoint.writing.staging import Staging, folder_for
 from estimator_bridge.compat.checkpoint.writing.storage import Disk
 
 _OF_VARIABLES = ("variables", "fingerprint.pb")  # the latter is of the old ones' bytes; loading does without
 
 
-def write(
-    draft: Draft,
-    target: Path,
-    to: Kind,
-    sides: Sides,
-    options: Options,
-    report: ConversionReport,
-    disk: Disk | None = None,
-) -> Published:
-    """Writes a draft.
+def write(draft: Draft, sides: Sides, partial: bool = False, disk: Disk | None = None) -> Published:
+    """Writes a draft to the target of a request.
 
     Args:
-        draft: with the names of the target.
-        target: prefix, or path of a file or folder.
-        to: what it is.
-        sides: the Keras model that the file is of.
-        options: how a checkpoint is written.
-        report: of what was matched.
-        disk: makes the changes.
+        draft: Draft with the names of the target.
+        sides: Opened request, with the Keras model that a Keras file is written of.
+        partial: True if some of the model's variables keep their values.
+        disk: Disk that makes the changes.
 
     Returns:
-        What was done.
+        A record of what was done.
 
     Raises:
-        CheckpointError: when the target cannot be written; nothing has changed then.
+        CheckpointError: The target cannot be written; nothing has changed then.
     """
     disk = disk or Disk()
+    target, to = Path(sides.request.target), sides.request.to
+    options = Options(sides.request.copy, sides.request.overwrite)
     if to not in KERAS_FORMATS:
         return publish(draft, target, options, disk)
     as_is = Options(options.copy, update_state=False)
@@ -61,7 +51,7 @@ def write(
                 checkpoint=str(done.prefix),
                 path=str(staged),
                 to=to,
-                partial=bool(report.unmatched_targets),
+                partial=partial,
             )
     return Published(target, ())
 

@@ -28,7 +28,7 @@ def print_report(report: ConversionReport, console: Console, dry_run: bool = Fal
     Example:
         >>> import sys
         >>> from rich.console import Console
-        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints.report import ConversionReport
+        >>> from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
         >>> done = ConversionReport("old/m", "new/m", "name-based", written=True, renamed=2, sharing=("link",))
         >>> print_report(done, Console(file=sys.stdout, width=80))
         Wrote new/m: name-based, 2 renamed, 1 data file (link)

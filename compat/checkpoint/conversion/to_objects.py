@@ -1,42 +1,38 @@
-"""A name-based checkpoint given the names of an object graph: aliases of the same bytes wherever no value changes."""
+"""A name-based checkpoint with the names of an object graph added: aliases of the same bytes wherever no value changes."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
-from estimator_bridge.compat.checkpoint.errors import UnsupportedError
+from estimator_bridge.compat.checkpoint.conversion.tf1_names import Tf1Names
+from estimator_bridge.compat.checkpoint.conversion.transfer import Transfer, copied
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, ObjectSlot
-from estimator_bridge.compat.checkpoint.names.matching import Matching, Named, match
-from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, canned_hyperparameter
+from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, steps
-from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import PACKED, hyperparameters
-from estimator_bridge.compat.checkpoint.optimizers.source_slots import STEP, SourceSlot, beta_powers, is_loose, source_slots
-from estimator_bridge.compat.checkpoint.reading import tensors, values
-from estimator_bridge.compat.checkpoint.reading.index import Index
-from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
+from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import PACKED
+from estimator_bridge.compat.checkpoint.optimizers.source_slots import SourceSlot
+from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, another_optimizer
 from estimator_bridge.compat.checkpoint.slots.advice import advice
 from estimator_bridge.compat.checkpoint.slots.average import AVERAGE, DECAY
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedSlot
-from estimator_bridge.compat.checkpoint.writing.scaling import scaled
+from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
-_MOST_COPIED = 1 << 20  # bytes of what a TF1 checkpoint has no name for
+_MOST_COPIED = 1 << 20  # bytes of a tensor that a TF1 checkpoint has no name for
 
 
-class ToObjects:
-    """Adds an object graph's names to a draft.
+class ToObjects(Transfer):
+    """Adds an object graph's names to a draft of a name-based checkpoint.
 
     Args:
-        draft: of the name-based checkpoint; changed.
-        model: whose names to add.
-        report: told of everything.
-        learning_rate: Keras' momentum contains it; by default that of the model's optimizer.
-        optimizer: whose the slots are where several optimizers call theirs the same.
-        of_keras: an optimizer of Keras' had them, and no default of TF1's was ever in force.
+        draft: Draft of the target; changed.
+        model: Object graph whose names to add.
+        report: Report of the conversion; changed.
+        learning_rate: Learning rate in Keras' momentum; default: that of the model's optimizer.
+        optimizer: TF1 optimizer that keeps the slots, if several give them the same names.
+        of_keras: True if the source is a Keras checkpoint, whose optimizer never had TF1's defaults.
     """
 
     def __init__(
@@ -48,176 +44,108 @@ class ToObjects:
         optimizer: str | None = None,
         of_keras: bool = False,
     ) -> None:
-        self._draft, self._model, self._report, self._of_keras = draft, model, report, of_keras
-        self._known = hyperparameters(model)
-        self._given_rate = learning_rate
-        names = set(draft.entries)
-        every = source_slots(names, optimizer)
-        self._slot_names = {slot.name for slot in every}
-        self._slots = _distinct(draft, every)
-        self._by_variable: dict[str, list[SourceSlot]] = {}
-        for known in self._slots:
-            self._by_variable.setdefault(known.variable, []).append(known)
-        self._kept: dict[str, list[str]] = {}  # the model's variable -> what its optimizer keeps for it
+        super().__init__(draft, model, report, learning_rate, back=False)
+        self._of_keras, self._given_rate = of_keras, learning_rate
+        self._names = Tf1Names(draft, optimizer)
+        self._kinds: dict[str, list[str]] = {}  # key of a variable -> kinds of slots that the model's optimizer keeps
         for slot in model.slots:
             if slot.slot != AVERAGE.keras:
-                self._kept.setdefault(slot.variable, []).append(slot.slot)
-        self._powers = beta_powers(names)
-        self._canned = {name: kept for name in sorted(names) if (kept := canned_hyperparameter(name))}
+                self._kinds.setdefault(slot.variable, []).append(slot.slot)
 
     def run(self, given: Mapping[str, str], accept_order: bool) -> None:
         """Adds the names.
 
         Args:
-            given: pairs that the user decided.
-            accept_order: see ``match``.
+            given: Pairs that the user decided: TF1's name -> key or name in Keras.
+            accept_order: True to pair remaining variables of one shape in order.
 
         Raises:
-            CheckpointError: when a value cannot be converted.
+            CheckpointError: A value cannot be converted.
         """
-        matching = self._match(given, accept_order)
-        for pair in matching.matches:
-            self._draft.alias(pair.source, pair.target)
-        names = {pair.target: pair.source for pair in matching.matches}
+        names = self._pair(self._names, given, accept_order)
+        for key, name in names.items():
+            self._draft.alias(name, key)
         for copy, first in self._model.copies.items():
             if first in names:
                 self._draft.alias(first, copy)
-        used = {slot.name: slot for target in self._model.slots if (slot := self._slot(target, names))}
-        self._report.matches = matching.matches
-        self._report.ambiguous = matching.ambiguous
-        self._report.unmatched_sources += matching.unmatched_sources
-        self._report.unmatched_targets += matching.unmatched_targets
-        self._leave_out(used)
-        self._count_updates(used.values())
-        self._warn_of_steps(used.values())
-        self._others()
-        self._draft.put(OBJECT_GRAPH, tensors.of_strings([self._model.graph], ()))
-
-    def _match(self, given: Mapping[str, str], accept_order: bool) -> Matching:
-        special = self._slot_names | self._powers.keys() | self._canned.keys() | {STEP, OBJECT_GRAPH}
-        entries = self._draft.entries
-        names = [name for name in sorted(entries) if name not in special and ".ATTRIBUTES/" not in name]
-        loose = {name for name in names if name not in given and is_loose(name, entries)}
-        self._report.unmatched_sources += sorted(loose)
-        sources = [Named(name, name, entries[name].shape, entries[name].dtype) for name in names if name not in loose]
-        targets = [Named(v.key, v.full_name, v.entry.shape, v.entry.dtype) for v in self._model.variables]
-        return match(sources, targets, given, accept_order)
-
-    def _slot(self, target: ObjectSlot, names: Mapping[str, str]) -> SourceSlot | None:
-        """Gives one slot of the model its value; None when the source has none."""
-        variable = names.get(target.variable)
-        found = [slot for slot in self._by_variable.get(variable or "", ()) if self._is(slot, target)]
-        key = target.stored.key
-        if len(found) != 1:
-            self._fresh(target, variable)
-            return None
-        slot = found[0]
-        if slot.row and slot.row.scale == "none":
-            self._draft.alias(slot.name, key)
-            self._report.slots.append(ConvertedSlot(slot.name, key))
-        else:
-            rate = self._needed_learning_rate(slot.name)
-            self._draft.put(key, scaled(self._draft, slot.name, -rate))
-            self._report.slots.append(ConvertedSlot(slot.name, key, f"times {-rate:g}, which is minus the learning rate"))
-        return slot
-
-    def _fresh(self, target: ObjectSlot, variable: str | None) -> None:
-        """A slot for which the source has none: GradientDescent has no momentum, tf_keras' SGD always does."""
-        key = target.stored.key
-        if (
-            variable
-            and target.slot in {"momentum", "momentums"}
-            and not any(slot.table for slot in self._by_variable.get(variable, ()))
-        ):
-            self._draft.put(key, tensors.zeros(target.stored.entry.dtype, target.stored.entry.shape))
-            self._report.slots.append(ConvertedSlot("", key, "zeros: the source has no slots for this variable"))
-        else:
-            self._report.unmatched_targets.append(key)
-
-    def _is(self, slot: SourceSlot, wanted: ObjectSlot) -> bool:
-        """Whether a slot goes there: lists of Keras' optimizers are called alike and mean different things."""
-        if slot.row is None or wanted.slot not in {slot.row.legacy, slot.row.keras}:
-            return False
-        return slot.table is None or another_optimizer(slot.table, self._kept.get(wanted.variable, ())) is None
-
-    def _needed_learning_rate(self, name: str) -> float:
-        rate = self._given_rate if self._given_rate is not None else self._known.get("learning_rate")
-        if not rate:
-            raise UnsupportedError(
-                f"The learning rate is needed for {name!r}: Keras' momentum contains it, TF1's does not.",
-                expected="the learning rate that training goes on with",
-                received=rate,
-                fix="Give it with --learning-rate.",
-            )
-        return rate
-
-    def _leave_out(self, used: Mapping[str, SourceSlot]) -> None:
-        for slot in self._slots:
+        used = {slot.name: slot for target in self._model.slots if (slot := self._fill(target, names))}
+        for slot in self._names.slots:
             if slot.name not in used:
                 reason = NO_COUNTERPART.get(slot.optimizer, "the model has no such slot")
-                self._report.slots.append(ConvertedSlot(slot.name, "", f"{slot.optimizer}: {reason}"))
+                self._report_slot(slot.name, "", f"{slot.optimizer}: {reason}")
+        self._add_iterations(used.values())
+        self._warn_of_steps(used.values(), {name: key for key, name in names.items()})
+        self._add_hyperparameters()
+        self._copy_others()
+        self._draft.put(OBJECT_GRAPH, tensors.of_strings([self._model.graph], ()))
 
-    def _count_updates(self, used: Iterable[SourceSlot]) -> None:
+    def _fill(self, target: ObjectSlot, names: Mapping[str, str]) -> SourceSlot | None:
+        """Gives one slot of the model its value; returns the source's slot, or None if there is none."""
+        slots = self._names.by_variable.get(names.get(target.variable, ""), [])
+        found = [slot for slot in slots if self._fits(slot, target)]
+        if len(found) == 1 and found[0].row:
+            self._add_slot(found[0].row, found[0].name, target.stored.key)
+            return found[0]
+        momentum = target.variable in names and target.slot in {"momentum", "momentums"}
+        if momentum and not any(slot.table for slot in slots):  # GradientDescent has none, and tf_keras' SGD always has
+            self._add_zeros(target.stored.entry, target.stored.key, "the source has no slots for this variable")
+        else:
+            self._report.unmatched_targets.append(target.stored.key)
+        return None
+
+    def _fits(self, slot: SourceSlot, target: ObjectSlot) -> bool:
+        """Returns True if the two slots keep the same; Keras optimizers use one name for slots of different meaning."""
+        if slot.row is None or target.slot not in {slot.row.legacy, slot.row.keras}:
+            return False
+        return slot.table is None or another_optimizer(slot.table, self._kinds.get(target.variable, ())) is None
+
+    def _add_iterations(self, used: Collection[SourceSlot]) -> None:
         tables = [slot.table for slot in used if slot.table]
-        notes: list[str] = []
+        warnings: dict[str, None] = {}
         for key in self._model.iterations:
-            if not steps.add_iterations(self._draft, key, tables, notes):
+            found = steps.add_iterations(self._draft, key, tables)
+            if found is None:
                 self._report.unmatched_targets.append(key)
-        self._report.warnings += dict.fromkeys(notes)
+            warnings |= dict.fromkeys(found or ())
+        self._report.warnings += warnings
 
-    def _warn_of_steps(self, used: Collection[SourceSlot]) -> None:
-        """Of what the model's optimizer does otherwise from here on."""
+    def _warn_of_steps(self, used: Collection[SourceSlot], keys: Mapping[str, str]) -> None:
+        """Warns of steps that the model's optimizer takes differently from here on."""
+        warnings = self._report.warnings
         if any(slot.row == AVERAGE for slot in used):
-            self._report.warnings.append(DECAY)
+            warnings.append(DECAY)
         if used:
-            self._report.warnings += steps.differing_betas(self._draft.source, self._known)
-        tf1 = [slot.table for slot in used if slot.table and slot.name.startswith(f"{slot.variable}/")]  # not TF2's canned ones
-        self._report.warnings += advice(() if self._of_keras else tf1, self._known)
-        keys = {pair.source: pair.target for pair in self._report.matches}
-        self._report.warnings += sparse_gradients.of_source(self._draft, used, keys, self._model)
+            warnings += steps.differing_betas(self._draft, self._known)
+        tf1 = [slot.table for slot in used if slot.table and slot.name.startswith(f"{slot.variable}/")]  # no canned ones of TF2
+        warnings += advice(() if self._of_keras else tf1, self._known)
+        warnings += sparse_gradients.of_source(self._draft, used, keys, self._model, has_graph=not self._of_keras)
         absent: dict[str, set[str]] = {}
         for slot in used:
             reason = slot.table and slot.table.absent.get(self._model.flavour or "")
             if reason:
-                absent.setdefault(f"{reason}: {slot.optimizer}'s slots are kept, but the steps are others", set()).add(
-                    slot.variable
-                )
-        self._report.warnings += [f"{reason}: {', '.join(sorted(names))}" for reason, names in absent.items()]
+                kept = f"{reason}: {slot.optimizer}'s slots are kept, but the steps are others"
+                absent.setdefault(kept, set()).add(slot.variable)
+        warnings += [f"{reason}: {', '.join(sorted(variables))}" for reason, variables in absent.items()]
 
-    def _others(self) -> None:
-        """Hyperparameters, metrics and configurations keep the values that the model had, unless the source has them too."""
-        index = self._model.index
-        for source, name in self._canned.items():
-            keys = [key for key, other in self._model.others.items() if other.full_name.rpartition("/")[2] == name]
-            alone = len(keys) == list(self._canned.values()).count(name) == 1
-            if alone:
+    def _add_hyperparameters(self) -> None:
+        """Adds hyperparameters that a canned Estimator of TF2 kept, and the learning rate that the user gave."""
+        all_names = list(self._names.hyperparameters.values())
+        for source, name in self._names.hyperparameters.items():
+            keys = self._keras_hyperparameters(name)
+            if len(keys) == all_names.count(name) == 1:
                 self._draft.alias(source, keys[0])
-            self._report.slots.append(
-                ConvertedSlot(source, keys[0] if alone else "", "" if alone else "the model has its own, or none")
-            )
-        for name, entry in index.entries.items():
-            if name in self._draft.entries or name in self._report.unmatched_targets or name in self._report.ambiguous:
-                continue
-            if not entry.slices and (entry.size <= _MOST_COPIED or name in self._model.others):
-                self._draft.put(name, copied(index, name, entry))
+                self._report_slot(source, keys[0])
+            else:
+                self._report_slot(source, "", "the model has its own, or none")
         if self._given_rate is not None:
-            for name, variable in self._model.others.items():
-                if variable.full_name.rpartition("/")[2] == "learning_rate":
-                    kind = dtypes.dtype(variable.entry.dtype).name
-                    self._draft.put(name, tensors.of_bytes(struct.pack(PACKED[kind], self._given_rate), kind))
+            for key in self._keras_hyperparameters("learning_rate"):
+                kind = dtypes.dtype(self._model.others[key].entry.dtype).name
+                self._draft.put(key, tensors.of_bytes(struct.pack(PACKED[kind], self._given_rate), kind))
 
-
-def _distinct(draft: Draft, slots: Iterable[SourceSlot]) -> list[SourceSlot]:
-    """Those of linear models have a name for each slice of their variable, all of the same bytes."""
-    found: dict[object, SourceSlot] = {}
-    for slot in slots:
-        pieces = tuple(draft.pieces.get(slot.name, {}).items())
-        key = (slot.variable, slot.row and slot.row.suffix, draft.entries[slot.name], pieces) if pieces else slot.name
-        found.setdefault(key, slot)
-    return list(found.values())
-
-
-def copied(index: Index, name: str, entry: Entry) -> Tensor:
-    """A tensor of another checkpoint."""
-    masked = entry.crc32c if dtypes.dtype(entry.dtype).size is None else None
-    return Tensor(entry.dtype, entry.shape, entry.size, lambda: values.chunks(index, entry, name), masked)
+    def _copy_others(self) -> None:
+        """Copies hyperparameters, metrics and configurations of the model that the source does not have."""
+        index = self._model.index
+        for name, entry in index.entries.items():
+            known = name in self._draft.entries or name in self._report.unmatched_targets or name in self._report.ambiguous
+            if not known and not entry.slices and (entry.size <= _MOST_COPIED or name in self._model.others):
+                self._draft.put(name, copied(index, name, entry))

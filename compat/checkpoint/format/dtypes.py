@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
@@ -74,6 +76,16 @@ def number(name: str) -> int:
         9
     """
     return _NUMBERS[name]
+
+
+def num_bytes(number: int, shape: Sequence[int]) -> int:
+    """Returns the size of a tensor; 0 if its elements have no fixed size.
+
+    Example:
+        >>> num_bytes(1, (2, 3)), num_bytes(STRING, (2,))
+        (24, 0)
+    """
+    return math.prod(shape) * (dtype(number).size or 0)
 
 
 def to_numpy(data: bytes, number: int) -> Any:

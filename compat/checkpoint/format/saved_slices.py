@@ -46,7 +46,7 @@ def decode_meta(record: bytes) -> list[SavedTensor]:
     Raises:
         CorruptError: when it cannot be read.
     """
-    return [_tensor(message) for meta in _messages(record, 1) for message in _messages(meta, 1)]
+    return [_tensor(message) for meta in wire.messages(record, 1) for message in wire.messages(meta, 1)]
 
 
 def decode_data(record: bytes) -> bytes:
@@ -61,7 +61,7 @@ def decode_data(record: bytes) -> bytes:
     Raises:
         CorruptError: when it cannot be read.
     """
-    found = [proto for saved in _messages(record, 2) for proto in _messages(saved, 3)]
+    found = [proto for saved in wire.messages(record, 2) for proto in wire.messages(saved, 3)]
     if len(found) != 1:
         raise CorruptError("A slice of the checkpoint has no value.", received=f"{len(found)} tensors")
     return found[0]
@@ -69,13 +69,8 @@ def decode_data(record: bytes) -> bytes:
 
 def _tensor(data: bytes) -> SavedTensor:
     dtypes = [value for key, value in wire.fields(data) if key == wire.tag(3, wire.VARINT) and isinstance(value, int)]
-    names, shapes = _messages(data, 1), _messages(data, 2)
+    names, shapes = list(wire.messages(data, 1)), list(wire.messages(data, 2))
     if len(names) != 1 or len(dtypes) != 1 or len(shapes) != 1:
         raise CorruptError("A variable of the checkpoint cannot be read.", expected="a name, a shape and a type")
-    slices = tuple(bundle.decode_slice(message) for message in _messages(data, 4))
+    slices = tuple(bundle.decode_slice(message) for message in wire.messages(data, 4))
     return SavedTensor(names[0], dtypes[0], bundle.decode_shape(shapes[0]), slices)
-
-
-def _messages(data: bytes, number: int) -> list[bytes]:
-    wanted = wire.tag(number, wire.BYTES)
-    return [value for key, value in wire.fields(data) if key == wanted and isinstance(value, bytes)]

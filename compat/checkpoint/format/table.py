@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from estimator_bridge.compat.checkpoint.errors import CorruptError, NotFoundError
+from estimator_bridge.compat.checkpoint.errors import CorruptError, NotFoundError, naming_file
 from estimator_bridge.compat.checkpoint.format import block
 from estimator_bridge.runtime.protobuf import varint
 
@@ -59,12 +59,7 @@ def read(path: Path) -> Iterator[block.Record]:
     except OSError as error:
         raise NotFoundError("The index cannot be opened.", expected="a file", received=f"{path}: {error.strerror}") from None
     with file:
-        try:
-            yield from _records(file)
-        except CorruptError as error:
-            raise CorruptError(
-                f"{path} is damaged: {error.what}", received=error.received, fix="Restore the file from a backup."
-            ) from None
+        yield from _records(file)
 
 
 class Lookup:
@@ -79,7 +74,7 @@ class Lookup:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with path.open("rb") as file:
+        with naming_file(path), path.open("rb") as file:
             self._size, self._handles = _index_of_blocks(file)
         self._last_keys = [key for key, _ in self._handles]
 
@@ -91,7 +86,7 @@ class Lookup:
         """
         at = bisect.bisect_left(self._last_keys, key)
         if at < len(self._handles):
-            with self._path.open("rb") as file:
+            with naming_file(self._path), self._path.open("rb") as file:
                 for found, value in block.read(_block(file, self._size, self._handles[at][1])):
                     if found == key:
                         return value

@@ -57,8 +57,7 @@ def strings(data: bytes) -> list[bytes]:
         >>> strings(wire.text(8, b"a") + wire.text(8, b""))
         [b'a', b'']
     """
-    wanted = wire.tag(_STRINGS, wire.BYTES)
-    return [value for key, value in wire.fields(data) if key == wanted and isinstance(value, bytes)]
+    return list(wire.messages(data, _STRINGS))
 
 
 def _joined(fields: list[tuple[int, wire.Value]], number: int) -> bytes:

@@ -73,7 +73,7 @@ def decode(data: bytes) -> list[Node]:
         >>> decode(encode(nodes)) == nodes
         True
     """
-    nodes = [_node(message) for message in _messages(data, 1)]
+    nodes = [_node(message) for message in wire.messages(data, 1)]
     for node in nodes:
         numbers = [*node.children.values(), *(number for slot in node.slots for number in (slot.variable, slot.node))]
         if any(number >= len(nodes) for number in numbers):
@@ -150,19 +150,14 @@ def _encode_node(node: Node) -> bytes:
 
 
 def _node(data: bytes) -> Node:
-    children = {_text(message, 2): _integer(message, 1) for message in _messages(data, 1)}
-    attributes = [Attribute(_bytes(message, 1), _text(message, 2), _text(message, 3)) for message in _messages(data, 2)]
-    slots = [SlotReference(_integer(message, 1), _text(message, 2), _integer(message, 3)) for message in _messages(data, 3)]
+    children = {_text(message, 2): _integer(message, 1) for message in wire.messages(data, 1)}
+    attributes = [Attribute(_bytes(message, 1), _text(message, 2), _text(message, 3)) for message in wire.messages(data, 2)]
+    slots = [SlotReference(_integer(message, 1), _text(message, 2), _integer(message, 3)) for message in wire.messages(data, 3)]
     return Node(children, attributes, slots)
 
 
-def _messages(data: bytes, number: int) -> list[bytes]:
-    wanted = wire.tag(number, wire.BYTES)
-    return [value for key, value in wire.fields(data) if key == wanted and isinstance(value, bytes)]
-
-
 def _bytes(data: bytes, number: int) -> bytes:
-    return (_messages(data, number) or [b""])[-1]
+    return ([*wire.messages(data, number)] or [b""])[-1]
 
 
 def _text(data: bytes, number: int) -> str:

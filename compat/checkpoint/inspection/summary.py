@@ -100,7 +100,7 @@ def summarize(index: Index, shown_as: str | None = None) -> Summary:
     Example:
         >>> import tempfile
         >>> from estimator_bridge.compat.checkpoint import read_index
-        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints.small_checkpoints import write_tensors
+        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
         >>> values = {"global_step": 7, "w": [1.0, 2.0], "w/Adam": [0.0, 0.0], "w/Adam_1": [0.0, 0.0]}
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     summary = summarize(read_index(write_tensors(f"{folder}/model.ckpt-7", values)))

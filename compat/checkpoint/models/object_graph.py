@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from estimator_bridge.compat.checkpoint.errors import NotFoundError
+from estimator_bridge.compat.checkpoint.errors import NotFoundError, naming_file
 from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.format.trackable import Node
@@ -96,6 +96,16 @@ def read_graph(index: Index) -> bytes:
     return b"".join(values.read_strings(index, index.entries[OBJECT_GRAPH], OBJECT_GRAPH))
 
 
+def decode_graph(index: Index, graph: bytes) -> list[Node]:
+    """Returns the nodes of a checkpoint's object graph.
+
+    Raises:
+        CorruptError: The graph is damaged; the message names the checkpoint.
+    """
+    with naming_file(index.prefix):
+        return trackable.decode(graph)
+
+
 def read_object_model(index: Index) -> ObjectModel:
     """Reads a checkpoint's object graph.
 
@@ -110,7 +120,7 @@ def read_object_model(index: Index) -> ObjectModel:
         CorruptError: when it cannot be read, or names values that are not there.
     """
     graph = read_graph(index)
-    return _Sorter(index, graph, trackable.decode(graph)).model()
+    return _Sorter(index, graph, decode_graph(index, graph)).model()
 
 
 def read_saved_model(index: Index) -> ObjectModel:
@@ -126,7 +136,7 @@ def read_saved_model(index: Index) -> ObjectModel:
         NotFoundError: when it has none, as one of TF1 has not.
         CorruptError: as for ``read_object_model``.
     """
-    nodes = trackable.decode(read_graph(index))
+    nodes = decode_graph(index, read_graph(index))
     nodes[0].children.pop(_KERAS_ALONE, None)
     root, counter = Node({"model": 0, _COUNTER: len(nodes) + 1}), trackable.variable(_COUNTER, SAVE_COUNTER)
     root.children |= {name: child for name, child in nodes[0].children.items() if name == "optimizer"}

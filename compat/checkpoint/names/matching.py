@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from estimator_bridge.compat.checkpoint.errors import NamingError
@@ -75,15 +75,11 @@ def match(
     """
     matcher = _Matcher(sources, targets)
     matcher.take_given(given or {})
-    matcher.take_unique("name", lambda variable: variable.name)
+    matcher.take_unique("name", lambda name: name)
     for length in range(LONGEST_ENDING, 1, -1):
-        matcher.take_unique("end of name", functools.partial(labels.ending, length))
+        matcher.take_unique("end of name", functools.partial(roles.ending, length=length))
     matcher.give_back_shifted_numbers()
-    while (
-        matcher.take_by_scope()
-        or matcher.take_unique("shape", labels.role)
-        or matcher.take_unique("shape", lambda variable: "")
-    ):
+    while matcher.take_by_scope() or matcher.take_unique("shape", roles.role) or matcher.take_unique("shape", _any_name):
         pass
     if accept_order:
         matcher.take_in_order()
@@ -111,7 +107,13 @@ def place_of(variables: Iterable[Named], name: str, wanted: str) -> Named:
     return found[0]
 
 
+def _any_name(name: str) -> str:
+    return ""
+
+
 class _Matcher:
+    """The variables of both sides that are not paired yet, and the pairs."""
+
     def __init__(self, sources: Iterable[Named], targets: Iterable[Named]) -> None:
         self._sources = {variable.key: variable for variable in sources}
         self._targets = {variable.key: variable for variable in targets}
@@ -124,7 +126,7 @@ class _Matcher:
             if source is None:
                 raise NamingError(f"The map names {key!r}, which is not there.", received=f"{key} -> {wanted}")
             target = place_of(self._targets.values(), key, wanted)
-            if labels.kind(source) != labels.kind(target):
+            if labels.shape_and_dtype(source) != labels.shape_and_dtype(target):
                 raise NamingError(
                     f"The map pairs variables of different shapes or dtypes: {key!r} and {wanted!r}.",
                     expected=f"{dtypes.dtype(target.dtype).name} {list(target.shape)}",
@@ -132,9 +134,7 @@ class _Matcher:
                 )
             self._take(source, target, "map")
 
-    def take_unique(
-        self, how: How, label: Callable[[Named], str | None], target_label: Callable[[Named], str | None] | None = None
-    ) -> bool:
+    def take_unique(self, how: How, label: labels.Label, target_label: labels.Label | None = None) -> bool:
         """Takes the pairs of one shape and label of which there is one on either side; whether there were any."""
         sources = labels.labelled(self._sources.values(), label)
         targets = labels.labelled(self._targets.values(), target_label or label)
@@ -150,11 +150,12 @@ class _Matcher:
 
         They do where ``dense`` is left over on this side and ``dense_2``, of the same shape, on the other.
         """
-        left = [labels.labelled(side.values(), labels.unnumbered).keys() for side in (self._sources, self._targets)]
+        left = [labels.labelled(side.values(), roles.unnumbered).keys() for side in (self._sources, self._targets)]
         taken, self._taken = self._taken, []
         for source, target, how in taken:
             if how == "map" or not all(
-                (labels.kind(v), labels.unnumbered(v)) in rest for v, rest in zip((source, target), left, strict=True)
+                (labels.shape_and_dtype(v), roles.unnumbered(v.name)) in rest
+                for v, rest in zip((source, target), left, strict=True)
             ):
                 self._taken.append((source, target, how))
             else:
@@ -177,7 +178,7 @@ class _Matcher:
     def take_in_order(self) -> None:
         """Only names that differ in numbers alone tell the order in which they were made."""
         for sources, targets in self._groups():
-            if len(sources) == len(targets) and len({*map(labels.unnumbered, sources)}) == 1:
+            if len(sources) == len(targets) and len({roles.unnumbered(source.name) for source in sources}) == 1:
                 for source, target in zip(sources, targets, strict=True):
                     self._take(source, target, "order")
 
@@ -195,9 +196,9 @@ class _Matcher:
 
     def _groups(self) -> list[tuple[list[Named], list[Named]]]:
         """What is left of both sides by shape and dtype, where both have some."""
-        sources, targets = (labels.labelled(side.values(), lambda variable: "") for side in (self._sources, self._targets))
+        sources, targets = (labels.labelled(side.values(), _any_name) for side in (self._sources, self._targets))
         return [
-            (sorted(sources[kind], key=labels.natural), sorted(targets[kind], key=lambda target: self._place[target.key]))
+            (sorted(sources[kind], key=labels.natural_order), sorted(targets[kind], key=lambda target: self._place[target.key]))
             for kind in sources
             if kind in targets
         ]

@@ -17,7 +17,6 @@ from estimator_bridge.runtime.protobuf import wire
 
 PACKED = {"float32": "<f", "float64": "<d"}  # the latter where keras.config.set_floatx has been called
 _METADATA = "keras_metadata.pb"  # SavedMetadata: nodes = 1; SavedObject: metadata = 5, a JSON object
-_NODES, _JSON = wire.tag(1, wire.BYTES), wire.tag(5, wire.BYTES)
 
 
 def hyperparameters(model: ObjectModel) -> dict[str, float]:
@@ -83,8 +82,5 @@ def _configured(index: Index) -> dict[str, float]:
 
 
 def _metadata(data: bytes) -> Iterator[dict[str, Any]]:
-    for tag, node in wire.fields(data):
-        if tag == _NODES and isinstance(node, bytes):
-            yield from (
-                json.loads(text) for key, text in wire.fields(node) if key == _JSON and isinstance(text, bytes) and text
-            )
+    for node in wire.messages(data, 1):
+        yield from (json.loads(text) for text in wire.messages(node, 5) if text)

@@ -10,6 +10,7 @@ from estimator_bridge.compat.checkpoint.optimizers.source_slots import source_sl
 from estimator_bridge.compat.checkpoint.optimizers.steps import known_betas
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.slots import TABLES, table_of_slots
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 _ARGUMENTS: dict[str, dict[str, Any]] = {"Momentum": {"momentum": 0.9}, "centered RMSProp": {"centered": True}}
 _DIGITS = 6  # a beta was given by hand, and its power is rounded
@@ -36,7 +37,9 @@ def of(index: Index, optimizer: str | None = None) -> dict[str, Any] | None:
     table = TABLES.get(names.pop()) if len(names) == 1 else None
     if table is None:
         return None
-    known: dict[str, Any] = {name: round(beta, _DIGITS) for name, beta in known_betas(index).items()} if table.betas else {}
+    known: dict[str, Any] = (
+        {name: round(beta, _DIGITS) for name, beta in known_betas(Draft(index)).items()} if table.betas else {}
+    )
     if table.epsilon and table.epsilon[0] is not None:
         known["epsilon"] = table.epsilon[0]
     return {"class": table.keras_class, "arguments": _ARGUMENTS.get(table.name, {}) | known, "known": list(known)}

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
 
-from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.optimizers.source_slots import STEP, beta_powers
-from estimator_bridge.compat.checkpoint.reading import tensors, values
-from estimator_bridge.compat.checkpoint.reading.index import Index
+from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.slots import OptimizerTable
 from estimator_bridge.compat.checkpoint.slots.table import BETAS, ITERATIONS
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
@@ -37,38 +36,38 @@ def beta_of(power: float, step: int) -> float | None:
     return power ** (1 / (step + 1)) if _SMALLEST < power < 1 else None
 
 
-def known_betas(index: Index) -> dict[str, float]:
+def known_betas(checkpoint: Draft) -> dict[str, float]:
     """The betas that a name-based checkpoint's powers tell.
 
     Args:
-        index: of the checkpoint.
+        checkpoint: Name-based checkpoint.
 
     Returns:
         ``beta_1`` and ``beta_2`` -> value; what is not told is left out, as where several optimizers keep different ones.
     """
-    step = values.read_integer(index, STEP) or 0
+    step = read_step(checkpoint) or 0
     told: dict[str, set[float | None]] = {}
-    for name, kind in beta_powers(index.entries.keys()).items():
-        power = read_float(index, name)
+    for name, kind in beta_powers(checkpoint.entries.keys()).items():
+        power = _read_float(checkpoint, name)
         told.setdefault(BETAS[kind], set()).add(beta_of(power, step) if power is not None else None)
     return {name: found for name, betas in told.items() if len(betas) == 1 and (found := betas.pop()) is not None}
 
 
-def differing_betas(index: Index, model: Mapping[str, float]) -> Iterator[str]:
+def differing_betas(checkpoint: Draft, model: Mapping[str, float]) -> Iterator[str]:
     """Warnings of beta powers that do not belong to the Keras optimizer's betas.
 
     Args:
-        index: of a name-based checkpoint.
+        checkpoint: Name-based checkpoint.
         model: the Keras optimizer's hyperparameters, as far as they are known.
 
     Yields:
         A warning for each such power; none without ``global_step``.
     """
-    step = values.read_integer(index, STEP)
+    step = read_step(checkpoint)
     if step is None:
         return
-    for name, kind in beta_powers(index.entries.keys()).items():
-        power, beta = read_float(index, name), BETAS[kind]
+    for name, kind in beta_powers(checkpoint.entries.keys()).items():
+        power, beta = _read_float(checkpoint, name), BETAS[kind]
         found = beta_of(power, step) if power is not None else None
         wanted = model.get(beta, DEFAULTS[beta])
         if found is not None and abs(found - wanted) > _SAME:
@@ -79,7 +78,7 @@ def differing_betas(index: Index, model: Mapping[str, float]) -> Iterator[str]:
             )
 
 
-def step_of_powers(index: Index) -> int | None:
+def step_of_powers(checkpoint: Draft) -> int | None:
     """The number of updates where there is no ``global_step``, if the default betas explain every power.
 
     Returns:
@@ -88,14 +87,14 @@ def step_of_powers(index: Index) -> int | None:
     Example:
         >>> import tempfile
         >>> from estimator_bridge.compat.checkpoint.reading.index import read_index
-        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints.small_checkpoints import write_tensors
+        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     step_of_powers(read_index(write_tensors(f"{folder}/m", {"beta1_power": 0.9**21, "beta2_power": 0.999**21})))
+        ...     step_of_powers(Draft(read_index(write_tensors(f"{folder}/m", {"beta1_power": 0.9**21, "beta2_power": 0.999**21}))))
         20
     """
     found: dict[str, list[float]] = {kind: [] for kind in BETAS}
-    for name, kind in beta_powers(index.entries.keys()).items():
-        power = read_float(index, name)
+    for name, kind in beta_powers(checkpoint.entries.keys()).items():
+        power = _read_float(checkpoint, name)
         if power is not None and _SMALLEST < power < 1:
             found[kind].append(math.log(power) / math.log(DEFAULTS[BETAS[kind]]) - 1)
     if not found["beta1_power"]:
@@ -105,67 +104,71 @@ def step_of_powers(index: Index) -> int | None:
     return step if alike else None
 
 
-def add_iterations(draft: Draft, key: str, tables: Iterable[OptimizerTable], warnings: list[str]) -> bool:
-    """Gives Keras' optimizer its number of updates.
+def add_iterations(draft: Draft, key: str, tables: Iterable[OptimizerTable]) -> list[str] | None:
+    """Gives a Keras optimizer its number of updates.
 
     Args:
-        draft: of the name-based checkpoint; changed.
-        key: of ``iterations``.
-        tables: of the optimizers whose slots it takes over.
-        warnings: told what is no plain copy.
+        draft: Draft of a name-based checkpoint; changed.
+        key: Key of ``iterations``.
+        tables: Slot tables of the TF1 optimizers whose slots it takes over.
 
     Returns:
-        False where the number is not known.
+        Warnings if the number is no plain copy of ``global_step``; None if it is not known.
     """
-    step = values.read_integer(draft.alone(STEP), STEP) if isinstance(draft.entries.get(STEP), Entry) else None
+    step = read_step(draft)
     uncorrected = [table.name for table in tables if table.uncorrected]
     if uncorrected and not beta_powers(draft.entries.keys()):
         draft.put(key, tensors.int64(ITERATIONS + (step or 0)))
-        warnings.append(
+        warning = (
             f"iterations is {ITERATIONS:,} + {STEP}: {uncorrected[0]} is taken to correct no bias, and after so many updates Keras "
             f"does not either; a learning-rate schedule has to subtract {ITERATIONS:,}. If yours does correct it, set iterations to "
             f"{STEP}."
         )
-    elif step is not None and draft.entries[STEP].dtype == tensors.int64(0).dtype:
+        return [warning]
+    if step is not None and draft.entries[STEP].dtype == tensors.int64(0).dtype:
         draft.alias(STEP, key)
     elif step is not None:
         draft.put(key, tensors.int64(step))  # Keras counts in int64, whatever an old graph's own counter is
     else:
-        step = step_of_powers(draft.source)
+        step = step_of_powers(draft)
         if step is None:
-            return False
+            return None
         draft.put(key, tensors.int64(step))
-        warnings.append(f"There is no {STEP}; iterations is {step:,}, as the beta powers say if the betas are TF1's defaults.")
-    return True
+        return [f"There is no {STEP}; iterations is {step:,}, as the beta powers say if the betas are TF1's defaults."]
+    return []
 
 
-def updates(iterations: int, tables: Iterable[OptimizerTable], powers: Iterable[str], warnings: list[str]) -> int:
-    """TF1's ``global_step`` from Keras' ``iterations``.
+def updates(iterations: int, tables: Iterable[OptimizerTable], powers: Iterable[str]) -> tuple[int, list[str]]:
+    """Computes TF1's ``global_step`` from Keras' ``iterations``.
 
     Args:
-        iterations: of the Keras optimizer.
-        tables: of the TF1 optimizers.
-        powers: beta powers that the old graph keeps.
-        warnings: told where the old optimizer does not go on as Keras' would have.
+        iterations: Number of updates of the Keras optimizer.
+        tables: Slot tables of the TF1 optimizers.
+        powers: Beta powers that the old graph keeps.
 
     Returns:
-        The step.
+        The step, and warnings if the old optimizer does not go on as Keras' would have.
     """
     uncorrected = [table.name for table in tables if table.uncorrected]
     if not uncorrected or list(powers):
-        return iterations
+        return iterations, []
     if iterations >= ITERATIONS:
-        return iterations - ITERATIONS
-    warnings.append(
+        return iterations - ITERATIONS, []
+    warning = (
         f"Keras corrected the bias of the moments, which {uncorrected[0]} does not: after {iterations:,} updates its steps differ, "
         "until beta ** iterations is 0."
     )
-    return iterations
+    return iterations, [warning]
 
 
-def read_float(index: Index, name: str) -> float | None:
-    """The value of a float32 scalar; None for anything else."""
-    entry = index.entries[name]
-    if entry.slices or entry.shape or entry.size != 4:
-        return None
-    return float(struct.unpack("<f", b"".join(values.chunks(index, entry, name)))[0])
+def read_step(checkpoint: Draft) -> int | None:
+    """Returns the value of ``global_step``; None if there is no such integer."""
+    data = checkpoint.scalar(STEP, "int32", "int64")
+    order: Literal["big", "little"] = "big" if checkpoint.source.header.big_endian else "little"
+    return None if data is None else int.from_bytes(data, order, signed=True)
+
+
+def _read_float(checkpoint: Draft, name: str) -> float | None:
+    """Returns the value of a float32 scalar; None for anything else."""
+    data = checkpoint.scalar(name, "float32")
+    return None if data is None else float(struct.unpack("<f", data)[0])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.compat.checkpoint.errors import CorruptError, naming_file
 from estimator_bridge.compat.checkpoint.format import ordered_code, table
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Header
 from estimator_bridge.compat.checkpoint.reading import consistency
@@ -74,7 +74,7 @@ def read_index(path: str | Path) -> Index:
 
     Example:
         >>> import tempfile, pathlib
-        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints.small_checkpoints import write_tensors
+        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
         >>> folder = tempfile.TemporaryDirectory()
         >>> prefix = write_tensors(pathlib.Path(folder.name) / "model.ckpt-7", {"global_step": 7})
         >>> sorted(read_index(prefix).entries)
@@ -82,7 +82,7 @@ def read_index(path: str | Path) -> Index:
         >>> folder.cleanup()
     """
     prefix = resolve(path)
-    with _no_garbage_collection():
+    with _no_garbage_collection(), naming_file(index_path(prefix)):
         records = table.read(index_path(prefix))
         key, value = next(records, (b"?", b""))
         if key:
@@ -90,8 +90,8 @@ def read_index(path: str | Path) -> Index:
         index = Index(prefix, Header.decode(value))
         for key, value in records:
             _add(index, key, Entry.decode(value))
-    _complete_slots(index)
-    consistency.check(index.header, index.entries, index.pieces)
+        _complete_slots(index)
+        consistency.check(index.header, index.entries, index.pieces)
     return index
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from estimator_bridge.compat.checkpoint.errors import NotFoundError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import table
+from estimator_bridge.compat.checkpoint.reading.state_file import latest
 
-STATE_FILE = "checkpoint"
-_LATEST = re.compile(r'^\s*model_checkpoint_path\s*:\s*("(?:[^"\\\n]|\\.)*")', re.MULTILINE)
 _ANY_SHARD = re.compile(r"-\?{5}-of-\d{5}$")  # as TensorFlow's Saver names a sharded V1 checkpoint in the state file
 _DATA = re.compile(r"\.data-\d{5}-of-\d{5}$")
 
@@ -46,26 +44,6 @@ def resolve(path: str | Path) -> Path:
         received=str(path),
         fix="Check the path; it is what stands before .index.",
     )
-
-
-def latest(folder: Path) -> Path | None:
-    """The prefix that a folder's ``checkpoint`` file names, or None.
-
-    Example:
-        >>> latest(Path("no such folder")) is None
-        True
-    """
-    try:
-        text = (folder / STATE_FILE).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    match = _LATEST.search(text)
-    if match is None:
-        return None
-    try:
-        return folder / str(ast.literal_eval(match[1]))  # protobuf's text format escapes as Python does; absolute paths stay
-    except (SyntaxError, ValueError):
-        return None
 
 
 def refuse_v1(path: str | Path) -> None:

@@ -78,7 +78,7 @@ def _place(index: Index, extents: Extents, piece: Entry, out: Any, start: int) -
         file.seek(piece.offset + (first - extents[0][0]) * row)
         data = file.read((last - first) * row)
     if len(data) != (last - first) * row:
-        raise CorruptError("A data file became shorter while it was read.")
+        raise CorruptError("A data file became shorter while it was read.", received=str(index.shard(piece.shard_id)))
     ranges = [(at, at + size) for (at, _), size in zip(extents[1:], piece.shape[1:], strict=True)]
     where = (slice(first - start, last - start), *(slice(*edges) for edges in ranges))
     out[where] = np.frombuffer(data, out.dtype).reshape(last - first, *piece.shape[1:])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -76,7 +75,7 @@ def zeros(dtype: int, shape: Shape) -> Tensor:
         >>> sum(map(len, zeros(1, (2, 3)).chunks()))
         24
     """
-    size = math.prod(shape) * (dtypes.dtype(dtype).size or 0)
+    size = dtypes.num_bytes(dtype, shape)
     return Tensor(dtype, shape, size, lambda: (bytes(min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)))
 
 

@@ -65,7 +65,12 @@ def chunks(index: Index, entry: Entry, name: str = "", size: int = CHUNK) -> Ite
             crc = crc32c.value(data, crc)
             yield data
     if entry.dtype not in {dtypes.STRING, dtypes.VARIANT} and crc32c.mask(crc) != entry.crc32c:
-        raise changed(name)
+        raise CorruptError(
+            f"The bytes of {name!r} have changed since they were written.",
+            expected="the checksum in the index",
+            received=str(index.shard(entry.shard_id)),
+            fix="Restore the data file from a backup.",
+        )
 
 
 def checksum(index: Index, entry: Entry) -> int:
@@ -123,7 +128,8 @@ def read_strings(index: Index, entry: Entry, name: str = "") -> list[bytes]:
     try:
         return strings.decode(data, math.prod(entry.shape), entry.crc32c)
     except CorruptError as error:
-        raise CorruptError(f"The string tensor {name!r} is damaged.", received=error.received) from None
+        received = f"{index.shard(entry.shard_id)}: {error.received}"
+        raise CorruptError(f"The string tensor {name!r} is damaged.", received=received) from None
 
 
 def read_integer(index: Index, name: str) -> int | None:
@@ -146,15 +152,6 @@ def open_shard(index: Index, number: int) -> BinaryIO:
         return path.open("rb", buffering=0)
     except OSError as error:
         raise NotFoundError("A data file cannot be opened.", received=f"{path}: {error.strerror}") from None
-
-
-def changed(name: str) -> CorruptError:
-    """The error for bytes that disagree with their checksum."""
-    return CorruptError(
-        f"The bytes of {name!r} have changed since they were written.",
-        expected="the checksum in the index",
-        fix="Restore the data file from a backup.",
-    )
 
 
 def _range(file: BinaryIO, offset: int, size: int, step: int) -> Iterator[bytes]:

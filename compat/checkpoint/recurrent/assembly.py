@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.reading import rows, values
-from estimator_bridge.compat.checkpoint.reading.index import Index
+from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.recurrent import table
 from estimator_bridge.compat.checkpoint.recurrent.table import BIAS, HIDDEN_BIAS, Part, Sizes
@@ -31,7 +30,8 @@ class Block(NamedTuple):
     column: int
 
 
-Row = list[tuple[Block, ...]]  # what is added up for each gate; nothing for zeros
+Row = list[tuple[Block, ...]]  # blocks to add up for each gate; none for zeros
+Reader = tuple[Callable[[], Iterable[bytes]], int]  # function that reads a variable, bytes of a row
 
 
 def plan(part: Part, wanted: Sequence[Part], given: Sequence[Part], sizes: Sizes, slot: bool) -> list[Row]:
@@ -89,22 +89,25 @@ def assembled(draft: Draft, part: Part, blocks: Sequence[Row], names: Mapping[st
     Raises:
         UnsupportedError: for elements without a fixed size.
     """
-    sources = {name: draft.alone(names[name]) for name in needed(blocks)}
     stored = draft.entries[next(iter(names.values()))]
     kind = dtypes.dtype(stored.dtype)
     if kind.numpy is None:
         raise UnsupportedError(
             "Weights of this type cannot be laid out anew.", received=f"{kind.name}: {', '.join(names.values())}"
         )
-    dtype, units = kind.numpy, sizes.units
+    dtype, sources = kind.numpy, {}
+    for name in needed(blocks):
+        width = draft.entries[names[name]].shape[-1]
+        sources[name] = draft.reader(names[name]), dtypes.num_bytes(stored.dtype, (width,))
 
     def chunks() -> Iterator[bytes]:
-        heights = table.rows(part, sizes)
-        for row, height in zip(blocks, heights, strict=True):
-            yield from _band(row, height, units, dtype, sources, names)
+        import numpy as np
+
+        for row, height in zip(blocks, table.rows(part, sizes), strict=True):
+            yield from _band(row, height, sizes.units, np.dtype(dtype), sources)
 
     shape = table.shape(part, sizes)
-    return Tensor(stored.dtype, shape, math.prod(shape) * (kind.size or 0), chunks)
+    return Tensor(stored.dtype, shape, dtypes.num_bytes(stored.dtype, shape), chunks)
 
 
 def _blocks(parts: Sequence[Part], sizes: Sizes) -> dict[tuple[str, str], Block]:
@@ -117,68 +120,55 @@ def _blocks(parts: Sequence[Part], sizes: Sizes) -> dict[tuple[str, str], Block]
     return found
 
 
-def _band(
-    row: Row, height: int, units: int, dtype: str, sources: Mapping[str, Index], names: Mapping[str, str]
-) -> Iterator[bytes]:
+def _band(row: Row, height: int, units: int, dtype: Any, sources: Mapping[str, Reader]) -> Iterator[bytes]:
+    """Yields one band of the new variable, a few rows at a time."""
     import numpy as np
 
-    readers = {
-        (block.part, block.row): _Rows(sources[block.part], names[block.part], block.row) for gate in row for block in gate
-    }
-    step = max(1, values.CHUNK // max(1, len(row) * units * np.dtype(dtype).itemsize))
+    blocks = {(block.part, block.row) for gate in row for block in gate}
+    readers = {(part, start): _Rows(*sources[part], start) for part, start in blocks}
+    step = max(1, values.CHUNK // max(1, len(row) * units * dtype.itemsize))
     for start in range(0, height, step):
         count = min(step, height - start)
         given = {key: np.frombuffer(reader.read(count), dtype).reshape(count, -1) for key, reader in readers.items()}
-        columns = [
-            _sum([given[b.part, b.row][:, b.column : b.column + units] for b in gate], (count, units), dtype) for gate in row
-        ]
+        columns = []
+        for gate in row:
+            summands = [given[block.part, block.row][:, block.column : block.column + units] for block in gate]
+            columns.append(functools.reduce(np.add, summands) if summands else np.zeros((count, units), dtype))
         yield np.concatenate(columns, axis=1).tobytes()
     for reader in readers.values():
         reader.finish()
 
 
-def _sum(summands: list[Any], shape: tuple[int, int], dtype: str) -> Any:
-    import numpy as np
-
-    if not summands:
-        return np.zeros(shape, dtype)
-    total = summands[0]
-    for other in summands[1:]:
-        total = total + other
-    return total
-
-
 class _Rows:
-    """Reads rows of a variable one after the other."""
+    """Reads rows of a variable one after the other.
 
-    def __init__(self, index: Index, name: str, start: int) -> None:
-        entry = index.entries[name]
-        self._row = entry.shape[-1] * (dtypes.dtype(entry.dtype).size or 0)
-        self._chunks = rows.stream(index, name)
-        self._left = b""
-        skipped = start * self._row
-        while skipped > len(self._left):
-            skipped -= len(self._left)
-            self._left = self._next()
-        self._left = self._left[skipped:]
+    Args:
+        read: Function that returns the variable's bytes in chunks.
+        row: Bytes of a row.
+        start: First row.
+    """
+
+    def __init__(self, read: Callable[[], Iterable[bytes]], row: int, start: int) -> None:
+        self._row, self._chunks, self._left = row, iter(read()), b""
+        step = max(1, values.CHUNK // row)
+        for first in range(0, start, step):
+            self.read(min(step, start - first))
 
     def read(self, count: int) -> bytes:
+        """Returns the next rows."""
         size = count * self._row
         parts, length = [self._left], len(self._left)
         while length < size:
-            parts.append(self._next())
-            length += len(parts[-1])
+            data = bytes(next(self._chunks, b""))  # the next chunk may be in the same memory
+            if not data:
+                raise CorruptError("A variable has fewer rows than its shape says.")
+            parts.append(data)
+            length += len(data)
         joined = b"".join(parts)
         self._left = joined[size:]
         return joined[:size]
 
     def finish(self) -> None:
-        """Reads to the end: the checksum is compared there."""
+        """Reads to the end, where the checksum is compared."""
         for _ in self._chunks:
             pass
-
-    def _next(self) -> bytes:
-        data = bytes(next(self._chunks, b""))  # the next chunk may be in the same memory
-        if not data:
-            raise CorruptError("A variable has fewer rows than its shape says.")
-        return data

@@ -1,4 +1,4 @@
-"""One side's recurrent cells in the other side's layout, for as long as variables are paired and given their names."""
+"""The recurrent cells of one side in the layout of the other, while variables are paired and get their names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, ObjectSlot, ObjectVariable
-from estimator_bridge.compat.checkpoint.optimizers.source_slots import SourceSlot, source_slots
+from estimator_bridge.compat.checkpoint.optimizers.source_slots import source_slots
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.recurrent import assembly
@@ -20,79 +20,85 @@ from estimator_bridge.compat.checkpoint.slots.average import AVERAGE, SHADOW
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedLayout, ConvertedSlot
 
-_ALONE = "no layer of the model takes its cell over"
+_NO_LAYER = "no layer of the model takes its cell over"
 
 
 @contextlib.contextmanager
 def as_layers(
     draft: Draft, model: ObjectModel, report: ConversionReport, wishes: Wishes
 ) -> Iterator[tuple[ObjectModel, dict[str, str]]]:
-    """A name-based draft with Keras' layout of each cell that a layer of the model takes over.
+    """Lays out each cell of a name-based draft as the Keras layer of the model that takes it over.
 
     Args:
-        draft: has TF1's own again afterwards, beside what got a name meanwhile.
-        model: of the Keras side.
-        report: told of each cell.
-        wishes: of the user.
+        draft: Name-based draft. Afterwards it has TF1's variables again, and all names that were added in between.
+        model: Object graph of the Keras side.
+        report: Report of the conversion; changed.
+        wishes: Decisions of the user.
 
     Yields:
-        The model without what is ambiguous, and pairs for the matching of variables.
+        The model without ambiguous layers, and pairs for the matching of variables.
     """
-    paired = paired_with(draft.entries, model, wishes, report)
+    paired = paired_with(draft.entries, model, wishes)
+    report.warnings += paired.warnings
     exchange = _Exchange(draft, report, ForgetBias(wishes.forget_biases))
     given, hidden = dict(paired.given), set(paired.withheld)
     slots = source_slots(set(draft.entries)) if paired.pairs or paired.withheld else []
-    for one in paired.pairs:
-        names = exchange.variables(one, one.cell, one.layer)
-        given |= {name: one.layer.members[part] for part, name in names.items()}
-        hidden |= set(one.cell.members.values())
-        for suffix, members in _by_suffix(one.cell, slots).items():
-            lay_out = exchange.averages if suffix == SHADOW else exchange.slots
-            lay_out(one, one.cell, one.layer.layout, members, {part: f"{name}/{suffix}" for part, name in names.items()})
-    report.slots += [ConvertedSlot(slot.name, "", _ALONE) for slot in slots if slot.variable in paired.withheld]
+    own = [slot for slot in slots if slot.name.startswith(f"{slot.variable}/")]
+    suffixes = [(slot.name[len(slot.variable) + 1 :], slot.variable, slot.name) for slot in own]
+    for pair in paired.pairs:
+        names = exchange.add_variables(pair, pair.cell, pair.layer)
+        given |= {name: pair.layer.members[part] for part, name in names.items()}
+        hidden |= set(pair.cell.members.values())
+        for suffix, members in _by_kind(pair.cell, suffixes).items():
+            slot_names = {part: f"{name}/{suffix}" for part, name in names.items()}
+            exchange.add_slots(pair, pair.cell, pair.layer.layout, members, slot_names, suffix == SHADOW)
+    report.slots += [ConvertedSlot(slot.name, "", _NO_LAYER) for slot in slots if slot.variable in paired.withheld]
     hidden |= {slot.name for slot in slots if slot.variable in hidden}
     aside = {name: (draft.entries[name], draft.pieces.get(name)) for name in sorted(hidden)}
     draft.drop(aside)
     with exchange.undone(paired):
-        yield _without(model, paired), given
+        yield _without(model, _ambiguous_members(paired)), given
     for name, (stored, pieces) in aside.items():
         draft.put(name, stored, pieces)
-    report.unmatched_sources += sorted(paired.withheld - _told(paired))
+    report.unmatched_sources += sorted(paired.withheld - _ambiguous_members(paired))
 
 
 @contextlib.contextmanager
 def as_cells(
     draft: Draft, model: ObjectModel, old: Index | None, report: ConversionReport, wishes: Wishes
 ) -> Iterator[tuple[ObjectModel, Index | None, dict[str, str]]]:
-    """An object-based draft with TF1's layout of each layer that a cell of the old graph takes over.
+    """Lays out each layer of an object-based draft as the TF1 cell of the old graph that takes it over.
 
     Args:
-        draft: has Keras' own alone afterwards, beside what got a name meanwhile.
-        model: its object graph.
-        old: a checkpoint of the old graph; without one nothing is laid out.
-        report: told of each layer.
-        wishes: of the user.
+        draft: Object-based draft. Afterwards it has Keras' variables only, and all names that were added in between.
+        model: Object graph of the draft.
+        old: Checkpoint of the old graph; nothing is laid out without one.
+        report: Report of the conversion; changed.
+        wishes: Decisions of the user.
 
     Yields:
-        The model as it is with these variables, the old checkpoint without cells that no layer is, and pairs for the matching.
+        The model with the new variables, the old checkpoint without cells that have no layer, and pairs for the matching.
     """
     if old is None:
         yield model, old, dict(wishes.given)
         return
-    paired = paired_with(old.entries, model, wishes, report)
+    paired = paired_with(old.entries, model, wishes)
+    report.warnings += paired.warnings
     exchange = _Exchange(draft, report, ForgetBias(wishes.forget_biases, old))
-    given, gone = dict(paired.given), set[str]()
+    given, gone = dict(paired.given), _ambiguous_members(paired)
     variables, slots = list[ObjectVariable](), list[ObjectSlot]()
-    for one in paired.pairs:
-        names = exchange.variables(one, one.layer, one.cell)
-        given |= {one.cell.members[part]: name for part, name in names.items()}
-        gone |= set(one.layer.members.values())
-        variables += [exchange.named(name, one.cell.members[part]) for part, name in names.items()]
-        for kind, keys in _by_kind(one.layer, model).items():
-            lay_out = exchange.averages if kind == AVERAGE.keras else exchange.slots
-            made = lay_out(one, one.layer, one.cell.layout, keys, {part: f"{name} {kind}" for part, name in names.items()})
-            slots += [ObjectSlot(kind, names[part], exchange.named(name, name)) for part, name in made.items()]
-    rest = _without(model, paired, gone)
+    kinds = [(slot.slot, slot.variable, slot.stored.key) for slot in model.slots]
+    for pair in paired.pairs:
+        names = exchange.add_variables(pair, pair.layer, pair.cell)
+        given |= {pair.cell.members[part]: name for part, name in names.items()}
+        gone |= set(pair.layer.members.values())
+        variables += [exchange.as_variable(name, pair.cell.members[part]) for part, name in names.items()]
+        for kind, keys in _by_kind(pair.layer, kinds).items():
+            slot_names = {part: f"{name} {kind}" for part, name in names.items()}
+            is_average = kind == AVERAGE.keras
+            made = exchange.add_slots(pair, pair.layer, pair.cell.layout, keys, slot_names, is_average)
+            slots += [ObjectSlot(kind, names[part], exchange.as_variable(name, name)) for part, name in made.items()]
+    rest = _without(model, gone)
     hidden = paired.withheld | {slot.name for slot in source_slots(set(old.entries)) if slot.variable in paired.withheld}
     entries = {name: entry for name, entry in old.entries.items() if name not in hidden}
     with exchange.undone(paired):
@@ -110,45 +116,51 @@ class _Exchange:
         self._draft, self._report, self._forget_bias = draft, report, forget_bias
         self._made: dict[str, Pair] = {}
 
-    def variables(self, pair: Pair, source: Found, target: Found) -> dict[str, str]:
-        """Adds the variables of a cell in the other layout; their names, by those after the scope."""
+    def add_variables(self, pair: Pair, source: Found, target: Found) -> dict[str, str]:
+        """Adds a cell's variables in the other layout; returns the new name of each part."""
         unique = source.scope if source.cell else source.key
         names = {part.name: f"{unique} as {target.layout.name}/{part.name}" for part in target.layout.parts}
-        made = self._assembled(source, target.layout, source.members, linear=False)
+        made = self._assembled(source, target.layout, source.members, is_slot=False)
         notes = [f"{source.layout.name} as {target.layout.name}", *self._forget_bias.shift(pair.cell, made)]
-        if source.cell and source.cell.to_layer:
-            notes.append(source.cell.to_layer)
-        if target.cell and target.cell.to_cell:
-            notes.append(target.cell.to_cell)
+        notes += [note for note in (source.cell and source.cell.to_layer, target.cell and target.cell.to_cell) if note]
         self._report.layouts.append(ConvertedLayout(source.scope, target.scope, "; ".join(notes)))
         return self._put(pair, made, names)
 
-    def slots(
-        self, pair: Pair, source: Found, layout: Layout, members: Mapping[str, str], names: Mapping[str, str]
+    def add_slots(
+        self,
+        pair: Pair,
+        source: Found,
+        layout: Layout,
+        members: Mapping[str, str],
+        names: Mapping[str, str],
+        is_average: bool,
     ) -> dict[str, str]:
-        """The same of one slot of its variables."""
-        made = self._assembled(source, layout, members, linear=True)
-        if not made:
+        """Adds one kind of slot of a cell's variables in the other layout; returns the new name of each part.
+
+        Args:
+            pair: Cell and layer.
+            source: Cell or layer whose slots these are.
+            layout: Layout of the other one.
+            members: Part of the source -> name of its slot in the draft.
+            names: Part of ``layout`` -> name of its new slot.
+            is_average: True for moving averages, which are values and contain the forget_bias.
+        """
+        made = self._assembled(source, layout, members, is_slot=not is_average)
+        if is_average:
+            self._forget_bias.shift(pair.cell, made, f"/{SHADOW}")
+        elif not made:
             reason = f"it takes this slot of every variable of the cell to make one of {layout.name}'s"
             self._report.slots += [ConvertedSlot(name, "", reason) for name in members.values()]
         return self._put(pair, made, names)
 
-    def averages(
-        self, pair: Pair, source: Found, layout: Layout, members: Mapping[str, str], names: Mapping[str, str]
-    ) -> dict[str, str]:
-        """The same of moving averages, which are values."""
-        made = self._assembled(source, layout, members, linear=False)
-        self._forget_bias.shift(pair.cell, made, f"/{SHADOW}")
-        return self._put(pair, made, names)
-
-    def named(self, name: str, full_name: str) -> ObjectVariable:
-        """One of them as a variable of the model."""
+    def as_variable(self, name: str, full_name: str) -> ObjectVariable:
+        """Returns a new variable as one of the model."""
         stored = self._draft.entries[name]
         return ObjectVariable(name, full_name, Entry(stored.dtype, stored.shape))
 
     @contextlib.contextmanager
     def undone(self, paired: Paired) -> Iterator[None]:
-        """Takes everything out at the end; the report says then what told the pairs."""
+        """Takes all new variables out at the end, and reports how their cells were paired."""
         yield
         report = self._report
         self._draft.drop(self._made)
@@ -159,11 +171,11 @@ class _Exchange:
         )
         report.ambiguous = {**report.ambiguous, **{layer.key: tuple(c.key for c in cells) for layer, cells in paired.ambiguous}}
 
-    def _assembled(self, source: Found, layout: Layout, members: Mapping[str, str], linear: bool) -> dict[str, Tensor]:
-        """What can be put together of the variables that are there."""
+    def _assembled(self, source: Found, layout: Layout, members: Mapping[str, str], is_slot: bool) -> dict[str, Tensor]:
+        """Assembles each variable of a layout for which all members are there."""
         made = {}
         for part in layout.parts:
-            blocks = assembly.plan(part, layout.parts, source.layout.parts, source.sizes, slot=linear)
+            blocks = assembly.plan(part, layout.parts, source.layout.parts, source.sizes, is_slot)
             if assembly.needed(blocks) <= members.keys():
                 made[part.name] = assembly.assembled(self._draft, part, blocks, members, source.sizes)
         return made
@@ -175,13 +187,12 @@ class _Exchange:
         return {part: names[part] for part in made}
 
 
-def _told(paired: Paired) -> set[str]:
-    """Variables of what is ambiguous, which is said of the first one."""
+def _ambiguous_members(paired: Paired) -> set[str]:
+    """Returns all variables of ambiguous cells and layers, which are reported by their first one."""
     return {name for layer, cells in paired.ambiguous for found in (layer, *cells) for name in found.members.values()}
 
 
-def _without(model: ObjectModel, paired: Paired, gone: Collection[str] = ()) -> ObjectModel:
-    hidden = _told(paired).union(gone)
+def _without(model: ObjectModel, hidden: Collection[str]) -> ObjectModel:
     return dataclasses.replace(
         model,
         variables=tuple(variable for variable in model.variables if variable.key not in hidden),
@@ -189,21 +200,19 @@ def _without(model: ObjectModel, paired: Paired, gone: Collection[str] = ()) -> 
     )
 
 
-def _by_suffix(cell: Found, slots: Iterable[SourceSlot]) -> dict[str, dict[str, str]]:
-    """Slots of a cell's variables: what follows the variable's name -> variable after the scope -> name."""
-    parts = {name: part for part, name in cell.members.items()}
-    found: dict[str, dict[str, str]] = {}
-    for slot in slots:
-        if slot.variable in parts and slot.name.startswith(f"{slot.variable}/"):
-            found.setdefault(slot.name[len(slot.variable) + 1 :], {})[parts[slot.variable]] = slot.name
-    return found
+def _by_kind(found: Found, slots: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, str]]:
+    """Sorts the slots of a cell or layer.
 
+    Args:
+        found: Cell or layer.
+        slots: Kind, variable and name of each slot.
 
-def _by_kind(layer: Found, model: ObjectModel) -> dict[str, dict[str, str]]:
-    """Slots of a layer's variables: kind -> variable after the scope -> key."""
-    parts = {key: part for part, key in layer.members.items()}
-    found: dict[str, dict[str, str]] = {}
-    for slot in model.slots:
-        if slot.variable in parts:
-            found.setdefault(slot.slot, {})[parts[slot.variable]] = slot.stored.key
-    return found
+    Returns:
+        Kind -> part -> name of the slot.
+    """
+    parts = {name: part for part, name in found.members.items()}
+    sorted_slots: dict[str, dict[str, str]] = {}
+    for kind, variable, name in slots:
+        if variable in parts:
+            sorted_slots.setdefault(kind, {})[parts[variable]] = name
+    return sorted_slots

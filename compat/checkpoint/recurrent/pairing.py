@@ -1,4 +1,4 @@
-"""Which cell of TF1's is which layer of Keras': by place, sizes and order, as variables are matched, or by the user's word."""
+"""Pairs TF1's cells with Keras layers by place, sizes and order, as variables are matched, or as the user decided."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.recurrent import recognition
 from estimator_bridge.compat.checkpoint.recurrent.recognition import Found
 from estimator_bridge.compat.checkpoint.recurrent.table import CELLS, GRU_RESET_AFTER, GRU_RESET_BEFORE, LAYERS
-from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
 _GRUS = {GRU_RESET_BEFORE: GRU_RESET_AFTER, GRU_RESET_AFTER: GRU_RESET_BEFORE}
 
 
 class Wishes(NamedTuple):
-    """What the user decided.
+    """The user's decisions.
 
     Attributes:
-        given: variable or scope of TF1 -> key, name or scope of Keras'.
-        accept_order: see ``matching.match``.
-        forget_biases: regular expressions of cells' scopes -> forget_bias.
+        given: Variable or scope of TF1 -> key, name or scope of Keras.
+        accept_order: True to pair remaining cells of one shape in order.
+        forget_biases: Regular expressions of cells' scopes, and their forget_bias.
     """
 
     given: Mapping[str, str]
@@ -34,7 +33,7 @@ class Wishes(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A cell, the layer that computes the same, and what told."""
+    """A cell, the layer that computes the same, and how the two were matched."""
 
     cell: Found
     layer: Found
@@ -42,64 +41,56 @@ class Pair(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """The result.
+    """The cells and layers that were paired, and those that were not.
 
     Attributes:
-        pairs: cells and layers.
-        given: what the user decided of other variables.
-        ambiguous: layer -> cells that fit equally well.
-        withheld: variables of cells without a layer, while there are layers without a cell: a bias of one has the shape of a
-            bias of the other, and other gates in it.
+        pairs: Cells and layers.
+        given: The user's decisions on other variables.
+        ambiguous: Layers, and the cells that fit each equally well.
+        withheld: Variables of cells without a layer, if there are layers without a cell. They must not be matched: the biases of
+            two cells can have one shape and different gates.
+        warnings: Warnings of cells without a counterpart.
     """
 
     pairs: list[Pair]
     given: dict[str, str]
     ambiguous: list[tuple[Found, list[Found]]]
     withheld: set[str]
+    warnings: list[str]
 
 
-def paired_with(
-    variables: Mapping[str, Entry | Tensor], model: ObjectModel, wishes: Wishes, report: ConversionReport
-) -> Paired:
+def paired_with(variables: Mapping[str, Entry | Tensor], model: ObjectModel, wishes: Wishes) -> Paired:
     """Pairs cells and layers.
 
     Args:
-        variables: of TF1.
-        model: of the Keras side.
-        wishes: of the user.
-        report: told of cells that have no counterpart.
+        variables: TF1's variables.
+        model: Object graph of the Keras side.
+        wishes: Decisions of the user.
 
     Returns:
-        The pairs, and what is left.
+        The pairs, and all that is left.
 
     Raises:
-        NamingError: when the user pairs a cell or a layer twice.
+        NamingError: The user paired a cell or a layer twice.
     """
-    result = Paired([], dict(wishes.given), [], set())
+    result = Paired([], dict(wishes.given), [], set(), [])
     layers = list(recognition.layers(model))
     if not layers:
         return result
     strangers = {scope: names for scope, names in recognition.strangers(variables).items() if f"{scope}/kernel" in variables}
     cells = [cell for cell in recognition.cells(variables) if cell.scope not in strangers]
     _take_given(cells, layers, result)
-    _match([cell for cell in cells if cell.named], layers, wishes.accept_order, result)
-    _match(list(_possible(cells, layers, model)), layers, wishes.accept_order, result)
-    paired = {one.layer.key for one in result.pairs}
-    if any(layer.key not in paired for layer in layers):
-        _withhold([cell for cell in cells if cell.named], strangers, variables, result)
-        report.warnings += _without_counterpart(strangers)
-        report.warnings += _other_grus(cells, layers, result)
+    named = [cell for cell in cells if cell.named]
+    _match(named, layers, wishes.accept_order, result)
+    _match(_possible(cells, layers, model), layers, wishes.accept_order, result)
+    if {layer.key for layer in layers} - {pair.layer.key for pair in result.pairs}:
+        paired = {pair.cell.scope for pair in result.pairs}
+        names = {name for cell in named if cell.scope not in paired for name in cell.members.values()}
+        names |= {f"{scope}/{part.name}" for scope in strangers for cell in CELLS for part in cell.layout.parts}
+        names |= {name for found in strangers.values() for name in found}
+        result.withheld.update(names & set(variables) - result.given.keys())
+        result.warnings.extend([*_without_counterpart(strangers), *_other_grus(cells, layers, result)])
     return result
-
-
-def _withhold(
-    cells: Iterable[Found], strangers: Mapping[str, Mapping[str, str]], variables: Collection[str], result: Paired
-) -> None:
-    paired = {one.cell.scope for one in result.pairs}
-    names = {name for cell in cells if cell.scope not in paired for name in cell.members.values()}
-    names |= {f"{scope}/{part.name}" for scope in strangers for cell in CELLS for part in cell.layout.parts}
-    names |= {name for found in strangers.values() for name in found}
-    result.withheld.update(names & set(variables) - result.given.keys())
 
 
 def _take_given(cells: list[Found], layers: list[Found], result: Paired) -> None:
@@ -120,7 +111,7 @@ def _take_given(cells: list[Found], layers: list[Found], result: Paired) -> None
 
 
 def _match(cells: Iterable[Found], layers: Iterable[Found], accept_order: bool, result: Paired) -> None:
-    """Pairs what is left of both."""
+    """Pairs the remaining cells and layers."""
     here = {cell.scope: cell for cell in _left(cells, result)}
     there = {layer.key: layer for layer in _left(layers, result)}
     sources = [Named(key, recognition.place(cell), *_kind(cell)) for key, cell in here.items()]
@@ -131,7 +122,7 @@ def _match(cells: Iterable[Found], layers: Iterable[Found], accept_order: bool, 
 
 
 def _possible(cells: list[Found], layers: list[Found], model: ObjectModel) -> Iterator[Found]:
-    """Cells by their shapes alone: of one kind only, and no variable of the model but a layer fits them."""
+    """Yields cells that only their shapes identify: they fit one kind of cell, and no other variable of the model."""
     taken = {key for layer in layers for key in layer.members.values()}
     others = {variable.entry.shape for variable in model.variables if variable.key not in taken}
     kinds = {_kind(layer) for layer in layers}
@@ -151,7 +142,7 @@ def _left(found: Iterable[Found], result: Paired) -> list[Found]:
 
 
 def _kind(found: Found) -> tuple[tuple[int, ...], int]:
-    """What has to be equal: inputs, units, what is computed, and the dtype."""
+    """Returns all that must be equal in a pair: inputs, units, kind of layer, and dtype."""
     return (*found.sizes, LAYERS.index(found.layer)), found.dtype
 
 

@@ -1,30 +1,15 @@
-"""Which slot of a TF1 optimizer is which of Keras', one optimizer a module."""
+"""The slots of TF1 optimizers and their counterparts in Keras."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from estimator_bridge.compat.checkpoint.slots import (
-    adadelta,
-    adagrad,
-    adam,
-    adamax,
-    adamw,
-    bert_adam,
-    ftrl,
-    lamb,
-    momentum,
-    rmsprop,
-)
+from estimator_bridge.compat.checkpoint.slots.optimizer_tables import OPTIMIZER_TABLES
 from estimator_bridge.compat.checkpoint.slots.table import NO_COUNTERPART, OptimizerTable
 
 __all__ = ["NO_COUNTERPART", "TABLES", "OptimizerTable", "another_optimizer", "table_of_slots"]
 
-TABLES: Mapping[str, OptimizerTable] = {
-    table.name: table
-    for module in (adadelta, adagrad, adam, adamax, adamw, bert_adam, ftrl, lamb, momentum, rmsprop)
-    for table in module.TABLES
-}
+TABLES: Mapping[str, OptimizerTable] = {table.name: table for table in OPTIMIZER_TABLES}
 
 _BY_SLOTS = {
     frozenset({"momentum"}): "Momentum",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 
 from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents
+from estimator_bridge.compat.checkpoint.reading import rows
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 
@@ -101,17 +104,35 @@ class Draft:
             raise NamingError(f"There is no variable {name!r}.", fix="See the names with: estimator-bridge inspect CHECKPOINT")
         return self.entries[name]
 
-    def alone(self, name: str) -> Index:
-        """An index of nothing but one variable, which stays as it is now whatever happens to the draft.
+    def reader(self, name: str) -> Callable[[], Iterable[bytes]]:
+        """Returns a function that reads a variable as it is now, whatever happens to the draft later.
+
+        Args:
+            name: Variable whose elements have a fixed size.
+
+        Returns:
+            A function that returns the variable's bytes in row-major order, in chunks of whole elements.
 
         Raises:
-            NamingError: when there is no such variable, or it is not in the source.
+            NamingError: There is no such variable.
         """
         entry = self._entry(name)
-        pieces = {extents: piece for extents, piece in self.pieces.get(name, {}).items() if isinstance(piece, Entry)}
-        if isinstance(entry, Tensor) or len(pieces) < len(self.pieces.get(name, {})):
-            raise NamingError(f"{name!r} is new, and has no bytes yet.")
-        return Index(self.source.prefix, self.source.header, {name: entry}, {name: pieces} if pieces else {})
+        if isinstance(entry, Tensor):
+            return entry.chunks
+        pieces = sorted(self.pieces.get(name, {}).items())
+        new = [piece.chunks for _, piece in pieces if isinstance(piece, Tensor)]
+        if new:  # slices of a new tensor, along its first dimension
+            return lambda: itertools.chain.from_iterable(chunks() for chunks in new)
+        stored = {extents: piece for extents, piece in pieces if isinstance(piece, Entry)}
+        index = Index(self.source.prefix, self.source.header, {name: entry}, {name: stored} if stored else {})
+        return lambda: rows.stream(index, name)
+
+    def scalar(self, name: str, *dtype_names: str) -> bytes | None:
+        """Returns the bytes of a scalar of one of some dtypes, or None if there is none of that name."""
+        entry = self.entries.get(name)
+        if entry is None or entry.shape or name in self.pieces or dtypes.dtype(entry.dtype).name not in dtype_names:
+            return None
+        return b"".join(map(bytes, self.reader(name)()))
 
     def new_tensors(self) -> list[Tensor]:
         """What goes to a data file of its own, each once however many names it has."""

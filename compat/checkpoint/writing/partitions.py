@@ -75,8 +75,7 @@ def _appended(crc: int, piece: Entry) -> int:
 
 
 def _streamed(draft: Draft, name: str, entry: Entry) -> Tensor:
-    alone = draft.alone(name)
-    return Tensor(entry.dtype, entry.shape, alone.num_bytes(name), lambda: rows.stream(alone, name))
+    return Tensor(entry.dtype, entry.shape, dtypes.num_bytes(entry.dtype, entry.shape), draft.reader(name))
 
 
 def _cuts(entry: Entry | Tensor, num_shards: int) -> Iterator[Extents]:

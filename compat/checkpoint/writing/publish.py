@@ -14,10 +14,9 @@ import filecmp
 import os
 from pathlib import Path
 
-from estimator_bridge.compat.checkpoint.errors import CheckpointError, TargetError
+from estimator_bridge.compat.checkpoint.errors import TargetError
 from estimator_bridge.compat.checkpoint.reading import state_file
 from estimator_bridge.compat.checkpoint.reading.index import encode_index, index_path, read_index, shard_path
-from estimator_bridge.compat.checkpoint.reading.locate import STATE_FILE
 from estimator_bridge.compat.checkpoint.writing.data_files import Layout
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.staging import Sharing, Staging, folder_for
@@ -101,7 +100,7 @@ class _Publication:
         """Another checkpoint stays, unless asked; the same one may be left of a run that was killed near its end."""
         if self._old_shards is None or self._options.overwrite:
             return
-        with contextlib.suppress(CheckpointError):
+        with contextlib.suppress(BridgeError):  # a damaged checkpoint is another one
             if read_index(self._prefix).entries.keys() == self._draft.entries.keys():
                 return
         raise taken(self._prefix)
@@ -156,9 +155,9 @@ class _Publication:
             return  # the source's own folder goes on with what it names
         contents = state_file.text(folder, self._prefix.name)
         with contextlib.suppress(OSError):
-            if (folder / STATE_FILE).read_bytes() == contents:
+            if (folder / state_file.STATE_FILE).read_bytes() == contents:
                 return
-        self._disk.rename(self._staging.write("state", [contents]), folder / STATE_FILE)
+        self._disk.rename(self._staging.write("state", [contents]), folder / state_file.STATE_FILE)
         self._disk.sync_folder(folder)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.reading import rows
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
@@ -31,7 +29,7 @@ def scaled(draft: Draft, name: str, factor: float) -> Tensor:
     kind = dtypes.dtype(stored.dtype)
     if kind.name not in {"float32", "float64"}:
         raise UnsupportedError(f"{name!r} cannot be scaled.", expected="float32 or float64", received=kind.name)
-    chunks, size = _chunks(draft, name)
+    chunks = draft.reader(name)
 
     def multiplied() -> Iterator[bytes]:
         import numpy as np
@@ -45,17 +43,4 @@ def scaled(draft: Draft, name: str, factor: float) -> Tensor:
             np.multiply(np.frombuffer(data, kind.numpy), number, out=product.view(kind.numpy))
             yield product
 
-    return Tensor(stored.dtype, stored.shape, size, multiplied)
-
-
-def _chunks(draft: Draft, name: str) -> tuple[Callable[[], Iterable[bytes]], int]:
-    """The bytes of a variable as they are now, and how many: in the source, new, or new slices along the first dimension."""
-    stored = draft.entries[name]
-    if isinstance(stored, Tensor):
-        return stored.chunks, stored.size
-    pieces = [piece for _, piece in sorted(draft.pieces.get(name, {}).items())]
-    new = [piece for piece in pieces if isinstance(piece, Tensor)]
-    if pieces and len(new) == len(pieces):
-        return lambda: itertools.chain.from_iterable(piece.chunks() for piece in new), sum(piece.size for piece in new)
-    alone = draft.alone(name)
-    return lambda: rows.stream(alone, name), alone.num_bytes(name)
+    return Tensor(stored.dtype, stored.shape, dtypes.num_bytes(stored.dtype, stored.shape), multiplied)

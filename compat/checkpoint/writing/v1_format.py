@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from estimator_bridge.compat.checkpoint.errors import CorruptError
+from estimator_bridge.compat.checkpoint.errors import CorruptError, naming_file
 from estimator_bridge.compat.checkpoint.format import dtypes, ordered_code, saved_slices, table, tensor_proto
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Header
 from estimator_bridge.compat.checkpoint.format.saved_slices import SavedTensor
@@ -51,11 +51,12 @@ def draft_of(path: Path) -> Draft:
     pieces: dict[str, dict[Extents, Stored]] = {}
     wholes: dict[str, SavedTensor] = {}
     for file in files(path):
-        lookup = table.Lookup(file)
-        for saved in saved_slices.decode_meta(lookup.get(b"")):
-            name = saved.name.decode("utf-8", "surrogateescape")
-            wholes[name] = saved
-            pieces.setdefault(name, {}).update(_slices(lookup, saved))
+        with naming_file(file):
+            lookup = table.Lookup(file)
+            for saved in saved_slices.decode_meta(lookup.get(b"")):
+                name = saved.name.decode("utf-8", "surrogateescape")
+                wholes[name] = saved
+                pieces.setdefault(name, {}).update(_slices(lookup, saved))
     for name, saved in wholes.items():
         slices = pieces[name]
         if len(slices) == 1 and math.prod(saved.shape) == math.prod(next(iter(slices.values())).shape):
@@ -79,7 +80,7 @@ def _slices(lookup: table.Lookup, saved: SavedTensor) -> Iterator[tuple[Extents,
         if saved.dtype == dtypes.STRING:
             yield extents, tensors.of_strings(tensor_proto.strings(saved_slices.decode_data(lookup.get(key))), shape)
         else:
-            size = math.prod(shape) * (dtypes.dtype(saved.dtype).size or 0)
+            size = dtypes.num_bytes(saved.dtype, shape)
 
             def read(key: bytes = key) -> Iterator[bytes]:
                 yield tensor_proto.numbers(saved_slices.decode_data(lookup.get(key)), saved.dtype)

@@ -105,10 +105,11 @@ def _add_writing(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Converts and reports."""
-    from estimator_bridge.compat.checkpoint import convert
+    from estimator_bridge.compat.checkpoint.conversion.convert import carry_out
+    from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
 
     _announce_user_code(arguments.like)
-    report = convert(
+    request = ConversionRequest(
         arguments.source,
         arguments.target,
         to=arguments.to,
@@ -129,6 +130,7 @@ def execute(arguments: argparse.Namespace) -> int:
         overwrite=arguments.overwrite,
         dry_run=arguments.dry_run,
     )
+    report = carry_out(request)
     if arguments.format == "json":
         sys.stdout.write(json.dumps(report.to_json(), indent=1) + "\n")
     else:

@@ -70,6 +70,17 @@ def field_at(data: bytes, position: int) -> tuple[int, Value, int]:
     return key, piece if kind == BYTES else int.from_bytes(piece, "little"), end
 
 
+def messages(data: bytes, number: int) -> Iterator[bytes]:
+    """Yields the values of one string, bytes or message field, however often it occurs.
+
+    Example:
+        >>> list(messages(text(1, b"a") + integer(2, 3) + text(1, b""), 1))
+        [b'a', b'']
+    """
+    wanted = tag(number, BYTES)
+    return (value for key, value in fields(data) if key == wanted and not isinstance(value, int))
+
+
 def tag(number: int, kind: int) -> int:
     """Returns a field's number and wire type as the one integer that is written."""
     return number << 3 | kind

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from estimator_bridge.compat.checkpoint import CheckpointError, ConversionReport, convert, read_index
+from estimator_bridge.compat.checkpoint import CheckpointError, convert, read_index
 from estimator_bridge.compat.checkpoint.conversion.outputs import write
-from estimator_bridge.compat.checkpoint.conversion.sides import Wanted, opened_sides
+from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
+from estimator_bridge.compat.checkpoint.conversion.sides import opened_sides
 from estimator_bridge.compat.checkpoint.inspection.difference import differences
 from estimator_bridge.compat.checkpoint.models import keras_process
 from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.publish import Options
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
 from estimator_bridge.compat.checkpoint.writing.storage import Disk
 from tests.cli.convert.test_checkpoint import OLD, write_keras_side
@@ -67,9 +67,8 @@ def test_a_saved_model_keeps_its_own_values_where_there_are_no_others(old: Path,
 
 
 def write_saved_model(old: Path, saved_model: Path, target: Path, disk: Disk) -> None:
-    report = ConversionReport(str(old), str(target), "saved-model")
-    with opened_sides(old, [saved_model], Wanted("saved-model"), []) as sides:
-        write(Draft(sides.source), target, "saved-model", sides, Options(), report, disk)
+    with opened_sides(ConversionRequest(old, target, "saved-model", like=saved_model)) as sides:
+        write(Draft(sides.source), sides, disk=disk)
 
 
 @pytest.mark.parametrize("lasting", [False, True])

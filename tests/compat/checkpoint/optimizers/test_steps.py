@@ -10,7 +10,7 @@ import pytest
 
 from estimator_bridge.compat.checkpoint.optimizers import steps
 from estimator_bridge.compat.checkpoint.reading import values
-from estimator_bridge.compat.checkpoint.reading.index import Index, read_index
+from estimator_bridge.compat.checkpoint.reading.index import read_index
 from estimator_bridge.compat.checkpoint.slots import TABLES
 from estimator_bridge.compat.checkpoint.slots.table import ITERATIONS
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
@@ -18,8 +18,8 @@ from estimator_bridge.compat.checkpoint.writing.publish import publish
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
 
 
-def index(folder: Path, **kept: Any) -> Index:
-    return read_index(write_tensors(folder / "m", kept))
+def saved(folder: Path, **kept: Any) -> Draft:
+    return Draft(read_index(write_tensors(folder / "m", kept)))
 
 
 def powers(updates: int, beta_1: float = 0.9, beta_2: float = 0.999) -> dict[str, float]:
@@ -33,18 +33,18 @@ def powers(updates: int, beta_1: float = 0.9, beta_2: float = 0.999) -> dict[str
 @pytest.mark.parametrize("updates", [0, 1, 20, 200])
 @pytest.mark.parametrize(("beta_1", "beta_2"), [(0.9, 0.999), (0.8, 0.95), (0.95, 0.9999)])
 def test_powers_tell_their_betas(tmp_path: Path, updates: int, beta_1: float, beta_2: float) -> None:
-    found = steps.known_betas(index(tmp_path, global_step=updates, **powers(updates, beta_1, beta_2)))
+    found = steps.known_betas(saved(tmp_path, global_step=updates, **powers(updates, beta_1, beta_2)))
     assert found == pytest.approx({"beta_1": beta_1, "beta_2": beta_2}, abs=1e-6)
 
 
 def test_powers_that_ran_out_tell_nothing(tmp_path: Path) -> None:
-    kept = index(tmp_path, global_step=200_000, beta1_power=0.0, beta2_power=0.0)
+    kept = saved(tmp_path, global_step=200_000, beta1_power=0.0, beta2_power=0.0)
     assert steps.known_betas(kept) == {}
     assert list(steps.differing_betas(kept, {"beta_1": 0.5})) == []
 
 
 def test_two_optimizers_with_different_betas_tell_nothing(tmp_path: Path) -> None:
-    kept = index(tmp_path, global_step=0, beta1_power=0.9, beta1_power_1=0.5)
+    kept = saved(tmp_path, global_step=0, beta1_power=0.9, beta1_power_1=0.5)
     assert steps.known_betas(kept) == {}
 
 
@@ -52,7 +52,7 @@ def test_two_optimizers_with_different_betas_tell_nothing(tmp_path: Path) -> Non
     ("model", "said"), [({}, ["has by default 0.9"]), ({"beta_1": 0.7}, ["has 0.7"]), ({"beta_1": 0.8}, [])]
 )
 def test_betas_that_are_not_the_models(tmp_path: Path, model: dict[str, float], said: list[str]) -> None:
-    warnings = list(steps.differing_betas(index(tmp_path, global_step=20, **powers(20, beta_1=0.8)), model))
+    warnings = list(steps.differing_betas(saved(tmp_path, global_step=20, **powers(20, beta_1=0.8)), model))
     assert len(warnings) == len(said)
     assert all(
         "beta_1 = 0.8 after 20 updates" in warning and text in warning for warning, text in zip(warnings, said, strict=True)
@@ -61,18 +61,19 @@ def test_betas_that_are_not_the_models(tmp_path: Path, model: dict[str, float], 
 
 @pytest.mark.parametrize("updates", [0, 1, 19, 500])
 def test_a_step_from_powers_alone(tmp_path: Path, updates: int) -> None:
-    assert steps.step_of_powers(index(tmp_path, **powers(updates))) == updates
+    assert steps.step_of_powers(saved(tmp_path, **powers(updates))) == updates
 
 
 def test_powers_that_disagree_are_no_step(tmp_path: Path) -> None:
-    assert steps.step_of_powers(index(tmp_path / "0", **powers(20, beta_1=0.8))) is None
-    assert steps.step_of_powers(index(tmp_path / "1", beta1_power=0.0, beta2_power=0.5)) is None
+    assert steps.step_of_powers(saved(tmp_path / "0", **powers(20, beta_1=0.8))) is None
+    assert steps.step_of_powers(saved(tmp_path / "1", beta1_power=0.0, beta2_power=0.5)) is None
 
 
 def iterations(folder: Path, table: str, **kept: Any) -> tuple[int | None, list[str]]:
-    draft, warnings = Draft(index(folder, **kept)), list[str]()
-    if not steps.add_iterations(draft, "iterations", [TABLES[table]], warnings):
-        return None, warnings
+    draft = saved(folder, **kept)
+    warnings = steps.add_iterations(draft, "iterations", [TABLES[table]])
+    if warnings is None:
+        return None, []
     publish(draft, folder / "new")
     return values.read_integer(read_index(folder / "new"), "iterations"), warnings
 
@@ -88,9 +89,7 @@ def test_iterations(tmp_path: Path) -> None:
 
 
 def test_updates_back() -> None:
-    warnings: list[str] = []
-    assert steps.updates(ITERATIONS + 7, [TABLES["BERT's Adam"]], (), warnings) == 7
-    assert steps.updates(9, [TABLES["Adam"]], ("beta1_power",), warnings) == 9
-    assert warnings == []
-    assert steps.updates(9, [TABLES["BERT's Adam"]], (), warnings) == 9
-    assert len(warnings) == 1
+    assert steps.updates(ITERATIONS + 7, [TABLES["BERT's Adam"]], ()) == (7, [])
+    assert steps.updates(9, [TABLES["Adam"]], ("beta1_power",)) == (9, [])
+    step, (warning,) = steps.updates(9, [TABLES["BERT's Adam"]], ())
+    assert (step, "after 9 updates its steps differ" in warning) == (9, True)
