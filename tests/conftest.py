@@ -39,6 +39,8 @@ ONCE = (  # files and folders in which nothing depends on TensorFlow's version
     # Wheels, sdists, installations and pages.
     "packaging",
     "compat/config/test_documentation.py",
+    # Source that is parsed.
+    "style",
 )
 
 

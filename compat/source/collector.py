@@ -1,4 +1,4 @@
-"""One walk over a file's syntax tree that binds names to scopes and collects what rules look at."""
+"""One walk over a file's syntax tree that binds names to scopes and collects the nodes that rules look at."""
 
 from __future__ import annotations
 
@@ -7,214 +7,183 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from estimator_bridge.compat.source.handled_errors import forgives
-from estimator_bridge.compat.source.scopes import Binding, Found, Place, Scope, StarImport
+from estimator_bridge.compat.source.handled_errors import catches
+from estimator_bridge.compat.source.scopes import Binding, Place, Position, Scope, assignment_targets
 
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _VERSION_NAMES = frozenset({"PY2", "PY3", "version_info", "hexversion", "__version__", "VERSION", "hasattr"})
-_FORGIVEN = frozenset({"ImportError", "ModuleNotFoundError", "AttributeError", "NameError", "Exception", "BaseException"})
+_LOOKUP_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "AttributeError", "NameError", "Exception", "BaseException"})
+_Placed = list[tuple[ast.AST, Place]]
 
 
-def walk(tree: ast.Module, found: Found) -> None:
-    """Collects what is there, in the order of the source; names are resolved afterwards, when all bindings are known.
+class Collector:
+    """The nodes of a module that rules look at, in the order of the source, each with its place.
+
+    Names are bound on the way; resolve them afterwards, when all bindings are known.
 
     Args:
-        tree: a module.
-        found: gets it.
+        tree: Syntax tree of the module.
+
+    Attributes:
+        module: Scope of the module.
+        scopes: Scope of each node that makes one.
+        chains: Whole chains of attributes: ``tf.layers.dense``, not the ``tf.layers`` inside it.
+        names: Names that are read.
+        calls: Calls.
+        subscripts: Subscripts.
+        statements: Definitions, assignments and loops.
+        imports: Imported dotted names, with their statements.
+        stars: Modules of ``from module import *``, with their statements.
     """
-    _Reader(found).read(tree)
 
-
-class _Reader:
-    """By hand, which is several times faster than NodeVisitor."""
-
-    def __init__(self, found: Found) -> None:
-        self.found = found
-
-    def read(self, tree: ast.Module) -> None:
-        pending: list[tuple[ast.AST, Place]] = [(tree, Place(self.found.module))]
-        while pending:
+    def __init__(self, tree: ast.Module) -> None:
+        self.module = Scope(tree, None)
+        self.scopes: dict[ast.AST, Scope] = {tree: self.module}
+        self.chains: list[tuple[ast.Attribute, Place]] = []
+        self.names: list[tuple[ast.Name, Place]] = []
+        self.calls: list[tuple[ast.Call, Place]] = []
+        self.subscripts: list[tuple[ast.Subscript, Place]] = []
+        self.statements: list[tuple[ast.stmt, Place]] = []
+        self.imports: list[tuple[str, ast.stmt, Place]] = []
+        self.stars: list[tuple[str, ast.stmt, Place]] = []
+        pending: _Placed = [(tree, Place(self.module))]
+        while pending:  # several times faster than NodeVisitor
             node, place = pending.pop()
-            handle = _HANDLERS.get(type(node))
-            children = handle(self, node, place) if handle else None
-            if children is None:
-                children = [(child, place) for child in ast.iter_child_nodes(node)]
-            pending.extend(reversed(children))
+            kind = _COLLECTED.get(type(node))
+            if kind is not None:
+                getattr(self, kind).append((node, place))
+            bind = _BINDERS.get(type(node))
+            children = bind(self, node, place) if bind else None
+            pending.extend(reversed(_placed(place, ast.iter_child_nodes(node)) if children is None else children))
 
-    def statement(self, node: ast.stmt, place: Place) -> None:
-        self.found.statements.append((node, place))
-
-    def import_(self, node: ast.Import, place: Place) -> None:
+    def _import(self, node: ast.Import, place: Place) -> None:
         for alias in node.names:
             top = alias.name.partition(".")[0]
-            place.scope.bind(alias.asname or top, Binding(_at(node), alias.name if alias.asname else top))
-            self.found.imports.append((alias.name, node, place))
+            place.scope.bind(alias.asname or top, Binding(_position(node), alias.name if alias.asname else top))
+            self.imports.append((alias.name, node, place))
 
-    def import_from(self, node: ast.ImportFrom, place: Place) -> None:
+    def _import_from(self, node: ast.ImportFrom, place: Place) -> None:
         module = "." * node.level + (node.module or "")
         for alias in node.names:
             if alias.name == "*":
-                self.found.stars.append(StarImport(module, node, place))
+                self.stars.append((module, node, place))
             else:
                 origin = f"{module}{'' if module.endswith('.') else '.'}{alias.name}"
-                place.scope.bind(alias.asname or alias.name, Binding(_at(node), origin))
-                self.found.imports.append((origin, node, place))
+                place.scope.bind(alias.asname or alias.name, Binding(_position(node), origin))
+                self.imports.append((origin, node, place))
 
-    def function(self, node: ast.FunctionDef, place: Place) -> list[tuple[ast.AST, Place]]:
-        self.statement(node, place)
-        place.scope.bind(node.name, Binding(_at(node)))
-        outside = [*node.decorator_list, *_defaults(node.args), *_annotations(node)]
-        return [*((one, place) for one in outside), *self._body(node, node.body, place)]
+    def _function(self, node: ast.FunctionDef, place: Place) -> _Placed:
+        place.scope.bind(node.name, Binding(_position(node)))
+        outside = [*node.decorator_list, node.args, *filter(None, [node.returns])]
+        return [*_placed(place, outside), *_placed(self._inside(node, place), node.body)]
 
-    def lambda_(self, node: ast.Lambda, place: Place) -> list[tuple[ast.AST, Place]]:
-        return [*((one, place) for one in _defaults(node.args)), *self._body(node, [node.body], place)]
+    def _lambda(self, node: ast.Lambda, place: Place) -> _Placed:
+        return [(node.args, place), (node.body, self._inside(node, place))]
 
-    def _body(self, node: ast.FunctionDef | ast.Lambda, body: Iterable[ast.AST], place: Place) -> list[tuple[ast.AST, Place]]:
-        inside = self._inside(node, place)
-        arguments = node.args
-        for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]:
-            if argument is not None:
-                inside.bind(argument.arg, Binding(_at(argument)))
-        return [(one, Place(inside, place.guarded, (), node)) for one in body]
+    def _inside(self, node: ast.FunctionDef | ast.Lambda, place: Place) -> Place:
+        """Returns the place of a function's body, in which its arguments are bound."""
+        scope = self._new_scope(node, place)
+        for argument in ast.iter_child_nodes(node.args):
+            if isinstance(argument, ast.arg):
+                scope.bind(argument.arg, Binding(_position(argument)))
+        return Place(scope, place.guarded, (), node)
 
-    def class_(self, node: ast.ClassDef, place: Place) -> list[tuple[ast.AST, Place]]:
-        self.statement(node, place)
-        place.scope.bind(node.name, Binding(_at(node)))
-        outside = [*node.decorator_list, *node.bases, *(keyword.value for keyword in node.keywords)]
-        inside = dataclasses.replace(place, scope=self._inside(node, place))
-        return [*((one, place) for one in outside), *((one, inside) for one in node.body)]
+    def _class(self, node: ast.ClassDef, place: Place) -> _Placed:
+        place.scope.bind(node.name, Binding(_position(node)))
+        inside = dataclasses.replace(place, scope=self._new_scope(node, place))
+        return [*_placed(place, [*node.decorator_list, *node.bases, *node.keywords]), *_placed(inside, node.body)]
 
-    def comprehension(self, node: ast.ListComp, place: Place) -> list[tuple[ast.AST, Place]]:
+    def _comprehension(self, node: ast.ListComp, place: Place) -> _Placed:
         first, *others = node.generators
-        inside = dataclasses.replace(place, scope=self._inside(node, place))
-        parts = [
-            first.target,
-            *first.ifs,
-            *others,
-            *(getattr(node, name) for name in ("elt", "key", "value") if hasattr(node, name)),
-        ]
-        return [(first.iter, place), *((part, inside) for part in parts)]
+        inside = dataclasses.replace(place, scope=self._new_scope(node, place))
+        values = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.comprehension)]
+        return [(first.iter, place), *_placed(inside, [first.target, *first.ifs, *others, *values])]
 
-    def _inside(self, node: ast.AST, place: Place) -> Scope:
-        scope = self.found.scopes[node] = Scope(node, place.scope)
+    def _new_scope(self, node: ast.AST, place: Place) -> Scope:
+        scope = self.scopes[node] = Scope(node, place.scope)
         return scope
 
-    def assign(self, node: ast.Assign, place: Place) -> list[tuple[ast.AST, Place]] | None:
-        self.statement(node, place)
-        return self._assigned(node.targets, node.value, place)
-
-    def annotated(self, node: ast.AnnAssign, place: Place) -> list[tuple[ast.AST, Place]] | None:
-        self.statement(node, place)
-        return self._assigned([node.target], node.value, place) if node.value else None
-
-    def _assigned(self, targets: list[ast.expr], value: ast.expr, place: Place) -> list[tuple[ast.AST, Place]] | None:
-        if not all(isinstance(target, ast.Name) for target in targets):
+    def _assignment(self, node: ast.Assign | ast.AnnAssign, place: Place) -> _Placed | None:
+        names = [target.id for target in assignment_targets(node) if isinstance(target, ast.Name)]
+        if node.value is None or len(names) < len(assignment_targets(node)):
             return None
-        if isinstance(value, ast.Constant) and value.value is None:
+        if isinstance(node.value, ast.Constant) and node.value.value is None:
             return []
-        for target in targets:
-            if isinstance(target, ast.Name):
-                place.scope.bind(target.id, Binding(_end(value), value=value))
-        return [(value, place)]
+        end = node.value.end_lineno or node.value.lineno, node.value.end_col_offset or node.value.col_offset
+        for name in names:
+            place.scope.bind(name, Binding(end, value=node.value))
+        return [(node.value, place)]
 
-    def global_(self, node: ast.Global, place: Place) -> None:
-        for name in node.names:
-            place.scope.elsewhere[name] = place.scope.module
+    def _global(self, node: ast.Global, place: Place) -> None:
+        place.scope.redirected.update(dict.fromkeys(node.names, self.module))
 
-    def nonlocal_(self, node: ast.Nonlocal, place: Place) -> None:
+    def _nonlocal(self, node: ast.Nonlocal, place: Place) -> None:
         for name in node.names:
             home = place.scope.parent and place.scope.parent.find(name)
             if home:
-                place.scope.elsewhere[name] = home
+                place.scope.redirected[name] = home
 
-    def name(self, node: ast.Name, place: Place) -> None:
+    def _name(self, node: ast.Name, place: Place) -> None:
         if isinstance(node.ctx, ast.Load):
-            self.found.names.append((node, place))
+            self.names.append((node, place))
         else:
-            place.scope.bind(node.id, Binding(_at(node)))
+            place.scope.bind(node.id, Binding(_position(node)))
 
-    def attribute(self, node: ast.Attribute, place: Place) -> list[tuple[ast.AST, Place]]:
-        self.found.chains.append((node, place))
+    def _chain(self, node: ast.Attribute, place: Place) -> _Placed:
         inner: ast.AST = node
         while isinstance(inner, ast.Attribute):
             inner = inner.value
         return [(inner, place)]
 
-    def call(self, node: ast.Call, place: Place) -> None:
-        self.found.calls.append((node, place))
-
-    def subscript(self, node: ast.Subscript, place: Place) -> None:
-        self.found.subscripts.append((node, place))
-
-    def loop(self, node: ast.For | ast.While, place: Place) -> list[tuple[ast.AST, Place]]:
-        self.statement(node, place)
+    def _loop(self, node: ast.For | ast.While, place: Place) -> _Placed:
         head = [node.test] if isinstance(node, ast.While) else [node.iter, node.target]
         inside = dataclasses.replace(place, loops=(*place.loops, node))
-        return [*((one, place) for one in head), *((one, inside) for one in node.body), *((one, place) for one in node.orelse)]
+        return [*_placed(place, head), *_placed(inside, node.body), *_placed(place, node.orelse)]
 
-    def try_(self, node: ast.Try, place: Place) -> list[tuple[ast.AST, Place]]:
-        guarded = place.guarded or any(forgives(handler, _FORGIVEN) for handler in node.handlers)
+    def _try(self, node: ast.Try, place: Place) -> _Placed:
+        guarded = place.guarded or any(catches(handler, _LOOKUP_ERRORS) for handler in node.handlers)
         inside = dataclasses.replace(place, guarded=guarded)
-        parts = [*node.body, *node.handlers]
-        return [*((one, inside) for one in parts), *((one, place) for one in [*node.orelse, *node.finalbody])]
+        return [*_placed(inside, [*node.body, *node.handlers]), *_placed(place, [*node.orelse, *node.finalbody])]
 
-    def handler(self, node: ast.ExceptHandler, place: Place) -> None:
+    def _handler(self, node: ast.ExceptHandler, place: Place) -> None:
         if node.name:
-            place.scope.bind(node.name, Binding(_at(node)))
+            place.scope.bind(node.name, Binding(_position(node)))
 
-    def if_(self, node: ast.If | ast.IfExp, place: Place) -> list[tuple[ast.AST, Place]] | None:
-        if not place.guarded and _asks_version(node.test):
-            return [(one, dataclasses.replace(place, guarded=True)) for one in ast.iter_child_nodes(node)]
-        return None
+    def _condition(self, node: ast.If | ast.IfExp, place: Place) -> _Placed:
+        asked = (getattr(part, "id", None) or getattr(part, "attr", None) for part in ast.walk(node.test))
+        guarded = place.guarded or any(name in _VERSION_NAMES for name in asked)
+        return _placed(dataclasses.replace(place, guarded=guarded), ast.iter_child_nodes(node))
 
 
-def _at(node: ast.AST) -> tuple[int, int]:
+def _placed(place: Place, nodes: Iterable[ast.AST]) -> _Placed:
+    return [(node, place) for node in nodes]
+
+
+def _position(node: ast.AST) -> Position:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
-def _end(node: ast.expr) -> tuple[int, int]:
-    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-
-
-def _defaults(arguments: ast.arguments) -> list[ast.expr]:
-    return [*arguments.defaults, *(one for one in arguments.kw_defaults if one is not None)]
-
-
-def _annotations(node: ast.FunctionDef) -> list[ast.expr]:
-    arguments = node.args
-    several = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    return [one for one in [*(argument.annotation for argument in several), node.returns] if one is not None]
-
-
-def _asks_version(test: ast.expr) -> bool:
-    return any(
-        (isinstance(node, ast.Name) and node.id in _VERSION_NAMES)
-        or (isinstance(node, ast.Attribute) and node.attr in _VERSION_NAMES)
-        for node in ast.walk(test)
-    )
-
-
-_HANDLERS: dict[type[ast.AST], Any] = {
-    ast.Import: _Reader.import_,
-    ast.ImportFrom: _Reader.import_from,
-    ast.FunctionDef: _Reader.function,
-    ast.AsyncFunctionDef: _Reader.function,
-    ast.Lambda: _Reader.lambda_,
-    ast.ClassDef: _Reader.class_,
-    **dict.fromkeys(_COMPREHENSIONS, _Reader.comprehension),
-    ast.Assign: _Reader.assign,
-    ast.AnnAssign: _Reader.annotated,
-    ast.Global: _Reader.global_,
-    ast.Nonlocal: _Reader.nonlocal_,
-    ast.Name: _Reader.name,
-    ast.Attribute: _Reader.attribute,
-    ast.Call: _Reader.call,
-    ast.Subscript: _Reader.subscript,
-    ast.For: _Reader.loop,
-    ast.AsyncFor: _Reader.loop,
-    ast.While: _Reader.loop,
-    ast.Try: _Reader.try_,
-    ast.ExceptHandler: _Reader.handler,
-    ast.If: _Reader.if_,
-    ast.IfExp: _Reader.if_,
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_COLLECTED: dict[type[ast.AST], str] = {
+    ast.Attribute: "chains",
+    ast.Call: "calls",
+    ast.Subscript: "subscripts",
+    **dict.fromkeys((*_FUNCTIONS, ast.ClassDef, ast.Assign, ast.AnnAssign, *_LOOPS), "statements"),
+}
+_BINDERS: dict[type[ast.AST], Any] = {
+    ast.Import: Collector._import,
+    ast.ImportFrom: Collector._import_from,
+    **dict.fromkeys(_FUNCTIONS, Collector._function),
+    ast.Lambda: Collector._lambda,
+    ast.ClassDef: Collector._class,
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), Collector._comprehension),
+    **dict.fromkeys((ast.Assign, ast.AnnAssign), Collector._assignment),
+    ast.Global: Collector._global,
+    ast.Nonlocal: Collector._nonlocal,
+    ast.Name: Collector._name,
+    ast.Attribute: Collector._chain,
+    **dict.fromkeys(_LOOPS, Collector._loop),
+    ast.Try: Collector._try,
+    ast.ExceptHandler: Collector._handler,
+    **dict.fromkeys((ast.If, ast.IfExp), Collector._condition),
 }

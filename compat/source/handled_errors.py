@@ -8,7 +8,7 @@ from collections.abc import Collection
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-def forgives(handler: ast.ExceptHandler, errors: Collection[str]) -> bool:
+def catches(handler: ast.ExceptHandler, errors: Collection[str]) -> bool:
     """Whether a handler catches one of some exceptions.
 
     Args:
@@ -39,7 +39,7 @@ def is_forgiven(tree: ast.AST, line: int, errors: Collection[str]) -> bool:
         if isinstance(node, _FUNCTIONS):
             forgiven = False
         elif isinstance(node, ast.Try) and any(_is_at(child, line) for child in node.body):
-            forgiven = forgiven or any(forgives(handler, errors) for handler in node.handlers)
+            forgiven = forgiven or any(catches(handler, errors) for handler in node.handlers)
         around = [child for child in ast.iter_child_nodes(node) if _is_at(child, line)]
     return forgiven
 

@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import ast
 
-from estimator_bridge.compat.source.collector import walk
-from estimator_bridge.compat.source.scopes import Found, Scope, by_likelihood
+from estimator_bridge.compat.source.collector import Collector
+from estimator_bridge.compat.source.scopes import Scope, by_likelihood
 
 _IMPORTERS = frozenset({"importlib.import_module", "builtins.__import__"})
 
 
-class Names(Found):
-    r"""The scopes of a file, and each node that rules look at with its place.
+class Names(Collector):
+    r"""The nodes that rules look at, and the meaning of names.
 
     Args:
-        tree: a module.
+        tree: Syntax tree of a module.
 
     Example:
         >>> names = Names(ast.parse("import tensorflow as tf\nlayers = tf.layers\nlayers.dense"))
         >>> [names.resolve(node, place.scope) for node, place in names.chains]
         ['tensorflow.layers', 'tensorflow.layers.dense']
     """
-
-    def __init__(self, tree: ast.Module) -> None:
-        super().__init__(tree)
-        walk(tree, self)
 
     def resolve(self, node: ast.AST, scope: Scope) -> str | None:
         """The dotted name that an expression means: an import's, or ``builtins.NAME`` for what nobody binds.

@@ -30,7 +30,7 @@ def own_sources(start: Path, root: Path) -> Iterator[Source]:
 
 
 def _imported(source: Source, path: Path, root: Path) -> Iterator[Path]:
-    names = [dotted for dotted, _, _ in source.names.imports] + [star.module for star in source.names.stars]
+    names = [dotted for dotted, _, _ in source.names.imports] + [module for module, _, _ in source.names.stars]
     for dotted in names:
         level = len(dotted) - len(dotted.lstrip("."))
         folders = [path.parents[level - 1]] if level else [root, path.parent]  # Python 2 looked beside a module first

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import itertools
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +22,7 @@ from estimator_bridge.cli import script_arguments
 from estimator_bridge.errors import BridgeError
 from tests.running import estimator_bridge_command
 
-VERBS = ("run", "compare")
+COMPARABLE = ("run", "compare")
 
 
 def said(*arguments: str) -> tuple[int, str, str]:
@@ -31,30 +35,61 @@ def said(*arguments: str) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([verb, "--help"] for verb in VERBS)])
-def test_help_shows_examples_that_parse(arguments: list[str]) -> None:
-    code, out, err = said(*arguments)
-
+def help_of(command: tuple[str, ...]) -> list[str]:
+    """Returns the lines of a command's help, none of them broken for a narrow terminal."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "200")
+        code, out, err = said(*command, "--help")
     assert (code, err) == (0, "")
-    examples = [line.split()[1:] for line in out.splitlines() if line.startswith("  estimator-bridge ")]
+    return out.splitlines()
+
+
+def all_commands(command: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yields a command, then the commands that its help lists below the line COMMAND, ACTION or KIND."""
+    yield command
+    below = itertools.dropwhile(lambda line: not re.fullmatch("  [A-Z]+", line), help_of(command))
+    for line in itertools.takewhile(str.strip, itertools.islice(below, 1, None)):
+        name = re.match(r" {4}(\w+)", line)
+        if name:
+            yield from all_commands((*command, name[1]))
+
+
+COMMANDS = list(all_commands())
+GROUPS = [("cluster",), ("convert",)]
+"""Commands that only hold others."""
+COMPLETE = [command for command in COMMANDS if command not in GROUPS]
+command_ids = " ".join
+
+
+def test_commands_are_found_in_the_help() -> None:
+    assert {(), ("run",), ("cluster", "status"), ("convert", "checkpoint"), ("inspect",), *GROUPS} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMPLETE, ids=command_ids)
+def test_help_shows_examples_that_parse(command: tuple[str, ...]) -> None:
+    words = [shlex.split(line) for line in help_of(command) if re.match(r"  .*estimator-bridge ", line)]
+    examples = [line[line.index("estimator-bridge") + 1 :] for line in words if "estimator-bridge" in line]
+
     assert len(examples) >= 3
     for example in examples:
-        parsed = cli.build_parser().parse_args(example)
-        assert (parsed.script if example[0] != "check" else parsed.paths[0]) in ("train.py", "trainer.task")
-        assert not arguments[:-1] or example[0] == arguments[0]
+        asked = list(itertools.takewhile(lambda word: word != ">", example))
+        assert tuple(asked[: len(command)]) == command
+        assert callable(cli.build_parser().parse_args(asked).execute)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_help_of_a_verb_says_what_its_exit_codes_mean(verb: str) -> None:
-    assert "exit code:" in said(verb, "--help")[1]
+@pytest.mark.parametrize("command", [command for command in COMPLETE if command], ids=command_ids)
+def test_help_says_what_exit_codes_mean(command: tuple[str, ...]) -> None:
+    assert any(line.startswith("exit code: ") for line in help_of(command))
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_option_is_explained(verb: str) -> None:
-    parser = cli.build_parser()
-    (verbs,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    for action in verbs.choices[verb]._actions:
-        assert action.help, action.option_strings or action.dest
+@pytest.mark.parametrize("command", COMMANDS, ids=command_ids)
+def test_every_option_is_explained(command: tuple[str, ...]) -> None:
+    lines = [*help_of(command), ""]
+    entries = [index for index, line in enumerate(lines) if re.match("  (?:-|[A-Z_]+(?:  |$))", line)]
+    assert any("--help" in lines[index] for index in entries)
+    for index in entries:
+        beside, below = re.search(r"\S {2,}\S", lines[index]), re.match(r" {4,}\S", lines[index + 1])
+        assert beside or below, lines[index]
 
 
 def test_version() -> None:
@@ -64,7 +99,7 @@ def test_version() -> None:
 def test_no_verb_prints_help_where_mistakes_go() -> None:
     code, out, err = said()
     assert (code, out) == (2, "")
-    assert all(verb in err for verb in VERBS)
+    assert all(command[0] in err for command in COMMANDS if command)
     assert "examples:" in err
 
 
@@ -105,7 +140,7 @@ def test_a_mistake_in_the_command_line(arguments: list[str], message: str) -> No
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [*COMPARABLE, "launch"])
 @pytest.mark.parametrize(
     ("script", "message"),
     [
@@ -190,7 +225,7 @@ def test_a_refusal_is_one_message_and_an_interrupt_is_none(monkeypatch: pytest.M
 OPTIONS = ["--help", "--version", "--path", "modern", "--replicas", "x", "-m", "-h", "--", "", "a b", "--out=x", "-", "--a=--b"]
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMPARABLE)
 @pytest.mark.parametrize("prefix", [[], ["-m"], ["--replicas", "2"], ["--replicas=2", "-m"]])
 def test_everything_after_the_script_is_the_scripts(verb: str, prefix: list[str]) -> None:
     arguments = cli.build_parser().parse_args([verb, *prefix, "train", *OPTIONS])
@@ -208,7 +243,7 @@ def test_completion_knows_verbs_options_and_files(tmp_path: Path) -> None:
     for shell in ("bash", "zsh", "tcsh"):
         code, out, err = said("--print-completion", shell)
         assert (code, err) == (0, "")
-        assert all(word in out for word in (*VERBS, "path", "free-run"))
+        assert all(word in out for word in (*itertools.chain(*COMMANDS), "path", "free-run"))
         if shutil.which(shell):
             (tmp_path / shell).write_text(out)
             subprocess.run([shell, "-n", str(tmp_path / shell)], check=True, timeout=30)

@@ -5,10 +5,15 @@ What breaks is made to by these tests, so one TensorFlow tells whether it is fou
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import json
+import shutil
 import subprocess
 import sys
+import types
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,12 +49,32 @@ tf.estimator.Estimator(model_fn).train(input_fn, steps=30)
 pytestmark = pytest.mark.timeout(240)
 
 
-def compare_broken(fault: str, monkeypatch: pytest.MonkeyPatch) -> ParityResult:
-    def command(order: Order) -> list[str]:
+Broken = Callable[[str], ParityResult]
+
+
+@pytest.fixture(scope="module")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for comparisons that all have the first one's legacy side."""
+    return tmp_path_factory.mktemp("sides")
+
+
+@pytest.fixture
+def compare_broken(shared_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Broken:
+    """Compares with a modern path that has a fault; the legacy side is recorded by whichever test comes first."""
+
+    def command(fault: str, order: Order) -> list[str]:
+        if order.side == "legacy" and any(order.trace("legacy").events("predicted")):
+            return [sys.executable, "-c", ""]
         return [sys.executable, str(HERE / "broken_side.py"), fault, json.dumps(dataclasses.asdict(order))]
 
-    monkeypatch.setattr(run, "side_command", command)
-    return run.compare(Script(JOB, ("--train_steps=12",)))
+    def compare(fault: str) -> ParityResult:
+        monkeypatch.setattr(run, "side_command", functools.partial(command, fault))
+        return run.compare(Script(JOB, ("--train_steps=12",)))
+
+    shutil.rmtree(shared_folder / "modern", ignore_errors=True)
+    same_folder = types.SimpleNamespace(TemporaryDirectory=lambda prefix: contextlib.nullcontext(str(shared_folder)))
+    monkeypatch.setattr(run, "tempfile", same_folder)
+    return compare
 
 
 def levels(result: ParityResult) -> list[str]:
@@ -111,8 +136,8 @@ def test_dropout_on_two_replicas_is_not_comparable() -> None:
 
 @pytest.mark.once
 @pytest.mark.usefixtures("warm_python")
-def test_a_higher_learning_rate_is_named_by_the_ratio_of_the_updates(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = compare_broken("learning rate", monkeypatch)
+def test_a_higher_learning_rate_is_named_by_the_ratio_of_the_updates(compare_broken: Broken) -> None:
+    result = compare_broken("learning rate")
 
     assert result.exit_code == 1
     first = result.findings[0]
@@ -125,8 +150,8 @@ def test_a_higher_learning_rate_is_named_by_the_ratio_of_the_updates(monkeypatch
 
 @pytest.mark.once
 @pytest.mark.usefixtures("warm_python")
-def test_a_variable_that_is_not_updated_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = compare_broken("variable", monkeypatch)
+def test_a_variable_that_is_not_updated_is_named(compare_broken: Broken) -> None:
+    result = compare_broken("variable")
 
     assert result.exit_code == 1
     first = result.findings[0]
@@ -137,8 +162,8 @@ def test_a_variable_that_is_not_updated_is_named(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.once
 @pytest.mark.usefixtures("warm_python")
-def test_a_batch_that_is_skipped_is_named_by_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = compare_broken("batch", monkeypatch)
+def test_a_batch_that_is_skipped_is_named_by_its_step(compare_broken: Broken) -> None:
+    result = compare_broken("batch")
 
     assert result.exit_code == 1
     first = result.findings[0]
@@ -149,8 +174,8 @@ def test_a_batch_that_is_skipped_is_named_by_its_step(monkeypatch: pytest.Monkey
 
 @pytest.mark.once
 @pytest.mark.usefixtures("warm_python")
-def test_the_same_way_in_with_nothing_broken_is_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert compare_broken("none", monkeypatch).verdict == "equal"
+def test_the_same_way_in_with_nothing_broken_is_equal(compare_broken: Broken) -> None:
+    assert compare_broken("none").verdict == "equal"
 
 
 @pytest.mark.usefixtures("warm_python")

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from estimator_bridge.compat.source.names import Names
 from estimator_bridge.compat.source.reading import Source
-from estimator_bridge.compat.source.scopes import Binding, Place, Scope, by_likelihood
+from estimator_bridge.compat.source.scopes import Binding, Place, Scope, assignment_targets, by_likelihood
 from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
 
 _MAKERS = frozenset(f"{module}.{name}" for module in ("builtins", "six.moves") for name in ("map", "filter", "zip"))
@@ -134,7 +134,7 @@ class _Analysis:
     def _bindings(self, node: ast.Call, place: Place) -> Iterator[tuple[Binding, Scope]]:
         """What the names that the call is assigned to, directly or as one arm of a condition, mean from there on."""
         assignment = next(one for one in self._above(node) if isinstance(one, (ast.Assign, ast.AnnAssign)))
-        for target in _targets(assignment):
+        for target in assignment_targets(assignment):
             if isinstance(target, ast.Name):
                 home = place.scope.find(target.id)
                 for binding in home.bindings[target.id] if home else ():
@@ -147,7 +147,7 @@ class _Analysis:
             if use.id == identifier and where.scope.find(identifier) is home:
                 inside = where.scope is home or _is_comprehension_of(where.scope, home)
                 likely = by_likelihood(home.bindings[identifier], (use.lineno, use.col_offset) if inside else None)
-                if next(likely) is binding:
+                if likely[0] is binding:
                     yield use, where
 
     def _context(self, node: ast.expr, place: Place) -> _Context:
@@ -218,16 +218,12 @@ _CONTEXTS: tuple[tuple[tuple[type[ast.AST], ...], _Context], ...] = (
 
 
 def _of_assignment(node: ast.Assign | ast.AnnAssign) -> _Context:
-    targets = _targets(node)
+    targets = assignment_targets(node)
     if any(isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice) for target in targets):
         return _Context(_Use.READ)
     if any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in targets):
         return _Context(_Use.KEPT, "Kept in an attribute or a container: empty when it is read a second time.")
     return _Context(_Use.NAMED if all(isinstance(target, ast.Name) for target in targets) else _Use.READ)
-
-
-def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
-    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def _tested(parent: ast.AST | None, node: ast.AST) -> _Context | None:

@@ -59,9 +59,9 @@ def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iter
         if dotted.partition(".")[0] == "keras" and not surface.version.startswith("2.15."):
             where = statement.lineno, statement.col_offset + 1, dotted
             yield Finding(*where, Kind.TENSORFLOW, Verdict.MENDED, "keras is Keras 3 now; the runner gives tf_keras, Keras 2")
-    for star in source.names.stars:
-        if _is_tensorflow(star.module):
-            where = star.node.lineno, star.node.col_offset + 1, f"from {star.module} import *"
+    for module, statement, _ in source.names.stars:
+        if _is_tensorflow(module):
+            where = statement.lineno, statement.col_offset + 1, f"from {module} import *"
             yield Finding(
                 *where, Kind.TENSORFLOW, Verdict.HUMAN, "Names from here cannot be followed; import those that you use."
             )

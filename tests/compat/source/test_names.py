@@ -136,5 +136,5 @@ def test_places() -> None:
 
 def test_star_imports_are_kept_apart() -> None:
     names = Names(ast.parse("from tensorflow import *\nfrom os import path"))
-    assert [star.module for star in names.stars] == ["tensorflow"]
+    assert [module for module, _, _ in names.stars] == ["tensorflow"]
     assert [dotted for dotted, _, _ in names.imports] == ["os.path"]

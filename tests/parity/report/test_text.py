@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from estimator_bridge.parity.report import text
 
 
-@settings(deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.text())
 def test_what_is_visible_can_be_encoded_and_steers_nothing(foreign: str) -> None:
     shown = text.visible(foreign)
@@ -19,7 +19,7 @@ def test_lone_surrogates_become_escapes() -> None:
     assert text.visible("\udc80") == "\\udc80"
 
 
-@settings(deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.text(), st.integers(3, 30))
 def test_what_is_shortened_keeps_its_ends(foreign: str, length: int) -> None:
     short = text.shorten(foreign, length)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from estimator_bridge.parity.report.charts import numerals
 
 
-@settings(deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.floats(width=32, allow_nan=False))
 def test_a_number_tells_any_two_float32_apart(value: float) -> None:
     assert struct.pack("f", float(numerals.number(value))) == struct.pack("f", value)
 
 
-@settings(deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.floats(-1e300, 1e300))
 def test_a_difference_reads_back_to_three_digits(value: float) -> None:
     assert float(numerals.difference(value)) == pytest.approx(value, rel=6e-3, abs=1e-310)
