@@ -10,10 +10,10 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
 
 # What a session would have to fill first: in the Estimator's graph nobody would.
@@ -41,7 +41,7 @@ def mended_input_results() -> Iterator[None]:
     def call(self: Any, input_fn: Callable[..., Any], mode: str, input_context: Any = None) -> Any:
         return mended(original(self, input_fn, mode, input_context), input_fn)
 
-    with mock.patch.object(cls, "_call_input_fn", call):
+    with replaced(cls, _call_input_fn=call):
         yield
 
 

@@ -15,13 +15,13 @@ import functools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy import input_results
 from estimator_bridge.legacy.distribution.worker_exchange import exchanged
 from estimator_bridge.legacy.warn_once import note
 from estimator_bridge.runtime.dataset_sharding import FIX, Definition, are_shares, definition
+from estimator_bridge.runtime.patching import replaced
 
 
 @contextlib.contextmanager
@@ -48,7 +48,7 @@ def shared_input() -> Iterator[None]:
             return result
         return _own_share(result, self.config, input_context, input_results.definition(input_fn))
 
-    with mock.patch.object(cls, "_call_input_fn", call):
+    with replaced(cls, _call_input_fn=call):
         yield
 
 

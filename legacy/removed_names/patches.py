@@ -17,13 +17,13 @@ import types
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from unittest import mock
 
 from estimator_bridge.compat.source.removed_names import Removed
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
 from estimator_bridge.legacy.removed_names.scalars import scalars_as_numbers
 from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
 
 
@@ -114,7 +114,7 @@ def _imports(said: set[str]) -> list[Any]:
                 raise
         return import_module(stand_in)
 
-    return [mock.patch.object(builtins, "__import__", import_), mock.patch.object(importlib, "import_module", import_module_)]
+    return [replaced(builtins, __import__=import_), replaced(importlib, import_module=import_module_)]
 
 
 def _asker(frame: types.FrameType | None) -> types.FrameType | None:

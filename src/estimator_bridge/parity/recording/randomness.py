@@ -11,10 +11,11 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
-from unittest import mock
 from weakref import WeakKeyDictionary
 
 import numpy as np
+
+from estimator_bridge.runtime.patching import replace
 
 SEED = 20_171_101  # for scripts that set none
 
@@ -54,7 +55,7 @@ def equalise() -> None:
         place = zlib.crc32(f"{scope}#{counts[scope]}".encode())
         return (SEED if graph.seed is None else graph.seed) % 2**31, place % 2**31
 
-    mock.patch.object(random_seed, "get_seed", get_seed).start()
+    replace(random_seed, "get_seed", get_seed)
 
 
 def random_operations(operations: Iterable[Any]) -> list[str]:
