@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.collectives import rows_may_change
 from estimator_bridge.runtime.patching import replaced
 
@@ -166,4 +166,4 @@ def _count_cpus(strategy: Any, session_config: Any) -> None:
     needed = 1 + max((device.device_index or 0 for device in devices if device.device_type == "CPU"), default=0)
     if needed > max(session_config.device_count.get("CPU", 1), 1):
         session_config.device_count["CPU"] = needed
-        note(f"the session's device_count has {needed} CPUs, as many as the strategy uses", type(strategy).__name__)
+        warn_once(f"the session's device_count has {needed} CPUs, as many as the strategy uses", type(strategy).__name__)

@@ -23,7 +23,7 @@ from typing import Any
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.distribution.replicas import Replicas
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
 
 _NAME = "SyncReplicasOptimizer"
@@ -174,12 +174,12 @@ def _fewest_tokens(get: Any) -> Any:
         fewest = max(0, aggregated - min(total, number))
         asked = aggregated if num_tokens == -1 else num_tokens
         held = "all replicas take the same steps" if replicas.in_step else "gradients that come too late are dropped"
-        note(
+        warn_once(
             f"{aggregated} gradients of {number} replicas make an update, {held}; tokens at the start: {fewest}, not {asked}",
             _NAME,
         )
         if total != number:
-            note(f"total_num_replicas is {total}, but the cluster has {number}", _NAME)
+            warn_once(f"total_num_replicas is {total}, but the cluster has {number}", _NAME)
         return get(self, fewest)
 
     return get_init_tokens_op

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import time
 import types
 from typing import Any
 
-from estimator_bridge.cluster.loopback import keep_to_loopback
+from estimator_bridge.cluster.loopback import keep_to_loopback_or_warn
 from estimator_bridge.cluster.rendezvous import Mark, Rendezvous
 from estimator_bridge.runtime.patching import replaced
 
@@ -93,10 +92,6 @@ def _on_loopback(init: Any) -> Any:
     @functools.wraps(init)
     def on_loopback(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
-        port = int(self.target.rpartition(":")[2])
-        if not keep_to_loopback(port):
-            sys.stderr.write(
-                f"estimator-bridge: other machines can reach the server at port {port}: {sys.platform} cannot prevent it\n"
-            )
+        keep_to_loopback_or_warn(int(self.target.rpartition(":")[2]))
 
     return on_loopback
