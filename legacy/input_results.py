@@ -10,10 +10,10 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
+from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
 
 # What a session would have to fill first: in the Estimator's graph nobody would.
@@ -41,7 +41,7 @@ def mended_input_results() -> Iterator[None]:
     def call(self: Any, input_fn: Callable[..., Any], mode: str, input_context: Any = None) -> Any:
         return mended(original(self, input_fn, mode, input_context), input_fn)
 
-    with mock.patch.object(cls, "_call_input_fn", call):
+    with replaced(cls, _call_input_fn=call):
         yield
 
 
@@ -61,14 +61,14 @@ def mended(result: Any, input_fn: Callable[..., Any]) -> Any:
     import tensorflow as tf
 
     if isinstance(result, (list, tuple)) and len(result) == 1:
-        note("the input_fn returns a tuple of one element, which is taken as the features", definition(input_fn))
+        warn_once("the input_fn returns a tuple of one element, which is taken as the features", definition(input_fn))
         return result[0]
     if not isinstance(result, tf.compat.v2.data.Dataset):
         return result
     if _is_elsewhere(result._variant_tensor):
         result = _copied_here(result)
     if isinstance(result.element_spec, tuple) and len(result.element_spec) == 1:
-        note("the input_fn's dataset has tuples of one element, which is taken as the features", definition(input_fn))
+        warn_once("the input_fn's dataset has tuples of one element, which is taken as the features", definition(input_fn))
         result = result.map(lambda features: features)
     return result
 
@@ -98,7 +98,7 @@ def _copied_here(dataset: Any) -> Any:
                 fix="Build it inside the input_fn, which runs in the graph that the Estimator trains in.",
             )
     (copy,) = tf.import_graph_def(needed, return_elements=[variant.name], name="input")
-    note("a dataset built outside the input_fn is copied into the Estimator's graph", created)
+    warn_once("a dataset built outside the input_fn is copied into the Estimator's graph", created)
     return dataset_ops.DatasetV1Adapter(tf.data.experimental.from_variant(copy, dataset.element_spec))
 
 

@@ -1,23 +1,23 @@
-"""What the runner mended while a script ran, said on stderr: once for each thing and place."""
+"""Warnings about what the runner changed for a script, each logged once."""
 
 from __future__ import annotations
 
-import sys
+import logging
 
-_said: set[str] = set()
+_logger = logging.getLogger(__name__)
+_warned: set[tuple[str, str]] = set()
 
 
-def note(what: str, where: str) -> None:
-    """Prints a line, unless it was printed before in this process.
+def warn_once(message: str, where: str) -> None:
+    """Logs a warning, unless it was logged before in this process.
 
     Args:
-        what: what was found and what was done about it.
-        where: ``file:line`` of the user's code.
+        message: What was found, and what was done about it.
+        where: ``file:line`` of the user's code, or a name that the user knows.
 
     Example:
-        >>> note("an input_fn returned a tuple of one; its element is taken as the features", "train.py:12")
+        >>> warn_once("the input_fn returns a tuple of one element, which is taken as the features", "train.py:12")
     """
-    line = f"estimator-bridge: {where}: {what}\n"
-    if line not in _said:
-        _said.add(line)
-        sys.stderr.write(line)
+    if (message, where) not in _warned:
+        _warned.add((message, where))
+        _logger.warning("%s: %s", where, message)

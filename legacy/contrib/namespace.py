@@ -11,7 +11,7 @@ from typing import Any
 from estimator_bridge.legacy.contrib import PACKAGES
 from estimator_bridge.legacy.contrib.files import is_module
 from estimator_bridge.legacy.contrib.refusal import ContribImportError, asked_attribute, looks_first
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
 
 
 class Namespace(types.ModuleType):
@@ -83,7 +83,7 @@ def imported(contrib: Namespace, path: Sequence[str], names: Sequence[str], fram
     if "*" in names:  # what is not offered is a NameError later, which is not ours to explain
         what = ".".join(["tf.contrib", *path])
         where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        note(f"of {what} the names that docs/contrib.md lists are imported, and no others", where)
+        warn_once(f"of {what} the names that docs/contrib.md lists are imported, and no others", where)
     return module
 
 

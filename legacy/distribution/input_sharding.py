@@ -15,13 +15,13 @@ import functools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy import input_results
 from estimator_bridge.legacy.distribution.worker_exchange import exchanged
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.dataset_sharding import FIX, Definition, are_shares, definition
+from estimator_bridge.runtime.patching import replaced
 
 
 @contextlib.contextmanager
@@ -48,7 +48,7 @@ def shared_input() -> Iterator[None]:
             return result
         return _own_share(result, self.config, input_context, input_results.definition(input_fn))
 
-    with mock.patch.object(cls, "_call_input_fn", call):
+    with replaced(cls, _call_input_fn=call):
         yield
 
 
@@ -65,9 +65,9 @@ def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
         )
     told = [Definition(*json.loads(text)) for text in exchanged(config, own, number, json.dumps(definition([dataset])))]
     if are_shares(told, f"the input_fn at {where}"):
-        note("the input_fn takes no input_context, but shards by itself: its batches are left as they are", where)
+        warn_once("the input_fn takes no input_context, but shards by itself: its batches are left as they are", where)
         return dataset
-    note(
+    warn_once(
         f"the input_fn takes no input_context: worker {own} of {number} gets one of each {number} batches, and too few at the end are left out",
         where,
     )

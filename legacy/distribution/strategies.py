@@ -16,11 +16,11 @@ import contextlib
 import functools
 from collections.abc import Iterator
 from typing import Any
-from unittest import mock
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.collectives import rows_may_change
+from estimator_bridge.runtime.patching import replaced
 
 _INDEPENDENT_WORKER = "independent_worker"
 
@@ -40,16 +40,18 @@ def mended_strategies() -> Iterator[None]:
     cls, coordinator = estimator.Estimator, run_config.distribute_coordinator_training
     with (
         rows_may_change(),
-        mock.patch.object(coordinator, "init_run_config", _settled(coordinator.init_run_config)),
-        mock.patch.object(
+        replaced(coordinator, init_run_config=_settled(coordinator.init_run_config)),
+        replaced(
             CollectiveAllReduceExtended,
-            "_initialize_strategy",
-            _alone_in_evaluator(CollectiveAllReduceExtended._initialize_strategy),
+            _initialize_strategy=_alone_in_evaluator(CollectiveAllReduceExtended._initialize_strategy),
         ),
-        mock.patch.object(executor, "_start_std_server", _serving_once(executor._start_std_server)),
-        mock.patch.object(cls, "_train_model_default", _sharing_variables(cls._train_model_default)),
-        mock.patch.object(cls, "_actual_train_model_distributed", _training(cls._actual_train_model_distributed)),
-        mock.patch.object(cls, "_evaluate_build_graph", _evaluating(cls._evaluate_build_graph)),
+        replaced(executor, _start_std_server=_serving_once(executor._start_std_server)),
+        replaced(
+            cls,
+            _train_model_default=_sharing_variables(cls._train_model_default),
+            _actual_train_model_distributed=_training(cls._actual_train_model_distributed),
+            _evaluate_build_graph=_evaluating(cls._evaluate_build_graph),
+        ),
     ):
         yield
 
@@ -164,4 +166,4 @@ def _count_cpus(strategy: Any, session_config: Any) -> None:
     needed = 1 + max((device.device_index or 0 for device in devices if device.device_type == "CPU"), default=0)
     if needed > max(session_config.device_count.get("CPU", 1), 1):
         session_config.device_count["CPU"] = needed
-        note(f"the session's device_count has {needed} CPUs, as many as the strategy uses", type(strategy).__name__)
+        warn_once(f"the session's device_count has {needed} CPUs, as many as the strategy uses", type(strategy).__name__)

@@ -20,11 +20,11 @@ import functools
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.distribution.replicas import Replicas
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
+from estimator_bridge.runtime.patching import replaced
 
 _NAME = "SyncReplicasOptimizer"
 
@@ -45,12 +45,18 @@ def synchronous_replicas() -> Iterator[None]:
 
     optimizer, hook, cls = module.SyncReplicasOptimizer, module._SyncReplicasOptimizerHook, estimator.Estimator
     with (
-        mock.patch.object(cls, "_train_model_default", _knowing_replicas(cls._train_model_default)),
-        mock.patch.object(cls, "_train_with_estimator_spec", _counting(cls._train_with_estimator_spec, hook)),
-        mock.patch.object(module, "data_flow_ops", _with_own_tokens(module.data_flow_ops)),
-        mock.patch.object(optimizer, "apply_gradients", _remembered(optimizer.apply_gradients)),
-        mock.patch.object(optimizer, "get_init_tokens_op", _fewest_tokens(optimizer.get_init_tokens_op)),
-        mock.patch.object(hook, "after_create_session", _unjoined(hook.after_create_session)),
+        replaced(
+            cls,
+            _train_model_default=_knowing_replicas(cls._train_model_default),
+            _train_with_estimator_spec=_counting(cls._train_with_estimator_spec, hook),
+        ),
+        replaced(module, data_flow_ops=_with_own_tokens(module.data_flow_ops)),
+        replaced(
+            optimizer,
+            apply_gradients=_remembered(optimizer.apply_gradients),
+            get_init_tokens_op=_fewest_tokens(optimizer.get_init_tokens_op),
+        ),
+        replaced(hook, after_create_session=_unjoined(hook.after_create_session)),
     ):
         yield
 
@@ -168,12 +174,12 @@ def _fewest_tokens(get: Any) -> Any:
         fewest = max(0, aggregated - min(total, number))
         asked = aggregated if num_tokens == -1 else num_tokens
         held = "all replicas take the same steps" if replicas.in_step else "gradients that come too late are dropped"
-        note(
+        warn_once(
             f"{aggregated} gradients of {number} replicas make an update, {held}; tokens at the start: {fewest}, not {asked}",
             _NAME,
         )
         if total != number:
-            note(f"total_num_replicas is {total}, but the cluster has {number}", _NAME)
+            warn_once(f"total_num_replicas is {total}, but the cluster has {number}", _NAME)
         return get(self, fewest)
 
     return get_init_tokens_op

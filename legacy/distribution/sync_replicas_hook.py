@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.distribution.replicas import Replicas
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
 
 _POLL_SECONDS = 0.05
 _SAY_SECONDS = 30.0  # between two lines on who is missing
@@ -84,7 +84,7 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
         held = session.run(self._held)
         session.run([emptied for emptied, number in zip(self._emptied, held, strict=True) if number])
         if any(held):
-            note(f"{self._own} is back: dropped {max(held)} gradients of before, which were of other variables", _NAME)
+            warn_once(f"{self._own} is back: dropped {max(held)} gradients of before, which were of other variables", _NAME)
         if self._replicas.own in self._before:
             session.run(self._replicas.optimizer.chief_init_op)  # else what they give would be taken for old
             session.run(self._release)
@@ -102,7 +102,7 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
                 )
             if now - said > _SAY_SECONDS:
                 said = now
-                note(f"{self._own} has waited {now - started:.0f} s for {', '.join(missing)}", _NAME)
+                warn_once(f"{self._own} has waited {now - started:.0f} s for {', '.join(missing)}", _NAME)
             time.sleep(_POLL_SECONDS)
 
     @property
@@ -126,7 +126,7 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
 
     def end(self, session: Any) -> None:
         """Says the counts. Replicas in step have taken the same steps, as soon as all have said so."""
-        note(f"{self._own} took {self._local_steps} local steps", _NAME)
+        warn_once(f"{self._own} took {self._local_steps} local steps", _NAME)
         if self._config.is_chief:
             deadline = time.monotonic() + _COUNT_SECONDS
             while (
@@ -135,7 +135,7 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
                 and time.monotonic() < deadline
             ):
                 time.sleep(_POLL_SECONDS)
-            note(self._write(session), _NAME)
+            warn_once(self._write(session), _NAME)
 
     def _write(self, session: Any) -> str:
         counts, step = self._counts(session), int(session.run(self._step))

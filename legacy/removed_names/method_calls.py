@@ -11,7 +11,7 @@ from typing import Any
 
 from estimator_bridge.compat.source.python2.arithmetic import with_import
 from estimator_bridge.compat.source.removed_names.methods import METHODS
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
 
 _FUNCTION = "__dropped_method__"
 _ASKED = re.compile(rb"\.\s*(?:" + "|".join(METHODS).encode() + rb")\b")
@@ -52,7 +52,7 @@ def dropped_method(owner: Any, name: str) -> Any:
         if not isinstance(owner, tuple(pkgutil.resolve_name(one) for one in method.owners)):
             raise
         frame = sys._getframe(1)
-        note(
+        warn_once(
             f".{name}() is gone from {type(owner).__name__}; answered. Today: {method.today}",
             f"{frame.f_code.co_filename}:{frame.f_lineno}",
         )

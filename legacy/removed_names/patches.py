@@ -17,13 +17,13 @@ import types
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from unittest import mock
 
 from estimator_bridge.compat.source.removed_names import Removed
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
 from estimator_bridge.legacy.removed_names.scalars import scalars_as_numbers
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
+from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
 
 
@@ -80,7 +80,7 @@ def _answered(dotted: str, removed: Removed, frame: types.FrameType, said: set[s
     if dotted not in said:
         said.add(dotted)
         what = getattr(found, "__name__", None) or repr(found)
-        note(f"{dotted} is gone; answered with {what}", f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        warn_once(f"{dotted} is gone; answered with {what}", f"{frame.f_code.co_filename}:{frame.f_lineno}")
     return found
 
 
@@ -114,7 +114,7 @@ def _imports(said: set[str]) -> list[Any]:
                 raise
         return import_module(stand_in)
 
-    return [mock.patch.object(builtins, "__import__", import_), mock.patch.object(importlib, "import_module", import_module_)]
+    return [replaced(builtins, __import__=import_), replaced(importlib, import_module=import_module_)]
 
 
 def _asker(frame: types.FrameType | None) -> types.FrameType | None:
@@ -137,7 +137,7 @@ def _stand_in(name: str, error: ModuleNotFoundError, frame: types.FrameType | No
     importlib.import_module(target)
     if gone not in said:
         said.add(gone)
-        note(f"the module {gone} is gone; {target} stands for it", f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        warn_once(f"the module {gone} is gone; {target} stands for it", f"{frame.f_code.co_filename}:{frame.f_lineno}")
     return target
 
 

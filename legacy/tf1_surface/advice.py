@@ -7,7 +7,7 @@ import types
 from pathlib import Path
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
 
 
 def tell_what_is_gone(error: BaseException, file: str, line: int) -> None:
@@ -29,4 +29,4 @@ def tell_what_is_gone(error: BaseException, file: str, line: int) -> None:
     with contextlib.suppress(BridgeError):  # the file cannot be read any more
         for finding in Judge(load_surface(installed_version()), offered).file(Path(file)).findings:
             if finding.line == line and finding.verdict is Verdict.HUMAN:
-                note(f"{finding.symbol}: {finding.message}", f"{file}:{line}")
+                warn_once(f"{finding.symbol}: {finding.message}", f"{file}:{line}")

@@ -6,9 +6,9 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from unittest import mock
 
 from estimator_bridge.legacy.restored.public_modules import load_public_modules
+from estimator_bridge.runtime.patching import replaced
 
 # On the modern path these must not take effect: after a real one, tf.function returns symbolic tensors for good.
 SWITCHES = (
@@ -53,12 +53,12 @@ def tf1_appearance() -> Iterator[Mapping[str, Callable[[], None]]]:
         graphs.close()
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch.object(tensor_shape, "_TENSORSHAPE_V2_OVERRIDE", False))
+        stack.enter_context(replaced(tensor_shape, _TENSORSHAPE_V2_OVERRIDE=False))
         for name in SWITCHES:
             for module in _homes(name, getattr(tf.compat.v1, name)):
-                stack.enter_context(mock.patch.object(module, name, _taken_as_said))
+                stack.enter_context(replaced(module, **{name: _taken_as_said}))
         for module in (tf2, tf.__internal__.tf2, tf.compat.v2.__internal__.tf2):  # the last is Keras'
-            stack.enter_context(mock.patch.object(module, "enabled", _shapes_are_tf2))
+            stack.enter_context(replaced(module, enabled=_shapes_are_tf2))
         stack.callback(_reset_default_graph)
         graphs.enter_context(context.graph_mode())
         stack.enter_context(graphs)

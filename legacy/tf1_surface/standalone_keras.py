@@ -8,7 +8,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.user_code import is_users
 
 
@@ -29,5 +29,7 @@ def keras_2(name: str, tf1: Any, frame: types.FrameType) -> str:
     package = tf1.keras.__name__.partition(".")[0]
     if package == "keras":
         return name
-    note(f"keras is Keras 3 now; {package}, which is Keras 2, stands for it", f"{frame.f_code.co_filename}:{frame.f_lineno}")
+    warn_once(
+        f"keras is Keras 3 now; {package}, which is Keras 2, stands for it", f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    )
     return f"{package}{dot}{below}"

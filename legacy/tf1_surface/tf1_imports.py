@@ -13,11 +13,11 @@ import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from unittest import mock
 
 from estimator_bridge.legacy.contrib.namespace import Namespace, imported
 from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
 from estimator_bridge.legacy.tf1_surface.standalone_keras import keras_2
+from estimator_bridge.runtime.patching import replaced
 
 # Packages that were written for TensorFlow 2 (or for both) and ask for what they need.
 NATIVE = frozenset(
@@ -128,7 +128,7 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
             return import_module(keras_2(name, tf1, sys._getframe(1)), package)
         return _contrib(tf1, name, ()) or _module(tf1, name) or import_module(name, package)
 
-    with mock.patch.object(builtins, "__import__", import_), mock.patch.object(importlib, "import_module", import_module_):
+    with replaced(builtins, __import__=import_), replaced(importlib, import_module=import_module_):
         yield tf1
 
 

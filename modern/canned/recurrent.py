@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from typing import Any
-from unittest import mock
 
 import tensorflow as tf
 import tf_keras
@@ -13,6 +12,7 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned.activation import kept_activation
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.weights import Saved
+from estimator_bridge.runtime.patching import replaced
 
 _CELL_TYPES = {"simple_rnn": "SimpleRNN", "lstm": "LSTM", "gru": "GRU"}  # of a layer; its cell's class ends with Cell
 _ACTIVATIONS = ("activation", "recurrent_activation")
@@ -66,7 +66,7 @@ def _rebuilt(cell: Any) -> Any:
     activations = {key: kept_activation(getattr(cell, key), cell.units, key) for key in _ACTIVATIONS if hasattr(cell, key)}
     within = {"cells": _rebuilt(cell.cells)} if hasattr(cell, "cells") else {}
     simple = dict.fromkeys(activations, tf.keras.activations.linear) | {key: [] for key in within}
-    with mock.patch.multiple(cell, **simple):  # a config has functions by names, for which Keras takes its own
+    with replaced(cell, **simple):  # a config has functions by names, for which Keras takes its own
         config = cell.get_config()
     for key in config:
         if inspect.isfunction(value := getattr(cell, key, None)) and key not in activations:

@@ -12,7 +12,6 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_coordinator
@@ -23,6 +22,7 @@ from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.distribution import parameter_servers as cluster
 from estimator_bridge.modern.distribution import strategies
+from estimator_bridge.runtime.patching import replaced
 
 logging = tf.compat.v1.logging
 _LOOK_SECONDS = 0.5
@@ -35,20 +35,23 @@ def tasks() -> Iterator[None]:
     from tensorflow_estimator.python.estimator import estimator, training
 
     executor, extended = training._TrainingExecutor, CollectiveAllReduceExtended
-    patches: list[contextlib.AbstractContextManager[Any]] = [
-        mock.patch.object(estimator_training, "init_run_config", _placed(estimator_training.init_run_config)),
-        mock.patch.object(training, "_DELAY_SECS_PER_WORKER", 0),  # those that train together have nobody to wait for
-        mock.patch.object(executor, "_start_std_server", _serving(executor._start_std_server)),
-        mock.patch.object(executor, "run_worker", _led(executor.run_worker)),
-        mock.patch.object(executor, "run_ps", _needed(executor.run_ps)),
-        mock.patch.object(estimator.Estimator, "evaluate", _apart(estimator.Estimator.evaluate)),
-        mock.patch.object(extended, "_initialize_strategy", _describing(extended._initialize_strategy)),
-        mock.patch.object(extended, "__deepcopy__", lambda self, memo: self),  # Estimator.config copies it in eager mode, too
-        mock.patch.object(extended, "_initialize_local_devices", _seen(extended._initialize_local_devices)),
-    ]
-    with contextlib.ExitStack() as stack:
-        for patch in patches:
-            stack.enter_context(patch)
+    with (
+        replaced(estimator_training, init_run_config=_placed(estimator_training.init_run_config)),
+        replaced(training, _DELAY_SECS_PER_WORKER=0),  # those that train together have nobody to wait for
+        replaced(
+            executor,
+            _start_std_server=_serving(executor._start_std_server),
+            run_worker=_led(executor.run_worker),
+            run_ps=_needed(executor.run_ps),
+        ),
+        replaced(estimator.Estimator, evaluate=_apart(estimator.Estimator.evaluate)),
+        replaced(
+            extended,
+            _initialize_strategy=_describing(extended._initialize_strategy),
+            __deepcopy__=lambda self, memo: self,  # Estimator.config copies it in eager mode, too
+            _initialize_local_devices=_seen(extended._initialize_local_devices),
+        ),
+    ):
         yield
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 
-from estimator_bridge.cluster.loopback import keep_to_loopback
+from estimator_bridge.cluster.loopback import keep_to_loopback, keep_to_loopback_or_warn
 from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
 from estimator_bridge.compat.config.strategy_objects import settings_of_strategy
@@ -91,7 +90,5 @@ def kept_to_loopback(port: int) -> Iterator[None]:
     finally:
         over.set()
         looking.join()
-    if not kept.is_set() and not keep_to_loopback(port):
-        sys.stderr.write(
-            f"estimator-bridge: other machines can reach the server at port {port}: {sys.platform} cannot prevent it\n"
-        )
+    if not kept.is_set():
+        keep_to_loopback_or_warn(port)

@@ -7,12 +7,12 @@ import copy
 import functools
 from collections.abc import Iterator
 from typing import Any
-from unittest import mock
 
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.distribution.strategies import Distribution
+from estimator_bridge.runtime.patching import replaced
 
 
 @contextlib.contextmanager
@@ -44,7 +44,7 @@ def without_tpu(estimator: Any, mode: str) -> Iterator[Distribution | None]:
             received=estimator._ctx._train_batch_size,
             fix="Pass another train_batch_size to TPUEstimator.",
         )
-    with mock.patch.object(estimator, "_ctx", ctx):
+    with replaced(estimator, _ctx=ctx):
         yield distribution
 
 

@@ -9,7 +9,6 @@ import gc
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
-from unittest import mock
 
 import tensorflow as tf
 from tensorflow.python.data.ops import dataset_ops
@@ -18,6 +17,7 @@ from tensorflow.python.data.util import structure
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream
 from estimator_bridge.modern.graph.source_lines import located
+from estimator_bridge.runtime.patching import replaced
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -38,9 +38,11 @@ def recorded_iterators() -> Iterator[list[tuple[Any, Any]]]:
         return make
 
     cls = tf.compat.v1.data.Dataset
-    with contextlib.ExitStack() as stack:
-        for name in ("_make_one_shot_iterator", "_make_initializable_iterator"):
-            stack.enter_context(mock.patch.object(cls, name, recording(getattr(cls, name))))
+    with replaced(
+        cls,
+        _make_one_shot_iterator=recording(cls._make_one_shot_iterator),
+        _make_initializable_iterator=recording(cls._make_initializable_iterator),
+    ):
         yield made
 
 

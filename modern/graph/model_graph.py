@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
-from unittest import mock
 
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util, resource_variable_ops
@@ -19,6 +18,7 @@ from estimator_bridge.modern.graph.optimizers.capture import Update, recorded_up
 from estimator_bridge.modern.graph.savers import SavedTensor, missing_from, saved_tensors
 from estimator_bridge.modern.graph.shapes import script_shapes
 from estimator_bridge.modern.graph.source_lines import located
+from estimator_bridge.runtime.patching import replaced
 
 v1 = tf.compat.v1
 TRAIN, EVAL, PREDICT = "train", "eval", "infer"  # the values of tf.estimator.ModeKeys
@@ -166,12 +166,12 @@ def build(
 
 def control_flow_v2() -> contextlib.AbstractContextManager[Any]:
     """While active, loops and conditions become functions, whatever the script switched off: TF1's form of a loop is a cycle."""
-    return mock.patch.object(control_flow_util, "ENABLE_CONTROL_FLOW_V2", True)
+    return replaced(control_flow_util, ENABLE_CONTROL_FLOW_V2=True)
 
 
 def true_variables() -> contextlib.AbstractContextManager[Any]:
     """While active, ``if variable`` asks whether there is one, as of TF1's reference variables; a resource variable would ask its value."""
-    return mock.patch.object(resource_variable_ops.BaseResourceVariable, "__bool__", return_value=True)
+    return replaced(resource_variable_ops.BaseResourceVariable, __bool__=lambda variable: True)
 
 
 def input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:

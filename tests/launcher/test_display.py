@@ -64,12 +64,12 @@ class Full(io.StringIO):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_stream_that_cannot_be_written_ends_nothing_and_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stream_that_cannot_be_written_ends_nothing_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     with shown(Full()) as (say, _):
         say("chief 0", "hello")
         say("chief 0", "goodbye")
 
-    assert capsys.readouterr().err.count("the output cannot be written: No space left on device") == 1
+    assert caplog.text.count("the output cannot be written: No space left on device") == 1
 
 
 def test_free_ports_are_none_that_outgoing_connections_get() -> None:

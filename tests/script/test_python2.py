@@ -26,7 +26,7 @@ PROGRAM = TESTS / "data" / "python2" / "program.py"
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warn_once, "_said", set())
+    monkeypatch.setattr(warn_once, "_warned", set())
 
 
 def test_the_program_prints_what_it_prints_under_python2(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +130,7 @@ def test_syntax_is_refused_with_its_lines_and_the_flag(tmp_path: Path) -> None:
     assert raised.value.exit_code == 2
 
 
-def test_what_goes_wrong_in_silence_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_goes_wrong_in_silence_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     script = write(
         tmp_path / "script.py",
         """
@@ -143,8 +143,8 @@ def test_what_goes_wrong_in_silence_is_told(tmp_path: Path, capsys: pytest.Captu
     )
     write(tmp_path / "helper.py", "sizes = [x for x in range(len('abc') / 2)]\n")
     tell_python2(str(script), is_module=False, mended=False)
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.split(": ")[1:3] for line in lines] == [
+    lines = caplog.messages
+    assert [line.split(": ")[:2] for line in lines] == [
         [f"{script}:5", "map"],
         [f"{script}:6", "unicode"],
         [f"{tmp_path / 'helper.py'}:1", "/"],
@@ -153,10 +153,10 @@ def test_what_goes_wrong_in_silence_is_told(tmp_path: Path, capsys: pytest.Captu
     assert lines[1].endswith("(also on line 6)")
 
 
-def test_under_the_flag_one_line_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_under_the_flag_one_line_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     script = write(tmp_path / "script.py", "print 1\nxrange(3)\n")
     tell_python2(str(script), is_module=False, mended=True)
-    assert capsys.readouterr().err == f"estimator-bridge: {script}: Python 2, mended in memory in 2 places\n"
+    assert caplog.messages == [f"{script}: Python 2, mended in memory in 2 places"]
 
 
 def test_a_module_and_what_it_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,13 +169,13 @@ def test_a_module_and_what_it_imports(tmp_path: Path, monkeypatch: pytest.Monkey
         tell_python2("trainer.task", is_module=True, mended=False)
 
 
-def test_nothing_is_said_of_python3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_said_of_python3(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     script = write(tmp_path / "script.py", "for x in map(int, '12'): print(x / 2)\nimport nowhere\n")
     tell_python2(str(script), is_module=False, mended=False)
     tell_python2("nowhere.py", is_module=False, mended=False)
     broken = write(tmp_path / "broken.py", "def (:\n")
     tell_python2(str(broken), is_module=False, mended=False)
-    assert capsys.readouterr().err == ""
+    assert caplog.messages == []
 
 
 def test_neither_python3_nor_python2(tmp_path: Path) -> None:

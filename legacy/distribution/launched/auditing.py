@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from typing import Any
-from unittest import mock
 
 from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.rendezvous import Rendezvous
+from estimator_bridge.runtime.patching import replaced
 
 _batches: dict[Any, list[list[Any]]] = {}  # graph that is to train -> tensors of each local replica
 
@@ -21,8 +21,11 @@ def patches(meeting: Rendezvous) -> list[Any]:
 
     real = estimator.Estimator
     return [
-        mock.patch.object(real, "_call_model_fn", _remembering(real._call_model_fn)),
-        mock.patch.object(real, "_train_with_estimator_spec", _audited(real._train_with_estimator_spec, auditing)),
+        replaced(
+            real,
+            _call_model_fn=_remembering(real._call_model_fn),
+            _train_with_estimator_spec=_audited(real._train_with_estimator_spec, auditing),
+        )
     ]
 
 

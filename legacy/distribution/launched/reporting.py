@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from typing import Any
-from unittest import mock
 
 from estimator_bridge.cluster.preemption import EXIT_CODE, catch_preemption
 from estimator_bridge.cluster.rendezvous import Flag, Recovery, Rendezvous
 from estimator_bridge.legacy.distribution.sync_replicas import replicas_of_training
+from estimator_bridge.runtime.patching import replaced
 
 _WITHOUT_STEPS = ("evaluate", "_evaluate_run", "_export_all_saved_models")  # which hooks and listeners of a training may call
 
@@ -18,10 +18,8 @@ def patches(meeting: Rendezvous) -> list[Any]:
     from tensorflow_estimator.python.estimator import estimator
 
     cls = estimator.Estimator
-    return [
-        mock.patch.object(cls, "_train_with_estimator_spec", _reporting(cls._train_with_estimator_spec, meeting)),
-        *(mock.patch.object(cls, name, _apart(getattr(cls, name), meeting)) for name in _WITHOUT_STEPS),
-    ]
+    changed = {name: _apart(getattr(cls, name), meeting) for name in _WITHOUT_STEPS}
+    return [replaced(cls, _train_with_estimator_spec=_reporting(cls._train_with_estimator_spec, meeting), **changed)]
 
 
 def _reporting(train: Any, meeting: Rendezvous) -> Any:

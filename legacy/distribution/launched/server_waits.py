@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import time
 import types
 from typing import Any
-from unittest import mock
 
-from estimator_bridge.cluster.loopback import keep_to_loopback
+from estimator_bridge.cluster.loopback import keep_to_loopback_or_warn
 from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
+from estimator_bridge.runtime.patching import replaced
 
 _POLL_SECONDS = 0.05
 _RECOVERY_WAIT_SECONDS = 1  # between two looks whether the chief has initialized the variables; TensorFlow's is 30
@@ -29,19 +28,18 @@ def patches(meeting: Rendezvous) -> list[Any]:
 
     executor, manager = training._TrainingExecutor, session_manager.SessionManager
     changed = [
-        mock.patch.object(training, "_DELAY_SECS_PER_WORKER", 0),
-        mock.patch.object(training, "time", types.SimpleNamespace(time=time.time, sleep=_until_trained(meeting))),
-        mock.patch.multiple(training._ContinuousEvalListener, **_last_evaluation(meeting)),
-        mock.patch.object(executor, "_start_std_server", _together(executor._start_std_server, meeting)),
-        mock.patch.object(
-            distribute_coordinator, "_run_std_server", _together(distribute_coordinator._run_std_server, meeting)
+        replaced(
+            training,
+            _DELAY_SECS_PER_WORKER=0,
+            time=types.SimpleNamespace(time=time.time, sleep=_until_trained(meeting)),
         ),
-        mock.patch.object(
-            manager.__init__, "__defaults__", _defaults(manager.__init__, recovery_wait_secs=_RECOVERY_WAIT_SECONDS)
-        ),
+        replaced(training._ContinuousEvalListener, **_last_evaluation(meeting)),
+        replaced(executor, _start_std_server=_together(executor._start_std_server, meeting)),
+        replaced(distribute_coordinator, _run_std_server=_together(distribute_coordinator._run_std_server, meeting)),
+        replaced(manager.__init__, __defaults__=_defaults(manager.__init__, recovery_wait_secs=_RECOVERY_WAIT_SECONDS)),
     ]
     if meeting.has_flag(Flag.LOOPBACK):
-        changed.append(mock.patch.object(server_lib.Server, "__init__", _on_loopback(server_lib.Server.__init__)))
+        changed.append(replaced(server_lib.Server, __init__=_on_loopback(server_lib.Server.__init__)))
     return changed
 
 
@@ -94,10 +92,6 @@ def _on_loopback(init: Any) -> Any:
     @functools.wraps(init)
     def on_loopback(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
-        port = int(self.target.rpartition(":")[2])
-        if not keep_to_loopback(port):
-            sys.stderr.write(
-                f"estimator-bridge: other machines can reach the server at port {port}: {sys.platform} cannot prevent it\n"
-            )
+        keep_to_loopback_or_warn(int(self.target.rpartition(":")[2]))
 
     return on_loopback

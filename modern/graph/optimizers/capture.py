@@ -10,12 +10,12 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
-from unittest import mock
 
 import tensorflow as tf
 
 from estimator_bridge.modern.graph.fragments import Operation, Tensor, producers, upstream
 from estimator_bridge.modern.graph.optimizers.rebuild import hyperparameters, rule_for
+from estimator_bridge.runtime.patching import replaced
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,14 +114,12 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
         updates.append(dataclasses.replace(update, untouched=untouched))
         return op
 
-    replaced = {
-        "apply_gradients": apply_gradients,
-        "compute_gradients": compute_gradients,
-        "_scale_loss": staticmethod(scale_loss),
-    }
-    with contextlib.ExitStack() as stack:
-        for name, replacement in replaced.items():
-            stack.enter_context(mock.patch.object(cls, name, replacement))
+    with replaced(
+        cls,
+        apply_gradients=apply_gradients,
+        compute_gradients=compute_gradients,
+        _scale_loss=staticmethod(scale_loss),
+    ):
         yield updates
 
 

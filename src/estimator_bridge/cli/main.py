@@ -14,6 +14,7 @@ from estimator_bridge.cli.closed_streams import lasting_streams, open_what_is_cl
 from estimator_bridge.cli.convert import command as convert
 from estimator_bridge.cli.launch import command as launch
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.runtime.log_output import log_to_stderr
 
 COMMANDS = (run, compare, launch, cluster, check, convert, inspect)
 
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 fine, 1 parity failed or the script failed, 2 a mistake in the request, 130 interrupted.
     """
     open_what_is_closed()
-    with lasting_streams():
+    with lasting_streams(), log_to_stderr():
         return _run(argv)
 
 
@@ -84,7 +85,7 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         code: int = arguments.execute(arguments)
         return code
-    except BridgeError as error:
+    except BridgeError as error:  # printed, not logged: a script may have switched logging off
         sys.stderr.write(f"estimator-bridge: {error}\n")
         return error.exit_code
     except KeyboardInterrupt:

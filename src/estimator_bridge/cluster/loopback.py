@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 import stat
+import sys
 from pathlib import Path
+
+_logger = logging.getLogger(__name__)
 
 
 def keep_to_loopback(port: int) -> bool:
@@ -30,6 +34,16 @@ def keep_to_loopback(port: int) -> bool:
                     one.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
                     kept = True
     return kept
+
+
+def keep_to_loopback_or_warn(port: int) -> None:
+    """Calls ``keep_to_loopback``, and logs a warning if the system does not allow it.
+
+    Args:
+        port: TCP port of a server of this process.
+    """
+    if not keep_to_loopback(port):
+        _logger.warning("other machines can reach the server at port %d: %s cannot prevent it", port, sys.platform)
 
 
 def _is_socket(number: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
@@ -16,6 +16,7 @@ from rich.text import Text
 from estimator_bridge.cluster.server_status import Answer, Health
 from estimator_bridge.launcher.processes.task import Sink, State, Task
 
+_logger = logging.getLogger(__name__)
 _WIDTH = len("evaluator 0")
 _REFRESHES = 4  # a second
 _STYLES = {State.DONE: "green", State.FAILED: "red", State.STOPPED: "dim", State.TRAINING: "cyan", State.RESTARTING: "yellow"}
@@ -66,11 +67,7 @@ def _plain(stream: TextIO) -> Sink:
 
 
 def _tell(failure: OSError) -> None:
-    with contextlib.suppress(OSError):  # standard error may be the same file
-        sys.stderr.write(
-            f"estimator-bridge: the output cannot be written: {failure.strerror}; training goes on, its lines are in --log-dir\n"
-        )
-        sys.stderr.flush()
+    _logger.warning("the output cannot be written: %s; training goes on, its lines are in --log-dir", failure.strerror)
 
 
 def task_table(tasks: Sequence[Task]) -> Table:

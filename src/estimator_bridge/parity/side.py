@@ -12,6 +12,7 @@ from pathlib import Path
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.estimator_calls import Engine
+from estimator_bridge.runtime.log_output import log_to_stderr
 from estimator_bridge.script.run import Script, run_legacy, run_modern
 from estimator_bridge.script.tracebacks import run_as_python_does
 
@@ -52,11 +53,12 @@ def main(text: str) -> int:
     trace = order.trace(order.side)
     trace.make()
     _end_with_parent()
-    try:
-        return run_as_python_does(lambda: _run(order, trace))
-    except BridgeError as error:
-        trace.write("failed", message=str(error))
-        return 2
+    with log_to_stderr():
+        try:
+            return run_as_python_does(lambda: _run(order, trace))
+        except BridgeError as error:
+            trace.write("failed", message=str(error))
+            return 2
 
 
 def _run(order: Order, trace: Trace) -> None:

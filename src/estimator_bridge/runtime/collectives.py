@@ -6,7 +6,8 @@ import contextlib
 import itertools
 from collections.abc import Iterator
 from typing import Any
-from unittest import mock
+
+from estimator_bridge.runtime.patching import replaced
 
 _MOST_ROWS = 2**20
 
@@ -21,7 +22,7 @@ def rows_may_change() -> Iterator[None]:
     """
     from tensorflow.python.distribute.cross_device_utils import CollectiveReplicaLauncher
 
-    with mock.patch.object(CollectiveReplicaLauncher, "_all_gather", _all_gather):
+    with replaced(CollectiveReplicaLauncher, _all_gather=_all_gather):
         yield
 
 
@@ -34,7 +35,7 @@ def keys_kept() -> Iterator[None]:
     """
     from tensorflow.python.distribute.cross_device_utils import CollectiveReplicaLauncher
 
-    with rows_may_change(), mock.patch.object(CollectiveReplicaLauncher, "_prefer_unique_instance_key", False):
+    with rows_may_change(), replaced(CollectiveReplicaLauncher, _prefer_unique_instance_key=False):
         yield
 
 

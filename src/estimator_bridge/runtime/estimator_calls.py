@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
-from unittest import mock
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.runtime.patching import replaced
 
 VERBS = ("train", "evaluate", "predict", "export_saved_model")
 
@@ -65,7 +65,7 @@ def interposed(engine: Engine) -> Iterator[None]:
     calls["train"] = handing_over(engine.train, check_model_dir)
     calls["export_savedmodel"] = handing_over(getattr(engine, "export_savedmodel", _renamed(engine)))
     surroundings = getattr(engine, "surroundings", contextlib.nullcontext)
-    with mock.patch.multiple(_estimator_class(), **calls), surroundings():
+    with replaced(_estimator_class(), **calls), surroundings():
         yield
 
 

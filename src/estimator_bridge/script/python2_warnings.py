@@ -10,7 +10,7 @@ from estimator_bridge.compat.source.own_files import own_sources
 from estimator_bridge.compat.source.reading import Source
 from estimator_bridge.compat.source.verdicts import Finding
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.legacy.warn_once import note
+from estimator_bridge.legacy.warn_once import warn_once
 
 _SHOWN = 12
 
@@ -36,11 +36,11 @@ def tell_python2(target: str, is_module: bool, mended: bool) -> None:
         if source.error is not None and not mended:
             raise _unparsable(source, findings)
         if mended:
-            note(f"Python 2, mended in memory in {len(findings)} places", source.path)
+            warn_once(f"Python 2, mended in memory in {len(findings)} places", source.path)
         else:
             for what, lines in _grouped(findings).items():
                 also = ", ".join(map(str, dict.fromkeys(lines[1:])))
-                note(f"{what} (also on line {also})" if also else what, f"{source.path}:{lines[0]}")
+                warn_once(f"{what} (also on line {also})" if also else what, f"{source.path}:{lines[0]}")
 
 
 def _file_and_root(target: str, is_module: bool) -> tuple[Path, Path] | None:

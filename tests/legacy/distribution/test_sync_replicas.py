@@ -182,7 +182,7 @@ def test_who_was_killed_gives_as_many_gradients_to_an_update_as_before(tmp_path:
 
 
 def test_gradients_of_before_do_not_outlive_the_chief(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The worker has given its gradient of batch 5 and waits: the chief begins again at step 0, and the worker with batch 6."""
     monkeypatch.setattr(sync_replicas_hook, "_COUNT_SECONDS", 0)  # the worker has taken one step more
@@ -197,20 +197,20 @@ def test_gradients_of_before_do_not_outlive_the_chief(
 
     with mended():
         together([chief, replicas.trainer(1, aggregated=2)])
-    assert "chief 0 is back: dropped 1 gradients of before" in capsys.readouterr().err
+    assert "chief 0 is back: dropped 1 gradients of before" in caplog.text
     size, steps = job.GLOBAL_BATCH // 2, np.arange(job.STEPS)
     firsts = np.stack([2 * steps, 2 * (steps + 6) + 1], 1) * size
     rows = (firsts[..., None] + np.arange(size)).reshape(job.STEPS, -1) % len(job.X)
     assert_close(job.saved(tmp_path), job.by_hand(rows=rows))
 
 
-def test_backup_replicas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_backup_replicas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Two gradients of three replicas: who is slow may miss steps, and gradients that come too late are dropped and counted."""
     replicas = Replicas(2, tmp_path, monkeypatch)
     with mended():
         together([replicas.trainer(place, aggregated=2, total=3) for place in (0, 1, 2)])
     assert sum(replicas.steps) >= 2 * job.STEPS
-    assert "2 gradients of 3 replicas make an update, gradients that come too late are dropped" in capsys.readouterr().err
+    assert "2 gradients of 3 replicas make an update, gradients that come too late are dropped" in caplog.text
     assert tf.train.load_variable(str(tmp_path), "global_step") >= job.STEPS
 
 
@@ -233,7 +233,7 @@ def test_a_chief_trains_alone_by_hand(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_tokens_that_the_script_asks_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """They would let replicas run ahead of the updates, so there are none, and it is said."""
     replicas = Replicas(1, tmp_path, monkeypatch)
@@ -245,7 +245,7 @@ def test_tokens_that_the_script_asks_for(
     with mended():
         together([replicas.trainer(place, 2, wrap=lambda optimizer, config: Eager(optimizer, 2)) for place in (0, 1)])
     assert replicas.steps == [job.STEPS] * 2
-    assert "tokens at the start: 0, not 5" in capsys.readouterr().err
+    assert "tokens at the start: 0, not 5" in caplog.text
 
 
 @pytest.mark.parametrize(("place", "is_chief", "told"), [(0, False, "0 hooks"), (1, True, "1 hooks")])

@@ -44,7 +44,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     )
     monkeypatch.syspath_prepend(str(library))
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(warn_once, "_said", set())
+    monkeypatch.setattr(warn_once, "_warned", set())
     modules = set(sys.modules)
 
     def run(source: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
             del sys.modules[name]
 
 
-def test_numpys_names(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numpys_names(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     names = run(
         """
         import numpy as np
@@ -81,7 +81,7 @@ def test_numpys_names(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert names["infinity"] == math.inf
     assert names["product"] == 6
     assert names["there"] == (True, None)
-    said = capsys.readouterr().err
+    said = caplog.text
     assert said.count("numpy.int is gone; answered with int") == 1
     assert "script.py:4: numpy.int is gone" in said
     if not hasattr(np, "product"):
@@ -102,7 +102,7 @@ def test_scalars_print_as_numbers_and_read_back_in(run: Run) -> None:
     assert repr(np.float32(0.5)) == ("np.float32(0.5)" if np.__version__ >= "2" else "0.5")
 
 
-def test_pythons_names(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pythons_names(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     names = run(
         """
         import collections, fractions, inspect, itertools, os, string, sys, time, types, urllib
@@ -125,7 +125,7 @@ def test_pythons_names(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert names["is_mapping"]
     assert names["quoted"] == "a%20b"
     assert names["other"] == (sys.maxsize, True, str)
-    assert "script.py:3: collections.Mapping is gone; answered with Mapping" in capsys.readouterr().err
+    assert "script.py:3: collections.Mapping is gone; answered with Mapping" in caplog.text
 
 
 def test_libraries_see_no_change(run: Run) -> None:
@@ -140,7 +140,7 @@ def test_libraries_see_no_change(run: Run) -> None:
     assert "__getattr__" not in vars(collections) or sys.version_info < (3, 10)
 
 
-def test_modules_that_are_gone(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_modules_that_are_gone(run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path / "loaded.py", "value = 1")
     names = run(
         """
@@ -161,7 +161,7 @@ def test_modules_that_are_gone(run: Run, tmp_path: Path, capsys: pytest.CaptureF
     assert names["by_name"] is names["imp"]
     assert names["order"] == (True, 1)
     if sys.version_info >= (3, 12):
-        assert "script.py:2: the module imp is gone" in capsys.readouterr().err
+        assert "script.py:2: the module imp is gone" in caplog.text
         assert "imp" not in sys.modules
 
 
@@ -172,7 +172,7 @@ def test_a_module_that_never_was_stays_an_error(run: Run) -> None:
         run("import distutils.nowhere")
 
 
-def test_methods_that_arrays_lost(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_methods_that_arrays_lost(run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path / "beside.py", "def raw(array):\n    return array.tostring()\n")
     names = run(
         """
@@ -201,7 +201,7 @@ def test_methods_that_arrays_lost(run: Run, tmp_path: Path, capsys: pytest.Captu
     assert names["missing"] == "'list' object has no attribute 'tostring'"
     assert names["alive"] is True
     if not hasattr(np.ndarray, "tostring"):
-        assert "beside.py:2: .tostring() is gone from ndarray; answered" in capsys.readouterr().err
+        assert "beside.py:2: .tostring() is gone from ndarray; answered" in caplog.text
 
 
 def cases() -> list[tuple[str, tuple[Any, ...]]]:

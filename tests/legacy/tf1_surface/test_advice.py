@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from estimator_bridge.runtime.log_output import log_to_stderr
 from estimator_bridge.script.tracebacks import run_as_python_does
 
 GPUS = "tf.keras.utils.multi_gpu_model"
@@ -19,7 +20,8 @@ def stderr(source: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> lis
     file.write_text(source, encoding="utf-8")
     code = compile(source, str(file), "exec")
 
-    assert run_as_python_does(lambda: exec(code, {})) == 1
+    with log_to_stderr():
+        assert run_as_python_does(lambda: exec(code, {})) == 1
     return capsys.readouterr().err.splitlines()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from estimator_bridge.cli.script_arguments import FILE
 from estimator_bridge.errors import BridgeError
 
+_logger = logging.getLogger(__name__)
 _KINDS = ("bilingual", "name-based", "object-based", "keras-weights", "keras", "saved-model")
 
 _EPILOG = """examples:
@@ -144,7 +146,7 @@ def _announce_user_code(likes: list[str]) -> None:
     for like in likes:
         model = keras_model(like)
         if model and model.how == "function":
-            sys.stderr.write(f"Calling {like} for the model: this runs your code.\n")
+            _logger.warning("calling %s for the model: this runs your code", like)
 
 
 def _print(report: Any, dry_run: bool) -> None:

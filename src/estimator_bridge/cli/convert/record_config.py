@@ -6,6 +6,7 @@ import functools
 import importlib
 import inspect
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from estimator_bridge.compat.config.reading.sources import Source
     from estimator_bridge.runtime.estimator_calls import Engine
 
+_logger = logging.getLogger(__name__)
 _HOOKS = "tensorflow.python.training.basic_session_run_hooks"
 _TRAINING = "tensorflow_estimator.python.estimator.training"
 _EXPORTER = "tensorflow_estimator.python.estimator.exporter"
@@ -50,9 +52,10 @@ def record(script: str, args: Sequence[str]) -> Source:
 
     if not Path(script).is_file():
         raise BridgeError("There is no such script.", expected="the path of a Python file", received=script)
-    sys.stderr.write(
-        f"estimator-bridge: running {script}, up to its Estimator's first call, to see its RunConfig. "
-        "Hooks and steps that it gives to Estimator.train itself are not seen.\n"
+    _logger.warning(
+        "running %s, up to its Estimator's first call, to see its RunConfig. "
+        "Hooks and steps that it gives to Estimator.train itself are not seen.",
+        script,
     )
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run_config.json"

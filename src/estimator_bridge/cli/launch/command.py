@@ -6,6 +6,7 @@ import argparse
 import collections
 import contextlib
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from estimator_bridge.launcher.layout import Layout
     from estimator_bridge.launcher.processes.spawner import Spawner
 
+_logger = logging.getLogger(__name__)
 _EPILOG = """examples:
   estimator-bridge launch --chief 1 --worker 2 --ps 2 --evaluator 1 train.py --model_dir=/tmp/model
   estimator-bridge launch --worker 1 --ps 1 --log-dir /tmp/logs train.py
@@ -200,7 +202,7 @@ def execute(arguments: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(launched.to_json(), indent=1) + "\n")
         sys.stdout.flush()
     if launched.outcome.problem is not None:
-        sys.stderr.write(f"estimator-bridge: {launched.outcome.problem}\n")
+        _logger.error("%s", launched.outcome.problem)
     return launched.outcome.code
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-from unittest import mock
 from weakref import WeakKeyDictionary
 
 import tensorflow as tf
@@ -19,6 +18,7 @@ from estimator_bridge.parity.recording.randomness import random_functions, rando
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.batch_digest import batch_digest
 from estimator_bridge.runtime.estimator_calls import EstimatorEngine
+from estimator_bridge.runtime.patching import replace
 
 v1 = tf.compat.v1
 _batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> the tensors that its input_fn gave
@@ -193,7 +193,7 @@ def _remember_batches() -> None:
         _batches[v1.get_default_graph()] = leaves((features, labels))
         return features, labels, hooks
 
-    mock.patch.object(util, "parse_input_fn_result", parse).start()
+    replace(util, "parse_input_fn_result", parse)
 
 
 def _remember_specs() -> None:
@@ -205,4 +205,4 @@ def _remember_specs() -> None:
         _specs[v1.get_default_graph()] = spec
         return original(self, spec, *args)
 
-    mock.patch.object(Estimator, "_train_with_estimator_spec", train).start()
+    replace(Estimator, "_train_with_estimator_spec", train)

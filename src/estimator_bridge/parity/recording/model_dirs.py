@@ -8,7 +8,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest import mock
+
+from estimator_bridge.runtime.patching import replace
 
 _HOOKS = ("CheckpointSaverHook", "StepCounterHook", "SummarySaverHook")
 _HOOKS_PATHS = ("_checkpoint_dir", "_output_dir", "_save_path")
@@ -38,13 +39,13 @@ def redirect(folder: Path, start: Path) -> None:
             moved.uid = made.uid
         return moved
 
-    mock.patch.object(estimator_lib, "maybe_overwrite_model_dir_and_session_config", overwrite).start()
+    replace(estimator_lib, "maybe_overwrite_model_dir_and_session_config", overwrite)
     export: Callable[..., Any] = estimator_lib.Estimator._export_all_saved_models  # what every kind of export comes to
 
     def export_inside(self: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> Any:
         return export(self, export_dir(folder, export_dir_base), *args, **kwargs)
 
-    mock.patch.object(estimator_lib.Estimator, "_export_all_saved_models", export_inside).start()
+    replace(estimator_lib.Estimator, "_export_all_saved_models", export_inside)
     _redirect_names(folders.moved)
 
 
@@ -86,14 +87,14 @@ def _redirect_names(moved: Callable[[str], str]) -> None:
 
     for name in _HOOKS:
         cls = getattr(basic_session_run_hooks, name)
-        mock.patch.object(cls, "__init__", _moving(cls.__init__, moved)).start()
+        replace(cls, "__init__", _moving(cls.__init__, moved))
     original = checkpoint_management.get_checkpoint_state
 
     def state(checkpoint_dir: str, latest_filename: str | None = None) -> Any:
         return original(moved(checkpoint_dir), latest_filename)
 
     for module in (checkpoint_management, tf.train, tf.compat.v1.train):
-        mock.patch.object(module, "get_checkpoint_state", state).start()
+        replace(module, "get_checkpoint_state", state)
 
 
 def _moving(original: Callable[..., None], moved: Callable[[str], str]) -> Callable[..., None]:

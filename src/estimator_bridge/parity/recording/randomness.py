@@ -12,10 +12,11 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
-from unittest import mock
 from weakref import WeakKeyDictionary
 
 import numpy as np
+
+from estimator_bridge.runtime.patching import replace
 
 SEED = 20_171_101  # for scripts that set none
 
@@ -59,9 +60,9 @@ def equalise() -> None:
         place = zlib.crc32(f"{scope}#{counts[scope]}".encode())
         return (SEED if graph.seed is None else graph.seed) % 2**31, place % 2**31
 
-    mock.patch.object(random_seed, "get_seed", get_seed).start()
+    replace(random_seed, "get_seed", get_seed)
     for loops, maker in ((control_flow_ops.WhileContext, "__init__"), (while_v2, "while_loop")):  # v1 control flow, and v2
-        mock.patch.object(loops, maker, _one_iteration_at_a_time(getattr(loops, maker))).start()
+        replace(loops, maker, _one_iteration_at_a_time(getattr(loops, maker)))
 
 
 def _one_iteration_at_a_time(make_loop: Callable[..., Any]) -> Callable[..., Any]:

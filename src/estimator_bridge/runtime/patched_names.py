@@ -1,0 +1,178 @@
+"""Every name of TensorFlow, tensorflow-estimator and Keras that this package replaces while it runs, and why.
+
+``patching`` refuses a name that is not listed here. A test proves that each name exists on every supported TensorFlow, and that each is
+replaced somewhere.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+from dataclasses import dataclass
+
+PATCHED_PACKAGES = ("tensorflow", "tf_keras", "keras")  # tensorflow_estimator included
+
+
+@dataclass(frozen=True)
+class PatchedNames:
+    """Names of one owner, replaced for one reason.
+
+    Attributes:
+        owner: Dotted path of a module, class or function; ``*`` stands for any part of it.
+        names: Attribute names.
+        reason: What the replacement does.
+        since: First TensorFlow version that has the names.
+    """
+
+    owner: str
+    names: tuple[str, ...]
+    reason: str
+    since: tuple[int, int] = (2, 15)
+
+
+_ESTIMATOR = "tensorflow_estimator.python.estimator.estimator"
+_TRAINING = "tensorflow_estimator.python.estimator.training"
+_DISTRIBUTE = "tensorflow.python.distribute"
+_SYNC_REPLICAS = "tensorflow.python.training.sync_replicas_optimizer"
+_HOOKS = "tensorflow.python.training.basic_session_run_hooks"
+_ANY_MODULE = "tensorflow*"  # one function is found in several modules
+
+PATCHED = (
+    # The calls of an Estimator.
+    PatchedNames(
+        f"{_ESTIMATOR}.Estimator",
+        ("train", "evaluate", "predict", "export_saved_model", "export_savedmodel"),
+        "hands the calls to the engine of the chosen path; a launcher hears that an evaluation is no stall",
+    ),
+    PatchedNames(f"{_ESTIMATOR}.Estimator", ("_call_input_fn",), "mends and shares out what an input_fn returns"),
+    PatchedNames(f"{_ESTIMATOR}.Estimator", ("_call_model_fn",), "keeps the batch for an audit"),
+    PatchedNames(
+        f"{_ESTIMATOR}.Estimator",
+        ("_train_with_estimator_spec",),
+        "adds hooks: of the launcher, of an audit, of synchronous replicas, of a recording",
+    ),
+    PatchedNames(
+        f"{_ESTIMATOR}.Estimator", ("_train_model_default",), "refuses tasks that share no variables; knows the replicas"
+    ),
+    PatchedNames(
+        f"{_ESTIMATOR}.Estimator",
+        ("_actual_train_model_distributed", "_evaluate_build_graph"),
+        "counts the CPUs of a strategy in the session's device_count",
+    ),
+    PatchedNames(
+        f"{_ESTIMATOR}.Estimator",
+        ("_evaluate_run", "_export_all_saved_models"),
+        "a launcher hears that an evaluation or export is no stall; exports of a comparison go to its folder",
+    ),
+    PatchedNames(
+        _ESTIMATOR,
+        ("maybe_overwrite_model_dir_and_session_config",),
+        "each side of a comparison has model_dirs of its own",
+    ),
+    PatchedNames("tensorflow_estimator.python.estimator.util", ("parse_input_fn_result",), "keeps the batch for a recording"),
+    PatchedNames(
+        "tensorflow_estimator.python.estimator.tpu.tpu_estimator.*Estimator*",
+        ("_ctx",),
+        "a TPUEstimator builds its graphs as for CPU and GPU",
+    ),
+    # Tasks of a cluster.
+    PatchedNames(
+        _TRAINING, ("_DELAY_SECS_PER_WORKER", "time"), "no worker waits by the clock, no evaluator after the training"
+    ),
+    PatchedNames(
+        f"{_TRAINING}._ContinuousEvalListener", ("before_eval", "after_eval"), "ends the evaluator after the training's end"
+    ),
+    PatchedNames(
+        f"{_TRAINING}._TrainingExecutor",
+        ("_start_std_server",),
+        "starts a server once, waits for the others, leaves it out where no session needs it",
+    ),
+    PatchedNames(
+        f"{_TRAINING}._TrainingExecutor", ("run_worker", "run_ps"), "the first worker leads; idle parameter servers end"
+    ),
+    PatchedNames(f"{_DISTRIBUTE}.estimator_training", ("init_run_config",), "a RunConfig with a strategy knows its task"),
+    PatchedNames(f"{_DISTRIBUTE}.distribute_coordinator", ("_run_std_server",), "waits until the servers of all tasks answer"),
+    PatchedNames("tensorflow.python.training.server_lib.Server", ("__init__",), "keeps a server to the loopback interface"),
+    PatchedNames(
+        "tensorflow.python.training.session_manager.SessionManager.__init__",
+        ("__defaults__",),
+        "looks each second whether the chief has initialized the variables",
+    ),
+    PatchedNames(
+        f"{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended",
+        ("_initialize_strategy", "_initialize_local_devices", "__deepcopy__"),
+        "a strategy made in an evaluator, a parameter server or a graph initialises nothing",
+    ),
+    PatchedNames(
+        f"{_DISTRIBUTE}.cross_device_utils.CollectiveReplicaLauncher",
+        ("_all_gather", "_prefer_unique_instance_key"),
+        "sparse gradients may have another number of rows in each step",
+    ),
+    # SyncReplicasOptimizer.
+    PatchedNames(_SYNC_REPLICAS, ("data_flow_ops",), "each replica in step has a token queue of its own"),
+    PatchedNames(
+        f"{_SYNC_REPLICAS}.SyncReplicasOptimizer",
+        ("apply_gradients", "get_init_tokens_op"),
+        "knows the optimizer of a training, which starts with as few tokens as it can",
+    ),
+    PatchedNames(
+        f"{_SYNC_REPLICAS}._SyncReplicasOptimizerHook",
+        ("after_create_session",),
+        "the chief ends without waiting for its thread",
+    ),
+    # Graphs, as model_fn and input_fn build them.
+    PatchedNames("tensorflow.python.framework.tensor_shape", ("_TENSORSHAPE_V2_OVERRIDE",), "a script sees TF1's Dimensions"),
+    PatchedNames(
+        _ANY_MODULE,
+        (
+            "disable_control_flow_v2",
+            "disable_eager_execution",
+            "disable_resource_variables",
+            "disable_tensor_equality",
+            "disable_v2_behavior",
+            "disable_v2_tensorshape",
+        ),
+        "the switches to TF1's behaviour do nothing on the modern path",
+    ),
+    PatchedNames("tensorflow*tf2", ("enabled",), "Keras chooses its initializers by the shapes that a script sees"),
+    PatchedNames(
+        "tensorflow.python.data.ops.dataset_ops.DatasetV1",
+        ("_make_one_shot_iterator", "_make_initializable_iterator"),
+        "knows which dataset an iterator walks over",
+    ),
+    PatchedNames("tensorflow.python.ops.control_flow_util", ("ENABLE_CONTROL_FLOW_V2",), "loops and conditions are functions"),
+    PatchedNames(
+        "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable",
+        ("__bool__",),
+        "asks whether there is a variable, as of TF1's reference variables",
+    ),
+    PatchedNames(
+        "tensorflow.python.training.optimizer.Optimizer",
+        ("apply_gradients", "compute_gradients", "_scale_loss"),
+        "records the updates that a model_fn asks for",
+    ),
+    PatchedNames(
+        "*keras*cell*",
+        ("activation", "recurrent_activation", "cells"),
+        "reads the config of a recurrent cell without what a config cannot hold",
+    ),
+    # Comparisons.
+    PatchedNames("tensorflow.python.framework.random_seed", ("get_seed",), "both sides draw the same random numbers"),
+    PatchedNames(
+        f"{_HOOKS}.*",
+        ("__init__",),
+        "TensorFlow's hooks write to the folders of their side",
+    ),
+    PatchedNames(_ANY_MODULE, ("get_checkpoint_state",), "a side finds the checkpoints in its own folders"),
+)
+
+
+@functools.cache
+def find_row(owner: str, name: str) -> PatchedNames | None:
+    """Returns the row of ``PATCHED`` that lists a name; None if no row does.
+
+    Args:
+        owner: Dotted path, as ``patching.path_of`` gives it.
+        name: Attribute name.
+    """
+    return next((row for row in PATCHED if name in row.names and fnmatch.fnmatchcase(owner, row.owner)), None)

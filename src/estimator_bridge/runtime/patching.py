@@ -1,0 +1,79 @@
+"""Replaces attributes of other packages: for the time of a ``with`` block, or for the life of the process."""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from estimator_bridge.runtime.patched_names import PATCHED_PACKAGES, find_row
+
+
+@contextlib.contextmanager
+def replaced(owner: Any, /, **attributes: Any) -> Iterator[None]:
+    """While active, attributes of a module, class or object have other values.
+
+    Args:
+        owner: Module, class, function or object whose attributes change.
+        attributes: New values by attribute name. The attributes must exist.
+
+    Raises:
+        AttributeError: An attribute does not exist.
+        LookupError: The attribute belongs to TensorFlow or Keras and is missing in ``patched_names``.
+
+    Example:
+        >>> import math
+        >>> with replaced(math, pi=3):
+        ...     math.pi
+        3
+    """
+    with contextlib.ExitStack() as stack:
+        for name, value in attributes.items():
+            stack.callback(replace(owner, name, value))
+        yield
+
+
+def replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
+    """Gives an attribute another value.
+
+    Args:
+        owner: As in ``replaced``.
+        name: Attribute name.
+        value: New value.
+
+    Returns:
+        A function that restores the former value.
+
+    Raises:
+        AttributeError: The attribute does not exist.
+        LookupError: The attribute belongs to TensorFlow or Keras and is missing in ``patched_names``.
+    """
+    path = path_of(owner)
+    if path.startswith(PATCHED_PACKAGES) and find_row(path, name) is None:
+        raise LookupError(f"{path}.{name} is patched, but estimator_bridge.runtime.patched_names does not list it")
+    is_own = name in vars(owner) or isinstance(owner, types.FunctionType)  # a function's __defaults__ are not in vars()
+    before = vars(owner)[name] if name in vars(owner) else getattr(owner, name)  # vars() keeps a staticmethod as it is
+    setattr(owner, name, value)
+
+    def restore() -> None:
+        if is_own:
+            setattr(owner, name, before)
+        else:
+            delattr(owner, name)
+
+    return restore
+
+
+def path_of(owner: Any) -> str:
+    """Returns the path of a module, class or function; for any other object, the path of its class.
+
+    Example:
+        >>> from collections import OrderedDict
+        >>> path_of(contextlib), path_of(OrderedDict), path_of(OrderedDict())
+        ('contextlib', 'collections.OrderedDict', 'collections.OrderedDict')
+    """
+    if isinstance(owner, types.ModuleType):
+        return owner.__name__
+    named = owner if isinstance(owner, (type, types.FunctionType)) else type(owner)
+    return f"{named.__module__}.{named.__qualname__}"

@@ -1,0 +1,163 @@
+"""Replaced attributes come back, and the table of replaced names agrees with the code and with every supported TensorFlow."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import math
+import pkgutil
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import estimator_bridge
+from estimator_bridge.runtime.patched_names import PATCHED, PatchedNames, find_row
+from estimator_bridge.runtime.patching import path_of, replace, replaced
+
+_FOLDERS = [
+    Path(estimator_bridge.__file__).parent,
+    *(Path(estimator_bridge.__file__).parents[2] / name for name in ("legacy", "modern", "compat")),
+]
+
+
+class _Base:
+    def method(self) -> str:
+        return "base"
+
+
+class _Derived(_Base):
+    @staticmethod
+    def function() -> str:
+        return "static"
+
+
+def test_an_attribute_of_a_module_is_restored() -> None:
+    before = math.pi
+    with replaced(math, pi=3):
+        assert math.pi == 3
+    assert math.pi == before
+
+
+def test_an_inherited_method_is_restored_to_the_inherited_one() -> None:
+    with replaced(_Derived, method=lambda self: "replaced"):
+        assert _Derived().method() == "replaced"
+        assert _Base().method() == "base"
+    assert _Derived().method() == "base"
+    assert "method" not in vars(_Derived)
+
+
+def test_a_static_method_stays_one() -> None:
+    with replaced(_Derived, function=staticmethod(lambda: "replaced")):
+        assert _Derived().function() == "replaced"
+    assert _Derived().function() == "static"
+    assert isinstance(vars(_Derived)["function"], staticmethod)
+
+
+def test_defaults_of_a_function_are_restored() -> None:
+    def function(value: int = 1) -> int:
+        return value
+
+    with replaced(function, __defaults__=(2,)):
+        assert function() == 2
+    assert function() == 1
+
+
+def test_all_attributes_are_restored_after_an_error() -> None:
+    before = (math.pi, math.e)
+    with pytest.raises(ValueError, match="inside"), replaced(math, pi=3, e=2):
+        raise ValueError("inside")
+    assert (math.pi, math.e) == before
+
+
+def test_the_first_attribute_is_restored_if_the_second_does_not_exist() -> None:
+    before = math.pi
+    with pytest.raises(AttributeError, match="no_such_name"), replaced(math, pi=3, no_such_name=1):
+        pass
+    assert math.pi == before
+
+
+def test_replace_returns_the_way_back() -> None:
+    before = math.pi
+    restore = replace(math, "pi", 3)
+    assert math.pi == 3
+    restore()
+    assert math.pi == before
+
+
+def test_a_name_of_tensorflow_that_the_table_does_not_list_is_refused() -> None:
+    module = types.ModuleType("tensorflow.python.some_module")
+    module.name = 1  # type: ignore[attr-defined]
+    with pytest.raises(LookupError, match=r"tensorflow\.python\.some_module\.name"), replaced(module, name=2):
+        pass
+    assert module.name == 1  # type: ignore[attr-defined]
+
+
+def test_an_object_goes_by_the_path_of_its_class() -> None:
+    assert path_of(_Derived()) == f"{__name__}._Derived"
+
+
+@pytest.mark.parametrize("row", PATCHED, ids=lambda row: f"{row.owner}.{row.names[0]}")
+def test_this_tensorflow_has_each_name(row: PatchedNames) -> None:
+    import tensorflow as tf
+
+    if tuple(map(int, tf.__version__.split(".")[:2])) < row.since:
+        pytest.skip(f"new in TensorFlow {row.since}")
+    from estimator_bridge import legacy
+
+    legacy.install()
+    owners = list(_owners(row))
+    assert owners
+    for name in row.names:
+        assert any(hasattr(owner, name) for owner in owners), name
+
+
+def _owners(row: PatchedNames) -> Iterator[object]:
+    """The owners that a path means; for a pattern, those by which the code finds them."""
+    import tensorflow as tf
+    import tf_keras
+
+    patterns = {
+        "tensorflow*": (tf.compat.v1, tf.compat.v1.train),
+        "tensorflow*tf2": (tf.__internal__.tf2,),
+        "*keras*cell*": (tf_keras.layers.LSTMCell(1), tf_keras.layers.StackedRNNCells([tf_keras.layers.LSTMCell(1)])),
+        "tensorflow.python.training.basic_session_run_hooks.*": (tf.compat.v1.train.CheckpointSaverHook,),
+        "tensorflow_estimator.python.estimator.tpu.tpu_estimator.*Estimator*": (_tpu_estimator(),),
+    }
+    if "*" in row.owner:
+        yield from patterns[row.owner]
+    else:
+        parent, _, _ = row.owner.rpartition(".")
+        importlib.import_module(parent if parent.rpartition(".")[2].islower() else parent.rpartition(".")[0])
+        yield pkgutil.resolve_name(row.owner)
+
+
+def _tpu_estimator() -> object:
+    import tensorflow as tf
+
+    run_config = tf.compat.v1.estimator.tpu.RunConfig()
+    return tf.compat.v1.estimator.tpu.TPUEstimator(lambda features, labels, mode: None, config=run_config, use_tpu=False)
+
+
+def test_each_listed_name_is_replaced_somewhere() -> None:
+    used = {word for folder in _FOLDERS for file in folder.rglob("*.py") for word in _words_of_patches(file)}
+    assert {name for row in PATCHED for name in row.names} <= used
+
+
+def _words_of_patches(file: Path) -> Iterator[str]:
+    source = file.read_text(encoding="utf-8")
+    if "estimator_bridge.runtime.patching" not in source:
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.keyword) and node.arg:
+            yield node.arg
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_the_row_of_a_name_is_found_by_pattern() -> None:
+    row = find_row("tensorflow._api.v2.compat.v1", "disable_v2_behavior")
+    assert row is not None
+    assert row.owner == "tensorflow*"
+    assert find_row("tensorflow.python.training.optimizer.Optimizer", "minimize") is None
