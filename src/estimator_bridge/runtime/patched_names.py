@@ -159,6 +159,10 @@ PATCHED = (
     # Comparisons.
     PatchedNames("tensorflow.python.framework.random_seed", ("get_seed",), "both sides draw the same random numbers"),
     PatchedNames(
+        "tensorflow.python.ops.control_flow_ops.WhileContext", ("__init__",), "loops draw in the order of their iterations"
+    ),
+    PatchedNames("tensorflow.python.ops.while_v2", ("while_loop",), "loops draw in the order of their iterations"),
+    PatchedNames(
         f"{_HOOKS}.*",
         ("__init__",),
         "TensorFlow's hooks write to the folders of their side",
