@@ -1,4 +1,4 @@
-"""Whether all routes train the same: ``python benchmarks/accuracy.py > docs/cluster-accuracy.md`` (ten minutes).
+"""Whether all routes train the same: ``python benchmarks/accuracy.py > docs/explanation/cluster-accuracy.md`` (ten minutes).
 
 Each route really trains the classifier of jobs/accuracy_classifier.py by ``estimator-bridge launch``, and numpy does, in float64. Where
 the order of the updates is given, routes are compared in pairs. Asynchronous ones differ from run to run: of these the losses at the end are

@@ -1,7 +1,7 @@
 """What clusters do when something happens to them: ``python benchmarks/cluster_faults.py [--strategies async ...] [--events ...]``.
 
 Real clusters of ``estimator-bridge launch`` on this machine train jobs/cluster_training.py; each event happens at a random step. Cells
-of the table in docs/cluster-faults.md that were run are replaced, the others stay. It takes about half an hour for everything; a cut
+of the table in docs/reference/cluster-faults.md that were run are replaced, the others stay. It takes about half an hour for everything; a cut
 network takes Linux and the right to make network namespaces (root, or ``unshare -rn python benchmarks/cluster_faults.py``).
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 from clusters import POLL_SECONDS, Machines, Run
 
-TABLE = Path(__file__).parent.parent / "docs" / "cluster-faults.md"
+TABLE = Path(__file__).parent.parent / "docs" / "reference" / "cluster-faults.md"
 STRATEGIES = {
     "async": ("parameter servers, asynchronous", "legacy", "async", {"worker": 2, "ps": 2, "evaluator": 1}),
     "sync": ("parameter servers, SyncReplicasOptimizer", "legacy", "sync", {"worker": 2, "ps": 1}),

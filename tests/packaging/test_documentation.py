@@ -8,7 +8,7 @@ import typing
 from estimator_bridge.parity import result
 from tests.packaging.conftest import ROOT
 
-COMPARING = (ROOT / "docs" / "comparing.md").read_text(encoding="utf-8")
+COMPARING = (ROOT / "docs" / "how-to" / "compare.md").read_text(encoding="utf-8")
 
 
 def first_columns(text: str, heading: str) -> list[str]:

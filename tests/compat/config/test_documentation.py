@@ -1,4 +1,4 @@
-"""The pages are the tables: change a row, run ``python docs/config/generate.py``."""
+"""The pages are the tables: change a row, run ``python docs/reference/config/generate.py``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from estimator_bridge.compat.config.checks import CHECKS
 from estimator_bridge.compat.config.decisions import DECISIONS
 from estimator_bridge.compat.config.tables import ALL
 
-FOLDER = Path(__file__).resolve().parents[3] / "docs" / "config"
+FOLDER = Path(__file__).resolve().parents[3] / "docs" / "reference" / "config"
 
 
 @pytest.fixture(scope="module")

@@ -465,7 +465,7 @@ def test_unmatched_variables_keep_the_models_values_when_allowed(old: Trained, l
     np.testing.assert_array_equal(model.layers[-1].kernel, old.values["net/out/kernel"])
 
 
-DOCUMENTED = Path(__file__).parents[3] / "docs" / "checkpoints.md"
+DOCUMENTED = Path(__file__).parents[3] / "docs" / "how-to" / "convert-checkpoints.md"
 
 
 def documented() -> list[list[str]]:

@@ -74,7 +74,7 @@ def test_every_name_has_a_case(package: str, recorded: dict[str, Any]) -> None:
 
 
 def offered(package: str) -> list[str]:
-    page = (Path(__file__).parents[3] / "docs" / "contrib.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "contrib.md").read_text(encoding="utf-8")
     section = page.partition(f"### contrib.{package}\n")[2].partition("#")[0]
     return re.findall(r"`(\w+)`", section)
 

@@ -14,7 +14,7 @@ from estimator_bridge.legacy.contrib.replacements import REPLACEMENTS, replaceme
 
 FOLDER = Path(contrib.__file__).parent
 MACHINERY = {"__init__", "__pycache__", "files", "mnist", "namespace", "offered", "refusal", "replacements"}
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[3] / "docs" / "reference"
 
 # The folders of tensorflow/contrib in TensorFlow 1.15.5.
 FOLDERS = [
@@ -205,4 +205,4 @@ def test_the_page_is_written_from_the_tables() -> None:
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
 
-    assert (DOCS / "contrib.md").read_text(encoding="utf-8") == generate.page(), "run python docs/generate_contrib.py"
+    assert (DOCS / "contrib.md").read_text(encoding="utf-8") == generate.page(), "run python docs/reference/generate_contrib.py"

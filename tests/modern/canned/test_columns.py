@@ -319,7 +319,7 @@ def test_every_function_has_a_case(module: Any, used: Recorder, files: Path) -> 
 
 
 def test_the_page_names_every_function() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "feature-columns.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "feature-columns.md").read_text()
     public = {name for module in (tf.feature_column, v1.feature_column) for name in dir(module) if not name.startswith("_")}
     assert {name for name in public if f"`{name}`" not in page} == set()
 

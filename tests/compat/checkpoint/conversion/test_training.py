@@ -1,4 +1,4 @@
-"""20 steps on one side, convert, 100 steps on the other, for every optimizer and family; docs/checkpoints-proof.md has the figures."""
+"""20 steps on one side, convert, 100 steps on the other, for every optimizer and family; docs/explanation/checkpoint-training.md has the figures."""
 
 from __future__ import annotations
 

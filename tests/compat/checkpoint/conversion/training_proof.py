@@ -1,7 +1,7 @@
 """20 steps on one side, convert, 100 steps on the other, against 120 that nothing interrupted: every optimizer, both directions.
 
 Dense and sparse gradients are trained at once, by two models in one loss that share nothing. ``python -m
-tests.compat.checkpoint.training_proof`` writes what it measures to docs/checkpoints-proof.md.
+tests.compat.checkpoint.training_proof`` writes what it measures to docs/explanation/checkpoint-training.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COLUMNS: tuple[tuple[str, Family], ...] = (
 )
 RATE, BEFORE, AFTER, ROWS = 0.01, 20, 100, 10
 BERT_RATE = RATE / 10  # without bias correction the first steps are several times as long
-PAGE = Path(__file__).parents[4] / "docs" / "checkpoints-proof.md"
+PAGE = Path(__file__).parents[4] / "docs" / "explanation" / "checkpoint-training.md"
 
 _RANDOM = np.random.default_rng(0)
 IDS = _RANDOM.integers(0, ROWS, (BEFORE + AFTER, 4)).astype("i4")
