@@ -83,11 +83,7 @@ def imported(contrib: Namespace, path: Sequence[str], names: Sequence[str], fram
     if "*" in names:  # what is not offered is a NameError later, which is not ours to explain
         what = ".".join(["tf.contrib", *path])
         where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-<<<<<<< HEAD
-        warn_once(f"of {what} the names that docs/contrib.md lists are imported, and no others", where)
-=======
-        note(f"of {what} the names that docs/reference/contrib.md lists are imported, and no others", where)
->>>>>>> t8
+        warn_once(f"of {what} the names that docs/reference/contrib.md lists are imported, and no others", where)
     return module
 
 
