@@ -12,12 +12,12 @@ from estimator_bridge.compat.source.notebooks import export_advice, is_notebook,
 from estimator_bridge.compat.source.reading import Source, read_source
 from estimator_bridge.compat.source.rules.division import judge_division
 from estimator_bridge.compat.source.rules.idioms import judge_idioms
-from estimator_bridge.compat.source.rules.misuse_checks import judge_claims
+from estimator_bridge.compat.source.rules.misuse_checks import judge_misuse
 from estimator_bridge.compat.source.rules.one_shot import judge_one_shot
-from estimator_bridge.compat.source.rules.removed_name_rules import judge_rot
+from estimator_bridge.compat.source.rules.removed_name_rules import judge_removed_names
 from estimator_bridge.compat.source.rules.tensorflow_rules import Contrib, judge_tensorflow
 from estimator_bridge.compat.source.surface import Surface
-from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 from estimator_bridge.errors import BridgeError
 
 _SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages", "dist-packages", "build", "dist"})
@@ -36,7 +36,7 @@ class FileReport:
 
     path: str
     lines: int
-    findings: tuple[Finding, ...]
+    findings: tuple[SourceFinding, ...]
     unreadable: bool = False
 
     def counts(self) -> Counter[Verdict]:
@@ -69,7 +69,9 @@ class Judge:
         """
         if is_notebook(path):
             message = f"A notebook, not judged. {export_advice(path)}"
-            return FileReport(str(path), 0, (Finding(1, 1, "notebook", Kind.SYNTAX, Verdict.HUMAN, message),), unreadable=True)
+            return FileReport(
+                str(path), 0, (SourceFinding(1, 1, "notebook", Kind.SYNTAX, Verdict.HUMAN, message),), unreadable=True
+            )
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -90,18 +92,18 @@ class Judge:
             source = read_source(content, path)
         except SyntaxError as error:
             message = f"Neither Python 3 nor Python 2: {error.msg}."
-            finding = Finding(error.lineno or 1, max(error.offset or 1, 1), "syntax", Kind.SYNTAX, Verdict.HUMAN, message)
+            finding = SourceFinding(error.lineno or 1, max(error.offset or 1, 1), "syntax", Kind.SYNTAX, Verdict.HUMAN, message)
             return FileReport(path, lines, (finding,), unreadable=True)
         return FileReport(path, lines, tuple(_distinct(self._findings(source))))
 
-    def _findings(self, source: Source) -> Iterator[Finding]:
+    def _findings(self, source: Source) -> Iterator[SourceFinding]:
         yield from judge_tensorflow(source, self.surface, self.contrib)
-        yield from judge_rot(source)
+        yield from judge_removed_names(source)
         yield from judge_python2(source, self.python2)
-        yield from judge_claims(source)
+        yield from judge_misuse(source)
 
 
-def judge_python2(source: Source, python2: bool = False) -> Iterator[Finding]:
+def judge_python2(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
     """What of a file is Python 2: the detector that ``check`` and ``run`` share.
 
     Args:
@@ -141,10 +143,10 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from (Path(parent, name) for name in sorted(files) if name.endswith(".py") or is_notebook(Path(name)))
 
 
-def _distinct(findings: Iterator[Finding]) -> list[Finding]:
+def _distinct(findings: Iterator[SourceFinding]) -> list[SourceFinding]:
     """By place; of several that say the same symbol there, the worst verdict."""
     order = list(Verdict)
-    kept: dict[tuple[int, int, str], Finding] = {}
+    kept: dict[tuple[int, int, str], SourceFinding] = {}
     for finding in findings:
         key = finding.line, finding.column, finding.symbol
         if key not in kept or order.index(finding.verdict) > order.index(kept[key].verdict):

@@ -19,7 +19,7 @@ def catches(handler: ast.ExceptHandler, errors: Collection[str]) -> bool:
     return any(kind is None or (isinstance(kind, ast.Name) and kind.id in errors) for kind in kinds)
 
 
-def is_forgiven(tree: ast.AST, line: int, errors: Collection[str]) -> bool:
+def is_handled(tree: ast.AST, line: int, errors: Collection[str]) -> bool:
     r"""Whether what goes wrong in a line is caught where it stands; what its function's callers catch is not looked at.
 
     Args:
@@ -29,7 +29,7 @@ def is_forgiven(tree: ast.AST, line: int, errors: Collection[str]) -> bool:
 
     Example:
         >>> tree = ast.parse("try:\n    import numpy\nexcept ImportError:\n    import array")
-        >>> is_forgiven(tree, 2, {"ImportError"}), is_forgiven(tree, 4, {"ImportError"})
+        >>> is_handled(tree, 2, {"ImportError"}), is_handled(tree, 4, {"ImportError"})
         (True, False)
     """
     forgiven = False

@@ -31,7 +31,7 @@ class Kind(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class Finding:
+class SourceFinding:
     """One thing that a file says in one place.
 
     Attributes:

@@ -80,13 +80,13 @@ def looks_first(frame: types.FrameType, name: str | None = None) -> bool:
 
 
 def _is_forgiven(frame: types.FrameType, error: type[ContribError]) -> bool:
-    from estimator_bridge.compat.source.handled_errors import is_forgiven
+    from estimator_bridge.compat.source.handled_errors import is_handled
     from estimator_bridge.compat.source.reading import read_source
 
     file = frame.f_code.co_filename
     with contextlib.suppress(OSError, SyntaxError):  # code without a file imports as TensorFlow 1.15 did
         tree: ast.Module = read_source(Path(file).read_bytes(), file).tree
-        return is_forgiven(tree, frame.f_lineno, {kind.__name__ for kind in error.__mro__})
+        return is_handled(tree, frame.f_lineno, {kind.__name__ for kind in error.__mro__})
     return False
 
 

@@ -15,7 +15,7 @@ from typing import TextIO, cast
 
 import pytest
 
-from estimator_bridge.cli.closed_streams import Lasting
+from estimator_bridge.cli.closed_streams import DroppingStream
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
 from estimator_bridge.launcher.display import shown
 
@@ -86,7 +86,7 @@ def test_an_endless_script_ends_as_under_python(tmp_path: Path) -> None:
 def test_a_terminal_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     terminal, ours = pty.openpty()
-    with os.fdopen(ours, "w") as stream, shown(cast(TextIO, Lasting(stream))) as (say, show):
+    with os.fdopen(ours, "w") as stream, shown(cast(TextIO, DroppingStream(stream))) as (say, show):
         say("chief 0", "read")
         os.close(terminal)
         say("chief 0", "not read")
@@ -108,7 +108,7 @@ class Failing(io.FileIO):
 def test_what_is_written_to_nobody_is_dropped_and_so_is_what_follows(tmp_path: Path, number: int) -> None:
     """Each system has its own word for a terminal that is closed."""
     with Failing(tmp_path / "terminal", number) as stream:
-        assert Lasting(cast(TextIO, stream)).write("line") == 4
+        assert DroppingStream(cast(TextIO, stream)).write("line") == 4
         assert os.fstat(stream.fileno()).st_rdev == Path(os.devnull).stat().st_rdev
         os.write(stream.fileno(), b"buffered")
     assert (tmp_path / "terminal").read_bytes() == b""
@@ -116,7 +116,7 @@ def test_what_is_written_to_nobody_is_dropped_and_so_is_what_follows(tmp_path: P
 
 def test_another_error_is_raised(tmp_path: Path) -> None:
     with Failing(tmp_path / "full", errno.ENOSPC) as stream, pytest.raises(OSError, match="No space"):
-        Lasting(cast(TextIO, stream)).write("line")
+        DroppingStream(cast(TextIO, stream)).write("line")
 
 
 _STREAMS = """

@@ -18,7 +18,7 @@ def first_columns(text: str, heading: str) -> list[str]:
 
 
 def test_every_level_is_explained_in_its_order() -> None:
-    levels = typing.get_type_hints(result.Finding)["level"]
+    levels = typing.get_type_hints(result.ParityFinding)["level"]
     assert first_columns(COMPARING, "What is compared") == list(typing.get_args(levels))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from estimator_bridge.compat.source.reading import Source
 from estimator_bridge.compat.source.scopes import Place, Scope
-from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
 _WHOLE_CALLS = frozenset({"builtins.len", "builtins.int", "builtins.ord"})
 _SIZE_CALLS = {  # which positional arguments are sizes; None: all
@@ -31,7 +31,7 @@ _SIZE_KEYWORDS = (
 )
 
 
-def judge_division(source: Source, python2: bool = False) -> Iterator[Finding]:
+def judge_division(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
     """A finding for each quotient of what can be seen to be whole numbers, used where only a whole number fits.
 
     Args:
@@ -45,7 +45,7 @@ def judge_division(source: Source, python2: bool = False) -> Iterator[Finding]:
     for expression, place in _sizes(source):
         for node in _parts(expression, place.scope, frozenset()):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _whole(node, place.scope, source, 0):
-                yield Finding(node.lineno, node.col_offset + 1, "/", Kind.PYTHON2, verdict, message)
+                yield SourceFinding(node.lineno, node.col_offset + 1, "/", Kind.PYTHON2, verdict, message)
 
 
 def _sizes(source: Source) -> Iterator[tuple[ast.expr, Place]]:

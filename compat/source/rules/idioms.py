@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from estimator_bridge.compat.source.reading import Source
 from estimator_bridge.compat.source.scopes import Place
-from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
 NAMES = {
     "apply": "write f(*args)",
@@ -95,7 +95,7 @@ _SYNTAX = {
 }
 
 
-def judge_idioms(source: Source, python2: bool = False) -> Iterator[Finding]:
+def judge_idioms(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
     """A finding for each idiom of Python 2 that is told by its name or its syntax.
 
     Args:
@@ -106,15 +106,15 @@ def judge_idioms(source: Source, python2: bool = False) -> Iterator[Finding]:
     if source.error is not None:
         for idiom in source.idioms:
             name = _SYNTAX.get(idiom.name, idiom.name)
-            yield Finding(idiom.line, 1, name, Kind.PYTHON2, verdict, f"Python 2; {_MENDED_BY}")
+            yield SourceFinding(idiom.line, 1, name, Kind.PYTHON2, verdict, f"Python 2; {_MENDED_BY}")
         if not source.idioms:
             line, column = source.error.lineno or 1, source.error.offset or 1
-            yield Finding(line, column, "mixed tabs", Kind.PYTHON2, verdict, f"{source.error.msg}; {_MENDED_BY}")
+            yield SourceFinding(line, column, "mixed tabs", Kind.PYTHON2, verdict, f"{source.error.msg}; {_MENDED_BY}")
         return  # the rest has been rewritten
     for line, column, symbol, why in sorted(
         {*_names(source), *_modules(source), *_methods(source), *_list_methods(source), *_prints(source)}
     ):
-        yield Finding(line, column, symbol, Kind.PYTHON2, verdict, f"Python 2: {why}; {_MENDED_BY}")
+        yield SourceFinding(line, column, symbol, Kind.PYTHON2, verdict, f"Python 2: {why}; {_MENDED_BY}")
 
 
 Told = tuple[int, int, str, str]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from estimator_bridge.compat.source.reading import Source
 from estimator_bridge.compat.source.scopes import Place
 from estimator_bridge.compat.source.surface import canonical
-from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
 _STRATEGIES = (
     "MirroredStrategy",
@@ -30,7 +30,7 @@ _OLD_STRATEGIES = {
 }
 
 
-def judge_claims(source: Source) -> Iterator[Finding]:
+def judge_misuse(source: Source) -> Iterator[SourceFinding]:
     """A finding for each claim that does not hold.
 
     Args:
@@ -39,7 +39,7 @@ def judge_claims(source: Source) -> Iterator[Finding]:
     for rule in _RULES:
         for node, symbol, message in rule(source):
             line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
-            yield Finding(line, column, symbol, Kind.CLAIM, Verdict.HUMAN, message)
+            yield SourceFinding(line, column, symbol, Kind.CLAIM, Verdict.HUMAN, message)
 
 
 Claim = tuple[ast.AST, str, str]

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from estimator_bridge.compat.source.names import Names
 from estimator_bridge.compat.source.reading import Source
 from estimator_bridge.compat.source.scopes import Binding, Place, Scope, assignment_targets, by_likelihood
-from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
 _MAKERS = frozenset(f"{module}.{name}" for module in ("builtins", "six.moves") for name in ("map", "filter", "zip"))
 _READERS = (
@@ -48,7 +48,7 @@ class _Context:
     how: str = ""
 
 
-def judge_one_shot(source: Source, python2: bool = False) -> Iterator[Finding]:
+def judge_one_shot(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
     """A finding for each ``map``, ``filter`` or ``zip`` that is not read exactly once.
 
     Args:
@@ -60,7 +60,7 @@ def judge_one_shot(source: Source, python2: bool = False) -> Iterator[Finding]:
     found = {(node.lineno, node.col_offset + 1, name): message for node, name, message in analysis.problems()}
     for (line, column, name), message in sorted(found.items()):
         text = f"{message} In Python 3 {name} gives an iterator: write list({name}(...)), or run with --py2."
-        yield Finding(line, column, name, Kind.PYTHON2, verdict, text)
+        yield SourceFinding(line, column, name, Kind.PYTHON2, verdict, text)
 
 
 Problem = tuple[ast.expr, str, str]

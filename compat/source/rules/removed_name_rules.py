@@ -11,12 +11,12 @@ from estimator_bridge.compat.source.removed_names.methods import METHODS
 from estimator_bridge.compat.source.removed_names.numpy import CHANGED, REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
 from estimator_bridge.compat.source.scopes import Place
-from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
 _TYPE_TESTS = frozenset({"builtins.isinstance", "builtins.issubclass"})
 
 
-def judge_rot(source: Source) -> Iterator[Finding]:
+def judge_removed_names(source: Source) -> Iterator[SourceFinding]:
     """A finding for each dropped name.
 
     Args:
@@ -33,7 +33,7 @@ def judge_rot(source: Source) -> Iterator[Finding]:
     yield from _type_tests(source)
 
 
-def _judge(dotted: str, node: ast.AST, place: Place) -> Iterator[Finding]:
+def _judge(dotted: str, node: ast.AST, place: Place) -> Iterator[SourceFinding]:
     known = _known(dotted)
     if known is None:
         return
@@ -41,11 +41,11 @@ def _judge(dotted: str, node: ast.AST, place: Place) -> Iterator[Finding]:
     where = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
     if removed.target:
         note = f"; {removed.note}" if removed.note else ""
-        yield Finding(*where, symbol, kind, Verdict.MENDED, f"gone; answered with {_plain(removed.target)}{note}")
+        yield SourceFinding(*where, symbol, kind, Verdict.MENDED, f"gone; answered with {_plain(removed.target)}{note}")
     elif place.guarded:
-        yield Finding(*where, symbol, kind, Verdict.RUNS, "gone, and the file itself looks first")
+        yield SourceFinding(*where, symbol, kind, Verdict.RUNS, "gone, and the file itself looks first")
     else:
-        yield Finding(*where, symbol, kind, Verdict.HUMAN, f"Gone. {removed.note}")
+        yield SourceFinding(*where, symbol, kind, Verdict.HUMAN, f"Gone. {removed.note}")
 
 
 def _known(dotted: str) -> tuple[str, Removed, Kind] | None:
@@ -67,7 +67,7 @@ def _plain(target: str) -> str:
     return target.removeprefix("builtins.").replace("numpy.", "np.", 1)
 
 
-def _method(source: Source, chain: ast.Attribute, dotted: str) -> Iterator[Finding]:
+def _method(source: Source, chain: ast.Attribute, dotted: str) -> Iterator[SourceFinding]:
     """A method's name tells too little to be sure; where the name leads to an import it is no method of an object."""
     method = METHODS.get(chain.attr)
     if method is None or (dotted and not dotted.startswith("builtins.")) or _defines(source, chain.attr):
@@ -75,14 +75,14 @@ def _method(source: Source, chain: ast.Attribute, dotted: str) -> Iterator[Findi
     where = chain.end_lineno or chain.lineno, chain.col_offset + 1
     owners = " or ".join(owner.replace("numpy.", "np.", 1) for owner in method.owners)
     message = f"gone from {owners}; answered where the object is one. Today: {method.today}"
-    yield Finding(*where, f".{chain.attr}", Kind.NUMPY if "numpy" in owners else Kind.PYTHON, Verdict.MENDED, message)
+    yield SourceFinding(*where, f".{chain.attr}", Kind.NUMPY if "numpy" in owners else Kind.PYTHON, Verdict.MENDED, message)
 
 
 def _defines(source: Source, name: str) -> bool:
     return any(isinstance(node, ast.FunctionDef) and node.name == name for node, _ in source.names.statements)
 
 
-def _type_tests(source: Source) -> Iterator[Finding]:
+def _type_tests(source: Source) -> Iterator[SourceFinding]:
     for call, place in source.names.calls:
         if len(call.args) == 2 and source.names.resolve(call.func, place.scope) in _TYPE_TESTS:
             second = call.args[1]
@@ -90,4 +90,4 @@ def _type_tests(source: Source) -> Iterator[Finding]:
                 name = (source.names.resolve(kind, place.scope) or "").removeprefix("numpy.")
                 if name in CHANGED and isinstance(kind, ast.Attribute):
                     where = kind.lineno, kind.col_offset + 1
-                    yield Finding(*where, f"np.{name}", Kind.NUMPY, Verdict.HUMAN, CHANGED[name])
+                    yield SourceFinding(*where, f"np.{name}", Kind.NUMPY, Verdict.HUMAN, CHANGED[name])

@@ -10,7 +10,7 @@ from estimator_bridge.compat.source.reading import Source
 from estimator_bridge.compat.source.rules.successors import successor
 from estimator_bridge.compat.source.scopes import Place
 from estimator_bridge.compat.source.surface import Surface, as_written, canonical
-from estimator_bridge.compat.source.verdicts import Finding, Kind, Verdict
+from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
 _ROOTS = frozenset({"tensorflow", "tensorflow_estimator"})
 _CONTRIB = "tensorflow.contrib"
@@ -31,7 +31,7 @@ class Contrib(Protocol):
         """A sentence: what to use instead of one that it has not."""
 
 
-def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iterator[Finding]:
+def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iterator[SourceFinding]:
     """One finding for each name of TensorFlow in the file, also for those that run.
 
     Args:
@@ -50,19 +50,21 @@ def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iter
         elif surface.has(symbol):
             restored = symbol.startswith(_RESTORED) and not surface.version.startswith("2.15.")
             note = "the runner restores it" if restored else ""
-            yield Finding(*where, Kind.TENSORFLOW, Verdict.MENDED if restored else Verdict.RUNS, note)
+            yield SourceFinding(*where, Kind.TENSORFLOW, Verdict.MENDED if restored else Verdict.RUNS, note)
         elif place.guarded:
-            yield Finding(*where, Kind.TENSORFLOW, Verdict.RUNS, "not there, and the file itself looks first")
+            yield SourceFinding(*where, Kind.TENSORFLOW, Verdict.RUNS, "not there, and the file itself looks first")
         else:
-            yield Finding(*where, Kind.TENSORFLOW, Verdict.HUMAN, _missing(symbol, surface))
+            yield SourceFinding(*where, Kind.TENSORFLOW, Verdict.HUMAN, _missing(symbol, surface))
     for dotted, statement, _ in source.names.imports:
         if dotted.partition(".")[0] == "keras" and not surface.version.startswith("2.15."):
             where = statement.lineno, statement.col_offset + 1, dotted
-            yield Finding(*where, Kind.TENSORFLOW, Verdict.MENDED, "keras is Keras 3 now; the runner gives tf_keras, Keras 2")
+            yield SourceFinding(
+                *where, Kind.TENSORFLOW, Verdict.MENDED, "keras is Keras 3 now; the runner gives tf_keras, Keras 2"
+            )
     for module, statement, _ in source.names.stars:
         if _is_tensorflow(module):
             where = statement.lineno, statement.col_offset + 1, f"from {module} import *"
-            yield Finding(
+            yield SourceFinding(
                 *where, Kind.TENSORFLOW, Verdict.HUMAN, "Names from here cannot be followed; import those that you use."
             )
 
@@ -82,21 +84,21 @@ def _is_tensorflow(name: str) -> bool:
     return name.partition(".")[0] in _ROOTS
 
 
-def _of_contrib(where: tuple[int, int, str], symbol: str, place: Place, contrib: Contrib) -> Finding:
+def _of_contrib(where: tuple[int, int, str], symbol: str, place: Place, contrib: Contrib) -> SourceFinding:
     if contrib.offers(symbol):
-        return Finding(*where, Kind.CONTRIB, Verdict.MENDED, "the runner has it")
+        return SourceFinding(*where, Kind.CONTRIB, Verdict.MENDED, "the runner has it")
     if place.guarded:
-        return Finding(*where, Kind.CONTRIB, Verdict.RUNS, "not there, and the file itself looks first")
+        return SourceFinding(*where, Kind.CONTRIB, Verdict.RUNS, "not there, and the file itself looks first")
     if contrib.imports(symbol):
         note = f"can be imported, and refuses whatever is used of it. {contrib.replacement(symbol)}"
-        return Finding(*where, Kind.CONTRIB, Verdict.MENDED, note)
-    return Finding(*where, Kind.CONTRIB, Verdict.HUMAN, f"Gone with tf.contrib. {contrib.replacement(symbol)}")
+        return SourceFinding(*where, Kind.CONTRIB, Verdict.MENDED, note)
+    return SourceFinding(*where, Kind.CONTRIB, Verdict.HUMAN, f"Gone with tf.contrib. {contrib.replacement(symbol)}")
 
 
-def _of_examples(where: tuple[int, int, str], symbol: str) -> Finding:
+def _of_examples(where: tuple[int, int, str], symbol: str) -> SourceFinding:
     if (symbol + ".").startswith(f"{_MNIST}.input_data.") or symbol == _MNIST:
-        return Finding(*where, Kind.TENSORFLOW, Verdict.MENDED, "the runner reads local MNIST files")
-    return Finding(
+        return SourceFinding(*where, Kind.TENSORFLOW, Verdict.MENDED, "the runner reads local MNIST files")
+    return SourceFinding(
         *where, Kind.TENSORFLOW, Verdict.HUMAN, "TensorFlow brings no examples any more; take the file into your project."
     )
 

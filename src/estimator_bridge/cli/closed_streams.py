@@ -15,7 +15,7 @@ _GONE = {errno.EPIPE, errno.EIO, errno.ENXIO}  # a pipe's reader, and a terminal
 _OUTPUTS = ("stdout", "stderr")
 
 
-def open_what_is_closed() -> None:
+def open_closed_streams() -> None:
     """Standard streams that were closed before Python started (``>&-``), where it has None, lead to nowhere from now on.
 
     What is opened next would get their descriptors otherwise, and whatever C++ prints: a checkpoint, for one.
@@ -29,26 +29,26 @@ def open_what_is_closed() -> None:
 
 
 @contextlib.contextmanager
-def lasting_streams() -> Iterator[None]:
-    """Makes stdout and stderr ``Lasting``, so that a reader that has left changes no exit code."""
+def dropping_streams() -> Iterator[None]:
+    """Makes stdout and stderr ``DroppingStream``, so that a reader that has left changes no exit code."""
     for name in _OUTPUTS:
-        setattr(sys, name, Lasting(getattr(sys, name)))
+        setattr(sys, name, DroppingStream(getattr(sys, name)))
     try:
         yield
     finally:
-        plain_streams()
+        restore_streams()
 
 
-def plain_streams() -> None:
+def restore_streams() -> None:
     """Puts Python's own streams back; one that a script has replaced stays."""
     for name in _OUTPUTS:
         stream = getattr(sys, name)
-        if isinstance(stream, Lasting):
+        if isinstance(stream, DroppingStream):
             stream.flush()  # at its end Python does, and answers a reader that has left with exit code 120
             setattr(sys, name, stream.stream)
 
 
-class Lasting:
+class DroppingStream:
     """A stream for as long as somebody reads it; then what is written to it is dropped.
 
     Args:
@@ -60,7 +60,7 @@ class Lasting:
     Example:
         >>> import io
         >>> read = io.StringIO()
-        >>> Lasting(read).write("step 1")
+        >>> DroppingStream(read).write("step 1")
         6
         >>> read.getvalue()
         'step 1'

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.script_arguments import DIRECTORY, add_python2, add_replicas, add_script, script_of
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.result import Finding, ParityResult, Thresholds
+from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
 
 if TYPE_CHECKING:
     from estimator_bridge.script.run import Script
@@ -90,7 +90,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _compare(script: Script, arguments: argparse.Namespace) -> ParityResult:
-    from estimator_bridge.parity.progress import shown_progress
+    from estimator_bridge.parity.progress import progress_display
     from estimator_bridge.parity.report.write import write_report
     from estimator_bridge.parity.run import compare
 
@@ -98,7 +98,7 @@ def _compare(script: Script, arguments: argparse.Namespace) -> ParityResult:
     # A folder that cannot be written is reported now, and a comparison that is killed leaves this report.
     write_report(_without_result(script, arguments, "The comparison has not ended."), arguments.out)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was started is ended
-    with shown_progress() as watch:
+    with progress_display() as watch:
         result = compare(
             script,
             replaying=not arguments.free_run,
@@ -123,7 +123,7 @@ def _without_result(script: Script, arguments: argparse.Namespace, reason: str) 
         "free-run" if arguments.free_run else "replay",
         "not comparable",
         _thresholds(arguments),
-        findings=(Finding("calls", reason),),
+        findings=(ParityFinding("calls", reason),),
         environment=environment(),
     )
 

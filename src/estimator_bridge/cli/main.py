@@ -10,7 +10,7 @@ from typing import Any
 
 from estimator_bridge import __version__
 from estimator_bridge.cli import check, cluster, compare, inspect, run
-from estimator_bridge.cli.closed_streams import lasting_streams, open_what_is_closed
+from estimator_bridge.cli.closed_streams import dropping_streams, open_closed_streams
 from estimator_bridge.cli.convert import command as convert
 from estimator_bridge.cli.launch import command as launch
 from estimator_bridge.errors import BridgeError
@@ -69,8 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 fine, 1 parity failed or the script failed, 2 a mistake in the request, 130 interrupted.
     """
-    open_what_is_closed()
-    with lasting_streams(), log_to_stderr():
+    open_closed_streams()
+    with dropping_streams(), log_to_stderr():
         return _run(argv)
 
 

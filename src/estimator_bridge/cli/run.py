@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.cli.closed_streams import plain_streams
+from estimator_bridge.cli.closed_streams import restore_streams
 from estimator_bridge.cli.script_arguments import add_path, add_python2, add_replicas, add_script, script_of
 from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.cluster.rendezvous import Rendezvous
@@ -92,7 +92,7 @@ def execute(arguments: argparse.Namespace) -> int:
             fix="Leave it out: on the modern path the model runs under TensorFlow 2's behaviour, and the script sees TensorFlow 1's.",
         )
     script.check()
-    plain_streams()  # an endless script ends where its reader has left, as under Python
+    restore_streams()  # an endless script ends where its reader has left, as under Python
     run = _run_legacy if arguments.path == "legacy" else _run_modern
     return run_as_python_does(lambda: _run_and_tell(run, script, arguments))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.parity.result import Finding, LossPoint, MetricPair, ParityResult, Thresholds, VariableDiff, Verdict
+from estimator_bridge.parity.result import LossPoint, MetricPair, ParityFinding, ParityResult, Thresholds, VariableDiff, Verdict
 from estimator_bridge.parity.values import compare_values, first_updates, initial_values
 
 Steps = Sequence[dict[str, Any]]
@@ -89,7 +89,7 @@ def _losses(legacy: Steps, modern: Steps) -> Iterator[LossPoint]:
         yield LossPoint(old["step"], old["loss"], new["loss"])
 
 
-def _training(legacy: Trace, modern: Trace, call: str) -> Iterator[list[Finding]]:
+def _training(legacy: Trace, modern: Trace, call: str) -> Iterator[list[ParityFinding]]:
     old, new = _steps(legacy, call), _steps(modern, call)
     first = old[0]["step"] if old else 0
     yield list(initial_values(legacy.values(call, "initial"), modern.values(call, "initial"), first - 1))
@@ -97,10 +97,10 @@ def _training(legacy: Trace, modern: Trace, call: str) -> Iterator[list[Finding]
     yield list(first_updates(legacy, modern, call, first))
     if len(old) != len(new):
         step = first + min(len(old), len(new))
-        yield [Finding("calls", f"{call}: legacy trained {len(old)} steps, modern {len(new)}.", step)]
+        yield [ParityFinding("calls", f"{call}: legacy trained {len(old)} steps, modern {len(new)}.", step)]
 
 
-def _batches(legacy: Steps, modern: Steps) -> Iterator[Finding]:
+def _batches(legacy: Steps, modern: Steps) -> Iterator[ParityFinding]:
     pairs = list(zip(legacy, modern, strict=False))
     different = [index for index, (old, new) in enumerate(pairs) if old["batch"] != new["batch"]]
     if not different:
@@ -109,16 +109,16 @@ def _batches(legacy: Steps, modern: Steps) -> Iterator[Finding]:
     seen = modern[index]["batch"]
     elsewhere = next((old["step"] for old in legacy if old["batch"] == seen), None)
     where = "one that legacy never saw" if elsewhere is None else f"the one that legacy trained on at step {elsewhere}"
-    yield Finding("batch", f"The modern side trained on another batch: {where}.", legacy[index]["step"])
+    yield ParityFinding("batch", f"The modern side trained on another batch: {where}.", legacy[index]["step"])
 
 
-def _loss_findings(losses: Sequence[LossPoint], thresholds: Thresholds) -> list[Finding]:
+def _loss_findings(losses: Sequence[LossPoint], thresholds: Thresholds) -> list[ParityFinding]:
     outside = [point for point in losses if not thresholds.accept(point.legacy, point.modern)]
     if not outside:
         return []
     first = outside[0]
     message = f"The losses part: legacy {first.legacy:.9g}, modern {first.modern:.9g} ({len(outside)} of {len(losses)} steps outside)."
-    return [Finding("loss", message, first.step)]
+    return [ParityFinding("loss", message, first.step)]
 
 
 def _metrics(legacy: Trace, modern: Trace) -> Iterator[MetricPair]:
@@ -131,14 +131,14 @@ def _metrics(legacy: Trace, modern: Trace) -> Iterator[MetricPair]:
                 yield MetricPair(name, step, metric, value, other)
 
 
-def _unpaired_metrics(legacy: Trace, modern: Trace) -> list[Finding]:
+def _unpaired_metrics(legacy: Trace, modern: Trace) -> list[ParityFinding]:
     """Metrics that have no counterpart at the same evaluation and step are found, not left out."""
     old, new = (
         {(*_evaluation(event), metric) for event in trace.events("evaluated") for metric in event["metrics"]}
         for trace in (legacy, modern)
     )
     return [
-        Finding("metric", f"{metric} of evaluation {name or 'eval'!r} is there on one side alone.", step)
+        ParityFinding("metric", f"{metric} of evaluation {name or 'eval'!r} is there on one side alone.", step)
         for name, step, metric in sorted(old ^ new)
         if metric != "global_step"
     ]
@@ -148,9 +148,9 @@ def _evaluation(event: dict[str, Any]) -> tuple[str, int]:
     return event["name"], int(event["metrics"]["global_step"])
 
 
-def _metric_findings(metrics: Sequence[MetricPair], thresholds: Thresholds) -> list[Finding]:
+def _metric_findings(metrics: Sequence[MetricPair], thresholds: Thresholds) -> list[ParityFinding]:
     return [
-        Finding(
+        ParityFinding(
             "metric",
             f"{pair.metric} of evaluation {pair.evaluation or 'eval'!r}: legacy {pair.legacy:.9g}, modern {pair.modern:.9g}.",
             pair.step,
@@ -168,23 +168,23 @@ def _variables(legacy: Trace, modern: Trace) -> Iterator[VariableDiff]:
             yield from compare_values(event["checkpoint"], new[event["call"]])
 
 
-def _variable_findings(variables: Sequence[VariableDiff], thresholds: Thresholds) -> list[Finding]:
+def _variable_findings(variables: Sequence[VariableDiff], thresholds: Thresholds) -> list[ParityFinding]:
     outside = [v for v in variables if v.max_abs_diff is None or not thresholds.accept_variable(v.max_abs_diff, v.largest)]
     if not outside:
         return []
     worst = max(outside, key=lambda v: float("inf") if v.max_abs_diff is None else v.max_abs_diff)
     told = worst.note or f"max abs_diff {worst.max_abs_diff:.3g}"
-    return [Finding("variable", f"{len(outside)} of {len(variables)} final variables part, {worst.name} most ({told}).")]
+    return [ParityFinding("variable", f"{len(outside)} of {len(variables)} final variables part, {worst.name} most ({told}).")]
 
 
-def _calls(legacy: Trace, modern: Trace) -> list[Finding]:
+def _calls(legacy: Trace, modern: Trace) -> list[ParityFinding]:
     kinds = ("train", "evaluated", "predicted")
     old, new = ([event["call"] for event in trace.events(*kinds)] for trace in (legacy, modern))
     missing = [call for call in old if call not in new] + [call for call in new if call not in old]
-    return [Finding("calls", f"Only one side made these calls: {', '.join(missing)}.")] if missing else []
+    return [ParityFinding("calls", f"Only one side made these calls: {', '.join(missing)}.")] if missing else []
 
 
-def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterator[Finding]:
+def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterator[ParityFinding]:
     for event in legacy.events("predicted"):
         call = event["call"]
         if not (legacy.predictions(call).exists() and modern.predictions(call).exists()):
@@ -192,7 +192,7 @@ def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterat
         with np.load(legacy.predictions(call)) as old, np.load(modern.predictions(call)) as new:
             for key in old.files:
                 if key not in new.files or not _equal_arrays(old[key], new[key], thresholds):
-                    yield Finding("prediction", f"{call}: the predictions {key.removeprefix('key:')!r} differ.")
+                    yield ParityFinding("prediction", f"{call}: the predictions {key.removeprefix('key:')!r} differ.")
 
 
 def _equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:

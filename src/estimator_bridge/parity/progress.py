@@ -13,7 +13,7 @@ from estimator_bridge.parity.run import SIDES, Watch
 
 
 @contextlib.contextmanager
-def shown_progress() -> Iterator[Watch]:
+def progress_display() -> Iterator[Watch]:
     """Gives a ``watch`` for ``compare`` that shows step, loss and remaining time of each side."""
     console = Console(stderr=True)
     columns = (

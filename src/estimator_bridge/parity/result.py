@@ -92,7 +92,7 @@ class VariableDiff:
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
+class ParityFinding:
     """A place where the two sides part."""
 
     level: Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "calls"]
@@ -116,7 +116,7 @@ class ParityResult:
     losses: tuple[LossPoint, ...] = ()
     metrics: tuple[MetricPair, ...] = ()
     variables: tuple[VariableDiff, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ParityFinding, ...] = ()
     notes: tuple[str, ...] = ()
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)

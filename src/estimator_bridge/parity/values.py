@@ -13,7 +13,7 @@ from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.reading import rows
 from estimator_bridge.compat.checkpoint.reading.values import read_strings
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.parity.result import Finding, VariableDiff
+from estimator_bridge.parity.result import ParityFinding, VariableDiff
 
 # An update is a difference of float32 values: it is known to their rounding, and to this share of its own size.
 ROUNDING = 4e-7
@@ -58,17 +58,17 @@ def max_abs_diff(legacy: Any, modern: Any) -> float:
     return float("inf") if np.isnan(difference) else difference
 
 
-def initial_values(legacy: str, modern: str, step: int) -> Iterator[Finding]:
+def initial_values(legacy: str, modern: str, step: int) -> Iterator[ParityFinding]:
     """One finding where training does not start from the same values."""
     if not _exists(legacy) or not _exists(modern):  # a call that trained nothing
         return
     outside = [diff for diff in compare_values(legacy, modern) if diff.max_abs_diff is None or diff.max_abs_diff > ROUNDING]
     if outside:
         names = ", ".join(f"{diff.name} ({diff.note or f'{diff.max_abs_diff:.3g}'})" for diff in outside[:3])
-        yield Finding("initial values", f"{len(outside)} variables start differently: {names}.", step)
+        yield ParityFinding("initial values", f"{len(outside)} variables start differently: {names}.", step)
 
 
-def first_updates(legacy: Trace, modern: Trace, call: str, step: int) -> Iterator[Finding]:
+def first_updates(legacy: Trace, modern: Trace, call: str, step: int) -> Iterator[ParityFinding]:
     """One finding where the first step changes the variables differently, with what tells most about the cause.
 
     Args:
@@ -82,11 +82,11 @@ def first_updates(legacy: Trace, modern: Trace, call: str, step: int) -> Iterato
         return
     still = [name for name, old, new in outside if not new.any() and old.any()]
     if still:
-        yield Finding("first update", f"The modern side does not update {', '.join(still[:3])}{_more(still)}.", step)
+        yield ParityFinding("first update", f"The modern side does not update {', '.join(still[:3])}{_more(still)}.", step)
         return
     ratios = {name: float(np.vdot(old, new) / np.vdot(old, old)) for name, old, new in outside if old.any()}
     told = ", ".join(f"{name} x{ratio:.4g}" for name, ratio in list(ratios.items())[:3])
-    yield Finding(
+    yield ParityFinding(
         "first update",
         f"The first update of {len(outside)} of {len(compared)} variables differs; modern / legacy: {told}{_more(list(ratios))}.",
         step,

@@ -8,7 +8,7 @@ from pathlib import Path
 from estimator_bridge.compat.source.checking import judge_python2
 from estimator_bridge.compat.source.own_files import own_sources
 from estimator_bridge.compat.source.reading import Source
-from estimator_bridge.compat.source.verdicts import Finding
+from estimator_bridge.compat.source.verdicts import SourceFinding
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.warn_once import warn_once
 
@@ -52,7 +52,7 @@ def _file_and_root(target: str, is_module: bool) -> tuple[Path, Path] | None:
     return next(((file, Path.cwd()) for file in files if file.is_file()), None)
 
 
-def _unparsable(source: Source, findings: list[Finding]) -> BridgeError:
+def _unparsable(source: Source, findings: list[SourceFinding]) -> BridgeError:
     shown = [f"line {finding.line}: {finding.symbol}" for finding in findings[:_SHOWN]]
     more = len(findings) - len(shown)
     received = f"{source.path}: " + ", ".join([*shown, *([f"and {more} more"] if more else [])])
@@ -64,7 +64,7 @@ def _unparsable(source: Source, findings: list[Finding]) -> BridgeError:
     )
 
 
-def _grouped(findings: Iterable[Finding]) -> dict[str, list[int]]:
+def _grouped(findings: Iterable[SourceFinding]) -> dict[str, list[int]]:
     groups: dict[str, list[int]] = {}
     for finding in findings:
         groups.setdefault(f"{finding.symbol}: {finding.message}", []).append(finding.line)

@@ -6,7 +6,7 @@ import textwrap
 
 from estimator_bridge.compat.source.checking import Judge
 from estimator_bridge.compat.source.surface import installed_version, load_surface
-from estimator_bridge.compat.source.verdicts import Finding, Kind
+from estimator_bridge.compat.source.verdicts import Kind, SourceFinding
 
 
 class _Contrib:
@@ -27,7 +27,7 @@ def judge(python2: bool = False) -> Judge:
     return Judge(load_surface(installed_version()), _Contrib(), python2)
 
 
-def findings(source: str, *kinds: Kind, python2: bool = False) -> list[Finding]:
+def findings(source: str, *kinds: Kind, python2: bool = False) -> list[SourceFinding]:
     """What is said of a snippet.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from estimator_bridge.parity.result import Finding, LossPoint, MetricPair, ParityResult, Thresholds, VariableDiff
+from estimator_bridge.parity.result import LossPoint, MetricPair, ParityFinding, ParityResult, Thresholds, VariableDiff
 
 HOSTILE = '<script>alert("x")</script></script><!-- \x1b[31m\u202e[bold red]&amp;{{ 7 * 7 }}'
 
@@ -61,8 +61,8 @@ def different_run(make: Make) -> ParityResult:
         metrics=(MetricPair("", 50, "accuracy", 0.975, 0.875),),
         variables=(VariableDiff("dense/kernel", (64, 10), 1e-2), VariableDiff("dense/bias", (10,), 1e-6)),
         findings=(
-            Finding("first update", "dense/kernel moved 1.1 times as far.", 2),
-            Finding("metric", "accuracy: 0.975 and 0.875.", 50),
+            ParityFinding("first update", "dense/kernel moved 1.1 times as far.", 2),
+            ParityFinding("metric", "accuracy: 0.975 and 0.875.", 50),
         ),
     )
 
@@ -85,7 +85,7 @@ def broken_run(make: Make) -> ParityResult:
         losses=tuple(points),
         metrics=(MetricPair("", 40, "loss", math.nan, math.inf),),
         variables=(VariableDiff("kernel", (1,), math.nan), VariableDiff("bias", (1,), math.inf)),
-        findings=(Finding("loss", "legacy 0.1, modern NaN.", 20),),
+        findings=(ParityFinding("loss", "legacy 0.1, modern NaN.", 20),),
     )
 
 
@@ -99,7 +99,7 @@ def long_run(make: Make) -> ParityResult:
         verdict="different",
         losses=tuple(points),
         variables=tuple(VariableDiff(name, (128, 64), 1e-9 * (index + 1)) for index, name in enumerate(names)),
-        findings=(Finding("loss", "legacy 0.3, modern 7.0.", 54_321),),
+        findings=(ParityFinding("loss", "legacy 0.3, modern 7.0.", 54_321),),
     )
 
 
@@ -112,7 +112,7 @@ def hostile_run(make: Make) -> ParityResult:
         losses=losses(3),
         metrics=(MetricPair(HOSTILE, 3, HOSTILE, 1.0, 2.0),),
         variables=(VariableDiff(HOSTILE, (1,), 0.5, HOSTILE), VariableDiff("scope/" * 2000, (), None)),
-        findings=(Finding("calls", HOSTILE), Finding("loss", HOSTILE, 1)),
+        findings=(ParityFinding("calls", HOSTILE), ParityFinding("loss", HOSTILE, 1)),
         notes=(HOSTILE,),
         environment={HOSTILE: HOSTILE},
         seconds={HOSTILE: 1.0},

@@ -4,7 +4,7 @@ import typing
 from typing import TYPE_CHECKING
 
 from estimator_bridge.parity.report.headline import headline
-from estimator_bridge.parity.result import Finding
+from estimator_bridge.parity.result import ParityFinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,8 +17,8 @@ def test_the_step_of_the_first_finding_is_named(different_run: ParityResult) -> 
 
 
 def test_every_level_has_its_words(make: Callable[..., ParityResult]) -> None:
-    levels = typing.get_args(typing.get_type_hints(Finding)["level"])
-    sentences = [headline(make(verdict="different", findings=(Finding(level, ""),))) for level in levels]
+    levels = typing.get_args(typing.get_type_hints(ParityFinding)["level"])
+    sentences = [headline(make(verdict="different", findings=(ParityFinding(level, ""),))) for level in levels]
     assert len(set(sentences)) == len(levels)
     assert not [sentence for sentence in sentences if "in: " in sentence]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from estimator_bridge.parity.report.page import render_html
-from estimator_bridge.parity.result import Finding, MetricPair
+from estimator_bridge.parity.result import MetricPair, ParityFinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,7 +163,7 @@ def test_earlier_evaluations_are_folded_newest_first(make: Callable[..., ParityR
 
 
 def test_thousands_of_findings_and_notes_stay_a_page(make: Callable[..., ParityResult]) -> None:
-    findings = tuple(Finding("variable", f"{index} " + "x" * 10_000) for index in range(5000))
+    findings = tuple(ParityFinding("variable", f"{index} " + "x" * 10_000) for index in range(5000))
     source = render_html(make(verdict="different", findings=findings, notes=("n" * 100_000,) * 10))
     assert len(source) < 1_000_000
     assert "4,900 findings more in report.json" in source

@@ -31,10 +31,10 @@ def headline(result: ParityResult) -> str:
         One sentence; where the sides part it says at which step, or in what.
 
     Example:
-        >>> from estimator_bridge.parity.result import Finding, ParityResult, Thresholds
-        >>> headline(ParityResult((), "replay", "different", Thresholds(), findings=(Finding("loss", "0.5 and 0.6", 2),)))
+        >>> from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
+        >>> headline(ParityResult((), "replay", "different", Thresholds(), findings=(ParityFinding("loss", "0.5 and 0.6", 2),)))
         'The two sides part at step 2.'
-        >>> headline(ParityResult((), "replay", "different", Thresholds(), findings=(Finding("metric", "0.5 and 0.6"),)))
+        >>> headline(ParityResult((), "replay", "different", Thresholds(), findings=(ParityFinding("metric", "0.5 and 0.6"),)))
         'The two sides part in a metric.'
     """
     if result.verdict == "equal":

@@ -20,7 +20,7 @@ from estimator_bridge.parity.report.summary import summarize
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from estimator_bridge.parity.result import Finding, LossPoint, MetricPair, ParityResult, Verdict
+    from estimator_bridge.parity.result import LossPoint, MetricPair, ParityFinding, ParityResult, Verdict
 
 STYLES: dict[Verdict, str] = {"equal": "bold green", "different": "bold red", "not comparable": "bold yellow"}
 MOST_VARIABLES, MOST_METRICS, MOST_FINDINGS, MOST_NOTES = 10, 20, 10, 20
@@ -164,7 +164,7 @@ class _Writer:
         shown = text.visible(message)
         return Text(shown.encode("ascii", "backslashreplace").decode() if self.console.options.ascii_only else shown)
 
-    def _finding(self, label: str, finding: Finding) -> Table:
+    def _finding(self, label: str, finding: ParityFinding) -> Table:
         grid = Table.grid(padding=(0, 1))
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
