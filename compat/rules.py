@@ -1,4 +1,4 @@
-"""Rules: what takes the place of a legacy name on the modern side, how faithfully, and why; data that every converter shares."""
+"""Conversion rules: the modern counterpart of each legacy name, its fidelity and the reason; every converter uses them."""
 
 from __future__ import annotations
 
@@ -10,31 +10,28 @@ from typing import Any
 
 
 class Fidelity(enum.Enum):
-    """How faithfully the modern side says what the legacy side said, best first."""
+    """Fidelity of a conversion, best first."""
 
     EXACT = "exact"
-    """The same behaviour, and the way back gives the same value."""
+    """The behaviour is the same, and converting back gives the same value."""
     APPROXIMATE = "approximate"
-    """The same purpose; the note says what differs."""
+    """The purpose is the same; the note says what differs."""
     MANUAL = "manual"
-    """It matters, and only a human can carry it over; the note says how."""
+    """The value matters, and only a human can carry it over; the note says how."""
     DROPPED = "dropped"
-    """Nothing takes its place; the note says why nothing has to."""
+    """The value has no counterpart; the note says why it needs none."""
 
     @property
     def automatic(self) -> bool:
-        """True where a program carries it over without anybody's help."""
+        """True if the converter carries the value over by itself."""
         return self in {Fidelity.EXACT, Fidelity.APPROXIMATE}
 
     @classmethod
     def worst(cls, several: Iterable[Fidelity]) -> Fidelity:
-        """The least faithful of several; ``EXACT`` of none.
+        """Returns the least faithful of several; ``EXACT`` for none.
 
         Args:
-            several: in any order.
-
-        Returns:
-            The one that a summary has to show.
+            several: Fidelities in any order.
 
         Example:
             >>> Fidelity.worst([Fidelity.MANUAL, Fidelity.EXACT])
@@ -46,12 +43,12 @@ class Fidelity(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Conversion:
-    """What one legacy value becomes.
+    """Result of converting one legacy value.
 
     Attributes:
-        settings: the modern settings that it amounts to, by name; empty where there are none.
-        fidelity: where this value is carried over less faithfully than the rule promises.
-        note: why, for this value.
+        settings: Modern settings by name; empty if there are none.
+        fidelity: Fidelity for this value, if it is less than the rule's.
+        note: Reason for this value.
     """
 
     settings: Mapping[str, Any]
@@ -68,17 +65,17 @@ class Rule:
     """One row of a table.
 
     Attributes:
-        name: the legacy name, dotted where it is nested.
-        target: what takes its place, in TensorFlow's own words; empty where nothing does.
-        fidelity: how faithfully.
-        convert: from a legacy value to modern settings.
-        invert: from modern settings to the legacy value, None where they do not say.
-        reference: where the target is documented.
-        note: the reason, and what differs.
-        examples: legacy values that show the row at work; the tests apply each.
+        name: Legacy name, dotted if it is nested.
+        target: Counterpart in TensorFlow's own words; empty if there is none.
+        fidelity: Fidelity of the conversion.
+        convert: Function from a legacy value to modern settings.
+        invert: Function from modern settings to the legacy value; it gives None if they do not set it.
+        reference: Address of the target's documentation.
+        note: Reason, and what differs.
+        examples: Legacy values that the tests convert and apply.
 
     Raises:
-        ValueError: for a row that promises more than it holds.
+        ValueError: The row lacks what its fidelity requires.
 
     Example:
         >>> row = Rule("keep", "keep", Fidelity.EXACT, lambda value: Conversion({"keep": value}), lambda on: on.get("keep"))
@@ -106,16 +103,16 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True)
 class RuleTable:
-    """The rows of one legacy thing, complete over its real surface.
+    """Rows for one legacy class or message; together they cover all of its fields.
 
     Attributes:
-        name: a word for file names.
-        title: for readers.
-        rules: the rows, in the order in which readers look for them.
-        about: a paragraph for readers: what the rows have in common.
+        name: Word for file names.
+        title: Title of the table's page.
+        rules: Rows in the order of the page.
+        about: Paragraph about all rows.
 
     Raises:
-        ValueError: where two rows have the same name.
+        ValueError: Two rows have the same name.
 
     Example:
         >>> table = RuleTable("colours", "Colours", (Rule("red", "", Fidelity.DROPPED, note="everything is grey"),))
@@ -147,11 +144,11 @@ class RuleTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its rows, in order."""
+        """Names of the rows, in order."""
         return tuple(rule.name for rule in self.rules)
 
     def counts(self) -> dict[Fidelity, int]:
-        """How many rows there are of each fidelity.
+        """Counts the rows of each fidelity.
 
         Returns:
             Every fidelity, best first, also those without a row.
@@ -160,13 +157,13 @@ class RuleTable:
         return {fidelity: seen[fidelity] for fidelity in Fidelity}
 
     def invert(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """The legacy values that modern settings amount to.
+        """Converts modern settings back.
 
         Args:
-            settings: modern settings by name; those that no row knows are left alone.
+            settings: Modern settings by name; settings without a row are ignored.
 
         Returns:
-            Legacy values by the rows' names; only what the settings say.
+            Legacy values by the rows' names.
         """
         values = {rule.name: rule.invert(settings) for rule in self.rules if rule.invert is not None}
         return {name: value for name, value in values.items() if value is not None}

@@ -1,6 +1,6 @@
-"""Configs both ways: RunConfig, ConfigProto, TF_CONFIG, specs and hooks on one side, ``ModernConfig`` on the other.
+"""Configs in both directions: RunConfig, ConfigProto, TF_CONFIG, specs and hooks to a ``ModernConfig``, and back.
 
-The tables say what becomes of each field and why; nothing here imports TensorFlow. ``modern.config.apply`` puts a ModernConfig in force.
+The tables give each field's counterpart and the reason; nothing here imports TensorFlow. ``modern.config.apply`` puts a ModernConfig in force.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["JobFacts", "LegacyConfig", "ModernConfig", "Report", "Row", "to_lega
 
 
 def __getattr__(name: str) -> Any:
-    """The old names of what moved to ``modern.config.apply``; they go in the next release."""
+    """Resolves old names of ``modern.config.apply``; the next release drops them."""
     if name not in {"Applied", "apply"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from estimator_bridge.modern.config import apply as moved

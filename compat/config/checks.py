@@ -1,4 +1,4 @@
-"""Combinations that train wrongly and say nothing: each is refused or mended, with the reason and the fix."""
+"""Checks for combinations that train wrongly without a warning: each is refused or mended, with the reason and the fix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from estimator_bridge.compat.rules import Fidelity
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What a check looks at."""
+    """Job that the checks examine."""
 
     legacy: LegacyConfig
     settings: Mapping[str, Any]
@@ -20,30 +20,30 @@ class Job:
 
     @property
     def strategy(self) -> str | None:
-        """The modern strategy's class."""
+        """Class of the modern strategy."""
         return self.settings.get("strategy.name")
 
     @property
     def workers(self) -> int:
-        """Processes that train, the chief among them."""
+        """Number of processes that train, including the chief."""
         sizes = job_sizes(self.legacy)
         return sizes.get("chief", 0) + sizes.get("worker", 0) or 1
 
     @property
     def several_workers(self) -> bool:
-        """Several processes read the input at once."""
+        """True if several processes read the input at once."""
         return self.workers > 1 and self.strategy in {"MultiWorkerMirroredStrategy", "ParameterServerStrategy"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What a check found.
+    """Result of a check that found its combination.
 
     Attributes:
-        fidelity: APPROXIMATE or EXACT where it was mended, MANUAL where it is refused.
-        why: it is silently wrong.
-        fix: what was done, or what to do.
-        settings: that the mend sets.
+        fidelity: APPROXIMATE or EXACT for a mended combination, MANUAL for a refused one.
+        why: Reason why the combination is silently wrong.
+        fix: Mend that was made, or advice.
+        settings: Settings of the mend.
     """
 
     fidelity: Fidelity
@@ -54,12 +54,12 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """One combination.
+    """Check for one combination.
 
     Attributes:
-        name: for reports and ``--allow``.
-        combination: for readers.
-        look: what is found in a job, None where nothing is.
+        name: Name for reports and ``--allow``.
+        combination: Description of the combination.
+        look: Function that examines a job; it returns None for a job without the combination.
     """
 
     name: str
@@ -198,7 +198,7 @@ def _replicas(job: Job) -> int | None:
 
 
 def _gpus(job: Job) -> int | None:
-    """How many a process sees; None where neither the configuration nor the facts say it."""
+    """Returns the number of GPUs that a process sees; None if neither the configuration nor the facts give it."""
     visible, limit = job.settings.get("devices.visible_gpus"), job.settings.get("devices.gpu_count")
     count = len(visible) if visible is not None else job.facts.gpus
     return count if limit is None else min(limit, limit if count is None else count)

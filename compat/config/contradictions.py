@@ -1,4 +1,4 @@
-"""Fields that cannot both be meant: refused before anything is converted."""
+"""Contradicting fields: they are refused before anything is converted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from estimator_bridge.errors import BridgeError
 
 
 class ContradictionError(BridgeError):
-    """Fields that contradict each other; ``names`` says which, so that a reader of files can say where they stand."""
+    """Fields that contradict each other; a reader of files finds their positions by ``names``."""
 
     def __init__(self, names: tuple[str, ...], why: str, fix: str) -> None:
         super().__init__(f"{' and '.join(names)} contradict each other: {why}.", expected="one of them", fix=fix)
@@ -21,13 +21,13 @@ Found: TypeAlias = Iterator[tuple[tuple[str, ...], str, str]]
 
 
 def refuse_contradictions(legacy: LegacyConfig) -> None:
-    """Raises for the first pair of fields that contradict each other.
+    """Refuses fields that contradict each other.
 
     Args:
-        legacy: the configuration.
+        legacy: Legacy configuration.
 
     Raises:
-        ContradictionError: naming both, with the reason.
+        ContradictionError: Two fields contradict each other; the error names both, with the reason.
 
     Example:
         >>> refuse_contradictions(LegacyConfig(run_config={"save_checkpoints_steps": 50}))

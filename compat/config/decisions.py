@@ -1,4 +1,4 @@
-"""Which strategy a TF_CONFIG, a RunConfig and a SyncReplicasOptimizer amount to together: one table, first match first."""
+"""Table of strategies: the modern strategy for a TF_CONFIG, a RunConfig and a SyncReplicasOptimizer together."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ CLASSES: Mapping[str, str] = {
     "TPUStrategyV1": "TPUStrategy",
     "TPUStrategyV2": "TPUStrategy",
 }
-"""Class names of strategies -> the public one."""
+"""Class name of a strategy -> its public name."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """One row.
+    """One row of the table.
 
     Attributes:
-        name: for reports and docs.
-        distribute: train_distribute's class; None without one, ``any`` for all.
-        cluster: the shape of TF_CONFIG's cluster, or ``any``.
-        synchronous: with or without SyncReplicasOptimizer, or ``any``.
-        strategy: the modern class; None is the default strategy, one device.
-        fidelity: how faithfully.
-        note: the reason, and what differs.
-        tpu: TPUEstimator's RunConfig.
+        name: Name for reports and docs.
+        distribute: Class of train_distribute; None without one, ``any`` for all.
+        cluster: Shape of TF_CONFIG's cluster, or ``any``.
+        synchronous: True with SyncReplicasOptimizer, False without, or ``any``.
+        strategy: Modern class; None is the default strategy, one device.
+        fidelity: Fidelity of the conversion.
+        note: Reason, and what differs.
+        tpu: True for TPUEstimator's RunConfig only.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Decision:
     tpu: bool = False
 
     def matches(self, distribute: str | None, cluster: ClusterShape, synchronous: bool, tpu: bool) -> bool:
-        """True where the row speaks of this situation."""
+        """Returns True if the row covers this situation."""
         asked = ((self.distribute, distribute), (self.cluster, cluster), (self.synchronous, synchronous))
         return all(row in (ANY, value) for row, value in asked) and (not self.tpu or tpu)
 
@@ -106,13 +106,13 @@ DECISIONS: tuple[Decision, ...] = (
 
 
 def decide(legacy: LegacyConfig) -> Decision:
-    """The row that a job falls under.
+    """Finds the row for a job.
 
     Args:
-        legacy: its configuration.
+        legacy: Legacy configuration of the job.
 
     Returns:
-        The first row that matches; there is one for every situation.
+        The first row that matches; every situation has one.
 
     Example:
         >>> cluster = {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}
@@ -130,13 +130,13 @@ def decide(legacy: LegacyConfig) -> Decision:
 
 
 def public_name(cls: str) -> str:
-    """The public name of a strategy's class, with or without its module."""
+    """Returns the public name of a strategy's class, given with or without its module."""
     short = cls.rpartition(".")[2]
     return CLASSES.get(short, short)
 
 
 def cluster_shape(legacy: LegacyConfig) -> ClusterShape:
-    """How a job's cluster looks: the evaluator does not count."""
+    """Returns the shape of a job's cluster; the evaluator does not count."""
     sizes = job_sizes(legacy)
     if sizes.get("ps"):
         return "parameter servers"
@@ -144,16 +144,16 @@ def cluster_shape(legacy: LegacyConfig) -> ClusterShape:
 
 
 def settings_of(strategy: Any) -> dict[str, Any]:
-    """The settings that a strategy's constructor arguments amount to.
+    """Converts the constructor arguments of a strategy.
 
     Args:
-        strategy: a Part: class and arguments by name.
+        strategy: Part with the class, and its arguments by name.
 
     Returns:
-        Settings by name, ``strategy.name`` not among them; without what ``unknown_arguments`` names.
+        Settings by name, without ``strategy.name`` and the arguments that ``unknown_arguments`` returns.
 
     Raises:
-        BridgeError: for an argument of the wrong type.
+        BridgeError: An argument has the wrong type.
     """
     settings = {_ARGUMENTS[key]: value for key, value in strategy.arguments.items() if key in _ARGUMENTS and value is not None}
     if settings.get("strategy.cross_device_ops") not in CROSS_DEVICE_OPS:
@@ -165,13 +165,13 @@ def settings_of(strategy: Any) -> dict[str, Any]:
 
 
 def unknown_arguments(strategy: Any) -> list[str]:
-    """The arguments of a strategy's constructor that no setting says.
+    """Finds the constructor arguments of a strategy that have no setting.
 
     Args:
-        strategy: a Part: class and arguments by name.
+        strategy: Part with the class, and its arguments by name.
 
     Returns:
-        Their names.
+        Names of the arguments.
 
     Example:
         >>> from estimator_bridge.compat.config.model import Part
@@ -210,18 +210,18 @@ READ_BY: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("cluster.jobs", "cluster.task_type", "cluster.task_id", "cluster.rpc_layer", "cluster.session_master",
                      "cluster.environment"), frozenset({_MWMS, _PSS})),
 }  # fmt: skip
-"""Setting -> the strategies that read it; other strategies, and one device, take no notice."""
+"""Setting -> strategies that read it; other strategies, and one device, ignore it."""
 
 
 def unread(name: str, strategy: str | None) -> str | None:
-    """Why a strategy takes no notice of a setting.
+    """Returns the reason why a strategy ignores a setting.
 
     Args:
-        name: the setting's.
-        strategy: class of the strategy; None for one device.
+        name: Name of the setting.
+        strategy: Class of the strategy; None for one device.
 
     Returns:
-        The reason; None where the strategy reads it, and for settings that are no strategy's.
+        The reason; None if the strategy reads the setting, or no strategy does.
 
     Example:
         >>> unread("strategy.partitioner", "MirroredStrategy")

@@ -1,4 +1,4 @@
-"""LegacyConfig: what a job's configuration says on the legacy side, as plain values by TensorFlow's own names."""
+"""LegacyConfig: a job's configuration on the legacy side, as plain values by TensorFlow's own names."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ Values: TypeAlias = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class LegacyConfig:
-    """A job's configuration on the legacy side; None means that the thing itself is not there.
+    """Configuration of a job on the legacy side; None means that the object itself is absent.
 
     Attributes:
-        session_config: ConfigProto's set fields by dotted path.
-        run_config: RunConfig's values by name.
-        tpu_config: TPUConfig's values by name.
-        tf_config: the JSON object of TF_CONFIG.
-        train_distribute: class and arguments of RunConfig's strategy.
-        eval_distribute: the same for evaluation.
-        remote_cluster: DistributeConfig's, task type -> addresses.
-        train_spec: TrainSpec's values by name.
-        eval_spec: EvalSpec's values by name; steps 0 is the whole input.
-        hooks: class or factory and arguments of each session hook.
-        exporters: class and arguments of each exporter.
-        partitioner: factory and arguments.
-        sync_replicas: arguments of SyncReplicasOptimizer, and num_tokens of its hook.
+        session_config: Fields set in the ConfigProto, by dotted path.
+        run_config: Values of the RunConfig by name.
+        tpu_config: Values of the TPUConfig by name.
+        tf_config: JSON object of TF_CONFIG.
+        train_distribute: Class and arguments of the RunConfig's strategy.
+        eval_distribute: Class and arguments of the strategy for evaluation.
+        remote_cluster: Cluster of the DistributeConfig: task type -> addresses.
+        train_spec: Values of the TrainSpec by name.
+        eval_spec: Values of the EvalSpec by name; steps 0 is the whole input.
+        hooks: Class or factory and arguments of each session hook.
+        exporters: Class and arguments of each exporter.
+        partitioner: Factory and arguments of the partitioner.
+        sync_replicas: Arguments of SyncReplicasOptimizer, and num_tokens of its hook.
 
     Example:
         >>> LegacyConfig(run_config={"save_checkpoints_steps": 50}).run_config
@@ -52,15 +52,15 @@ class LegacyConfig:
 
 @dataclasses.dataclass(frozen=True)
 class JobFacts:
-    """What a conversion has to know and no config says; None where nobody said.
+    """Facts about a job that no config contains; None if unknown.
 
     Attributes:
-        gpus: of the machine.
-        gpu_memory_mb: of each of them.
-        input_context: input_fn takes an input_context, and so shards by itself.
-        auto_shard: the AutoShardPolicy of its dataset: AUTO, FILE, DATA, HINT or OFF.
-        global_step: of the checkpoint in model_dir.
-        batch_size: of the dataset that input_fn returns.
+        gpus: Number of GPUs of the machine.
+        gpu_memory_mb: Memory of each GPU, in megabytes.
+        input_context: True if input_fn takes an input_context, and so shards by itself.
+        auto_shard: AutoShardPolicy of its dataset: AUTO, FILE, DATA, HINT or OFF.
+        global_step: Step of the checkpoint in model_dir.
+        batch_size: Batch size of the dataset that input_fn returns.
     """
 
     gpus: int | None = None
@@ -72,6 +72,6 @@ class JobFacts:
 
 
 def job_sizes(legacy: LegacyConfig) -> Mapping[str, int]:
-    """How many tasks each job of the cluster has; empty without a cluster. ``master`` counts as chief."""
+    """Returns the number of tasks of each job of the cluster; ``master`` counts as chief."""
     cluster = (legacy.tf_config or {}).get("cluster") or (legacy.run_config or {}).get("cluster_spec") or {}
     return {("chief" if job == "master" else job): len(tasks) for job, tasks in cluster.items()}

@@ -1,4 +1,4 @@
-"""ModernConfig: what a job's configuration says on the modern side, section by section; None means: not set."""
+"""ModernConfig: a job's configuration on the modern side, section by section; None means: not set."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class Threads:
 
 @dataclasses.dataclass(frozen=True)
 class Devices:
-    """Which devices there are and how operations reach them: ``tf.config``.
+    """Devices and placement of operations: ``tf.config``.
 
     Attributes:
-        logical_cpus: into how many logical devices the CPU is cut.
-        visible_gpus: indices of physical GPUs.
-        gpu_count: only the first so many GPUs.
-        memory_growth: of every visible GPU.
-        gpu_memory_fraction: of each GPU's memory; ``tf.config`` takes megabytes, so somebody has to say how large the GPU is.
-        gpu_memory_limits: a tuple for each visible GPU: the megabytes of its logical devices.
+        logical_cpus: Number of logical devices of the CPU.
+        visible_gpus: Indices of physical GPUs.
+        gpu_count: Number of GPUs to use, the first ones.
+        memory_growth: True to let the memory of every visible GPU grow.
+        gpu_memory_fraction: Fraction of each GPU's memory; ``tf.config`` takes megabytes, so a user has to say how large a GPU is.
+        gpu_memory_limits: Tuple for each visible GPU, with the megabytes of its logical devices.
         gpu_allocator: ``TF_GPU_ALLOCATOR``.
-        soft_placement: an operation that its device cannot run goes to another.
-        log_placement: say where each operation runs.
-        filters: the only remote devices that this process talks to.
+        soft_placement: True to run an operation elsewhere if its device cannot run it.
+        log_placement: True to log the device of each operation.
+        filters: Remote devices that this process talks to.
     """
 
     logical_cpus: int | None = None
@@ -48,13 +48,13 @@ class Devices:
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """What happens to functions before they run: ``tf.config.optimizer`` and its neighbours.
+    """Optimization of functions before they run: ``tf.config.optimizer`` and related settings.
 
     Attributes:
-        jit: XLA compiles clusters of operations.
-        mlir_bridge: XLA's way through MLIR.
+        jit: True to let XLA compile clusters of operations.
+        mlir_bridge: True to let XLA use MLIR.
         deterministic: ``tf.config.experimental.enable_op_determinism``.
-        options: of ``tf.config.optimizer.set_experimental_options``.
+        options: Options of ``tf.config.optimizer.set_experimental_options``.
     """
 
     jit: bool | None = None
@@ -65,15 +65,15 @@ class Graph:
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """Who takes part, and who this process is: a cluster resolver's attributes.
+    """Cluster, and the task of this process: attributes of a cluster resolver.
 
     Attributes:
-        jobs: task type -> addresses.
+        jobs: Task type -> addresses.
         task_type: chief, worker, ps or evaluator.
-        task_id: the task's index in its job.
-        rpc_layer: as in ``grpc://address``.
-        session_master: an address that overrules the task's own.
-        environment: the resolver's, such as ``google``.
+        task_id: Index of the task in its job.
+        rpc_layer: Protocol, as in ``grpc://address``.
+        session_master: Address that overrides the task's own.
+        environment: Environment of the resolver, e.g. ``google``.
     """
 
     jobs: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
@@ -86,24 +86,24 @@ class Cluster:
 
 @dataclasses.dataclass(frozen=True)
 class Strategy:
-    """Which ``tf.distribute`` strategy, and its options.
+    """``tf.distribute`` strategy and its options.
 
     Attributes:
-        name: its class; None is the default strategy, one device.
-        devices: of its replicas, where they are named.
-        cross_device_ops: class of MirroredStrategy's reduction.
-        num_packs: of NcclAllReduce and HierarchicalCopyAllReduce: parts that the gradients are reduced in.
-        communication: implementation of collectives between workers: AUTO, RING or NCCL.
-        bytes_per_pack: size of what one collective takes, in bytes; a hint.
-        timeout_seconds: after which a collective between workers fails.
-        parameter_device: where CentralStorageStrategy keeps variables.
-        partitioner: class and arguments of ParameterServerStrategy's variable partitioner.
-        evaluation: class and arguments of the strategy that an evaluator's process uses.
-        remote_cluster: task type -> addresses that training is sent to from outside.
-        tpu: address or name of the TPU, ``""`` for the local one.
-        tpu_job_name: the job of the TPU's workers.
-        cores_per_replica: TPU cores that share one replica's model.
-        input_per_replica: each TPU replica, not each host, calls the input function.
+        name: Class of the strategy; None is the default strategy, one device.
+        devices: Devices of the replicas, if they are named.
+        cross_device_ops: Class of MirroredStrategy's reduction.
+        num_packs: Number of parts in which NcclAllReduce or HierarchicalCopyAllReduce reduces the gradients.
+        communication: Implementation of collectives between workers: AUTO, RING or NCCL.
+        bytes_per_pack: Bytes of one collective; a hint.
+        timeout_seconds: Seconds after which a collective between workers fails.
+        parameter_device: Device of CentralStorageStrategy's variables.
+        partitioner: Class and arguments of ParameterServerStrategy's variable partitioner.
+        evaluation: Class and arguments of the strategy that an evaluator's process uses.
+        remote_cluster: Task type -> addresses of the cluster that a client outside of it trains on.
+        tpu: Address or name of the TPU, ``""`` for the local one.
+        tpu_job_name: Job of the TPU's workers.
+        cores_per_replica: Number of TPU cores that share one replica's model.
+        input_per_replica: True if each TPU replica, not each host, calls the input function.
     """
 
     name: str | None = None
@@ -125,15 +125,15 @@ class Strategy:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """``compile`` and ``fit``.
+    """Training: ``compile`` and ``fit``.
 
     Attributes:
-        model_dir: where checkpoints, events and exports go.
+        model_dir: Folder of checkpoints, events and exports.
         random_seed: ``tf.random.set_seed``.
-        max_steps: the global step at which training ends; absolute, so a restored job trains for what is left.
-        steps_per_execution: steps between two returns to Python.
-        per_replica_batch_size: what one replica takes at a step: the batch size of an Estimator's input_fn.
-        global_batch_size: what all take together: the batch size of the dataset that fit gets.
+        max_steps: Global step at which training ends; absolute, so a restored job trains for the rest.
+        steps_per_execution: Steps between two returns to Python.
+        per_replica_batch_size: Batch size of one replica, and of an Estimator's input_fn.
+        global_batch_size: Batch size of all replicas together, and of the dataset that fit gets.
     """
 
     model_dir: str | None = None
@@ -149,11 +149,11 @@ class Evaluation:
     """Validation.
 
     Attributes:
-        steps: batches of one evaluation; ``"all"`` the whole input.
-        name: sub-folder of the events.
-        start_delay_secs: before the first evaluation.
-        throttle_secs: at least so long between two evaluations.
-        sidecar: a process of its own evaluates each checkpoint (SidecarEvaluator).
+        steps: Batches of one evaluation; ``"all"`` is the whole input.
+        name: Sub-folder of the events.
+        start_delay_secs: Seconds before the first evaluation.
+        throttle_secs: Least number of seconds between two evaluations.
+        sidecar: True if a separate process evaluates each checkpoint (SidecarEvaluator).
     """
 
     steps: int | Literal["all"] | None = None
@@ -165,13 +165,13 @@ class Evaluation:
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """``tf.train.CheckpointManager``.
+    """Saving: ``tf.train.CheckpointManager``.
 
     Attributes:
-        interval_steps: save every so many steps.
-        interval_secs: or every so many seconds.
-        max_to_keep: how many; ``"all"`` deletes none.
-        keep_every_n_hours: and one for good every so many hours.
+        interval_steps: Steps between two checkpoints.
+        interval_secs: Seconds between two checkpoints.
+        max_to_keep: Number of checkpoints to keep; ``"all"`` deletes none.
+        keep_every_n_hours: Hours between two checkpoints that are never deleted.
     """
 
     interval_steps: int | None = None
@@ -185,8 +185,8 @@ class Summaries:
     """Events for TensorBoard.
 
     Attributes:
-        update_freq: steps between two points of the curves.
-        speed_freq: steps between two measurements of the training speed.
+        update_freq: Steps between two points of the curves.
+        speed_freq: Steps between two measurements of the training speed.
     """
 
     update_freq: int | None = None
@@ -195,7 +195,7 @@ class Summaries:
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A callback, or an exporter: what to make, and with which arguments."""
+    """Class of a callback, exporter or strategy, and its arguments."""
 
     kind: str
     arguments: Arguments = dataclasses.field(default_factory=dict)
@@ -203,9 +203,9 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class ModernConfig:
-    """A job's configuration on the modern side.
+    """Configuration of a job on the modern side.
 
-    ``estimator_bridge.compat.config.output`` prints it as Python, TOML or JSON; ``apply`` sets it and reads back what is in force.
+    ``compat.config.output`` prints it as Python; ``modern.config.apply`` sets it, and reads back what is in force.
 
     Example:
         >>> ModernConfig(threads=Threads(intra_op=2)).threads.intra_op

@@ -1,4 +1,4 @@
-"""A LegacyConfig from live objects: what a RunConfig, a TrainSpec and an EvalSpec say, whichever TensorFlow made them."""
+"""LegacyConfig from live objects: a RunConfig, a TrainSpec and an EvalSpec of any TensorFlow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from estimator_bridge.compat.config.tables.run_config import DEFAULTS, normal
 from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS, EVALUATOR_DEFAULTS
 
 CONSTRUCTED = "_estimator_bridge_arguments"
-"""Where a recorder leaves the constructor arguments of a hook or an exporter."""
+"""Attribute in which a recorder leaves the constructor arguments of a hook or an exporter."""
 
 _STRATEGIES = ("train_distribute", "eval_distribute", "experimental_distribute")
 _DERIVED = ("is_chief", "num_ps_replicas", "num_worker_replicas", "global_id_in_cluster", "cluster_spec", "task_type", "task_id",
@@ -27,16 +27,16 @@ _DERIVED = ("is_chief", "num_ps_replicas", "num_worker_replicas", "global_id_in_
 def from_objects(
     run_config: Any, train_spec: Any = None, eval_spec: Any = None, tf_config: Mapping[str, Any] | None = None
 ) -> LegacyConfig:
-    """What live objects say.
+    """Reads live objects.
 
     Args:
-        run_config: a ``tf.estimator.RunConfig``.
-        train_spec: a ``tf.estimator.TrainSpec``.
-        eval_spec: a ``tf.estimator.EvalSpec``.
-        tf_config: the TF_CONFIG that the RunConfig was made under.
+        run_config: A ``tf.estimator.RunConfig``.
+        train_spec: A ``tf.estimator.TrainSpec``.
+        eval_spec: A ``tf.estimator.EvalSpec``.
+        tf_config: TF_CONFIG under which the RunConfig was made.
 
     Returns:
-        The configuration; what an object leaves at its default is not in it.
+        The configuration, without values that are an object's defaults.
     """
     session = run_config.session_config
     distribute = getattr(run_config, "_experimental_distribute", None)  # RunConfig has no property of the name
@@ -58,13 +58,13 @@ def from_objects(
 
 
 def from_strategy(strategy: Any) -> ModernConfig:
-    """The ModernConfig that a strategy object amounts to.
+    """Reads a strategy object.
 
     Args:
-        strategy: a ``tf.distribute.Strategy``.
+        strategy: A ``tf.distribute.Strategy``.
 
     Returns:
-        Its strategy and cluster sections.
+        A configuration with the strategy and cluster sections set.
 
     Example:
         >>> import tensorflow as tf
@@ -83,7 +83,7 @@ def _run_values(run_config: Any) -> Iterator[tuple[str, Any]]:
 def _given(
     thing: Any, names: tuple[str, ...], constructor: Any, defaults: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, Any]]:
-    """What differs from the constructor's defaults."""
+    """Yields the values that differ from the constructor's defaults."""
     parameters = inspect.signature(constructor).parameters
     for name, value in normal({name: getattr(thing, name, None) for name in names}).items():
         default = parameters[name].default if name in parameters else None
@@ -95,11 +95,11 @@ def _strategy(run_config: Any, distribute: Any, name: str) -> Part | None:
     strategy = getattr(run_config, name, None) or getattr(distribute, name, None)
     if strategy is None:
         return None
-    told = ("strategy.devices", "strategy.communication", "strategy.bytes_per_pack", "strategy.timeout_seconds",
+    names = ("strategy.devices", "strategy.communication", "strategy.bytes_per_pack", "strategy.timeout_seconds",
             "strategy.cross_device_ops", "strategy.num_packs", "strategy.parameter_device")  # fmt: skip
     settings = settings_of_strategy(strategy)
     return Part(
-        public_name(type(strategy).__name__), {name.partition(".")[2]: settings[name] for name in told if name in settings}
+        public_name(type(strategy).__name__), {name.partition(".")[2]: settings[name] for name in names if name in settings}
     )
 
 
@@ -115,13 +115,13 @@ def _values(spec: Any, *names: str) -> dict[str, Any]:
 
 
 def _classes(spec: Any, name: str) -> dict[str, Any]:
-    """What only a human can carry over, by its classes."""
+    """Returns the class names of objects that only a human can carry over."""
     return {name: [type(one).__name__ for one in getattr(spec, name)]} if getattr(spec, name, None) else {}
 
 
 def _eval_values(spec: Any) -> dict[str, Any]:
-    said = {"steps": 0} | _values(spec, "steps", "name", "start_delay_secs", "throttle_secs") | _classes(spec, "hooks")
-    return {name: value for name, value in said.items() if {**EVAL_DEFAULTS, **EVALUATOR_DEFAULTS}.get(name) != value}
+    values = {"steps": 0} | _values(spec, "steps", "name", "start_delay_secs", "throttle_secs") | _classes(spec, "hooks")
+    return {name: value for name, value in values.items() if {**EVAL_DEFAULTS, **EVALUATOR_DEFAULTS}.get(name) != value}
 
 
 def _part(thing: Any) -> Part:

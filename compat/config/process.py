@@ -1,4 +1,4 @@
-"""What one process of a job acts on: a task that serves, an evaluator, a strategy that takes no notice of some settings."""
+"""Settings that one process of a job reads, by its task and its strategy."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from estimator_bridge.compat.config.model import Cluster, ModernConfig
 from estimator_bridge.compat.config.settings import flatten, from_dict
 
 CONNECTS = {"MultiWorkerMirroredStrategy", "ParameterServerStrategy"}
-"""Strategies that connect their processes by themselves."""
+"""Strategies that connect their processes themselves."""
 
 
 def serves(config: ModernConfig) -> bool:
-    """True for a ps or a worker under ParameterServerStrategy: the chief's process hands it its work."""
+    """Returns True for a ps or a worker under ParameterServerStrategy: the chief sends it its work."""
     return config.strategy.name == "ParameterServerStrategy" and config.cluster.task_type in {"ps", "worker"}
 
 
 def of_this_process(config: ModernConfig) -> ModernConfig:
-    """The configuration whose strategy this process makes: an evaluator's is ``strategy.evaluation``, in no cluster."""
+    """Returns the configuration for this process's strategy; an evaluator makes ``strategy.evaluation``, in no cluster."""
     if config.cluster.task_type != "evaluator":
         return config
     settings = {"name" if key == "kind" else key: value for key, value in config.strategy.evaluation.items()}
@@ -28,10 +28,10 @@ def of_this_process(config: ModernConfig) -> ModernConfig:
 
 
 def unread_settings(config: ModernConfig) -> dict[str, str]:
-    """What nothing in a task of its kind reads, on whatever machine.
+    """Finds the settings that a task of this type does not read, on any machine.
 
     Args:
-        config: the configuration.
+        config: Modern configuration.
 
     Returns:
         Setting -> reason.

@@ -1,4 +1,4 @@
-"""What a conversion did: a row for every field that was set, and an exit code."""
+"""Report of a conversion: a row for every field that was set, and an exit code."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Row:
     """One field, or one finding about several.
 
     Attributes:
-        name: where the value was, such as ``session_config.gpu_options.allow_growth``.
-        value: what was set there.
-        fidelity: how faithfully it was carried over.
-        target: what takes its place.
-        note: the reason, and what differs.
-        default: the value is what applies where nothing is said.
+        name: Name of the field, e.g. ``session_config.gpu_options.allow_growth``.
+        value: Value of the field.
+        fidelity: Fidelity of the conversion.
+        target: Counterpart of the field.
+        note: Reason, and what differs.
+        default: True for a default that was not set explicitly.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Every row of one conversion.
+    """Rows of one conversion.
 
     Example:
         >>> Report((Row("device_fn", "f", Fidelity.MANUAL),)).exit_code()
@@ -44,16 +44,13 @@ class Report:
     rows: tuple[Row, ...]
 
     def exit_code(self, allow: Sequence[str] = ()) -> int:
-        """0 where everything was carried over or allowed not to be, else 1.
+        """Returns the exit code: 0 if each field was carried over, or its loss is allowed; else 1.
 
         Args:
-            allow: names of rows, or patterns of names, whose loss is accepted.
-
-        Returns:
-            The exit code.
+            allow: Names of rows, or patterns of names, whose loss is accepted.
 
         Raises:
-            BridgeError: for a name that is none of the rows'.
+            BridgeError: A name matches no row.
         """
         for pattern in allow:
             if not any(matches(row, pattern) for row in self.rows):
@@ -65,12 +62,12 @@ class Report:
         return int(any(not any(matches(row, pattern) for pattern in allow) for row in self.needs_human()))
 
     def needs_human(self) -> list[Row]:
-        """The rows that nothing takes the place of, or only a human can carry over."""
+        """Returns the rows that have no counterpart, or that only a human can carry over."""
         return [row for row in self.rows if not row.fidelity.automatic]
 
 
 def matches(row: Row, pattern: str) -> bool:
-    """True where a pattern names a row: in full, or from one of its dots on."""
+    """Returns True if a pattern matches a row's name, in full or from one of its dots on."""
     parts = row.name.split(".")
     names = [".".join(parts[start:]) for start in range(len(parts))]
     return pattern in names or any(fnmatch.fnmatchcase(name, pattern) for name in names)  # hooks[0] is a name, and a pattern

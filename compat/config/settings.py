@@ -1,4 +1,4 @@
-"""A ModernConfig as flat settings by dotted name, which is what rules speak of, and as plain dictionaries, which files hold."""
+"""ModernConfig as flat settings by dotted name, for rules, and as nested dictionaries, for files."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from estimator_bridge.compat.config.tables.rewriter_config import OPTIONS
 from estimator_bridge.errors import BridgeError
 
 OPEN = ("graph.options",)
-"""Settings whose own keys are settings."""
+"""Settings that contain further settings by name."""
 
 
 def flatten(config: ModernConfig) -> dict[str, Any]:
-    """What a ModernConfig sets, by dotted name.
+    """Returns the settings of a ModernConfig.
 
     Args:
-        config: what to flatten.
+        config: Modern configuration.
 
     Returns:
-        Setting's name -> value; what is not set is absent.
+        Dotted name -> value; settings that are not set are absent.
 
     Example:
         >>> from estimator_bridge.compat.config.model import Graph, ModernConfig
@@ -50,16 +50,13 @@ def flatten(config: ModernConfig) -> dict[str, Any]:
 
 
 def unflatten(settings: Mapping[str, Any]) -> ModernConfig:
-    """The ModernConfig of flat settings: the inverse of ``flatten``.
+    """Returns the ModernConfig of flat settings: the inverse of ``flatten``.
 
     Args:
-        settings: setting's name -> value.
-
-    Returns:
-        A ModernConfig.
+        settings: Dotted name -> value.
 
     Raises:
-        BridgeError: for a name that is no setting, or a value of another type than its setting's.
+        BridgeError: A name is no setting, or a value has the wrong type.
 
     Example:
         >>> unflatten({"threads.intra_op": 2}).threads
@@ -76,13 +73,10 @@ def unflatten(settings: Mapping[str, Any]) -> ModernConfig:
 
 
 def to_dict(config: ModernConfig) -> dict[str, Any]:
-    """A ModernConfig as nested dictionaries and lists, without what is not set.
+    """Returns a ModernConfig as nested dictionaries and lists, which JSON and TOML can hold.
 
     Args:
-        config: what to write down.
-
-    Returns:
-        What JSON and TOML can hold.
+        config: Modern configuration; settings that are not set are left out.
 
     Example:
         >>> from estimator_bridge.compat.config.model import ModernConfig, Part
@@ -94,16 +88,13 @@ def to_dict(config: ModernConfig) -> dict[str, Any]:
 
 
 def from_dict(tree: Mapping[str, Any]) -> ModernConfig:
-    """The ModernConfig that nested dictionaries describe: the inverse of ``to_dict``.
+    """Returns the ModernConfig of nested dictionaries: the inverse of ``to_dict``.
 
     Args:
-        tree: section -> field -> value.
-
-    Returns:
-        A ModernConfig.
+        tree: Section -> field -> value.
 
     Raises:
-        BridgeError: naming the key that is none, or whose value has the wrong type.
+        BridgeError: A key is unknown, or its value has the wrong type.
 
     Example:
         >>> from_dict({"checkpoint": {"max_to_keep": "all"}}).checkpoint.max_to_keep
@@ -120,14 +111,14 @@ def from_dict(tree: Mapping[str, Any]) -> ModernConfig:
 
 
 def checkpoint_folder(config: ModernConfig, model_dir: str) -> str:
-    """Where this process saves: all workers have to, and only the chief's checkpoint is kept in model_dir.
+    """Returns the folder of this process's checkpoints: all workers have to save, and model_dir is the chief's.
 
     Args:
-        config: its strategy and cluster sections.
-        model_dir: the job's folder.
+        config: Modern configuration.
+        model_dir: Folder of the job.
 
     Returns:
-        model_dir, or a folder inside it that nobody reads.
+        model_dir, or a folder inside of it that is never read.
 
     Example:
         >>> checkpoint_folder(ModernConfig(), "model")

@@ -1,4 +1,4 @@
-"""Settings of strategy and resolver objects, in a ModernConfig's words."""
+"""Settings of strategy and resolver objects."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from estimator_bridge.compat.config.decisions import public_name
 
 
 def settings_of_strategy(strategy: Any) -> dict[str, Any]:
-    """What a strategy object says, as settings: the read-back of ``make_strategy``, and the way from an object to a ModernConfig.
+    """Reads the settings of a strategy object.
 
     Args:
-        strategy: a ``tf.distribute.Strategy`` of either API.
+        strategy: A ``tf.distribute.Strategy`` of either API.
 
     Returns:
         Settings by name.
@@ -47,10 +47,10 @@ def settings_of_strategy(strategy: Any) -> dict[str, Any]:
 
 
 def settings_of_resolver(resolver: Any) -> dict[str, Any]:
-    """What a cluster resolver says, as settings.
+    """Reads the settings of a cluster resolver.
 
     Args:
-        resolver: a cluster resolver, or None.
+        resolver: A cluster resolver, or None.
 
     Returns:
         Settings by name; none without a cluster.
@@ -69,7 +69,7 @@ def settings_of_resolver(resolver: Any) -> dict[str, Any]:
 
 
 def short_device(device: str) -> str:
-    """``GPU:0`` of any spelling of a local device."""
+    """Returns a local device as ``GPU:0``, for any of its spellings."""
     *_, kind, index = device.rsplit("/", 1)[-1].replace("device:", "").upper().split(":")
     return f"{kind}:{index}"
 
@@ -89,7 +89,7 @@ def _of_tpu(strategy: Any) -> dict[str, Any]:
 
 
 def _partitioner_settings(cut: Any) -> dict[str, Any]:
-    """Its class and arguments, which it keeps under names of its own."""
+    """Reads the class and arguments of a partitioner, which keeps them under other names."""
     names = {"_num_shards": "num_shards", "_min_shard_bytes": "min_shard_bytes", "_max_shard_bytes": "max_shard_bytes",
              "_max_shards": "max_shards", "_bytes_per_string": "bytes_per_string"}  # fmt: skip
     found = {argument: getattr(cut, name) for name, argument in names.items() if getattr(cut, name, None) is not None}

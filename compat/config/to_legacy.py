@@ -1,4 +1,4 @@
-"""Modern -> legacy: what a ModernConfig, a strategy or a resolver says, in RunConfig's, ConfigProto's and TF_CONFIG's words."""
+"""Modern -> legacy: RunConfig, ConfigProto, TF_CONFIG and specs from a ModernConfig."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _NO_ROW = "nothing on the legacy side says it"
 
 
 def to_legacy(modern: ModernConfig) -> tuple[LegacyConfig, Report]:
-    """What a modern configuration amounts to on the legacy side.
+    """Converts a modern configuration.
 
     Args:
-        modern: the configuration.
+        modern: Modern configuration.
 
     Returns:
         The legacy configuration, and a row for every setting.
@@ -88,7 +88,7 @@ Said = dict[str, list[tuple[str, Fidelity, str]]]
 def _values(
     table: RuleTable, prefix: str, settings: Mapping[str, Any], said: Said, without: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
-    """A table's legacy values, and what each setting was said by: those that the row's own convert would set again."""
+    """Returns a table's legacy values, and records the rows that set each setting when they are converted again."""
     values = {name: value for name, value in table.invert(settings).items() if name not in without}
     for name, value in values.items():
         rule = table[name]
@@ -138,7 +138,7 @@ def _evaluation(given: Mapping[str, Any], said: Said) -> Part | None:
 
 
 def _virtual_cpus(session: Mapping[str, Any], modern: ModernConfig, said: Said) -> dict[str, Any]:
-    """A session makes one CPU device unless it is told, and then waits for the others for ever."""
+    """Counts the CPUs in device_count: without it a session makes one CPU device, and waits forever for the others."""
     cpus = sum("cpu" in device.lower() for device in modern.strategy.devices or ())
     counted = dict(session.get("device_count", {}))
     if cpus < 2 or counted.get("CPU", 1) >= cpus:

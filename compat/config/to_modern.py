@@ -1,4 +1,4 @@
-"""Legacy -> modern: every value through its row, the strategy by its table, and the silent traps checked."""
+"""Legacy -> modern: values by the rows of the tables, the strategy by its own table; silent errors are checked."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _SOFT = "session_config.allow_soft_placement"
 
 
 def to_modern(legacy: LegacyConfig, facts: JobFacts | None = None) -> tuple[ModernConfig, Report]:
-    """What a job's legacy configuration amounts to on the modern side.
+    """Converts a legacy configuration.
 
     Args:
-        legacy: the configuration.
-        facts: what it does not say.
+        legacy: Legacy configuration of a job.
+        facts: Facts about the job that no configuration contains.
 
     Returns:
         The modern configuration, and a row for every field that was set.
 
     Raises:
-        BridgeError: where fields contradict each other, or a field has no row.
+        BridgeError: Fields contradict each other, or a field has no row.
 
     Example:
         >>> config, report = to_modern(LegacyConfig(session_config={"gpu_options.allow_growth": True}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -64,39 +63,3 @@ class Callback:
 
     def end(self, step: int) -> None:
         """Called once, after the last step."""
-
-
-class Timer:
-    """Every so many steps, or every so many seconds.
-
-    Example:
-        >>> timer = Timer(steps=10)
-        >>> elapsed = timer.restart(5)
-        >>> timer.next_stop(), timer.due(14), timer.due(15)
-        (15, False, True)
-    """
-
-    def __init__(self, steps: int | None = None, seconds: float | None = None) -> None:
-        self._steps = steps
-        self._seconds = seconds
-        self.last = 0
-        self._at = time.monotonic()
-
-    def restart(self, step: int) -> tuple[int, float]:
-        """Counts anew from ``step``; gives the steps and seconds since the last time."""
-        now = time.monotonic()
-        elapsed = step - self.last, now - self._at
-        self.last, self._at = step, now
-        return elapsed
-
-    def next_stop(self) -> int | None:
-        """The next step where it is due; None where seconds decide."""
-        return None if self._steps is None else self.last + self._steps
-
-    def due(self, step: int) -> bool:
-        """True where ``step`` is not the last one and the time has come."""
-        if step == self.last:
-            return False
-        if self._steps is not None:
-            return step >= self.last + self._steps
-        return self._seconds is not None and time.monotonic() >= self._at + self._seconds

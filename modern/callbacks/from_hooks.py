@@ -7,10 +7,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from estimator_bridge.compat.config.output.callback_rules import Timer
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.adapter import SessionHook
 from estimator_bridge.modern.callbacks.at_steps import HookAtSteps
-from estimator_bridge.modern.callbacks.base import Callback, Timer
+from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.callbacks.checkpoint import CheckpointSaver
 from estimator_bridge.modern.callbacks.clusters import ClusterInitialiser
 from estimator_bridge.modern.callbacks.logs import NanGuard, StepCounter, TensorLogger

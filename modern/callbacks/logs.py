@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
+from estimator_bridge.compat.config.output.callback_rules import Timer, has_nan
+from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.session import ReadOnlySession
 from estimator_bridge.modern.callbacks.summaries import writer_for
 from estimator_bridge.modern.step.transplant import Transplant
@@ -55,12 +56,12 @@ class TensorLogger(Callback):
 
     def asks(self, step: int) -> bool:
         """At its stops, or when its time has come."""
-        return self._timer is not None and (self._first or self._timer.due(step))
+        return self._timer is not None and (self._first or self._timer.is_due(step))
 
     def after(self, progress: Progress) -> bool:
         """Logs if it is time and the values are there."""
         there = all(tensor.name in progress.report for tensor in self.report)
-        if self._timer and there and (self._first or self._timer.due(progress.step)):
+        if self._timer and there and (self._first or self._timer.is_due(progress.step)):
             self._log({tag: progress.report[tensor.name] for tag, tensor in self._tensors.items()}, progress.step)
         return False
 
@@ -96,9 +97,9 @@ class LossLogger(Callback):
 
     def after(self, progress: Progress) -> bool:
         """Logs if it is time and there is a loss."""
-        if len(progress.losses) and self._timer.due(progress.step):
-            _, seconds = self._timer.restart(progress.step)
-            took = "" if self._first else f" ({seconds:.3f} sec)"
+        elapsed = self._timer.fire(progress.step) if len(progress.losses) else None
+        if elapsed:
+            took = "" if self._first else f" ({elapsed[1]:.3f} sec)"
             self._first = False
             logging.info("loss = %s, step = %s%s", progress.losses[-1], progress.step - 1, took)
         return False
@@ -125,8 +126,8 @@ class StepCounter(Callback):
         if self._first:
             self._first = False
             self._timer.restart(progress.step)
-        elif self._timer.due(progress.step):
-            steps, seconds = self._timer.restart(progress.step)
+        elif elapsed := self._timer.fire(progress.step):
+            steps, seconds = elapsed
             logging.info("global_step/sec: %g", steps / seconds)
             if self._writer:
                 value = tf.compat.v1.Summary.Value(tag="global_step/sec", simple_value=steps / seconds)
@@ -142,7 +143,7 @@ class NanGuard(Callback):
 
     def after(self, progress: Progress) -> bool:
         """Raises NanLossDuringTrainingError, or asks to stop, as NanTensorHook was told to."""
-        if not np.isnan(progress.losses).any():
+        if not has_nan(progress.losses):
             return False
         logging.error("Model diverged with loss = NaN.")
         if self._fail:

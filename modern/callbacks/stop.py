@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow.python.eager import context
 
+from estimator_bridge.compat.config.output.callback_rules import stop_step
 from estimator_bridge.modern.callbacks.at_steps import HookAtSteps
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.step.transplant import Transplant
@@ -20,7 +21,7 @@ class StopAtStep(Callback):
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Turns a number of steps into the step to end at."""
-        self._stop_at = step + self._steps if self._last is None and self._steps is not None else self._last
+        self._stop_at = stop_step(step, self._steps, self._last)
 
     def next_stop(self, step: int) -> int | None:
         """The last step."""

@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
+from estimator_bridge.compat.config.output.callback_rules import Timer
+from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.step.transplant import Transplant
 
 _STARTED = tf.compat.v1.SessionLog(status=tf.compat.v1.SessionLog.START)  # TensorBoard drops what an earlier run wrote after it
@@ -44,11 +45,11 @@ class SummarySaver(Callback):
 
     def asks(self, step: int) -> bool:
         """At its stops, or when its time has come."""
-        return self._first or self._timer.due(step)
+        return self._first or self._timer.is_due(step)
 
     def after(self, progress: Progress) -> bool:
         """Writes if it is time."""
-        due = self._first or self._timer.due(progress.step)
+        due = self._first or self._timer.is_due(progress.step)
         if due and self._summary.name in progress.report:
             if self._first:
                 self._writer.add_session_log(_STARTED, progress.step)

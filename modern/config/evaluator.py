@@ -1,51 +1,44 @@
-"""An evaluator's process: a SidecarEvaluator that does what EvalSpec said."""
+"""Evaluator's process: a SidecarEvaluator that does what EvalSpec asked for."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from estimator_bridge.compat.config.model import ModernConfig
+from estimator_bridge.compat.config.output.callback_calls import evaluator_call
+from estimator_bridge.compat.config.output.calls import make
 from estimator_bridge.compat.config.settings import flatten
-from estimator_bridge.modern.config.fit_arguments import exporter, folder_of, model_folder
+from estimator_bridge.modern.config.made_callbacks import differences, in_force, model_folder, scope
 from estimator_bridge.modern.config.runtime_settings import check
+
+_ORIGINS = (
+    ("steps", "evaluation.steps"),
+    ("log_dir", "evaluation.name"),
+    ("start_delay_secs", "evaluation.start_delay_secs"),
+    ("throttle_secs", "evaluation.throttle_secs"),
+    ("checkpoint_dir", "training.model_dir"),
+    ("max_evaluations", "training.max_steps"),
+)
 
 
 def sidecar_evaluator(config: ModernConfig, model: Any, data: Any) -> Any:
-    """Evaluates each checkpoint in model_dir as it comes, up to max_steps.
+    """Makes the evaluator of each checkpoint in model_dir, up to max_steps.
 
     Args:
-        config: its evaluation and training sections, and its exporters.
-        model: compiled under the strategy.
-        data: a dataset.
+        config: Modern configuration: its evaluation and training sections, and its exporters.
+        model: Model, compiled under the strategy.
+        data: A dataset.
 
     Returns:
         A ``tf_keras.utils.SidecarEvaluator``; its ``start()`` ends with the checkpoint of max_steps, and without one never.
 
     Raises:
-        BridgeError: without a model_dir, and for a setting that is not in force.
+        BridgeError: There is no model_dir, or a setting is not in force.
     """
-    from estimator_bridge.compat.config.output import callbacks
-
-    own, last, folder = config.evaluation, config.training.max_steps, model_folder(config, "the evaluator")
-    sidecar = callbacks.Sidecar(folder_of(config, own.name), own.throttle_secs or 0.0, last)
-    made = callbacks.DelayedEvaluator(
-        model,
-        data,
-        folder,
-        steps=None if own.steps == "all" else own.steps,
-        max_evaluations=last,  # a checkpoint's number is its step
-        callbacks=[*(exporter(part, config) for part in config.exporters), sidecar],
-        start_delay_secs=own.start_delay_secs or 0.0,
-    )
-    told = {
-        "evaluation.sidecar": True,
-        "evaluation.steps": "all" if made.steps is None else made.steps,
-        "evaluation.name": sidecar.log_dir.removeprefix(f"{folder}/eval").removeprefix("_"),
-        "evaluation.start_delay_secs": made.start_delay_secs,
-        "evaluation.throttle_secs": sidecar.throttle_secs,
-        "training.model_dir": made.checkpoint_dir,
-        "training.max_steps": made.max_evaluations,
-    }
+    known = scope(model=model, validation_data=data)
+    call = evaluator_call(config, model_folder(config, "The evaluator"))
+    made = make(call, known)
     settings = flatten(config)
-    check(settings, {name: value for name, value in told.items() if name in settings})
+    held = in_force(_ORIGINS, differences(made, call, known), settings)
+    check(settings, {name: value for name, value in held.items() if name in settings})
     return made

@@ -1,4 +1,4 @@
-"""What ``Model.fit`` gets of a ModernConfig, read back from the model, the checkpoint manager and the callbacks themselves."""
+"""Arguments and callbacks of ``Model.fit`` from a ModernConfig, read back from the model and the callbacks."""
 
 from __future__ import annotations
 
@@ -7,20 +7,43 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.model import ModernConfig, Part
-from estimator_bridge.compat.config.settings import checkpoint_folder, flatten
-from estimator_bridge.modern.config.fit_arguments import fit_arguments, make_callbacks
+from estimator_bridge.compat.config.output.callback_calls import TO_FOLDER, callback_calls
+from estimator_bridge.compat.config.settings import flatten
+from estimator_bridge.modern.config.fit_arguments import fit_arguments
+from estimator_bridge.modern.config.made_callbacks import differences, in_force, make_all, model_folder, scope
 from estimator_bridge.modern.config.runtime_settings import check
+
+_ORIGINS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "evaluate": (
+        ("steps", "evaluation.steps"),
+        ("start_delay_secs", "evaluation.start_delay_secs"),
+        ("throttle_secs", "evaluation.throttle_secs"),
+        ("log_dir", "evaluation.name"),
+        ("log_dir", "training.model_dir"),
+    ),
+    "save": (
+        ("directory", "training.model_dir"),
+        ("every_steps", "checkpoint.interval_steps"),
+        ("every_secs", "checkpoint.interval_secs"),
+        ("max_to_keep", "checkpoint.max_to_keep"),
+        ("keep_checkpoint_every_n_hours", "checkpoint.keep_every_n_hours"),
+    ),
+    "stop": (("last_step", "training.max_steps"),),
+    "events": (("every_steps", "summaries.update_freq"), ("log_dir", "training.model_dir")),
+    "speed": (("every_steps", "summaries.speed_freq"), ("log_dir", "training.model_dir")),
+}
+"""Origin of a callback -> its arguments and the settings that they come from."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """What ``fit`` gets beside the dataset.
+    """Arguments of ``fit`` other than the dataset.
 
     Attributes:
-        arguments: steps_per_epoch and epochs.
-        callbacks: in the order in which they have to run.
-        in_force: setting -> value, read back.
-        without_effect: settings that nothing here acts on, with the reason.
+        arguments: ``steps_per_epoch`` and ``epochs``.
+        callbacks: Callbacks in the order in which they have to run.
+        in_force: Setting -> value, read back.
+        without_effect: Setting that nothing here acts on -> reason.
     """
 
     arguments: Mapping[str, int]
@@ -30,33 +53,46 @@ class Fit:
 
 
 def prepare_fit(config: ModernConfig, pending: Collection[str], model: Any, checkpoint: Any, validation_data: Any) -> Fit:
-    """Makes fit's arguments and callbacks, and reads back every setting of training, evaluation, checkpoints and summaries.
+    """Makes the arguments and callbacks of ``fit``, and reads their settings back.
 
     Args:
-        config: the configuration.
-        pending: names of the settings that are to be in force.
-        model: compiled and restored: its optimizer's iterations are the step that training goes on from.
-        checkpoint: a ``tf.train.Checkpoint`` to save, or None.
-        validation_data: a dataset, or None.
+        config: Modern configuration.
+        pending: Names of the settings that are to be in force.
+        model: Model, compiled and restored: training continues at the step of its optimizer.
+        checkpoint: A ``tf.train.Checkpoint`` to save, or None.
+        validation_data: A dataset, or None.
 
     Returns:
-        What ``fit`` gets.
+        Arguments, callbacks, and what they hold.
 
     Raises:
-        BridgeError: for a setting that is not in force.
+        BridgeError: A setting is not in force, or needs a model_dir and there is none.
     """
+    _require_folder(config, checkpoint)
     start = int(model.optimizer.iterations.numpy())
     arguments = fit_arguments(config, start)
-    made = make_callbacks(config, checkpoint, validation_data)
+    known = scope(checkpoint=checkpoint, validation_data=validation_data, max_steps=config.training.max_steps)
+    calls = callback_calls(config)
+    made = make_all(calls, known)
     settings = {name: value for name, value in flatten(config).items() if name in pending}
-    told = dict(_told(config, model, arguments, start, made))
+    differing = {origin: differences(callback, calls[origin], known) for origin, callback in made.items()}
+    held = _held(config, settings, differing) | _held_by_model(config, model, start, arguments)
     unused = dict(_unused(config, settings, checkpoint, validation_data, made))
-    if "training.model_dir" in settings and "training.model_dir" not in told:
+    if "training.model_dir" in settings and "training.model_dir" not in held:
         unused["training.model_dir"] = "nothing is written there"
     settings = {name: value for name, value in settings.items() if name not in unused}
-    in_force = {name: told.get(name) for name in settings}
-    check(settings, in_force)
-    return Fit(arguments, list(made.values()), in_force, unused)
+    found = {name: held.get(name) for name in settings}
+    check(settings, found)
+    return Fit(arguments, list(made.values()), found, unused)
+
+
+def _require_folder(config: ModernConfig, checkpoint: Any) -> None:
+    saves = checkpoint is not None and (config.checkpoint.interval_steps or config.checkpoint.interval_secs)
+    writing = [part.kind for part in config.callbacks if part.kind in TO_FOLDER and not part.arguments.get("log_dir")]
+    needs = [*writing, *(part.kind for part in config.exporters), *(["Saving checkpoints"] if saves else [])]
+    needs += ["summaries"] if config.summaries.update_freq or config.summaries.speed_freq else []
+    for what in needs:
+        model_folder(config, what)
 
 
 def _unused(
@@ -72,66 +108,35 @@ def _unused(
         elif name == "evaluation.name" and config.training.model_dir is None:
             yield name, "without a model_dir no events are written"
         if name.endswith("_batch_size"):
-            yield name, "the dataset that fit gets is batched by whoever makes it"
+            yield name, "the dataset that fit gets is batched already"
     for index, part in enumerate(config.callbacks):
         if f"callbacks[{index}]" not in made:
             what = "checkpoint to save was" if part.kind == "SaveCheckpoint" else "validation data were"
             yield f"callbacks[{index}]", f"no {what} given"
 
 
-def _told(
-    config: ModernConfig, model: Any, arguments: Mapping[str, int], start: int, made: Mapping[str, Any]
-) -> Iterator[tuple[str, Any]]:
-    """What the objects hold, under the names of the settings that made them."""
-    ran = getattr(model, "_steps_per_execution", None)
-    yield "training.steps_per_execution", None if ran is None else int(ran.numpy())
-    if "stop" in made:
-        reached = start + arguments.get("steps_per_epoch", 0) * arguments.get("epochs", 0)
-        last = made["stop"].last_step
-        yield "training.max_steps", last if last is None or max(reached, start) >= last else reached
-    if "evaluate" in made:
-        yield from _of_evaluation(config, made["evaluate"])
-    if "save" in made:
-        yield from _of_saving(config, made["save"])
-    for name, key in (("summaries.update_freq", "events"), ("summaries.speed_freq", "speed")):
-        yield name, made[key].timer.every_steps if key in made else 0
-        if key in made:
-            yield "training.model_dir", made[key].log_dir
+def _held(config: ModernConfig, settings: Mapping[str, Any], differing: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    held: dict[str, Any] = {"summaries.update_freq": 0, "summaries.speed_freq": 0}
+    for origin, pairs in _ORIGINS.items():
+        if origin in differing:
+            own = in_force(pairs, differing[origin], settings)
+            if origin == "evaluate" and config.training.model_dir is None:
+                del own["training.model_dir"]
+            held |= own
     for name in ("callbacks", "exporters"):
-        asked = getattr(config, name)
-        yield name, tuple(_part(part, made.get(f"{name}[{index}]")) for index, part in enumerate(asked))
+        parts = enumerate(getattr(config, name))
+        held[name] = tuple(_held_part(part, differing.get(f"{name}[{index}]", {})) for index, part in parts)
+    return held
 
 
-def _of_evaluation(config: ModernConfig, made: Any) -> Iterator[tuple[str, Any]]:
-    yield "evaluation.steps", "all" if made.steps is None else made.steps
-    yield "evaluation.start_delay_secs", made.start_delay_secs
-    yield "evaluation.throttle_secs", made.throttle_secs
-    if made.log_dir is not None:
-        folder = f"{config.training.model_dir}/eval"
-        yield "evaluation.name", made.log_dir.removeprefix(folder).removeprefix("_")
-        yield "training.model_dir", config.training.model_dir if made.log_dir.startswith(folder) else made.log_dir
+def _held_part(part: Part, differing: Mapping[str, Any]) -> Part:
+    return Part(part.kind, {**part.arguments, **differing})
 
 
-def _of_saving(config: ModernConfig, made: Any) -> Iterator[tuple[str, Any]]:
-    manager, wanted = made.manager, config.training.model_dir
-    folder = checkpoint_folder(config, wanted or "")
-    yield "training.model_dir", wanted if manager.directory == folder else manager.directory
-    yield "checkpoint.interval_steps", made.timer.every_steps
-    yield "checkpoint.interval_secs", made.timer.every_secs
-    yield "checkpoint.max_to_keep", "all" if manager._max_to_keep is None else manager._max_to_keep
-    yield "checkpoint.keep_every_n_hours", manager._keep_checkpoint_every_n_hours
-
-
-def _part(part: Part, made: Any) -> Part | None:
-    """The part that a callback amounts to: what it holds of the arguments that were asked for."""
-    if made is None:
-        return part  # told as without effect
-    return Part(part.kind, {name: _held(made, name, value) for name, value in part.arguments.items()})
-
-
-def _held(made: Any, name: str, asked: Any) -> Any:
-    if name == "name":  # it is the end of a folder's
-        folder = str(getattr(made, "directory", None) or made.log_dir)
-        return asked if folder.rpartition("/")[2] in {asked, f"eval_{asked}"} else None
-    holders = [made, getattr(made, "timer", None), getattr(made, "manager", None)]
-    return next((getattr(one, name) for one in holders if hasattr(one, name)), None)
+def _held_by_model(config: ModernConfig, model: Any, start: int, arguments: Mapping[str, int]) -> dict[str, Any]:
+    steps = getattr(model, "_steps_per_execution", None)
+    held: dict[str, Any] = {"training.steps_per_execution": None if steps is None else int(steps.numpy())}
+    reached = start + arguments.get("steps_per_epoch", 0) * arguments.get("epochs", 0)
+    if max(reached, start) < (config.training.max_steps or 0):
+        held["training.max_steps"] = reached
+    return held

@@ -12,8 +12,9 @@ import tensorflow as tf
 from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.preemption import EXIT_CODE, Preemption, catch_preemption
 from estimator_bridge.cluster.rendezvous import Rendezvous
+from estimator_bridge.compat.config.output.callback_rules import Timer
 from estimator_bridge.modern.callbacks.audit import AuditReport
-from estimator_bridge.modern.callbacks.base import Callback, Progress, Timer
+from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.checkpoint import with_saver
 from estimator_bridge.modern.callbacks.counts import EqualCounts
 from estimator_bridge.modern.callbacks.from_hooks import callbacks_for

@@ -12,7 +12,7 @@ from estimator_bridge.compat.config.output.python_training import classes_needed
 from estimator_bridge.compat.config.process import serves, unread_settings
 from estimator_bridge.compat.config.settings import flatten
 
-CALLBACKS = tuple(Path(__file__).with_name("callbacks") / name for name in ("base.py", "training.py", "evaluation.py"))
+_SOURCES = ("callback_rules.py", "callbacks/base.py", "callbacks/training.py", "callbacks/evaluation.py")
 
 _LINES = {
     "threads.intra_op": "tf.config.threading.set_intra_op_parallelism_threads({0!r})",
@@ -96,14 +96,14 @@ def _unread(config: ModernConfig) -> Iterator[str]:
 
 
 def _classes(config: ModernConfig) -> str:
-    """The source of the classes that the script needs, each after those that it stands on."""
-    needed = classes_needed(config)
-    if not needed:
-        return ""
-    source = "".join(file.read_text(encoding="utf-8") for file in CALLBACKS)
-    found = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
-    bases = {base.id for name in needed for base in found[name].bases if isinstance(base, ast.Name)}
-    wanted = {"Timer", "StepCallback", *bases, *needed}
-    return (
-        "\n" + "\n\n\n".join(str(ast.get_source_segment(source, node)) for name, node in found.items() if name in wanted) + "\n"
-    )
+    """Returns the source of the classes that the script needs, each after those that it uses."""
+    source = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in _SOURCES)
+    found = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    needed: set[str] = set()
+    left = set(classes_needed(config))
+    while left:
+        needed |= left
+        used = {inner.id for name in left for inner in ast.walk(found[name]) if isinstance(inner, ast.Name)}
+        left = (used & found.keys()) - needed
+    parts = [str(ast.get_source_segment(source, node)) for name, node in found.items() if name in needed]
+    return "\n" + "\n\n\n".join(parts) + "\n" if parts else ""

@@ -1,4 +1,4 @@
-"""The lines that make the strategy, and what goes with it."""
+"""Lines of the printed script that make the strategy, its resolver, connections and input options."""
 
 from __future__ import annotations
 
@@ -6,52 +6,40 @@ from collections.abc import Iterator
 
 from estimator_bridge.compat.config.decisions import READ_BY
 from estimator_bridge.compat.config.model import ModernConfig
+from estimator_bridge.compat.config.output.calls import source_lines
+from estimator_bridge.compat.config.output.strategy_calls import resolver_call, strategy_call
 from estimator_bridge.compat.config.process import of_this_process, serves
 from estimator_bridge.compat.config.tables.tpu_config import shape_of
 
 
 def strategy_lines(config: ModernConfig) -> Iterator[str]:
-    """Source that makes the strategy of a configuration.
+    """Prints the lines.
 
     Args:
-        config: its strategy and cluster sections.
+        config: Modern configuration to print.
 
     Yields:
-        Lines.
+        Lines of Python.
     """
     own = of_this_process(config)
     name = own.strategy.name
     if own.cluster.jobs and name in READ_BY["cluster.jobs"]:
-        yield from _resolver(own)
+        yield from source_lines(resolver_call(own.cluster), "cluster_resolver = ")
     if own.strategy.remote_cluster:
         yield from _remote(own)
     if serves(config):
         yield from _server()
     elif name is None:
         yield "strategy = tf.distribute.get_strategy()"
+    elif name == "TPUStrategy":
+        yield from _tpu(own)
     else:
-        yield from _STRATEGIES[name](own)
+        yield from source_lines(strategy_call(own.strategy, bool(own.cluster.jobs)), "strategy = ")
     if own.strategy.input_per_replica is not None:
         mode = "PER_REPLICA" if own.strategy.input_per_replica else "PER_WORKER"
         yield "# strategy.distribute_datasets_from_function(dataset_fn, input_options)"
         yield f"mode = tf.distribute.InputReplicationMode.{mode}"
         yield "input_options = tf.distribute.InputOptions(experimental_replication_mode=mode)"
-
-
-def _resolver(config: ModernConfig) -> Iterator[str]:
-    cluster = config.cluster
-    jobs = {job: list(tasks) for job, tasks in cluster.jobs.items()}
-    layer = cluster.rpc_layer or "grpc"
-    yield "cluster_resolver = tf.distribute.cluster_resolver.SimpleClusterResolver("
-    yield f"    tf.train.ClusterSpec({jobs!r}),"
-    if cluster.session_master is not None:
-        yield f"    master={cluster.session_master.removeprefix(f'{layer}://')!r},"
-    yield f"    task_type={cluster.task_type!r},"
-    yield f"    task_id={cluster.task_id!r},"
-    if cluster.environment is not None:
-        yield f"    environment={cluster.environment!r},"
-    yield f"    rpc_layer={layer!r},"
-    yield ")"
 
 
 def _remote(config: ModernConfig) -> Iterator[str]:
@@ -75,42 +63,6 @@ def _server() -> Iterator[str]:
     yield "server.join()"
 
 
-def _mirrored(config: ModernConfig) -> Iterator[str]:
-    own = config.strategy
-    arguments = [repr(list(own.devices))] if own.devices else []
-    packs = "" if own.num_packs is None else f"num_packs={own.num_packs!r}"
-    arguments += [f"cross_device_ops=tf.distribute.{own.cross_device_ops}({packs})"] if own.cross_device_ops else []
-    yield f"strategy = tf.distribute.MirroredStrategy({', '.join(arguments)})"
-
-
-def _multi_worker(config: ModernConfig) -> Iterator[str]:
-    own = config.strategy
-    options = f"implementation=tf.distribute.experimental.CommunicationImplementation.{own.communication or 'AUTO'}"
-    options += f", bytes_per_pack={own.bytes_per_pack!r}" if own.bytes_per_pack is not None else ""
-    options += f", timeout_seconds={own.timeout_seconds!r}" if own.timeout_seconds is not None else ""
-    yield "strategy = tf.distribute.MultiWorkerMirroredStrategy("
-    yield f"    {'cluster_resolver' if config.cluster.jobs else 'None'},"
-    yield f"    tf.distribute.experimental.CommunicationOptions({options}),"
-    yield ")"
-
-
-def _parameter_server(config: ModernConfig) -> Iterator[str]:
-    given = dict(config.strategy.partitioner)
-    if given:
-        arguments = ", ".join(f"{key}={value!r}" for key, value in given.items() if key != "kind")
-        yield f"partitioner = tf.distribute.experimental.partitioners.{given['kind']}({arguments})"
-    yield f"strategy = tf.distribute.ParameterServerStrategy(cluster_resolver{', variable_partitioner=partitioner' if given else ''})"
-
-
-def _central_storage(config: ModernConfig) -> Iterator[str]:
-    devices = list(config.strategy.devices) if config.strategy.devices else None
-    yield f"strategy = tf.distribute.experimental.CentralStorageStrategy({devices!r}, {config.strategy.parameter_device!r})"
-
-
-def _one_device(config: ModernConfig) -> Iterator[str]:
-    yield f"strategy = tf.distribute.OneDeviceStrategy({(config.strategy.devices or ('/cpu:0',))[0]!r})"
-
-
 def _tpu(config: ModernConfig) -> Iterator[str]:
     own = config.strategy
     job = f", job_name={own.tpu_job_name!r}" if own.tpu_job_name else ""
@@ -126,13 +78,3 @@ def _tpu(config: ModernConfig) -> Iterator[str]:
     yield f"    num_replicas=topology.num_tasks * topology.num_tpus_per_task // {own.cores_per_replica},"
     yield ")"
     yield "strategy = tf.distribute.TPUStrategy(resolver, device_assignment)"
-
-
-_STRATEGIES = {
-    "MirroredStrategy": _mirrored,
-    "MultiWorkerMirroredStrategy": _multi_worker,
-    "ParameterServerStrategy": _parameter_server,
-    "CentralStorageStrategy": _central_storage,
-    "OneDeviceStrategy": _one_device,
-    "TPUStrategy": _tpu,
-}

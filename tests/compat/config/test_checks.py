@@ -215,4 +215,4 @@ def test_only_the_chief_writes_to_model_dir() -> None:
         "training.model_dir": "model",
         "exporters": (Part("ExportLatest", {"name": "x"}),),
     }
-    assert "Export('model/workertemp_worker_1/export/x'" in to_python(unflatten(exporting))
+    assert "Export(directory='model/workertemp_worker_1/export/x'" in to_python(unflatten(exporting))

@@ -261,7 +261,7 @@ def test_the_strategy_of_evaluation_goes_both_ways_and_an_evaluator_makes_it() -
     asked = Part("OneDeviceStrategy", {"device": ("CPU:0",)})
     task = {"cluster": {"chief": ["a:1"]}, "task": {"type": "evaluator", "index": 0}}
     modern, _ = to_modern(LegacyConfig(eval_distribute=asked, tf_config=task))
-    assert "OneDeviceStrategy('CPU:0')" in to_python(modern)
+    assert "OneDeviceStrategy(device='CPU:0')" in to_python(modern)
     assert to_legacy(modern)[0].eval_distribute == asked
 
 

@@ -102,7 +102,9 @@ def test_names_and_what_never_was_are_refused_where_they_are_imported(source: st
 def test_a_star_says_that_it_brings_what_is_offered_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Another name is a NameError later, which does not tell of contrib."""
     assert "layers" in run(tmp_path, "\nfrom contrib import *")
-    said = f"{tmp_path / 'script.py'}:2: of tf.contrib the names that docs/reference/contrib.md lists are imported, and no others"
+    said = (
+        f"{tmp_path / 'script.py'}:2: of tf.contrib the names that docs/reference/contrib.md lists are imported, and no others"
+    )
     assert caplog.messages == [said]
 
 

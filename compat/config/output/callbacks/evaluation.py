@@ -9,7 +9,8 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.compat.config.output.callbacks.base import StepCallback, Timer
+from estimator_bridge.compat.config.output.callback_rules import Timer
+from estimator_bridge.compat.config.output.callbacks.base import StepCallback
 
 
 class Evaluate(StepCallback):
@@ -32,11 +33,11 @@ class Evaluate(StepCallback):
     def on_train_begin(self, logs: Any = None) -> None:
         """The first evaluation is due after the delay."""
         self._not_before = time.monotonic() + self.start_delay_secs
-        self.timer.start(self.step)
+        self.timer.restart(self.step)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Evaluates when it is due by steps."""
-        if self.timer.every_steps and self.timer.due(self.step):
+        if self.timer.every_steps and self.timer.fire(self.step):
             self._evaluate(None)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import time
 from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.compat.config.output.callbacks.base import StepCallback, Timer
+from estimator_bridge.compat.config.output.callback_rules import Timer, has_nan, stop_step
+from estimator_bridge.compat.config.output.callbacks.base import StepCallback
 
 
 class StopAtStep(StepCallback):
@@ -20,12 +19,11 @@ class StopAtStep(StepCallback):
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Counts num_steps from the restored step."""
-        if self.last_step is None:
-            self.last_step = self.step + (self.num_steps or 0)
+        self.last_step = stop_step(self.step, self.num_steps, self.last_step)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Stops."""
-        if self.step >= (self.last_step or 0):
+        if self.last_step is not None and self.step >= self.last_step:
             self.model.stop_training = True
 
 
@@ -38,12 +36,12 @@ class SaveCheckpoint(StepCallback):
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Saves the initial state."""
-        self.timer.start(self.step)
+        self.timer.restart(self.step)
         self._save()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Saves when it is due."""
-        if self.timer.due(self.step):
+        if self.timer.fire(self.step):
             self._save()
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -64,7 +62,7 @@ class LogValues(StepCallback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Logs when it is due."""
-        if self.timer.due(self.step):
+        if self.timer.fire(self.step):
             tf.get_logger().info("step %d: %s", self.step, self.numbers(logs))
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -85,16 +83,14 @@ class WriteSummaries(StepCallback):
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Counts from here on."""
-        self._last = self.step, time.monotonic()
-        self.timer.start(self.step)
+        self.timer.restart(self.step)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Writes when it is due."""
-        if self.timer.due(self.step):
-            (step, then), now = self._last, time.monotonic()
-            self._last = self.step, now
-            values = {"global_step/sec": (self.step - step) / max(now - then, 1e-9)} if self.speed else logs
-            self.write(self.writer, values)
+        elapsed = self.timer.fire(self.step)
+        if elapsed:
+            steps, seconds = elapsed
+            self.write(self.writer, {"global_step/sec": steps / max(seconds, 1e-9)} if self.speed else logs)
 
 
 class StopOnNan(StepCallback):
@@ -106,7 +102,7 @@ class StopOnNan(StepCallback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Raises or stops."""
-        if math.isnan(self.numbers(logs).get("loss", 0.0)):
+        if has_nan([self.numbers(logs).get("loss", 0.0)]):
             if self.fail:
                 raise FloatingPointError(f"The loss is NaN at step {self.step}.")
             self.model.stop_training = True
@@ -121,7 +117,7 @@ class Profile(StepCallback):
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         """Starts when it is due."""
-        if self.timer.due(self.step):
+        if self.timer.fire(self.step):
             tf.profiler.experimental.start(self.log_dir)
             self.recording = True
 
