@@ -112,7 +112,10 @@ def test_json_of_modern_goes_back_too(run: Run, tmp_path: Path) -> None:
 
 def test_tf_config_of_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}
-    for task, line in (("chief", "tf.distribute.ParameterServerStrategy(cluster_resolver=cluster_resolver)"), ("worker", "server.join()")):
+    for task, line in (
+        ("chief", "tf.distribute.ParameterServerStrategy(cluster_resolver=cluster_resolver)"),
+        ("worker", "server.join()"),
+    ):
         monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": task, "index": 0}}))
         code, out, _ = run("env", "--format", "python")
         assert code == 0
@@ -313,4 +316,4 @@ def test_from_script_runs_it_up_to_its_estimators_first_call_and_says_so(tmp_pat
 def test_from_script_refuses_a_script_without_an_estimator(tmp_path: Path, run: Run) -> None:
     code, out, err = run("--from-script", write(tmp_path, "empty.py", "x = 1\n"))
     assert (code, out) == (2, "")
-    assert "has shown no RunConfig" in err
+    assert "No RunConfig of" in err
