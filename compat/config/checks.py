@@ -76,9 +76,7 @@ def _input_not_sharded(job: Job) -> Finding | None:
             "fit shards the dataset (AutoShard); where input_fn shards by itself, give it to distribute_datasets_from_function"
         )
         return Finding(Fidelity.APPROXIMATE, why, fix)
-    return Finding(
-        Fidelity.APPROXIMATE, why, "mended: fit shards the dataset (AutoShard), so each worker sees its own part from now on"
-    )
+    return Finding(Fidelity.APPROXIMATE, why, "mended: fit shards the dataset (AutoShard), so each worker sees its own part")
 
 
 def _auto_shard_off(job: Job) -> Finding | None:
@@ -94,7 +92,7 @@ def _virtual_cpus(job: Job) -> Finding | None:
         return None
     if (job.settings.get("devices.logical_cpus") or 1) >= len(cpus):
         return None
-    return Finding(Fidelity.APPROXIMATE, "a session has one CPU device unless device_count says more, and waits for the others for ever",
+    return Finding(Fidelity.APPROXIMATE, "a session has one CPU device unless device_count is set, and waits forever for the others",
                    f"mended: {len(cpus)} logical CPUs", {"devices.logical_cpus": len(cpus)})  # fmt: skip
 
 
@@ -102,7 +100,7 @@ def _sync_tokens(job: Job) -> Finding | None:
     sync = job.legacy.sync_replicas
     if sync is None or sync.get("num_tokens") == 0 or job.strategy is None:
         return None
-    return Finding(Fidelity.APPROXIMATE, "with the default num_tokens a worker may take several steps of one update, so replicas were not synchronous",
+    return Finding(Fidelity.APPROXIMATE, "with the default num_tokens a worker may make several steps of one update, so replicas were not synchronous",
                    "mended: the strategy's are; on the legacy side make_session_run_hook(is_chief, num_tokens=0)")  # fmt: skip
 
 
@@ -129,7 +127,7 @@ def _several_gpus(job: Job) -> Finding | None:
     count = _gpus(job)
     if job.strategy is not None or count is None or count < 2:
         return None
-    return Finding(Fidelity.MANUAL, f"{count} GPUs are visible and one of them trains: without a strategy the others only give their memory",
+    return Finding(Fidelity.MANUAL, f"{count} GPUs are visible and only one trains: without a strategy the others only reserve memory",
                    "RunConfig(train_distribute=tf.distribute.MirroredStrategy()), or make one GPU visible")  # fmt: skip
 
 
@@ -149,22 +147,22 @@ def _evaluator_outside(job: Job) -> Finding | None:
     task = (job.legacy.tf_config or {}).get("task", {}).get("type")
     if task != "evaluator" or "evaluator" in job_sizes(job.legacy) or job.strategy != "MultiWorkerMirroredStrategy":
         return None
-    return Finding(Fidelity.APPROXIMATE, "a strategy looks its own task up in the cluster and fails with a KeyError where it is not",
+    return Finding(Fidelity.APPROXIMATE, "a strategy looks up its own task in the cluster, and fails with a KeyError if it is not there",
                    "mended: the evaluator's process is in no cluster; a SidecarEvaluator evaluates the checkpoints")  # fmt: skip
 
 
 def _ps_without_work(job: Job) -> Finding | None:
     if job.settings.get("cluster.task_type") != "ps" or job.strategy != "MultiWorkerMirroredStrategy":
         return None
-    return Finding(Fidelity.MANUAL, "this task is a parameter server, and the job has none any more: variables live on the workers",
+    return Finding(Fidelity.MANUAL, "this task is a parameter server, which the job no longer has: variables are on the workers",
                    "do not start its process; convert the TF_CONFIG of the chief and of each worker")  # fmt: skip
 
 
 def _clocks_of_workers(job: Job) -> Finding | None:
     if job.strategy != "MultiWorkerMirroredStrategy" or job.workers < 2 or not job.settings.get("checkpoint.interval_secs"):
         return None
-    return Finding(Fidelity.APPROXIMATE, "all workers have to save at the same step, and each looks at its own clock: with variables that are "
-                   "summed when they are read (metrics, moving averages) a worker may wait for ever",
+    return Finding(Fidelity.APPROXIMATE, "all workers must save at the same step, but each uses its own clock: with variables that are "
+                   "summed when they are read (metrics, moving averages) a worker may wait forever",
                    "set save_checkpoints_steps instead")  # fmt: skip
 
 
@@ -180,7 +178,7 @@ def _batch_size(job: Job) -> Finding | None:
             "multiply the batch size by the number of replicas; the loss is the mean over all of them",
         )
     settings = {"training.per_replica_batch_size": size, "training.global_batch_size": size * replicas}
-    return Finding(Fidelity.APPROXIMATE, why, f"mended: {size} a replica, {size * replicas} together; the loss is the mean over all of them, "
+    return Finding(Fidelity.APPROXIMATE, why, f"mended: {size} per replica, {size * replicas} in total; the loss is the mean over all of them, "
                    "so a model_fn that sums it has to divide by the global batch size", settings)  # fmt: skip
 
 

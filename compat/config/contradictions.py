@@ -58,12 +58,12 @@ def _session(legacy: LegacyConfig) -> Found:
     if len(set(gpus)) < len(gpus):
         yield _named(visible, visible), f"{session[visible]!r} names a GPU twice", "Name each GPU once."
     if visible in session and session.get("device_count", {}).get("GPU") == 0:
-        yield _named("device_count", visible), "no GPU is to be used, and some are to be visible", "Drop one of them."
+        yield _named("device_count", visible), "one uses no GPU, the other makes some visible", "Drop one of them."
     if session.get(visible) and len(session.get(virtual, ())) > len(gpus):
         yield (
             _named(virtual, visible),
             f"limits for {len(session[virtual])} GPUs, of which {len(gpus)} are visible",
-            "Make them as many.",
+            "Give as many limits as visible GPUs.",
         )
 
 
@@ -74,8 +74,8 @@ def _filters(legacy: LegacyConfig) -> Found:
         if job is not None and ("chief" if job == "master" else job) not in jobs:
             yield (
                 ("session_config.device_filters", "TF_CONFIG.cluster"),
-                f"{device!r} is in no job of the cluster",
-                "Name a job that there is.",
+                f"{device!r} matches no job of the cluster",
+                "Name a job of the cluster.",
             )
 
 

@@ -68,7 +68,7 @@ _LEFT_OUT = "parameter servers are left out of the cluster: variables live on th
 
 DECISIONS: tuple[Decision, ...] = (
     Decision("strategy_and_sync_replicas", "a strategy", ANY, True, None, Fidelity.MANUAL,
-             "SyncReplicasOptimizer aggregates over workers by itself and cannot run inside a strategy: drop one of the two"),
+             "SyncReplicasOptimizer itself aggregates over workers and cannot run inside a strategy: drop one of the two"),
     Decision("mirrored", "MirroredStrategy", "one task", False, "MirroredStrategy", Fidelity.EXACT, "one process, a replica a device"),
     Decision("mirrored_on_a_cluster", "MirroredStrategy", "workers", False, _MWMS, Fidelity.APPROXIMATE,
              "one strategy object spanned all workers' devices; now each worker runs the program and they reduce together"),
@@ -91,14 +91,14 @@ DECISIONS: tuple[Decision, ...] = (
     Decision("tpu", "TPUStrategy", ANY, False, "TPUStrategy", Fidelity.APPROXIMATE, "the same class; conversion only, tried without a TPU"),
     Decision("tpu_estimator", None, ANY, ANY, "TPUStrategy", Fidelity.APPROXIMATE,
              "TPUEstimator's own replication; CrossShardOptimizer becomes the strategy's reduction. Conversion only, tried without a TPU", tpu=True),
-    Decision("other_strategy", "a strategy", ANY, ANY, None, Fidelity.MANUAL, "a class that TensorFlow does not bring: bring its own counterpart"),
+    Decision("other_strategy", "a strategy", ANY, ANY, None, Fidelity.MANUAL, "not a class of TensorFlow: write its counterpart yourself"),
     Decision("synchronous_ps", None, "parameter servers", True, _MWMS, Fidelity.APPROXIMATE,
              f"synchronous replicas reduce with each other; {_LEFT_OUT}. Every replica counts: there are no backup workers"),
     Decision("asynchronous_ps", None, "parameter servers", False, _PSS, Fidelity.APPROXIMATE,
              "still asynchronous; the chief coordinates the workers, which run servers; on the modern path it trains, too"),
     Decision("workers_without_ps", None, "workers", ANY, _MWMS, Fidelity.MANUAL,
-             "without a parameter server workers share no variable and wait for the chief's for ever: this cluster never trained "
-             "together; MultiWorkerMirroredStrategy is what was probably meant"),
+             "without a parameter server workers share no variable and wait for the chief's forever: this cluster never trained "
+             "together; probably MultiWorkerMirroredStrategy was intended"),
     Decision("sync_replicas_alone", None, "one task", True, None, Fidelity.MANUAL,
              "in one process it added up replicas_to_aggregate gradients before each update: accumulate them in the optimizer, or drop it"),
     Decision("one_process", None, "one task", False, None, Fidelity.EXACT, "the default strategy, one device"),

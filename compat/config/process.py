@@ -69,8 +69,8 @@ def _filters(config: ModernConfig) -> Iterator[tuple[str, str]]:
     if config.devices.filters is None:
         return
     if config.strategy.name in CONNECTS and config.cluster.task_type != "evaluator":
-        yield "devices.filters", f"{config.strategy.name} connects by itself and sets filters of its own"
+        yield "devices.filters", f"{config.strategy.name} connects itself, and sets its own filters"
     elif not config.strategy.remote_cluster or config.cluster.task_type == "evaluator":
-        yield "devices.filters", "this process talks to no other, so there is nothing to filter"
+        yield "devices.filters", "this process contacts no other, so there is nothing to filter"
     elif config.cluster.task_type is None:
-        yield "devices.filters", "filters are a task's, and cluster.task_type names none"
+        yield "devices.filters", "filters belong to a task, and cluster.task_type is not set"

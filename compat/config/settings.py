@@ -147,7 +147,7 @@ def _plain(value: Any) -> Any:
 
 def _section(name: str, cls: type[Any], values: Any) -> Any:
     if not isinstance(values, Mapping):
-        raise BridgeError(f"{name} is no section.", expected="its fields by name", received=values)
+        raise BridgeError(f"{name} is not a section.", expected="its fields by name", received=values)
     types = typing.get_type_hints(cls)
     _known(values, types, "a field of its section", f"{name}.")
     return cls(**{field: conform(value, types[field], f"{name}.{field}") for field, value in values.items()})
@@ -177,7 +177,7 @@ def _check_strategy(own: Strategy) -> None:
 
 def _list(name: str, values: Any) -> Iterable[Any]:
     if not isinstance(values, list | tuple):
-        raise BridgeError(f"{name} is no list.", expected='[{"kind": ..., "arguments": {...}}]', received=values)
+        raise BridgeError(f"{name} is not a list.", expected='[{"kind": ..., "arguments": {...}}]', received=values)
     return values
 
 
@@ -185,7 +185,7 @@ def _part(name: str, one: Any) -> Part:
     if isinstance(one, Part):
         one = {"kind": one.kind, "arguments": one.arguments}
     if not isinstance(one, Mapping) or not {"kind"} <= set(one) <= {"kind", "arguments"}:
-        raise BridgeError(f"{name} holds something else.", expected='{"kind": ..., "arguments": {...}}', received=one)
+        raise BridgeError(f"{name} contains something else.", expected='{"kind": ..., "arguments": {...}}', received=one)
     _known([one["kind"]], PARTS[name], f"a kind of {name}")
     part = Part(one["kind"], conform(one.get("arguments", {}), Mapping[str, Any], f"{name}.arguments"))
     PARTS[name][part.kind].check(part.arguments, f"{name}: {part.kind}")

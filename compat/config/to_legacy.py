@@ -39,7 +39,7 @@ _ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "OneDeviceStrategy": {"strategy.devices": "device"},
     "TPUStrategy": {"strategy.tpu": "tpu"},
 }
-_NO_ROW = "nothing on the legacy side says it"
+_NO_ROW = "the legacy side has no counterpart"
 
 
 def to_legacy(modern: ModernConfig) -> tuple[LegacyConfig, Report]:
@@ -143,7 +143,7 @@ def _virtual_cpus(session: Mapping[str, Any], modern: ModernConfig, said: Said) 
     counted = dict(session.get("device_count", {}))
     if cpus < 2 or counted.get("CPU", 1) >= cpus:
         return {}
-    note = f"a session has one CPU device unless device_count says more: {cpus} were asked for"
+    note = f"a session has one CPU device unless device_count is set: {cpus} were asked for"
     said.setdefault("strategy.devices", []).append(("session_config.device_count", Fidelity.APPROXIMATE, note))
     return {"device_count": counted | {"CPU": cpus}}
 
@@ -153,7 +153,7 @@ def _strategy(modern: ModernConfig, settings: Mapping[str, Any], said: Said) -> 
     if name is None:
         return None
     if name == "ParameterServerStrategy":
-        note = "parameter servers need no strategy there: TF_CONFIG says it"
+        note = "parameter servers need no strategy there: TF_CONFIG is enough"
         said["strategy.name"] = [("TF_CONFIG.cluster.ps", Fidelity.APPROXIMATE, note)]
         return None
     said["strategy.name"] = [("train_distribute", Fidelity.EXACT, "")]

@@ -89,9 +89,7 @@ def _fields(legacy: LegacyConfig, facts: JobFacts) -> Iterator[Step]:
 def _session(values: Mapping[str, Any] | None, facts: JobFacts) -> Iterator[Step]:
     yield from session_settings(values or {}, facts)
     if values is not None and "allow_soft_placement" not in values:
-        note = (
-            "a session that does not say so fails where a device lacks a kernel; eager code uses another device, and still does"
-        )
+        note = "without it a session fails if a device lacks a kernel; eager code uses another device, and still does"
         yield Row(_SOFT, False, Fidelity.APPROXIMATE, "eager's own default, True", note, default=True), {}
 
 
@@ -99,7 +97,7 @@ def _table(table: RuleTable, prefix: str, values: Mapping[str, Any] | None) -> I
     for name, value in (values or {}).items():
         full = f"{prefix}.{name}" if prefix else name
         if name not in table:
-            raise BridgeError(f"{full} is no field of {table.title}.", expected=", ".join(table.names), received=name)
+            raise BridgeError(f"{full} is not a field of {table.title}.", expected=", ".join(table.names), received=name)
         yield convert_value(table[name], full, value)
 
 
@@ -129,11 +127,11 @@ def _strategy(legacy: LegacyConfig, decision: Decision) -> Iterator[Step]:
         given = settings_of(asked)
         lost = sorted(name.partition(".")[2] for name in given if unread(name, decision.strategy))
         settings |= {name: value for name, value in given.items() if not unread(name, decision.strategy)}
-        note += f"; {', '.join(lost)} of the old strategy has no place there" if lost else ""
+        note += f"; {', '.join(lost)} of the old strategy has no counterpart there" if lost else ""
         unknown = unknown_arguments(asked)
         if unknown:
             fidelity = Fidelity.worst([fidelity, Fidelity.MANUAL])
-            note += f"; {', '.join(unknown)} of the old strategy is not carried over: say what it asked for with the new one's arguments"
+            note += f"; {', '.join(unknown)} of the old strategy is not carried over: set the new strategy's arguments instead"
     if asked is not None or legacy.sync_replicas is not None or legacy.tf_config or legacy.tpu_config is not None:
         target = f"tf.distribute.{decision.strategy}" if decision.strategy else "the default strategy"
         value = (
@@ -151,7 +149,7 @@ def _strategy(legacy: LegacyConfig, decision: Decision) -> Iterator[Step]:
 def _evaluation(asked: Part) -> Step:
     name, unknown = public_name(asked.kind), unknown_arguments(asked)
     if name not in STRATEGIES:
-        why = "a class that TensorFlow does not bring: bring its own counterpart"
+        why = "not a class of TensorFlow: write its counterpart yourself"
         return Row("eval_distribute", name, Fidelity.MANUAL, "", why), {}
     note = "fit evaluates under the strategy that it trains with; an evaluator's process makes this one"
     note += f"; {', '.join(unknown)} is not carried over" if unknown else ""

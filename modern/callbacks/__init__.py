@@ -1,1 +1,1 @@
-"""What happens between training steps: the counterparts of TF1's session hooks, at the steps where TF1 ran them."""
+"""Callbacks between training steps: counterparts of TF1's session hooks, called at the steps at which TF1 calls those."""

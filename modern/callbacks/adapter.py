@@ -1,4 +1,4 @@
-"""A script's own session hook as a callback of the training."""
+"""Adapter from a script's own session hook to a callback."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ logging = tf.compat.v1.logging
 
 
 class SessionHook(Callback):
-    """Runs one hook, at every step unless it does nothing there.
+    """Runs one hook, at every step unless the hook does nothing there.
 
     Args:
-        hook: a ``tf.train.SessionRunHook``.
-        run: what it shares with the training's other hooks.
+        hook: A ``tf.train.SessionRunHook``.
+        run: State that the hooks of the training share.
     """
 
     def __init__(self, hook: Any, run: HookedRun) -> None:
@@ -38,10 +38,10 @@ class SessionHook(Callback):
         self._loss = transplant.model.spec.loss.name
         self._split = transplant.pieces > 1
         if self._split:
-            self._calls.wanted.clear()  # it may hold a piece's tensors, as long as it does not ask for them
+            self._calls.wanted.clear()  # it may keep a piece's tensors, but not ask for them
 
     def before(self) -> None:
-        """Asks the hook what it wants to see of the next step."""
+        """Asks the hook for its fetches of the next step."""
         if self._calls is self._run.hooks[0]:
             self._run.start_step()
         if self.every_step:
@@ -51,16 +51,16 @@ class SessionHook(Callback):
             raise self._calls.refused(f"asks for {pieces[0]!r}, of which each replica has a piece", "Run on one replica")
 
     def asks(self, step: int) -> bool:
-        """Where ``before_run`` has asked for something."""
+        """Returns True if ``before_run`` has asked for a value of the step."""
         return self._calls.asking
 
     def after(self, progress: Progress) -> bool:
-        """Shows it; True where the hook asks to stop."""
+        """Gives the hook the results; returns True if a hook asks to stop."""
         if self.every_step:
             whole = {self._loss: progress.losses[-1]} if self._split else {}
             self._calls.after({**progress.report, **whole})
         return self._run.stopping
 
     def end(self, step: int) -> None:
-        """Tells the hook."""
+        """Calls the hook's ``end``."""
         self._calls.end()

@@ -1,4 +1,4 @@
-"""Runs a hook of TensorFlow's that waits for steps and asks for nothing but the global step: at those steps, as it is."""
+"""Adapter for TensorFlow's hooks that act at certain steps and ask only for the global step."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ v1 = tf.compat.v1
 
 
 class HookAtSteps(Callback):
-    """What the steps between see of the hook is nothing, so they run in bulk.
+    """Runs a hook at its steps; steps in between run in bulk, since the hook does nothing there.
 
     Args:
-        hook: has a ``SecondOrStepTimer``; its ``before_run`` asks for the global step alone.
-        model: the graph, before it is finished.
+        hook: Hook with a ``SecondOrStepTimer``, whose ``before_run`` asks only for the global step.
+        model: Model whose graph is not finished yet.
     """
 
     def __init__(self, hook: Any, model: ModelGraph) -> None:
@@ -35,16 +35,16 @@ class HookAtSteps(Callback):
             self._hook.after_create_session(self._session, None)
 
     def next_stop(self, step: int) -> int | None:
-        """The first step, unless the hook has begun to count already; then the timer's."""
+        """Returns the first step, or the timer's next step once the hook counts."""
         timer = self._hook._timer
         if timer.last_triggered_step() is None:
             return step + 1
         return None if timer._every_steps is None else int(timer.last_triggered_step() + timer._every_steps)
 
     def after(self, progress: Progress) -> bool:
-        """Shows the hook the step; True where it asks to stop.
+        """Calls the hook if its timer is due; returns True if it asks to stop.
 
-        Where its timer waits, it would read the global step and go: half of the time of a small step, where all of them are seen.
+        A hook whose timer is not due would only read the global step, which takes half the time of a small step.
         """
         if not self._hook._timer.should_trigger_for_step(progress.step):
             return False
@@ -54,7 +54,7 @@ class HookAtSteps(Callback):
         return bool(run.stop_requested)
 
     def end(self, step: int) -> None:
-        """Tells the hook."""
+        """Calls the hook's ``end``."""
         with calling(self._graph):
             self._hook.end(self._session)
 

@@ -1,4 +1,4 @@
-"""Reports audited steps to the launcher: digests of the batch and of each replica's variables."""
+"""Reports of audited steps for the launcher: digests of the batch and of each replica's variables."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class AuditReport(Callback):
     """Writes a report at the start of a training and after each audited step.
 
     Args:
-        auditing: which steps, and where to.
-        task: job and index of this one.
-        model: whose graph gets an operation more, which runs in the audited steps alone.
-        distribution: of the training.
+        auditing: Audited steps, and the file of the reports.
+        task: Job and index of this task.
+        model: Model; its graph gets one more operation, which runs only in audited steps.
+        distribution: Distribution of the training.
     """
 
     def __init__(self, auditing: AuditPlan, task: tuple[str, int], model: ModelGraph, distribution: Distribution) -> None:
@@ -33,16 +33,16 @@ class AuditReport(Callback):
         self._updates = Updates.MIRRORED if distribution.replicas > 1 else Updates.UNKNOWN
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """Says where it starts."""
+        """Reports the step at which the training starts."""
         self._start = step
         apart = tf.VariableSynchronization.ON_READ
-        kept = [one for one in transplant.variables.values() if getattr(one, "synchronization", apart) != apart]
-        copies = list(zip(*map(self._strategy.experimental_local_results, kept), strict=True))
+        variables = [one for one in transplant.variables.values() if getattr(one, "synchronization", apart) != apart]
+        copies = list(zip(*map(self._strategy.experimental_local_results, variables), strict=True))
         self._variables = tf.function(lambda: [variables_digest(own) for own in copies], autograph=False)
         self._write(step)
 
     def next_stop(self, step: int) -> int | None:
-        """The next step that is audited."""
+        """Returns the next audited step."""
         return self._start + self._auditing.next_due(step - self._start)
 
     def after(self, progress: Progress) -> bool:

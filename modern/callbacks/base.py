@@ -1,4 +1,4 @@
-"""The protocol of a callback: it names the steps that it needs to see, and everything between them runs in bulk."""
+"""Protocol of a callback: it names the steps at which it acts, and the steps in between run in bulk."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from estimator_bridge.modern.step.transplant import Transplant
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """Some consecutive steps that have just run.
+    """Consecutive steps that have just run.
 
     Attributes:
-        step: the global step after the last of them.
-        losses: float32, one a step; those of steps that a worker made before it was lost are missing, perhaps all.
-        digests: int64, one a step: what the batches were (0 where batches are not audited).
-        report: graph tensor's name -> its value at the last step; empty unless a callback asked.
+        step: Global step after the last of them.
+        losses: Loss of each step, float32; losses of a worker that was lost are missing, perhaps all.
+        digests: Digest of each step's batch, int64; 0 for batches that are not audited.
+        report: Name of a graph tensor -> its value at the last step; empty unless a callback asked for it.
     """
 
     step: int
@@ -29,32 +29,32 @@ class Progress:
 
 
 class Callback:
-    """Does nothing, at no step; subclasses say otherwise.
+    """Base of callbacks, which does nothing at any step.
 
     Attributes:
-        report: graph tensors whose values it needs at each step where it stops; may grow in ``before``.
-        every_step: steps must run one by one.
+        report: Graph tensors whose values the callback needs at its steps; may grow in ``before``.
+        every_step: True if steps must run one by one.
     """
 
     report: Sequence[Any] = ()
     every_step = False
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """Called once, before the first step; ``step`` is the global step so far."""
+        """Prepares for the first step; called once, with the global step so far."""
 
     def next_stop(self, step: int) -> int | None:
-        """The first global step after ``step`` at whose end ``after`` must be called; None where any will do."""
+        """Returns the next global step at whose end ``after`` must be called; None if any step will do."""
         return None
 
     def asks(self, step: int) -> bool:
-        """Where steps run one by one: whether ``report`` is needed of the next one, which makes the global step ``step``."""
+        """Returns True if the callback needs ``report`` of the step that leads to ``step``; asked if steps run one by one."""
         return True
 
     def before(self) -> None:
-        """Called whenever steps are about to run."""
+        """Prepares for the next steps; called whenever steps are about to run."""
 
     def after(self, progress: Progress) -> bool:
-        """Called whenever steps have run, at each of its stops at the latest.
+        """Handles steps that have run; called at each of the callback's stops, and perhaps before.
 
         Returns:
             True to end the training.
@@ -62,4 +62,4 @@ class Callback:
         return False
 
     def end(self, step: int) -> None:
-        """Called once, after the last step."""
+        """Finishes; called once, after the last step."""

@@ -1,4 +1,4 @@
-"""Saves checkpoints at the start, at the RunConfig's cadence and at the end, by TF1's own CheckpointSaverHook."""
+"""Checkpoints at the start, at the RunConfig's interval and at the end, saved by TF1's own CheckpointSaverHook."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ v1 = tf.compat.v1
 
 
 def with_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: Sequence[Any]) -> list[Any]:
-    """The hooks, and Estimator's own CheckpointSaverHook where they bring none.
+    """Returns the hooks, with Estimator's own CheckpointSaverHook if they contain none.
 
     Args:
-        hooks: session hooks of a training.
-        model: what is trained.
-        config: a RunConfig: model_dir, save_checkpoints_secs, save_checkpoints_steps.
-        listeners: ``tf.train.CheckpointSaverListener`` objects, for the first CheckpointSaverHook.
+        hooks: Session hooks of a training.
+        model: Model that is trained.
+        config: A RunConfig: model_dir, save_checkpoints_secs, save_checkpoints_steps.
+        listeners: ``tf.train.CheckpointSaverListener`` objects for the first CheckpointSaverHook.
 
     Raises:
-        ValueError: for listeners without a CheckpointSaverHook, as Estimator does.
+        ValueError: There are listeners and no CheckpointSaverHook; Estimator raises it, too.
     """
     savers = [hook for hook in hooks if isinstance(hook, v1.train.CheckpointSaverHook)]
     own = [] if savers or not (config.save_checkpoints_secs or config.save_checkpoints_steps) else [_own(model, config)]
@@ -52,7 +52,7 @@ def _own(model: ModelGraph, config: Any) -> Any:
 
 
 class CheckpointSaver(HookAtSteps):
-    """A CheckpointSaverHook: checkpoints, ``.meta`` files, graph.pbtxt, events, listeners."""
+    """Runs a CheckpointSaverHook, which writes checkpoints, ``.meta`` files, graph.pbtxt and events, and calls listeners."""
 
     def _session_of(self, transplant: Transplant) -> ReadOnlySession:
         return SavingSession(transplant, self._hook._get_saver())

@@ -1,4 +1,4 @@
-"""k-means' own hook: it picks the first centers of the clusters from batches of the training's input."""
+"""Counterpart of k-means' own hook, which picks the first cluster centers from batches of the training's input."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from estimator_bridge.modern.step.transplant import Transplant
 
 
 class ClusterInitialiser(Callback):
-    """Runs what TF1's ``_InitializeClustersHook`` runs, as often, on the same batches; the training goes on with those after them.
+    """Adds cluster centers as TF1's ``_InitializeClustersHook`` does: on the same batches, which the training does not see.
 
     Args:
-        hook: knows the operation that adds centers, and the variable that says when there are enough.
-        model: the graph of the model_fn.
-        run: whose input is the training's.
+        hook: Hook with the operation that adds centers, and the variable that is True when there are enough.
+        model: Graph of the model_fn.
+        run: Run with the training's input.
     """
 
     def __init__(self, hook: Any, model: ModelGraph, run: HookedRun) -> None:
@@ -31,11 +31,11 @@ class ClusterInitialiser(Callback):
         self._run = run
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """Picks centers until there are enough, unless a checkpoint has them.
+        """Picks centers until there are enough, unless a checkpoint contains them.
 
         Raises:
-            NotSupportedError: where workers of a cluster have the input.
-            tf.errors.OutOfRangeError: where the input ends before.
+            NotSupportedError: Workers of a cluster have the input.
+            tf.errors.OutOfRangeError: The input ends too early.
         """
         if self._run.batches is None:
             raise NotSupportedError(

@@ -1,4 +1,4 @@
-"""What a step counts: one value of it is saved, so all replicas must have the same."""
+"""Check that replicas agree on variables without a mean, e.g. integer counts, since one value is saved."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from estimator_bridge.modern.step.transplant import Transplant
 
 
 class EqualCounts(Callback):
-    """Compares the variables that steps write to and that have no mean; before anything is saved where it comes first.
+    """Compares, between replicas, the variables that steps write and that have no mean; must precede savers.
 
     Args:
-        distribution: of the training.
+        distribution: Distribution of the training.
     """
 
     def __init__(self, distribution: Distribution) -> None:
         self._distribution = distribution
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """Chooses them; the global step is the loop's own, and an ``aggregation`` is a script's word that one value is to be saved."""
+        """Chooses the variables, without the global step and without those whose ``aggregation`` the script has set."""
         undeclared = tf.VariableAggregation.NONE
         declared = {one.op.name for one in transplant.model.variables() if one.aggregation != undeclared}
         self._counts = {
             name: variable
             for name, variable in transplant.variables.items()
-            if _of_the_first(variable) and variable is not transplant.global_step and name not in declared
+            if _is_from_first_replica(variable) and variable is not transplant.global_step and name not in declared
         }
 
     def after(self, progress: Progress) -> bool:
-        """Compares.
+        """Compares the variables.
 
         Raises:
-            NotSupportedError: where they differ, on all workers.
+            NotSupportedError: They differ; raised on all workers.
         """
         apart = differing(self._counts, self._distribution) if self._counts else []
         if apart:
             raise NotSupportedError(
-                f"Steps wrote other values to {', '.join(map(repr, apart))} on each replica, and integers have no mean to save.",
+                f"Replicas wrote different values to {', '.join(map(repr, apart))}, and integers have no mean to save.",
                 expected="values that do not depend on a replica's own batch",
                 received=f"differences at global step {progress.step}",
                 fix="Count in floating point, whose mean is saved, or give the variable "
@@ -50,7 +50,7 @@ class EqualCounts(Callback):
         return False
 
 
-def _of_the_first(variable: object) -> bool:
+def _is_from_first_replica(variable: object) -> bool:
     if isinstance(variable, Copies):
         return not variable.values[0].dtype.is_floating
     return bool(getattr(variable, "aggregation", None) == tf.VariableAggregation.ONLY_FIRST_REPLICA)

@@ -1,4 +1,4 @@
-"""Which callback stands for which session hook: TF1's own are mapped by a table, a script's own run as they are."""
+"""Callbacks for session hooks: TF1's own are mapped by a table, a script's own run unchanged."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 
 
 def callbacks_for(hooks: Sequence[Any], model: ModelGraph, run: HookedRun) -> list[Callback]:
-    """Maps session hooks, and begins each of them: make them in the order of the hooks, before the graph is finished.
+    """Maps session hooks to callbacks and begins each hook, in their order; the graph must not be finished yet.
 
     Args:
         hooks: ``tf.train.SessionRunHook`` objects, from train() and from the EstimatorSpec.
-        model: the graph that their tensors belong to.
-        run: what those share that run as they are.
+        model: Graph of the hooks' tensors.
+        run: State that a script's own hooks share.
 
     Returns:
-        A callback for each.
+        A callback for each hook.
 
     Raises:
-        NotSupportedError: for a hook that cannot run without a session, by its class name.
-        TypeError: for what is no hook, as Estimator does.
+        NotSupportedError: A hook cannot run without a session.
+        TypeError: An object is not a hook; Estimator raises it, too.
     """
     check_hooks(hooks)
     return [_callback(hook, model, run) for hook in hooks]
 
 
 def check_hooks(hooks: Sequence[Any]) -> None:
-    """Raises TypeError for what is no hook, and NotSupportedError for a hook that can only work with a session."""
+    """Raises TypeError for an object that is not a hook, and NotSupportedError for a hook that needs a session."""
     for hook in hooks:
         if not isinstance(hook, v1.train.SessionRunHook):
             raise TypeError(f"All hooks must be `SessionRunHook` instances, given: {hook}")
@@ -70,7 +70,7 @@ def _is_tensorflows(cls: type) -> bool:
 
 
 def _saves(hook: Any) -> bool:
-    """True for a CheckpointSaverHook, also a script's own kind that leaves the steps between saves alone."""
+    """Returns True for a CheckpointSaverHook, also for a script's subclass that does nothing between saves."""
     saver = v1.train.CheckpointSaverHook
     return isinstance(hook, saver) and type(hook).before_run is saver.before_run and type(hook).after_run is saver.after_run
 
@@ -113,13 +113,13 @@ _MAPPING: Mapping[str, Callable[[Any, ModelGraph], Callback | None]] = {
     "SummarySaverHook": _summarise,
     "_StopOnPredicateHook": StopOnPredicate,
 }
-"""TensorFlow's hooks with a callback that lets steps run in bulk; None where it would not do the same."""
+"""TensorFlow's hook -> function that makes a callback for steps in bulk, or returns None if it would behave differently."""
 
 _REFUSED: Mapping[str, tuple[str, str]] = {
     "FeedFnHook": ("it feeds placeholders", "Give the values by the input_fn"),
     "ProfilerHook": ("it records a session's RunMetadata", "Use tf.profiler.experimental.start and stop around the training"),
     "_MultiWorkerEarlyStoppingHook": (
         "it adds up the votes of several workers by a feed_dict",
-        "Stop in a hook of your own by run_context.request_stop(), or by max_steps",
+        "Stop by run_context.request_stop() in your own hook, or by max_steps",
     ),
 }

@@ -1,4 +1,4 @@
-"""Lines in the log: tensors every N steps, steps per second, and the loss that is not a number."""
+"""Log lines: tensors, loss and steps per second every N steps, and a loss that is NaN."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ logging = tf.compat.v1.logging
 
 
 class TensorLogger(Callback):
-    """Logs tensors at the first step and at the timer's cadence from there, and once more at the end.
+    """Logs tensors at the first step, then by a timer, and perhaps once more at the end.
 
     Args:
-        tensors: tag -> graph tensor.
-        timer: when; None for the end alone.
-        formatter: values by tag -> the line; None for ``tag = value, ...``.
-        at_end: log the values after the last step, too.
+        tensors: Tag -> graph tensor.
+        timer: Timer; None to log only at the end.
+        formatter: Function from values by tag to the line; None for ``tag = value, ...``.
+        at_end: True to log the values after the last step, too.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class TensorLogger(Callback):
         """Makes the first step the first to log.
 
         Raises:
-            NotSupportedError: where a tensor to log at the end would need another batch.
+            NotSupportedError: A tensor to log at the end would need another batch.
         """
         self._first = True
         self._session = ReadOnlySession(transplant.model.graph, transplant.variables, transplant.operations)
@@ -49,24 +49,24 @@ class TensorLogger(Callback):
                 self._session.checked(self._tensors)
 
     def next_stop(self, step: int) -> int | None:
-        """The first step, then the timer's."""
+        """Returns the first step, then the timer's next step."""
         if self._timer is None:
             return None
         return step + 1 if self._first else self._timer.next_stop()
 
     def asks(self, step: int) -> bool:
-        """At its stops, or when its time has come."""
+        """Returns True at the first step, and if the timer is due."""
         return self._timer is not None and (self._first or self._timer.is_due(step))
 
     def after(self, progress: Progress) -> bool:
-        """Logs if it is time and the values are there."""
+        """Logs if the timer is due and the values are there."""
         there = all(tensor.name in progress.report for tensor in self.report)
         if self._timer and there and (self._first or self._timer.is_due(progress.step)):
             self._log({tag: progress.report[tensor.name] for tag, tensor in self._tensors.items()}, progress.step)
         return False
 
     def end(self, step: int) -> None:
-        """Logs the values that the variables have come to."""
+        """Logs the values after the last step."""
         if self._at_end:
             self._log(self._session.run(self._tensors), step)
 
@@ -80,7 +80,7 @@ class TensorLogger(Callback):
 
 
 class LossLogger(Callback):
-    """Logs ``loss`` and ``step``, the global step before the update, every N steps from the first."""
+    """Logs ``loss`` and ``step``, the global step before the update, every N steps from the first on."""
 
     def __init__(self, every: int) -> None:
         self._every = every
@@ -92,11 +92,11 @@ class LossLogger(Callback):
         self._first = True
 
     def next_stop(self, step: int) -> int | None:
-        """The first step, then every N."""
+        """Returns the first step, then every N-th."""
         return self._timer.next_stop()
 
     def after(self, progress: Progress) -> bool:
-        """Logs if it is time and there is a loss."""
+        """Logs if the timer is due and there is a loss."""
         elapsed = self._timer.fire(progress.step) if len(progress.losses) else None
         if elapsed:
             took = "" if self._first else f" ({elapsed[1]:.3f} sec)"
@@ -113,16 +113,16 @@ class StepCounter(Callback):
         self._folder = folder
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """The first step, with its tracing, does not count."""
+        """Opens the event file; the first step, which is traced, is not measured."""
         self._first = True
         self._writer = writer_for(self._folder, transplant.model.graph) if self._folder else None
 
     def next_stop(self, step: int) -> int | None:
-        """The first step, then every N."""
+        """Returns the first step, then every N-th."""
         return step + 1 if self._first else self._timer.next_stop()
 
     def after(self, progress: Progress) -> bool:
-        """Logs if it is time."""
+        """Logs if the timer is due."""
         if self._first:
             self._first = False
             self._timer.restart(progress.step)
@@ -136,13 +136,13 @@ class StepCounter(Callback):
 
 
 class NanGuard(Callback):
-    """Ends the training when the loss is not a number, before such values are saved."""
+    """Ends the training if the loss is NaN, before such values are saved."""
 
     def __init__(self, fail: bool = True) -> None:
         self._fail = fail
 
     def after(self, progress: Progress) -> bool:
-        """Raises NanLossDuringTrainingError, or asks to stop, as NanTensorHook was told to."""
+        """Raises NanLossDuringTrainingError, or stops if ``fail`` is False, as NanTensorHook does."""
         if not has_nan(progress.losses):
             return False
         logging.error("Model diverged with loss = NaN.")

@@ -1,4 +1,4 @@
-"""A bar on stderr with step, loss, steps per second and remaining time; nothing at all where stderr is no terminal."""
+"""Progress bar on stderr with step, loss, steps per second and remaining time; none if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from estimator_bridge.modern.callbacks.stop import StopAtStep
 from estimator_bridge.modern.step.transplant import Transplant
 
 _SECONDS = 0.5
-"""Between two redraws: one takes about two milliseconds."""
+"""Seconds between two redraws; one redraw takes about two milliseconds."""
 
 
 class ProgressBar(Callback):
-    """Shows the steps that have run; asks for no stop of its own.
+    """Shows the steps that have run; it has no stops.
 
     Args:
-        bar: where to.
-        stop: knows the last step, once it has begun.
+        bar: Bar of rich.
+        stop: Callback that knows the last step once it has begun.
     """
 
     def __init__(self, bar: Bar, stop: StopAtStep) -> None:
@@ -43,12 +43,12 @@ class ProgressBar(Callback):
         self._stop = stop
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """The clock starts with the first step, which is traced."""
+        """Adds the bar; its clock starts with the first step, which is traced."""
         self._task = self._bar.add_task("train", start=False, total=self._stop.next_stop(step), completed=step, loss="")
         self._next: float | None = None
 
     def after(self, progress: Progress) -> bool:
-        """Redraws if it is time."""
+        """Redraws the bar, at most every ``_SECONDS``."""
         if self._next is None:
             self._bar.start_task(self._task)
         elif time.monotonic() < self._next:
@@ -69,13 +69,13 @@ class _Speed(ProgressColumn):
 
 @contextlib.contextmanager
 def shown_progress(stop: StopAtStep) -> Iterator[list[Callback]]:
-    """While active, a bar of training steps is on the terminal.
+    """Shows a bar of training steps while active.
 
     Args:
-        stop: the callback that ends the training; it begins before the bar does.
+        stop: Callback that ends the training; it begins before the bar does.
 
     Yields:
-        The callback that moves the bar; no callback where stderr is not a terminal that can draw one.
+        The callback that moves the bar; no callback if stderr is not a terminal that can draw one.
     """
     with _shown_bar() as bar:
         yield [] if bar is None else [ProgressBar(bar, stop)]
@@ -83,13 +83,13 @@ def shown_progress(stop: StopAtStep) -> Iterator[list[Callback]]:
 
 @contextlib.contextmanager
 def shown_batches(total: int | None) -> Iterator[Callable[[int], None]]:
-    """While active, a bar of evaluated batches is on the terminal.
+    """Shows a bar of evaluated batches while active.
 
     Args:
-        total: number of batches; None where nobody knows.
+        total: Number of batches; None if unknown.
 
     Yields:
-        What to call with the number of batches so far.
+        Function to call with the number of batches so far.
     """
     with _shown_bar() as bar:
         if bar is None:
@@ -101,7 +101,7 @@ def shown_batches(total: int | None) -> Iterator[Callable[[int], None]]:
 
 @contextlib.contextmanager
 def _shown_bar() -> Iterator[Bar | None]:
-    """While active, what Python writes to stderr goes above the bar."""
+    """Shows a bar while active; Python's output to stderr goes above it."""
     console = Console(stderr=True, soft_wrap=True)
     if not sys.stderr.isatty() or not console.is_terminal or console.is_dumb_terminal:
         yield None
@@ -122,7 +122,7 @@ def _shown_bar() -> Iterator[Bar | None]:
 
 
 def _handlers(stream: Any) -> list[Any]:
-    """Every handler of a logger that writes to ``stream``; absl's keeps its own inside."""
+    """Returns the handlers of all loggers that write to ``stream``; absl's handler contains another one."""
     loggers = [logging.root, *(one for one in logging.root.manager.loggerDict.values() if isinstance(one, logging.Logger))]
     found = [getattr(handler, "python_handler", handler) for logger in loggers for handler in logger.handlers]
     return [handler for handler in found if getattr(handler, "stream", None) is stream]

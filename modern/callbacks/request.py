@@ -1,4 +1,4 @@
-"""What is asked of a session at once."""
+"""Request to a session: fetches of one ``Session.run``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from estimator_bridge.modern.graph.fragments import Operation, Tensor
 
 
 class Request:
-    """A structure of fetches as ``Session.run`` takes it: tensors, operations, variables, names.
+    """Structure of fetches as ``Session.run`` takes it: tensors, operations, variables, names.
 
     Attributes:
-        tensors: to be evaluated, each once.
-        operations: to be run.
+        tensors: Tensors to evaluate, each once.
+        operations: Operations to run.
     """
 
     def __init__(self, graph: Any, fetches: Any) -> None:
@@ -29,5 +29,5 @@ class Request:
         return [*self.tensors, *self.operations]
 
     def results(self, values: Mapping[str, Any]) -> Any:
-        """The structure filled with values, which are given by the tensors' names; None for an operation."""
+        """Returns the structure with the values of the tensors, given by name; None for an operation."""
         return self._handler.build_results(None, [values[tensor.name] for tensor in self.tensors])

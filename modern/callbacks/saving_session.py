@@ -1,4 +1,4 @@
-"""A session for CheckpointSaverHook and its listeners: it reads variables and saves."""
+"""Session for CheckpointSaverHook and its listeners: it reads variables and saves."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from estimator_bridge.modern.step.transplant import Transplant
 
 
 class SavingSession(ReadOnlySession):
-    """What a CheckpointSaverHook, its Saver and its listeners find in place of their session: it reads variables and saves.
+    """Session of a CheckpointSaverHook, its Saver and its listeners.
 
-    The hook and the Saver stay TensorFlow's own, and with them names of files, their order, and which old ones go.
+    The hook and the Saver are TensorFlow's own; they decide the names and order of files, and which old ones to delete.
 
     Args:
-        transplant: whose variables are saved.
-        saver: whose names they have.
+        transplant: Transplant with the variables to save.
+        saver: Saver with the variables' names in the checkpoint.
     """
 
     def __init__(self, transplant: Transplant, saver: Any) -> None:
@@ -27,10 +27,10 @@ class SavingSession(ReadOnlySession):
         self._saving = saver.saver_def.save_tensor_name
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """What variables say; or the prefix of a checkpoint, once it is written.
+        """Returns values of variables, or writes a checkpoint and returns its prefix.
 
         Raises:
-            NotSupportedError: for anything else, which a CheckpointSaverListener may ask for.
+            NotSupportedError: A CheckpointSaverListener asks for anything else.
         """
         if not isinstance(fetches, str) or fetches != self._saving:
             with self.asked_by("A CheckpointSaverListener"):

@@ -1,4 +1,4 @@
-"""What stands where TF1's hooks and listeners expect a session: it reads variables, and refuses everything else by name."""
+"""Session for TF1's hooks and listeners: it reads variables, and refuses everything else by name."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from estimator_bridge.modern.graph.side_effects import Effect, Effects
 
 
 class ReadOnlySession(SessionInterface):
-    """Evaluates what depends on variables alone, at the values that they have now.
+    """Evaluates tensors that depend only on variables, at their present values.
 
     Args:
-        graph: whose tensors are asked for.
-        variables: operation name -> the variable that holds its value.
-        steps: the operations that every step runs.
+        graph: Graph of the tensors.
+        variables: Name of an operation -> variable with its value.
+        steps: Operations that every step runs.
     """
 
     def __init__(self, graph: Any, variables: Mapping[str, Any], steps: frozenset[Operation]) -> None:
@@ -37,25 +37,25 @@ class ReadOnlySession(SessionInterface):
 
     @property
     def graph(self) -> Any:
-        """The graph of the model_fn."""
+        """Graph of the model_fn."""
         return self._graph
 
     @property
     def sess_str(self) -> str:
-        """TensorFlow's name for this process."""
+        """Name of the process as TensorFlow gives it."""
         return ""
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """``Session.run`` of what reads variables.
+        """Runs fetches that only read variables.
 
         Raises:
-            NotSupportedError: for a feed_dict, options and metadata, and for fetches that write or need a batch.
+            NotSupportedError: There is a feed_dict, options or metadata, or a fetch writes or needs a batch.
         """
         request = self.checked(fetches, feed_dict, options, run_metadata)
         return request.results(self.read(request.tensors, request.operations))
 
     def checked(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Request:
-        """The request that ``run`` would execute now; raises what it would raise."""
+        """Returns the request that ``run`` would execute; raises the errors that it would raise."""
         self.check_plain(feed_dict, options, run_metadata)
         request = Request(self._graph, fetches)
         for element in request.elements:
@@ -63,7 +63,7 @@ class ReadOnlySession(SessionInterface):
         return request
 
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> Any:
-        """Not available."""
+        """Refuses the call."""
         raise self.refused("uses session.partial_run_setup", "Use session.run")
 
     def __getattr__(self, name: str) -> Any:
@@ -82,7 +82,7 @@ class ReadOnlySession(SessionInterface):
             self._asker = before
 
     def check_plain(self, feed_dict: Any, options: Any, run_metadata: Any = None) -> None:
-        """Raises NotSupportedError for what only a session can be given."""
+        """Raises NotSupportedError for arguments that need a real session."""
         if feed_dict:
             fed = ", ".join(sorted(getattr(key, "name", str(key)) for key in feed_dict))
             raise self.refused(f"feeds {fed} by a feed_dict", "Compute the value in the model_fn, or keep it in a variable")
@@ -93,14 +93,14 @@ class ReadOnlySession(SessionInterface):
 
     @property
     def steps_draw(self) -> bool:
-        """True where a step draws random numbers, whose state its kernels keep."""
+        """True if a step draws random numbers, whose state its kernels keep."""
         return any(self._effects.of(op) is Effect.DRAW for op in self._steps)
 
     def needs_step(self, element: Any) -> bool:
-        """True for a tensor or operation that has its value within a step, False for what can be read before it.
+        """Returns True for a tensor or operation that needs a step, False for one that can be read before it.
 
         Raises:
-            NotSupportedError: for what writes, unless the step does so anyway.
+            NotSupportedError: The element writes something that the step does not write anyway.
         """
         if element.name not in self._known:
             self._known[element.name] = self._judge(element)
@@ -137,8 +137,8 @@ class ReadOnlySession(SessionInterface):
             )
 
     def read(self, tensors: Sequence[Tensor], operations: Sequence[Operation] = ()) -> dict[str, Any]:
-        """The values, by name, of tensors that need no step; runs ``operations`` along."""
-        plain = {tensor.name: _read_only(tensor) for tensor in tensors}  # most hooks read the global step and no more
+        """Returns the values, by name, of tensors that need no step, and runs ``operations``."""
+        plain = {tensor.name: _read_only(tensor) for tensor in tensors}  # most hooks read only the global step
         computed = [tensor for tensor in tensors if plain[tensor.name] is None]
         key = tuple(element.name for element in (*computed, *operations))
         with context.eager_mode(), tf2_shapes():
@@ -164,17 +164,17 @@ class ReadOnlySession(SessionInterface):
         return lambda: call(handles, [])
 
     def refused(self, what: str, instead: str) -> NotSupportedError:
-        """The error for the present caller."""
+        """Returns the error for the present caller."""
         return NotSupportedError(
             f"{self._asker} {what}, which the modern path cannot do: it has no session.",
-            expected="reading what depends on variables alone",
+            expected="reading of what depends only on variables",
             fix=f"{instead}; or use --path legacy.",
         )
 
 
 @contextlib.contextmanager
 def calling(graph: Any) -> Iterator[None]:
-    """While active, a script's own code finds what it finds on TF1: its graph as the default one, and its shapes."""
+    """Gives a script's own code the environment of TF1 while active: its graph as the default graph, and its shapes."""
     with graph.as_default(), script_shapes():
         yield
 
@@ -184,13 +184,13 @@ def _behind(element: Any) -> set[Operation]:
 
 
 def _batches(ops: Iterable[Operation]) -> set[str]:
-    """The names of what comes from outside and is no variable: a batch."""
+    """Returns the names of sources that are not variables: the tensors of a batch."""
     sources = [one for op in ops for one in (op, *(tensor.op for tensor in op.inputs)) if is_source(one)]
     return {op.name for op in sources if op.type != "VarHandleOp"}
 
 
 def _read_only(tensor: Tensor) -> Tensor | None:
-    """The handle of the variable whose value a tensor is, also where a name like "weight:0" gives the handle itself; else None."""
+    """Returns the handle of the variable whose value or handle a tensor is; else None."""
     op = tensor.op
     while op.type == "Identity" and not op.control_inputs:
         op = op.inputs[0].op

@@ -1,4 +1,4 @@
-"""Runs a script's own session hooks: called when and as a MonitoredSession calls them, as long as they only read."""
+"""Calls of a script's own session hooks, made as a MonitoredSession makes them; the hooks must only read."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ v1 = tf.compat.v1
 
 
 class HookedRun:
-    """What the hooks of one run share, as in TF1: the graph, one session, one coordinator, and one context for each step.
+    """State that the hooks of one run share, as in TF1: the graph, one session, one coordinator, and a context for each step.
 
     Args:
-        graph: of the model_fn.
-        fetches: what each step is asked for, as ``SessionRunContext.original_args`` says.
+        graph: Graph of the model_fn.
+        fetches: Fetches of each step, for ``SessionRunContext.original_args``.
 
     Attributes:
-        hooks: in their order.
-        session: reads the variables; None before there are any.
-        batches: iterator over the training's input, before the first step.
-        context: of the present step.
+        hooks: Calls of each hook, in order.
+        session: Session that reads the variables; None before there are any.
+        batches: Iterator over the training's input, before the first step.
+        context: Context of the present step.
     """
 
     def __init__(self, graph: Any, fetches: Any) -> None:
@@ -41,16 +41,16 @@ class HookedRun:
         self._arguments = v1.train.SessionRunArgs(fetches)
 
     def start_step(self) -> None:
-        """A context of its own for the next step."""
+        """Makes the context of the next step."""
         self.context = v1.train.SessionRunContext(self._arguments, self.session)
 
     @property
     def stopping(self) -> bool:
-        """True once a hook asked for it, by the step's context or the coordinator."""
+        """True once a hook has asked to stop, by the step's context or the coordinator."""
         return bool(self.context.stop_requested or self.coordinator.should_stop())
 
     def close(self) -> None:
-        """Ends the threads that hooks have registered with the coordinator, and closes event files; also where a step has failed."""
+        """Ends the threads that hooks have registered with the coordinator, and closes event files; also after a failed step."""
         self.coordinator.request_stop()
         try:
             self.coordinator.join(ignore_live_threads=True)
@@ -61,18 +61,18 @@ class HookedRun:
 
 
 class HookCalls:
-    """The calls of one hook; it is begun at once, so make them in the order of the hooks and before the graph is finished.
+    """Calls of one hook. The constructor calls ``begin``, so the order of hooks counts, and the graph must not be finished.
 
     Args:
-        hook: a ``tf.train.SessionRunHook``.
-        run: what it shares with the others.
+        hook: A ``tf.train.SessionRunHook``.
+        run: State that it shares with the other hooks.
 
     Attributes:
-        hook: itself.
-        name: of its class.
-        every_step: it has something to do at each step.
-        wanted: the tensors that steps compute for it; grows.
-        asking: it has asked for some of them at the present step.
+        hook: The hook.
+        name: Name of its class.
+        every_step: True if it does something at each step.
+        wanted: Tensors that steps compute for it; grows.
+        asking: True if it has asked for some of them at the present step.
     """
 
     def __init__(self, hook: Any, run: HookedRun) -> None:
@@ -92,14 +92,14 @@ class HookCalls:
             hook.begin()
 
     def create(self) -> None:
-        """``after_create_session``."""
+        """Calls ``after_create_session``."""
         with self._calling():
             self._check_early(self._run.session)
             self.hook.after_create_session(self._run.session, self._run.coordinator)
             self.wanted += self._held()
 
     def before(self) -> None:
-        """``before_run``: reads what depends on variables alone, as a session does, before they are updated; wants the rest."""
+        """Calls ``before_run``; reads fetches that depend only on variables before the step, and asks the step for the others."""
         with self._calling() as session:
             arguments = self.hook.before_run(self._run.context)
             if arguments is not None:
@@ -114,7 +114,7 @@ class HookCalls:
                 self._want([tensor for tensor in self._request.tensors if tensor.name in later], session)
 
     def after(self, report: Mapping[str, Any]) -> None:
-        """``after_run``, with what ``before`` read and what the step computed, by the tensors' names."""
+        """Calls ``after_run`` with the values that ``before`` has read and the step has computed, by the tensors' names."""
         self._has_run = True
         results = self._request.results({**report, **self._values}) if self._request else None
         with self._calling():
@@ -122,12 +122,12 @@ class HookCalls:
             self.hook.after_run(self._run.context, values)
 
     def end(self) -> None:
-        """``end``."""
+        """Calls ``end``."""
         with self._calling() as session:
             self.hook.end(session)
 
     def _check_early(self, session: ReadOnlySession) -> None:
-        """What two of TensorFlow's hooks would find out late: at the end, or never."""
+        """Refuses early what FinalOpsHook would find at the end, and GlobalStepWaiterHook never."""
         if isinstance(self.hook, v1.train.FinalOpsHook):
             session.checked(self.hook._final_ops or [], self.hook._final_ops_feed_dict)
         if isinstance(self.hook, v1.train.GlobalStepWaiterHook):
@@ -136,7 +136,7 @@ class HookCalls:
                 raise session.refused(f"waits for step {last}, and no other worker would make it", "Drop the hook")
 
     def refused(self, what: str, instead: str) -> NotSupportedError:
-        """The error for something that the hook does."""
+        """Returns the error for something that the hook does."""
         with self._calling() as session:
             return session.refused(what, instead)
 
@@ -151,7 +151,7 @@ class HookCalls:
         self.wanted += new
 
     def _held(self) -> list[Tensor]:
-        """The tensors in the hook's attributes that a step can compute: it may ask for them at some later step."""
+        """Returns the tensors in the hook's attributes that a step can compute; the hook may ask for them later."""
         tensors = {one.name: one for one in _tensors(vars(self.hook)) if one.graph is self._run.graph}
         return [tensor for tensor in tensors.values() if _is_possible(tensor, self._run.session)]
 

@@ -1,4 +1,4 @@
-"""Tells the launcher how far a task has come."""
+"""Reports of a task's step for the launcher."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.step.transplant import Transplant
 
 _SECONDS = 1.0
-"""Between two reports."""
+"""Seconds between two reports."""
 
 
 class StepReport(Callback):
     """Reports the global step once a second, and at the beginning and the end.
 
     Args:
-        meeting: with the launcher.
-        job, index: of this task.
+        meeting: Rendezvous with the launcher.
+        job: Job of this task.
+        index: Index of this task.
     """
 
     def __init__(self, meeting: Rendezvous, job: str, index: int) -> None:
@@ -26,17 +27,17 @@ class StepReport(Callback):
         self._at = 0.0
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """Reports where it starts."""
+        """Reports the first step."""
         self._report(step, training=True)
 
     def after(self, progress: Progress) -> bool:
-        """Reports if it is time."""
+        """Reports at most once a second."""
         if time.monotonic() - self._at >= _SECONDS:
             self._report(progress.step, training=True)
         return False
 
     def end(self, step: int) -> None:
-        """Reports how far it came."""
+        """Reports the last step."""
         self._report(step, training=False)
 
     def _report(self, step: int, training: bool) -> None:

@@ -1,4 +1,4 @@
-"""Ends the training: at a step, or when a predicate says so."""
+"""Callbacks that end the training: at a step, or by a predicate."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ class StopAtStep(Callback):
         self._last = last
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """Turns a number of steps into the step to end at."""
+        """Computes the last step."""
         self._stop_at = stop_step(step, self._steps, self._last)
 
     def next_stop(self, step: int) -> int | None:
-        """The last step."""
+        """Returns the last step."""
         return self._stop_at
 
     def after(self, progress: Progress) -> bool:
-        """True from the last step on."""
+        """Returns True from the last step on."""
         return self._stop_at is not None and progress.step >= self._stop_at
 
 
 class StopOnPredicate(HookAtSteps):
-    """The hooks of ``tf.estimator.experimental``'s ``stop_if_*`` and ``make_early_stopping_hook``, at the steps they wait for.
+    """Runs the hooks of ``stop_if_*`` and ``make_early_stopping_hook`` of ``tf.estimator.experimental`` at their steps.
 
-    The hook is TensorFlow's own; what it writes, a variable ``signal_early_stopping/STOP`` for other workers to see, is written.
+    The hook is TensorFlow's own, and sets the variable ``signal_early_stopping/STOP`` for other workers.
     """
 
     def next_stop(self, step: int) -> int | None:
-        """One step later than other hooks: this one's timer goes by the global step before each run."""
+        """Returns one step more than other hooks: this hook's timer counts the global step before each run."""
         due = super().next_stop(step)
         return due if due is None or self._hook._timer.last_triggered_step() is None else due + 1
 
@@ -48,7 +48,7 @@ class StopOnPredicate(HookAtSteps):
 
 
 class _Flag:
-    """All that the hook needs of a session: to raise its flag."""
+    """Session of the hook, which only sets its flag."""
 
     def __init__(self, variable: Any) -> None:
         self._variable = variable

@@ -1,4 +1,4 @@
-"""TensorBoard event files with the tags and steps that TF1 wrote."""
+"""TensorBoard event files with the same tags and steps as TF1's."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _STARTED = tf.compat.v1.SessionLog(status=tf.compat.v1.SessionLog.START)  # Tens
 
 
 def writer_for(folder: str, graph: Any) -> Any:
-    """The event writer of a folder; a new one shows ``graph`` in TensorBoard's graph tab."""
-    with graph.as_default():  # FileWriter refuses to be made in eager mode
+    """Returns the event writer of a folder; a new one writes ``graph`` for TensorBoard."""
+    with graph.as_default():  # FileWriter cannot be made in eager mode
         return tf.compat.v1.summary.FileWriterCache.get(folder)
 
 
 class SummarySaver(Callback):
-    """Writes a merged summary at the first step and at the timer's cadence from there.
+    """Writes a merged summary at the first step, then by a timer.
 
     Args:
-        summary: graph tensor of a serialized Summary.
-        timer: when.
-        folder: of the event file.
+        summary: Graph tensor of a serialized Summary.
+        timer: Timer of the later summaries.
+        folder: Folder of the event file.
     """
 
     def __init__(self, summary: Any, timer: Timer, folder: str) -> None:
@@ -40,15 +40,15 @@ class SummarySaver(Callback):
         self._writer = writer_for(self._folder, transplant.model.graph)
 
     def next_stop(self, step: int) -> int | None:
-        """The first step, then the timer's."""
+        """Returns the first step, then the timer's next step."""
         return step + 1 if self._first else self._timer.next_stop()
 
     def asks(self, step: int) -> bool:
-        """At its stops, or when its time has come."""
+        """Returns True at the first step, and if the timer is due."""
         return self._first or self._timer.is_due(step)
 
     def after(self, progress: Progress) -> bool:
-        """Writes if it is time."""
+        """Writes if the timer is due."""
         due = self._first or self._timer.is_due(progress.step)
         if due and self._summary.name in progress.report:
             if self._first:
@@ -59,5 +59,5 @@ class SummarySaver(Callback):
         return False
 
     def end(self, step: int) -> None:
-        """Makes sure that everything is on disk."""
+        """Writes all buffered events to disk."""
         self._writer.flush()

@@ -1,4 +1,4 @@
-"""Puts a ModernConfig in force, and reads back what is."""
+"""Puts a ModernConfig in force, and reads its settings back."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from estimator_bridge.runtime.autograph import leave_tf_keras_alone
 
 @dataclasses.dataclass(frozen=True)
 class Applied:
-    """What is in force before there is a model, and what makes the rest.
+    """Settings in force before there is a model; makes the arguments of ``fit``, or an evaluator, once there is one.
 
     Attributes:
-        config: that was applied.
-        strategy: to build and train the model under.
-        in_force: setting -> value, read back from TensorFlow.
-        without_effect: settings that nothing here acts on, with the reason.
-        input_options: for ``strategy.distribute_datasets_from_function``, where the configuration says something of it.
-        server: of a ps or worker under ParameterServerStrategy: ``server.join()`` is all that such a process does.
-        pending: settings that ``fit`` and ``evaluator`` put in force, once there is a model.
+        config: Modern configuration that was applied.
+        strategy: Strategy under which to build and train the model.
+        in_force: Setting -> value, read back from TensorFlow.
+        without_effect: Setting that nothing here acts on -> reason.
+        input_options: Options of ``strategy.distribute_datasets_from_function``; None if the configuration has none.
+        server: Server of a ps or worker under ParameterServerStrategy; such a process only calls ``server.join()``.
+        pending: Settings that ``fit`` and ``evaluator`` put in force once there is a model.
     """
 
     config: ModernConfig
@@ -43,50 +43,50 @@ class Applied:
     pending: frozenset[str]
 
     def fit(self, model: Any, checkpoint: Any = None, validation_data: Any = None) -> Fit:
-        """What ``model.fit`` gets beside the dataset, read back field by field.
+        """Makes the arguments of ``model.fit`` other than the dataset, and reads their settings back.
 
         Args:
-            model: compiled with ``compile_arguments`` under the strategy, and restored.
-            checkpoint: a ``tf.train.Checkpoint`` to save; without one nothing is saved.
-            validation_data: a dataset to evaluate on; without one nothing is evaluated.
+            model: Model, compiled with ``compile_arguments`` under the strategy, and restored.
+            checkpoint: A ``tf.train.Checkpoint`` to save; without one nothing is saved.
+            validation_data: Dataset to evaluate on; without one nothing is evaluated.
 
         Returns:
-            Arguments, callbacks, and what they hold.
+            Arguments, callbacks, and the settings that they have in force.
 
         Raises:
-            BridgeError: for a setting that the model, the manager or a callback does not hold.
+            BridgeError: The model, the manager or a callback does not have a setting in force.
         """
         return prepare_fit(self.config, self.pending, model, checkpoint, validation_data)
 
     def evaluator(self, model: Any, data: Any) -> Any:
-        """What an evaluator's process starts: ``start()`` evaluates each checkpoint in model_dir, up to max_steps.
+        """Makes the evaluator of an evaluator's process: ``start()`` evaluates each checkpoint in model_dir, up to max_steps.
 
         Args:
-            model: compiled, under the strategy.
-            data: a dataset.
+            model: Model, compiled under the strategy.
+            data: A dataset.
 
         Returns:
-            A ``tf_keras.utils.SidecarEvaluator``, read back field by field.
+            A ``tf_keras.utils.SidecarEvaluator``, whose settings were read back.
 
         Raises:
-            BridgeError: without a model_dir, and for a setting that the evaluator does not hold.
+            BridgeError: There is no model_dir, or the evaluator does not have a setting in force.
         """
         return sidecar_evaluator(self.config, model, data)
 
 
 def apply(config: ModernConfig) -> Applied:
-    """Sets what a configuration says, and reads it back.
+    """Sets a configuration, and reads it back.
 
     Call it before anything else uses TensorFlow: most settings cannot change once its devices are initialised.
 
     Args:
-        config: what to set.
+        config: Modern configuration.
 
     Returns:
-        The strategy, every setting as TensorFlow gives it back, and what is left for ``fit``.
+        The strategy, every setting as TensorFlow gives it back, and the settings that wait for ``fit``.
 
     Raises:
-        BridgeError: for a setting that TensorFlow refused, or took and ignored, and where the job would compute something else.
+        BridgeError: TensorFlow refused or ignored a setting, or the job would compute something else.
 
     Example:
         >>> from estimator_bridge.compat.config.model import Devices
@@ -101,21 +101,21 @@ def apply(config: ModernConfig) -> Applied:
     if "strategy.remote_cluster" in asked:
         connect(config)
     server, strategy, options = make_server(config) if serves(config) else None, _strategy(config), input_options(config)
-    told = {name: value for name, value in _told(config, strategy, server, options, asked).items() if name in asked}
-    check(asked, told)
-    left = frozenset(set(asked) - set(in_force) - set(told))
-    return Applied(config, strategy, in_force | told, unused, options, server, left)
+    found = {name: value for name, value in _read_objects(config, strategy, server, options, asked).items() if name in asked}
+    check(asked, found)
+    pending = frozenset(set(asked) - set(in_force) - set(found))
+    return Applied(config, strategy, in_force | found, unused, options, server, pending)
 
 
-def _told(config: ModernConfig, strategy: Any, server: Any, options: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What the objects say that this process made."""
-    told = (
+def _read_objects(config: ModernConfig, strategy: Any, server: Any, options: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Reads the settings of the objects that this process made."""
+    found = (
         {} if options is None else {"strategy.input_per_replica": options.experimental_replication_mode.name == "PER_REPLICA"}
     )
-    told |= read_connection(config) if "strategy.remote_cluster" in asked else {}
+    found |= read_connection(config) if "strategy.remote_cluster" in asked else {}
     if config.cluster.task_type == "evaluator":
-        return told | {"cluster.task_type": "evaluator"} | read_evaluation(strategy, config.strategy.evaluation)
-    return (read_strategy(strategy, asked) if server is None else read_server(server)) | told
+        return found | {"cluster.task_type": "evaluator"} | read_evaluation(strategy, config.strategy.evaluation)
+    return (read_strategy(strategy, asked) if server is None else read_server(server)) | found
 
 
 def _strategy(config: ModernConfig) -> Any:

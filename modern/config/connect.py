@@ -1,4 +1,4 @@
-"""What a process is to others: a server, a client of a remote cluster, a reader of its share of the input."""
+"""Connections of a process: its server, a remote cluster, options for its share of the input."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from estimator_bridge.runtime.server_waits import READY_SECONDS, await_servers
 
 
 def make_server(config: ModernConfig) -> Any:
-    """The server of a task that only serves.
+    """Starts the server of a task that only serves.
 
     Args:
-        config: its cluster section.
+        config: Modern configuration.
 
     Returns:
-        A ``tf.distribute.Server``, started.
+        A ``tf.distribute.Server``.
     """
     import tensorflow as tf
 
@@ -26,13 +26,13 @@ def make_server(config: ModernConfig) -> Any:
 
 
 def connect(config: ModernConfig) -> None:
-    """Connects to the cluster that training is sent to from outside.
+    """Connects to ``strategy.remote_cluster``, on which a client outside of it trains.
 
     Args:
-        config: its strategy section.
+        config: Modern configuration.
 
     Raises:
-        BridgeError: for tasks that do not answer within ``READY_SECONDS``; TensorFlow itself would wait for them without end.
+        BridgeError: Tasks do not answer within ``READY_SECONDS``; TensorFlow itself would wait forever.
     """
     import tensorflow as tf
 
@@ -42,7 +42,7 @@ def connect(config: ModernConfig) -> None:
 
 
 def device_filters(config: ModernConfig) -> Any:
-    """This process's device filters, for ``experimental_connect_to_cluster``; None without filters or without a task."""
+    """Returns the device filters of this process for ``experimental_connect_to_cluster``; None without filters or task."""
     import tensorflow as tf
 
     cluster, filters = config.cluster, config.devices.filters
@@ -54,16 +54,16 @@ def device_filters(config: ModernConfig) -> Any:
 
 
 def input_options(config: ModernConfig) -> Any:
-    """What ``strategy.distribute_datasets_from_function`` gets.
+    """Returns the options of ``strategy.distribute_datasets_from_function``.
 
     Args:
-        config: its strategy section.
+        config: Modern configuration.
 
     Returns:
-        A ``tf.distribute.InputOptions``; None where nothing is said of it.
+        A ``tf.distribute.InputOptions``; None if the configuration has none.
 
     Raises:
-        BridgeError: for a call a replica under a strategy that makes none.
+        BridgeError: The strategy does not call an input function once a replica.
     """
     import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""What strategies, servers and the runtime say of themselves, in a ModernConfig's words."""
+"""Settings read back from strategies, servers and the runtime."""
 
 from __future__ import annotations
 
@@ -10,44 +10,43 @@ from estimator_bridge.compat.config.strategy_objects import _devices, _jobs, _of
 
 
 def read_strategy(strategy: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What is in force of a strategy's and its cluster's settings.
+    """Reads the settings of a strategy and its cluster.
 
     Args:
-        strategy: a strategy that was made.
-        asked: settings by name.
+        strategy: Strategy that was made.
+        asked: Setting -> value that was asked for.
 
     Returns:
-        For each setting asked for that is a strategy's or a cluster's, the value in force, or None; in the spelling that was asked for
-        where it means the same.
+        Setting -> value in force, or None; a device is spelled as it was asked for if it is the same device.
     """
-    told = settings_of_strategy(strategy)
+    found = settings_of_strategy(strategy)
     resolver = getattr(strategy, "_cluster_resolver", None) or getattr(strategy, "cluster_resolver", None)
-    if resolver is not None and told.get("cluster.jobs"):
-        told |= {"cluster.rpc_layer": resolver.rpc_layer, "cluster.session_master": resolver.master()}
-    told |= _of_tpu(strategy) if told.get("strategy.name") == "TPUStrategy" else {}
+    if resolver is not None and found.get("cluster.jobs"):
+        found |= {"cluster.rpc_layer": resolver.rpc_layer, "cluster.session_master": resolver.master()}
+    found |= _of_tpu(strategy) if found.get("strategy.name") == "TPUStrategy" else {}
     for name, spell in (("strategy.devices", _devices), ("strategy.parameter_device", short_device)):
-        if name in asked and spell(asked[name]) == told.get(name):
-            told[name] = asked[name]
+        if name in asked and spell(asked[name]) == found.get(name):
+            found[name] = asked[name]
     if "strategy.partitioner" in asked:
-        cut = told.get("strategy.partitioner") or {}
-        told["strategy.partitioner"] = {key: one for key, one in cut.items() if key in asked["strategy.partitioner"]}
+        cut = found.get("strategy.partitioner") or {}
+        found["strategy.partitioner"] = {key: one for key, one in cut.items() if key in asked["strategy.partitioner"]}
     per_replica = asked.get("training.per_replica_batch_size")
     if per_replica is not None and "training.global_batch_size" in asked:
-        told["training.global_batch_size"] = per_replica * strategy.num_replicas_in_sync
-        told["training.per_replica_batch_size"] = per_replica
-    names = [name for name in asked if name.startswith(("strategy.", "cluster.")) or name in told]
-    return {name: told.get(name) for name in names}
+        found["training.global_batch_size"] = per_replica * strategy.num_replicas_in_sync
+        found["training.per_replica_batch_size"] = per_replica
+    names = [name for name in asked if name.startswith(("strategy.", "cluster.")) or name in found]
+    return {name: found.get(name) for name in names}
 
 
 def read_evaluation(strategy: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of an evaluator's process, whose strategy is ``strategy.evaluation`` in no cluster."""
+    """Reads the strategy of an evaluator's process: ``strategy.evaluation``, in no cluster."""
     wanted = {"strategy.name" if key == "kind" else f"strategy.{key}": value for key, value in asked.items()}
-    told = read_strategy(strategy, wanted)
-    return {"strategy.evaluation": {key: told["strategy.name" if key == "kind" else f"strategy.{key}"] for key in asked}}
+    found = read_strategy(strategy, wanted)
+    return {"strategy.evaluation": {key: found["strategy.name" if key == "kind" else f"strategy.{key}"] for key in asked}}
 
 
 def read_server(server: Any) -> dict[str, Any]:
-    """What a ``tf.distribute.Server`` says, as settings."""
+    """Reads the settings of a ``tf.distribute.Server``."""
     own = server.server_def
     return {
         "strategy.name": "ParameterServerStrategy",
@@ -59,7 +58,7 @@ def read_server(server: Any) -> dict[str, Any]:
 
 
 def read_connection(config: ModernConfig) -> dict[str, Any]:
-    """The cluster that this process has connected to, and its own task's filters there."""
+    """Reads the cluster that this process has connected to, and the filters of its own task there."""
     from tensorflow.python.eager import context
 
     server = context.context().get_server_def()

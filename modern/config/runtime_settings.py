@@ -1,4 +1,4 @@
-"""Sets what the runtime holds, and compares what was asked with what is in force."""
+"""Sets TensorFlow's runtime, and compares the settings asked for with those in force."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from estimator_bridge.modern.config.runtime_table import RUNTIME, RuntimeSetting
 
 
 def set_runtime(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Sets the runtime's settings, and reads them back; it is never too late to ask for what is in force already.
+    """Sets the runtime's settings and reads them back; a value that is already in force is never too late.
 
     Args:
-        settings: setting -> value; those that are not the runtime's are left out.
+        settings: Setting -> value; settings that are not the runtime's are ignored.
 
     Returns:
-        Setting -> the value in force.
+        Setting -> value in force.
 
     Raises:
-        BridgeError: for a setting that TensorFlow refused, or took and ignored.
+        BridgeError: TensorFlow refused or ignored a setting.
 
     Example:
         >>> set_runtime({"devices.soft_placement": True, "training.max_steps": 5})
@@ -34,14 +34,14 @@ def set_runtime(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(settings: Mapping[str, Any], in_force: Mapping[str, Any]) -> None:
-    """Refuses a value in force that is not the one that was asked for.
+    """Refuses a value in force that differs from the value asked for.
 
     Args:
-        settings: what was asked for.
-        in_force: what was read back.
+        settings: Setting -> value asked for.
+        in_force: Setting -> value read back.
 
     Raises:
-        BridgeError: naming the first setting that differs.
+        BridgeError: A setting differs; the error names the first.
     """
     for name, value in in_force.items():
         wanted = as_held(name, settings[name])
@@ -50,12 +50,12 @@ def check(settings: Mapping[str, Any], in_force: Mapping[str, Any]) -> None:
                 f"TensorFlow took {name} and ignored it.",
                 expected=f"{name}={wanted!r}",
                 received="nothing is in force" if value is None else f"{value!r} is in force",
-                fix="Drop the setting, or find what overrules it; the values in force decide how the job runs.",
+                fix="Drop the setting, or find what overrides it; the values in force decide how the job runs.",
             )
 
 
 def as_held(name: str, value: Any) -> Any:
-    """TensorFlow numbers visible GPUs as the machine does, in whatever order they were named; and at most those that there are."""
+    """Returns a value as TensorFlow holds it: visible GPUs in the machine's order, and no more GPUs than there are."""
     if name == "devices.gpu_count":
         import tensorflow as tf
 
@@ -64,13 +64,13 @@ def as_held(name: str, value: Any) -> Any:
 
 
 def without_gpu(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Settings that have nothing to act on where there is no GPU; they had none in a session either.
+    """Finds the settings for GPUs on a machine without one; they had no effect in a session either.
 
     Args:
-        settings: setting -> value.
+        settings: Setting -> value.
 
     Returns:
-        Setting -> reason; none on a machine with a GPU.
+        Setting -> reason; empty on a machine with a GPU.
     """
     import tensorflow as tf
 

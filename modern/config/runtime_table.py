@@ -1,4 +1,4 @@
-"""Settings of TensorFlow's runtime: how each is set, and how what is in force is read back."""
+"""Table of the runtime's settings, each with a function that sets it and one that reads it back."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class RuntimeSetting:
     """One setting, or a family of them.
 
     Attributes:
-        name: as ModernConfig names it; a family's name ends with a dot.
-        set: sets a value; a family's gets the key too.
-        read: what is in force, in the setting's own terms.
-        gpu: it has no effect, on either side, where there is no GPU.
+        name: Name in a ModernConfig; a family's name ends with a dot.
+        set: Function that sets a value; for a family it takes the key, too.
+        read: Function that returns the value in force.
+        gpu: True if the setting has no effect, on either side, without a GPU.
     """
 
     name: str
@@ -33,7 +33,7 @@ def _tf() -> Any:
 
 
 def _call(name: str) -> Callable[..., Any]:
-    """A function of ``tf`` by its dotted name, looked up when it is called: TensorFlow is not imported before."""
+    """Returns a function of ``tf`` by its dotted name; TensorFlow is imported when it is called."""
 
     def call(*arguments: Any) -> Any:
         return functools.reduce(getattr, name.split("."), _tf())(*arguments)
@@ -54,7 +54,7 @@ def _gpus(*, visible: bool = False) -> list[Any]:
 
 
 def _set_allocator(value: str) -> None:
-    """It is read when the GPUs are initialised; later it would be too late, and nothing would say so."""
+    """Sets the variable that TensorFlow reads when it initialises the GPUs; later it would be ignored."""
     if _context()._context_handle is not None:
         raise RuntimeError("TF_GPU_ALLOCATOR cannot be set after the GPUs were initialised")
     if value == "BFC":
@@ -170,4 +170,4 @@ RUNTIME: tuple[RuntimeSetting, ...] = (
     RuntimeSetting("graph.options.", _set_option, _read_option),
     RuntimeSetting("training.random_seed", _call("random.set_seed"), lambda: _context()._seed),
 )
-"""In the order in which they have to be set: what makes devices visible before what configures them."""
+"""Settings in the order in which they must be set: devices are made visible before they are configured."""

@@ -1,4 +1,4 @@
-"""TPUStrategy, as far as it can be made without seeing a TPU."""
+"""TPUStrategy and its resolver; conversion only, tried without a TPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def tpu_strategy(config: ModernConfig) -> Any:
 
 
 def tpu_resolver(config: ModernConfig) -> Any:
-    """The resolver of a TPU; making it talks to no TPU."""
+    """Makes the resolver of a TPU; this does not contact the TPU."""
     import tensorflow as tf
 
     return tf.distribute.cluster_resolver.TPUClusterResolver(
@@ -29,17 +29,17 @@ def tpu_resolver(config: ModernConfig) -> Any:
 
 
 def device_assignment(topology: Any, cores: int) -> Any:
-    """Replicas of several cores each, as many as the topology holds.
+    """Assigns cores to as many replicas as fit in the topology.
 
     Args:
-        topology: of the TPU system.
-        cores: of one replica.
+        topology: Topology of the TPU system.
+        cores: Number of cores of one replica.
 
     Returns:
         A ``tf.tpu.experimental.DeviceAssignment``.
 
     Raises:
-        BridgeError: for a number of cores that has no shape.
+        BridgeError: The number of cores has no shape.
     """
     import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Settings that nothing reads in this process, each with its reason; those that must not be passed over are refused."""
+"""Settings that nothing reads in this process; a setting that must not be ignored is refused."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from estimator_bridge.modern.config.runtime_settings import without_gpu
 
 
 def without_effect(config: ModernConfig, settings: Mapping[str, Any]) -> dict[str, str]:
-    """What a configuration says and nothing here acts on.
+    """Finds the settings that nothing here acts on.
 
     Args:
-        config: the configuration.
-        settings: the same, flat.
+        config: Modern configuration.
+        settings: Its settings by name.
 
     Returns:
         Setting -> reason.
 
     Raises:
-        BridgeError: for settings that must not be passed over: the job would compute something else.
+        BridgeError: A setting must not be ignored: the job would compute something else.
 
     Example:
         >>> from estimator_bridge.compat.config.model import Strategy

@@ -84,9 +84,9 @@ def test_a_cluster_that_is_ready(
     [
         ('{"cluster": {"worker": "a:1"}}', "cluster.worker is wrong"),
         ('{"task": {"type": "chief", "index": 0}}', "names no cluster"),
-        ('{"cluster": 5}', "cluster is a int, and has to be an object"),
-        ('{"cluster": ["a:1"]}', "cluster is a list, and has to be an object"),
-        ("{", "this is no JSON"),
+        ('{"cluster": 5}', "cluster is a int, and must be an object"),
+        ('{"cluster": ["a:1"]}', "cluster is a list, and must be an object"),
+        ("{", "this is not JSON"),
         ("nowhere.json", "The TF_CONFIG cannot be read."),
     ],
 )

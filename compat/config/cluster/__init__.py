@@ -1,1 +1,1 @@
-"""TF_CONFIG: read, validated and corrected; and which strategy a cluster amounts to."""
+"""TF_CONFIG: reading, validation and correction."""

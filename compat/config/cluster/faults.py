@@ -1,4 +1,4 @@
-"""What is wrong with a TF_CONFIG: the key, the reason, and how the JSON reads when it is mended."""
+"""Faults in a TF_CONFIG: the key, the reason, and the corrected JSON."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _LOOPBACK = {"localhost", "[::1]", "::1"}
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong.
+    """Fault of one key.
 
     Attributes:
-        path: of the key.
-        what: is wrong there.
-        mend: changes the JSON in place so that it is right; None where only the user can know.
+        path: Path of the key.
+        what: Description of the fault.
+        mend: Function that corrects the JSON in place; None if only the user can know the right value.
     """
 
     path: Path
@@ -36,15 +36,15 @@ class Fault:
 
 
 def faults(tf_config: Mapping[str, Any], *, chief_needed: bool = True, resolve: bool = False) -> list[Fault]:
-    """Everything that is wrong with a TF_CONFIG.
+    """Finds the faults of a TF_CONFIG.
 
     Args:
-        tf_config: the JSON object.
-        chief_needed: Estimator without a strategy, and parameter servers, need a chief; MultiWorkerMirroredStrategy does not.
-        resolve: look every host up, as only a machine of the cluster can.
+        tf_config: JSON object.
+        chief_needed: True for Estimator without a strategy and for parameter servers, False for MultiWorkerMirroredStrategy.
+        resolve: True to look up every host, which works only on a machine of the cluster.
 
     Returns:
-        Faults in the order in which a reader meets them; none for an object without a cluster.
+        Faults in the order of the keys; none for an object without a cluster.
 
     Example:
         >>> [fault.path for fault in faults({"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 1}})]
@@ -58,14 +58,14 @@ def faults(tf_config: Mapping[str, Any], *, chief_needed: bool = True, resolve: 
 
 
 def corrected(tf_config: Mapping[str, Any], *, chief_needed: bool = True) -> str | None:
-    """The JSON with everything mended that can be: a mend may bring the next fault to light, so one at a time.
+    """Corrects a TF_CONFIG, one fault after another, since a correction may reveal the next fault.
 
     Args:
-        tf_config: the JSON object.
-        chief_needed: as ``faults`` takes it.
+        tf_config: JSON object.
+        chief_needed: True if the cluster needs a chief.
 
     Returns:
-        JSON text; None where nothing could be mended.
+        JSON text; None if nothing could be corrected.
 
     Example:
         >>> corrected({"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 1}}).splitlines()[-3]
@@ -82,7 +82,7 @@ def corrected(tf_config: Mapping[str, Any], *, chief_needed: bool = True) -> str
 
 
 def tasks_of(cluster: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Path and address of each task."""
+    """Yields path and address of each task."""
     for job, tasks in cluster.items():
         for key, address in tasks.items() if isinstance(tasks, Mapping) else enumerate(tasks):
             yield ("cluster", job, key), address
@@ -92,16 +92,16 @@ def _shape(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
     cluster, task = tf_config.get("cluster", {}), tf_config.get("task", {})
     for name, value in (("cluster", cluster), ("task", task)):
         if not isinstance(value, dict):
-            yield Fault((name,), f"{name} is a {type(value).__name__}, and has to be an object")
+            yield Fault((name,), f"{name} is a {type(value).__name__}, and must be an object")
     if isinstance(task, dict) and not isinstance(task.get("type", ""), str | None):
-        yield Fault(("task", "type"), f"the task's type is {task['type']!r}, and has to be the name of a job")
+        yield Fault(("task", "type"), f"the task's type is {task['type']!r}, and must be the name of a job")
     for job, tasks in cluster.items() if isinstance(cluster, dict) else ():
         if isinstance(tasks, str):
-            yield Fault(("cluster", job), f"the addresses of {job} are a string, and have to be a list", _wrap(job, tasks))
+            yield Fault(("cluster", job), f"the addresses of {job} are a string, and must be a list", _wrap(job, tasks))
         elif not isinstance(tasks, list | dict) or (isinstance(tasks, dict) and not all(key.isdecimal() for key in tasks)):
-            yield Fault(("cluster", job), f"the addresses of {job} are no list, nor an object by index")
+            yield Fault(("cluster", job), f"the addresses of {job} are neither a list nor an object by index")
         elif any(not isinstance(address, str) for address in (tasks.values() if isinstance(tasks, dict) else tasks)):
-            yield Fault(("cluster", job), f"an address of {job} is no string such as 'host:2222'")
+            yield Fault(("cluster", job), f"an address of {job} is not a string such as 'host:2222'")
 
 
 def _jobs(cluster: Mapping[str, Any], chief_needed: bool) -> Iterator[Fault]:
@@ -110,12 +110,14 @@ def _jobs(cluster: Mapping[str, Any], chief_needed: bool) -> Iterator[Fault]:
             yield Fault(("cluster", job), f"{job} has no address")
         elif isinstance(tasks, dict) and sorted(map(int, tasks)) != list(range(len(tasks))):
             yield Fault(
-                ("cluster", job), f"the indices of {job} are {', '.join(sorted(tasks))}, and have to count from 0 without a gap"
+                ("cluster", job), f"the indices of {job} are {', '.join(sorted(tasks))}, and must count from 0 without a gap"
             )
         if job not in JOBS:
             near = difflib.get_close_matches(job, JOBS, 1)
             yield Fault(
-                ("cluster", job), f"{job} is no job of TensorFlow ({', '.join(JOBS)})", _rename(job, near[0]) if near else None
+                ("cluster", job),
+                f"{job} is not a job of TensorFlow ({', '.join(JOBS)})",
+                _rename(job, near[0]) if near else None,
             )
     if "chief" in cluster and "master" in cluster:
         yield Fault(("cluster", "master"), "chief and master are the same job under two names", _without("master"))
@@ -131,13 +133,13 @@ def _addresses(cluster: Mapping[str, Any]) -> Iterator[Fault]:
     for path, address in tasks_of(cluster):
         match = _ADDRESS.fullmatch(address)
         if match is None or not 0 < int(match["port"]) <= 65535:
-            yield Fault(path, f"{address!r} is no address such as 'host:2222'")
+            yield Fault(path, f"{address!r} is not an address such as 'host:2222'")
             continue
         host = "localhost" if match["host"] in _LOOPBACK or match["host"].startswith("127.") else match["host"].lower()
         first = seen.setdefault((host, match["port"]), path)
         if first != path:
             job, key = first[1:]
-            what = f"{address!r} is the address of {job} {key} already" if _at(cluster, first) == address else (
+            what = f"{address!r} is already the address of {job} {key}" if _at(cluster, first) == address else (
                 f"{address!r} is the port of {job} {key} ({_at(cluster, first)!r}) on the same host")  # fmt: skip
             yield Fault(path, what, _next_port(path))
 
@@ -150,9 +152,9 @@ def _task(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
     elif kind not in cluster and kind != "evaluator":
         near = difflib.get_close_matches(str(kind), list(cluster), 1) or ([_twin(kind)] if _twin(kind) in cluster else [])
         mend = _set_task("type", near[0]) if near else None
-        yield Fault(("task", "type"), f"{kind!r} is no job of this cluster ({', '.join(cluster)})", mend)
+        yield Fault(("task", "type"), f"{kind!r} is not a job of this cluster ({', '.join(cluster)})", mend)
     if not str(index).isdecimal():
-        yield Fault(("task", "index"), f"the task's index is {index!r}, and has to be a number from 0", _set_task("index", 0))
+        yield Fault(("task", "index"), f"the task's index is {index!r}, and must be a number from 0", _set_task("index", 0))
     elif kind == "evaluator" and kind not in cluster and int(index) > 0:
         yield Fault(("task", "index"), f"{index} is out of range: there is one evaluator", _set_task("index", 0))
     elif kind in cluster and not cluster[kind]:
@@ -168,7 +170,7 @@ def _hosts(cluster: Mapping[str, Any]) -> Iterator[Fault]:
         try:
             socket.getaddrinfo(host, None)
         except (OSError, UnicodeError):
-            yield Fault(path, f"no host of the name {host!r} is known here")
+            yield Fault(path, f"the host {host!r} cannot be resolved here")
 
 
 def _twin(kind: Any) -> str:

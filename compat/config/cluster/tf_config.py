@@ -1,4 +1,4 @@
-"""TF_CONFIG in, TF_CONFIG out: from a file or the environment, merged, checked, and written for either side."""
+"""Reading, merging, checking and writing of TF_CONFIG."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ EXPECTED = 'a TF_CONFIG such as {"cluster": {"chief": ["host:2222"]}, "task": {"
 
 
 def from_environment() -> Document:
-    """The TF_CONFIG of this process.
+    """Reads the TF_CONFIG of this process.
 
     Returns:
         The JSON object, with positions.
 
     Raises:
-        BridgeError: where the variable is not set, or holds no JSON object.
+        BridgeError: The variable is not set, or is not a JSON object.
     """
     text = os.environ.get("TF_CONFIG")
     if not text:
-        raise BridgeError("TF_CONFIG is not set.", expected=EXPECTED, fix="Set it, or name a file that holds it.")
+        raise BridgeError("TF_CONFIG is not set.", expected=EXPECTED, fix="Set it, or give a file that contains it.")
     return read_object(text, "TF_CONFIG", EXPECTED)
 
 
 def check(document: Document, *, chief_needed: bool = True, resolve: bool = False) -> None:
-    """Refuses a TF_CONFIG that is none, or that no cluster could start with.
+    """Refuses an invalid TF_CONFIG.
 
     Args:
-        document: the JSON object.
-        chief_needed: False under MultiWorkerMirroredStrategy, where the first worker is the chief.
-        resolve: look every host up.
+        document: JSON object, with positions.
+        chief_needed: False under MultiWorkerMirroredStrategy, which makes the first worker the chief.
+        resolve: True to look up every host.
 
     Raises:
-        BridgeError: naming the wrong keys with their positions, and showing the corrected JSON.
+        BridgeError: Keys are wrong; the error gives their positions and the corrected JSON.
 
     Example:
         >>> check(read_object('{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}', "job.json"))
@@ -55,16 +55,16 @@ def check(document: Document, *, chief_needed: bool = True, resolve: bool = Fals
         f"{document.where(first.path)}: {dotted(first.path)} is wrong: {first.what}.",
         expected=EXPECTED,
         received="; ".join(lines[1:]) or None,
-        fix=f"Corrected:\n{mended}" if mended else "Mend that key.",
+        fix=f"Corrected:\n{mended}" if mended else "Correct that key.",
     )
 
 
 def merge(environment: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said explicitly over what the environment says, as resolvers do: key by key, the task's keys one by one.
+    """Merges two TF_CONFIGs as resolvers do, key by key; explicit values take precedence.
 
     Args:
-        environment: the process's TF_CONFIG.
-        given: what was said explicitly.
+        environment: TF_CONFIG of the process.
+        given: Explicit values.
 
     Returns:
         A TF_CONFIG.
@@ -80,20 +80,20 @@ def merge(environment: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str,
 
 
 def keys(tf_config: Mapping[str, Any]) -> dict[str, Any]:
-    """A TF_CONFIG by the names of its table's rows: ``task`` taken apart, empty values left out."""
+    """Returns a TF_CONFIG by the names of its table's rows, e.g. ``task.type``, without empty values."""
     flat = {key: value for key, value in tf_config.items() if key != "task"}
     flat |= {f"task.{key}": value for key, value in tf_config.get("task", {}).items()}
     return {key: value for key, value in flat.items() if value not in (None, "", {})}
 
 
 def legacy_form(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The TF_CONFIG of rows by name: the inverse of ``keys``.
+    """Returns the TF_CONFIG of rows by name: the inverse of ``keys``.
 
     Args:
-        values: the rows' names -> values.
+        values: Name of a row -> value.
 
     Returns:
-        What ``json.dumps`` makes the variable of.
+        Plain data for JSON.
 
     Example:
         >>> legacy_form({"cluster": {"chief": ("a:1",)}, "task.type": "chief", "task.index": 0})
@@ -105,7 +105,7 @@ def legacy_form(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_master(tf_config: Mapping[str, Any]) -> dict[str, Any]:
-    """The same TF_CONFIG for an Estimator of before TensorFlow 1.4, which calls the chief master."""
+    """Returns a TF_CONFIG for Estimators before TensorFlow 1.4, which call the chief master."""
     renamed: dict[str, Any] = json.loads(json.dumps(tf_config))
     if "chief" in renamed.get("cluster", {}):
         renamed["cluster"] = {"master" if job == "chief" else job: tasks for job, tasks in renamed["cluster"].items()}
@@ -119,9 +119,11 @@ def _refuse_unknown(document: Document) -> None:
     for key in document.value:
         if key not in known:
             raise BridgeError(
-                f"{document.where((key,))}: {key} is no key of a TF_CONFIG.", expected=", ".join(sorted(known)), received=key
+                f"{document.where((key,))}: {key} is not a key of a TF_CONFIG.", expected=", ".join(sorted(known)), received=key
             )
     task = document.value.get("task", {})
     for key in task if isinstance(task, dict) else ():
         if f"task.{key}" not in TF_CONFIG:
-            raise BridgeError(f"{document.where(('task', key))}: task.{key} is no key of a TF_CONFIG.", expected="type, index")
+            raise BridgeError(
+                f"{document.where(('task', key))}: task.{key} is not a key of a TF_CONFIG.", expected="type, index"
+            )

@@ -1,1 +1,1 @@
-"""A configuration as text: Python that can be pasted, TOML, JSON, and the report's table."""
+"""Output of configurations: Python that can be pasted, plain data, and the report's table."""

@@ -1,4 +1,4 @@
-"""A LegacyConfig as text: TensorFlow 1 Python, and the JSON that ``read_source`` takes."""
+"""Printer of a LegacyConfig as TensorFlow 1 Python, and as the JSON that ``read_source`` reads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from estimator_bridge.compat.config.proto.fields import message_of
 
 
 def legacy_data(legacy: LegacyConfig) -> dict[str, Any]:
-    """A legacy configuration as the RunConfig JSON that ``convert config`` takes.
+    """Returns a legacy configuration as the RunConfig JSON that ``convert config`` reads.
 
     Args:
-        legacy: the configuration.
+        legacy: Legacy configuration.
 
     Returns:
         Plain data.
@@ -54,10 +54,10 @@ def legacy_data(legacy: LegacyConfig) -> dict[str, Any]:
 
 
 def legacy_python(legacy: LegacyConfig) -> str:
-    """A legacy configuration as TensorFlow 1 code.
+    """Returns a legacy configuration as TensorFlow 1 code.
 
     Args:
-        legacy: the configuration.
+        legacy: Legacy configuration.
 
     Returns:
         Source that ends with a ``run_config``, and the arguments of the specs.

@@ -1,4 +1,4 @@
-"""A ModernConfig as a Python script that can be pasted: plain TensorFlow and tf_keras, nothing of ours to import."""
+"""Printer of a ModernConfig as a standalone Python script, with plain TensorFlow and tf_keras."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def to_python(config: ModernConfig) -> str:
     """Prints a configuration as a script.
 
     Args:
-        config: what to print.
+        config: Modern configuration.
 
     Returns:
-        Source that sets the runtime, makes the strategy, and leaves the arguments of compile and fit in variables.
+        Source that sets the runtime, makes the strategy, and defines the arguments of compile and fit.
 
     Example:
         >>> from estimator_bridge.compat.config.model import Threads
@@ -87,7 +87,7 @@ def _runtime(config: ModernConfig) -> Iterator[str]:
         yield "gpus = tf.config.list_physical_devices('GPU')"
     yield from lines
     if config.devices.gpu_memory_fraction is not None:
-        yield f"# {config.devices.gpu_memory_fraction:g} of each GPU's memory: say it in megabytes, with LogicalDeviceConfiguration."
+        yield f"# {config.devices.gpu_memory_fraction:g} of each GPU's memory: set it in megabytes, with LogicalDeviceConfiguration."
 
 
 def _unread(config: ModernConfig) -> Iterator[str]:

@@ -53,7 +53,7 @@ def _remote(config: ModernConfig) -> Iterator[str]:
 
 
 def _server() -> Iterator[str]:
-    yield "# This process only serves; the chief's coordinates."
+    yield "# This process only serves; the chief coordinates."
     yield "server = tf.distribute.Server("
     yield "    cluster_resolver.cluster_spec(),"
     yield "    job_name=cluster_resolver.task_type,"

@@ -1,4 +1,4 @@
-"""The report as a table on the terminal, and as JSON."""
+"""Report of a conversion as a table on the terminal, and as JSON."""
 
 from __future__ import annotations
 
@@ -22,14 +22,11 @@ COLOURS: Mapping[Fidelity, str] = {
 
 
 def report_table(report: Report, allow: Sequence[str] = ()) -> Table:
-    """The report for a terminal: one row a field, coloured by fidelity.
+    """Returns the report as a table for rich, with a row for each field, coloured by fidelity.
 
     Args:
-        report: what was done.
-        allow: names that ``--allow`` accepts; their rows say so.
-
-    Returns:
-        A table that rich prints.
+        report: Report of a conversion.
+        allow: Names that ``--allow`` accepts; their rows say so.
     """
     from rich.table import Table
     from rich.text import Text
@@ -46,26 +43,23 @@ def report_table(report: Report, allow: Sequence[str] = ()) -> Table:
 
 
 def summary(report: Report) -> str:
-    """One line: how many rows of each fidelity.
+    """Returns one line with the number of rows of each fidelity, e.g. ``3 fields: 2 exact, 1 dropped``.
 
     Args:
-        report: what was done.
-
-    Returns:
-        Such as ``3 fields: 2 exact, 1 dropped``.
+        report: Report of a conversion.
 
     Example:
         >>> summary(Report((Row("device_fn", "f", Fidelity.MANUAL),)))
         '1 field: 1 manual'
     """
     counts = Counter(row.fidelity for row in report.rows)
-    said = ", ".join(f"{counts[fidelity]} {fidelity.value}" for fidelity in Fidelity if counts[fidelity])
+    parts = ", ".join(f"{counts[fidelity]} {fidelity.value}" for fidelity in Fidelity if counts[fidelity])
     total = len(report.rows)
-    return f"{total} field{'' if total == 1 else 's'}" + (f": {said}" if said else "")
+    return f"{total} field{'' if total == 1 else 's'}" + (f": {parts}" if parts else "")
 
 
 def report_data(report: Report, allow: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The report for JSON: a dictionary a row."""
+    """Returns the report for JSON, with a dictionary for each row."""
     return [
         {
             "name": row.name,
@@ -81,9 +75,9 @@ def report_data(report: Report, allow: Sequence[str] = ()) -> list[dict[str, Any
 
 
 def value_text(row: Row) -> str:
-    """A row's value for readers."""
-    said = row.value if isinstance(row.value, str) and row.value.isprintable() else json.dumps(row.value, default=str)
-    return f"{said} (default)" if row.default else said
+    """Returns a row's value as text."""
+    text = row.value if isinstance(row.value, str) and row.value.isprintable() else json.dumps(row.value, default=str)
+    return f"{text} (default)" if row.default else text
 
 
 def _allowed(row: Row, allow: Sequence[str]) -> bool:

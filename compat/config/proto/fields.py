@@ -1,4 +1,4 @@
-"""A message as plain values by dotted path, and back."""
+"""Conversion of a message to plain values by dotted path, and back."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from estimator_bridge.errors import BridgeError
 
 
 def set_fields(message: Proto) -> dict[str, Any]:
-    """What a message sets, as plain Python values.
+    """Returns the fields that a message sets.
 
     Args:
-        message: a ConfigProto of the private pool.
+        message: A ConfigProto, of the private pool or TensorFlow's own.
 
     Returns:
         Dotted path -> value: enums by name, repeated fields as tuples, maps as dictionaries; fields at their default are absent.
@@ -31,16 +31,16 @@ def set_fields(message: Proto) -> dict[str, Any]:
 
 
 def message_of(values: Mapping[str, Any]) -> Proto:
-    """The ConfigProto that sets these fields: the inverse of ``set_fields``.
+    """Returns a ConfigProto that sets these fields: the inverse of ``set_fields``.
 
     Args:
-        values: dotted path -> plain value.
+        values: Dotted path -> plain value.
 
     Returns:
         A message of the private pool.
 
     Raises:
-        BridgeError: for a value of another type, or out of its range.
+        BridgeError: A value has the wrong type, or is out of range.
 
     Example:
         >>> set_fields(message_of({"graph_options.optimizer_options.global_jit_level": "ON_1"}))
@@ -62,12 +62,12 @@ def message_of(values: Mapping[str, Any]) -> Proto:
 
 
 def paths(descriptor: Any, prefix: str = "", *, inside: tuple[str, ...] = ()) -> Iterator[str]:
-    """Every path that ``set_fields`` can give, of any ConfigProto descriptor: ours or TensorFlow's.
+    """Yields every path that ``set_fields`` can return, for a ConfigProto descriptor of ours or TensorFlow's.
 
     Args:
-        descriptor: of the message to walk.
-        prefix: of the paths.
-        inside: message types being walked, so that a recursive type ends.
+        descriptor: Descriptor of the message.
+        prefix: Prefix of the paths.
+        inside: Message types around this one, so that a recursive type ends.
 
     Yields:
         Dotted paths of scalar, repeated and map fields.
@@ -127,7 +127,7 @@ def _is_map(field: Any) -> bool:
 
 
 def _is_repeated(field: Any) -> bool:
-    """Protobuf 7 has no ``label`` any more, protobuf 4 no ``is_repeated`` yet."""
+    """Returns True for a repeated field; protobuf 7 no longer has ``label``, protobuf 4 has no ``is_repeated`` yet."""
     if hasattr(field, "is_repeated"):
         return bool(field.is_repeated)
     return bool(field.label == field.LABEL_REPEATED)

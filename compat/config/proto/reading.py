@@ -1,4 +1,4 @@
-"""Reads a ConfigProto from text, from bytes, from JSON and from TensorFlow's own message; says where a broken one breaks."""
+"""Reader of ConfigProto as text, bytes or JSON, with the position of an error."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ _DEEPEST = 100  # messages inside each other: protobuf itself reads no more
 
 
 def is_text(data: bytes) -> bool:
-    """Whether a file holds text rather than a binary message.
+    """Returns True if a file contains text rather than a binary message.
+
+    Nearly every binary message has control characters; UTF-8 without them is text if it begins as text does, or is not a message.
 
     Args:
-        data: of the file.
-
-    Returns:
-        True for UTF-8 without control characters, which nearly every binary message has, that begins as text does or is no message.
+        data: Content of the file.
 
     Example:
         >>> is_text(b"placement_period: 9"), is_text(bytes([24, 9])), is_text(bytes([40, 9]))
@@ -40,17 +39,17 @@ def is_text(data: bytes) -> bool:
 
 
 def read_text(text: str, source: str = "the text") -> Proto:
-    """A ConfigProto from its text form.
+    """Reads a ConfigProto from text.
 
     Args:
-        text: as ``str(config)`` prints it.
-        source: what to call it in errors.
+        text: Text form, as ``str(config)`` prints it.
+        source: Name of the source for errors.
 
     Returns:
         A message of the private pool.
 
     Raises:
-        BridgeError: with line and column, for text that is no ConfigProto.
+        BridgeError: The text is not a ConfigProto; the error gives line and column.
 
     Example:
         >>> read_text("allow_soft_placement: true").allow_soft_placement
@@ -59,32 +58,30 @@ def read_text(text: str, source: str = "the text") -> Proto:
     try:
         return text_format.Parse(text, config_proto(), descriptor_pool=pool())
     except RecursionError:
-        raise BridgeError(
-            f"{source}: messages stand too deep in each other.", expected="a tf.compat.v1.ConfigProto as text"
-        ) from None
+        raise BridgeError(f"{source}: messages are nested too deeply.", expected="a tf.compat.v1.ConfigProto as text") from None
     except text_format.ParseError as error:
         line, column = error.GetLine(), error.GetColumn()
         where = f"{source}, line {line}, column {column}" if line is not None else source
         raise BridgeError(
-            f"{where}: this is no ConfigProto.",
+            f"{where}: this is not a ConfigProto.",
             expected="a tf.compat.v1.ConfigProto as text, one field: value after another",
             received=re.sub(r"^(\d+:\d+ : )?('.*': )?", "", str(error), flags=re.DOTALL) + _line(text, line),
-            fix="Mend that line; names are those of tensorflow/core/protobuf/config.proto.",
+            fix="Correct that line; names are those of tensorflow/core/protobuf/config.proto.",
         ) from None
 
 
 def read_binary(data: bytes, source: str = "the bytes") -> Proto:
-    """A ConfigProto from its binary form.
+    """Reads a ConfigProto from bytes.
 
     Args:
-        data: as ``config.SerializeToString()`` gives it.
-        source: what to call it in errors.
+        data: Binary form, as ``config.SerializeToString()`` returns it.
+        source: Name of the source for errors.
 
     Returns:
         A message of the private pool.
 
     Raises:
-        BridgeError: with the offset, for bytes that are no ConfigProto or have a field without a rule.
+        BridgeError: The bytes are not a ConfigProto, or have a field without a rule; the error gives the offset.
 
     Example:
         >>> read_binary(bytes([56, 1])).allow_soft_placement
@@ -99,7 +96,7 @@ def read_binary(data: bytes, source: str = "the bytes") -> Proto:
         except message.DecodeError as error:
             fault = 0, str(error)
     raise BridgeError(
-        f"{source}, byte {fault[0]}: this is no ConfigProto that estimator-bridge knows.",
+        f"{source}, byte {fault[0]}: this is not a ConfigProto that estimator-bridge knows.",
         expected="a tf.compat.v1.ConfigProto in binary form, of TensorFlow 2.21 or older",
         received=fault[1],
         fix="Write it with config.SerializeToString(), or as text with str(config).",
@@ -107,17 +104,17 @@ def read_binary(data: bytes, source: str = "the bytes") -> Proto:
 
 
 def read_json(values: Mapping[str, Any], source: str = "session_config") -> Proto:
-    """A ConfigProto from its JSON form, names in either spelling.
+    """Reads a ConfigProto from JSON, with names in either spelling.
 
     Args:
-        values: as ``json_format.MessageToDict`` gives it.
-        source: what to call it in errors.
+        values: JSON form, as ``json_format.MessageToDict`` returns it.
+        source: Name of the source for errors.
 
     Returns:
         A message of the private pool.
 
     Raises:
-        BridgeError: naming the field, for a dictionary that is no ConfigProto.
+        BridgeError: The dictionary is not a ConfigProto; the error names the field.
 
     Example:
         >>> read_json({"gpu_options": {"allowGrowth": True}}).gpu_options.allow_growth
@@ -127,10 +124,10 @@ def read_json(values: Mapping[str, Any], source: str = "session_config") -> Prot
         return json_format.ParseDict(dict(values), config_proto(), descriptor_pool=pool())
     except json_format.ParseError as error:
         raise BridgeError(
-            f"{source}: this is no ConfigProto.",
+            f"{source}: this is not a ConfigProto.",
             expected="the fields of a tf.compat.v1.ConfigProto as JSON",
             received=error,
-            fix="Mend the field; names are those of tensorflow/core/protobuf/config.proto.",
+            fix="Correct the field; names are those of tensorflow/core/protobuf/config.proto.",
         ) from None
 
 

@@ -1,1 +1,1 @@
-"""Readers of config files, with the position of each value and a check of its type."""
+"""Readers of config files, which give the position of each value and check its type."""

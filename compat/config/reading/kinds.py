@@ -1,4 +1,4 @@
-"""The classes that a ModernConfig names: strategies, partitioners, callbacks and exporters, and which arguments each takes."""
+"""Classes that a ModernConfig names, with their arguments: strategies, partitioners, callbacks and exporters."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TIMES = ("every_steps", "every_secs")
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What a class takes.
+    """Arguments of a class.
 
     Attributes:
-        arguments: name -> type.
-        needs: those that it cannot do without.
-        needs_one: those of which it needs one at least.
+        arguments: Name -> type.
+        needs: Names of required arguments.
+        needs_one: Names of arguments of which at least one is required.
     """
 
     arguments: Mapping[str, Any]
@@ -32,10 +32,10 @@ class Kind:
     needs_one: tuple[str, ...] = ()
 
     def check(self, given: Mapping[str, Any], name: str) -> None:
-        """Refuses arguments that the class does not take, of another type, or too few.
+        """Refuses arguments that are unknown, missing or of the wrong type.
 
         Raises:
-            BridgeError: naming the first.
+            BridgeError: An argument is wrong; the error names the first.
 
         Example:
             >>> Kind({"last_step": int}, ("last_step",)).check({"last_step": 5}, "callbacks: StopAtStep")
@@ -71,7 +71,7 @@ PARTS: Mapping[str, Mapping[str, Kind]] = {
     },
     "exporters": {"ExportAtEnd": Kind({"name": str}, ("name",)), "ExportLatest": _EXPORT, "ExportBest": _EXPORT},
 }
-"""The kinds of parts that each list holds."""
+"""List of a ModernConfig -> its classes."""
 
 PARTITIONERS: Mapping[str, Kind] = {
     "FixedShardsPartitioner": Kind({"num_shards": int}, ("num_shards",)),

@@ -1,4 +1,4 @@
-"""A RunConfig, and what stands around it, from JSON."""
+"""Reader of a RunConfig, with its TF_CONFIG and specs, from JSON."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ OBJECTS = (
     "partitioner",
     "sync_replicas_optimizer",
 )
-"""Keys of a RunConfig's JSON that hold objects."""
+"""Keys of a RunConfig's JSON that contain objects."""
 
 
 def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfig:
-    """A RunConfig, and what stands around it, from JSON.
+    """Reads a RunConfig, with its TF_CONFIG and specs.
 
     Args:
-        document: RunConfig's properties by name; beside them TF_CONFIG, train_spec, eval_spec, partitioner and
-            sync_replicas_optimizer. Strategies, hooks and exporters are ``{"class": name, argument: value}``, or just the name.
-        resolve_hosts: look the hosts of its TF_CONFIG up.
+        document: Properties of the RunConfig by name, and TF_CONFIG, train_spec, eval_spec, partitioner and
+            sync_replicas_optimizer. Strategies, hooks and exporters are ``{"class": name, argument: value}``, or only the name.
+        resolve_hosts: True to look up the hosts of its TF_CONFIG.
 
     Returns:
         The configuration.
 
     Raises:
-        BridgeError: with the position, for a key that is none and for a value of the wrong type.
+        BridgeError: A key is unknown, or a value has the wrong type; the error gives the position.
 
     Example:
         >>> from estimator_bridge.runtime.json_positions import read_object
@@ -56,7 +56,7 @@ def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfi
         if key not in RUN_CONFIG and key not in OBJECTS:
             near = difflib.get_close_matches(key, [*RUN_CONFIG.names, *OBJECTS], 1)
             raise BridgeError(
-                f"{document.where((key,))}: {key} is no property of a RunConfig.",
+                f"{document.where((key,))}: {key} is not a property of a RunConfig.",
                 expected=", ".join([*RUN_CONFIG.names, *(name for name in OBJECTS if name not in RUN_CONFIG)]),
                 received=key,
                 fix=f"Did you mean {near[0]}?" if near else None,
@@ -66,7 +66,9 @@ def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfi
         if key not in DISTRIBUTE_CONFIG:
             where = document.where(("experimental_distribute", key))
             raise BridgeError(
-                f"{where}: {key} is no field of a DistributeConfig.", expected=", ".join(DISTRIBUTE_CONFIG.names), received=key
+                f"{where}: {key} is not a field of a DistributeConfig.",
+                expected=", ".join(DISTRIBUTE_CONFIG.names),
+                received=key,
             )
     _check_task(document)
     train, evaluation = _object(document, "train_spec"), _object(document, "eval_spec")
@@ -95,7 +97,9 @@ def _session(document: Document) -> Mapping[str, Any] | None:
     if isinstance(value, str):
         return set_fields(read_text(value, where))
     if not isinstance(value, dict):
-        raise BridgeError(f"{where}: session_config is no ConfigProto.", expected="an object, or a text proto", received=value)
+        raise BridgeError(
+            f"{where}: session_config is not a ConfigProto.", expected="an object, or a text proto", received=value
+        )
     return set_fields(read_json(value, where))
 
 
@@ -110,7 +114,7 @@ def _nested_tf_config(document: Document, resolve_hosts: bool) -> Mapping[str, A
 
 
 def _check_task(document: Document) -> None:
-    """RunConfig's own cluster_spec, task_type and task_id fit each other as a TF_CONFIG's have to."""
+    """Checks a RunConfig's own cluster_spec, task_type and task_id as a TF_CONFIG is checked."""
     names = {"cluster_spec": ("cluster",), "task_type": ("task", "type"), "task_id": ("task", "index")}
     values = {name: document.value.get(name) for name in names}
     if not values["cluster_spec"] or values["task_type"] is None:
@@ -128,7 +132,7 @@ def _check_task(document: Document) -> None:
 def _object(document: Document, key: str) -> Mapping[str, Any] | None:
     value = document.value.get(key)
     if value is not None and not isinstance(value, dict):
-        raise BridgeError(f"{document.where((key,))}: {key} is no object.", expected="its fields by name", received=value)
+        raise BridgeError(f"{document.where((key,))}: {key} is not an object.", expected="its fields by name", received=value)
     return value
 
 
@@ -151,7 +155,7 @@ def _without(values: Mapping[str, Any] | None, *names: str) -> Mapping[str, Any]
 
 
 def _eval_steps(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """EvalSpec(steps=None), the whole input, is 0 from here on."""
+    """Writes EvalSpec(steps=None), the whole input, as 0."""
     return values if values is None or values.get("steps", 0) is not None else {**values, "steps": 0}
 
 

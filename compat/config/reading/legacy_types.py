@@ -1,4 +1,4 @@
-"""Which type each legacy value has, for configs that come from files."""
+"""Types of legacy values, for configs that come from files."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ TYPES: Mapping[str, Any] = {
     "sync_replicas_optimizer.total_num_replicas": int,
     "sync_replicas_optimizer.num_tokens": int,
 }
-"""Dotted name -> annotation; names that are not here may hold anything."""
+"""Dotted name -> annotation; other names may hold values of any type."""
 
 _MAY_BE_NEGATIVE = {"tf_random_seed", "sync_replicas_optimizer.num_tokens"}
 
 
 def checked(name: str, value: Any) -> Any:
-    """A value from a file, as its field holds it.
+    """Returns a value from a file as its field holds it.
 
     Args:
-        name: dotted.
-        value: of any type.
+        name: Dotted name.
+        value: Value from the file.
 
     Returns:
         The value; whole seconds and hours stay whole numbers.
 
     Raises:
-        BridgeError: for a value of another type, or a negative one.
+        BridgeError: The value has the wrong type, or is negative.
 
     Example:
         >>> checked("save_checkpoints_secs", 600)

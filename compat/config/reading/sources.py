@@ -1,4 +1,4 @@
-"""Where configs come from: ConfigProto files, TF_CONFIG, RunConfig as JSON, and what this package prints."""
+"""Sources of configs: ConfigProto files, TF_CONFIG, RunConfig as JSON, and output of ``convert config``."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ KINDS = ("config-proto", "tf-config", "run-config", "modern")
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A file or a variable that was read.
+    """File or variable that was read.
 
     Attributes:
-        name: for errors.
-        kind: one of KINDS.
-        where: position of a field by its dotted name.
-        legacy: what it says, unless it is a modern configuration.
-        modern: nested dictionaries of a ModernConfig, if it is one.
+        name: Name for errors.
+        kind: One of KINDS.
+        where: Function from a field's dotted name to its position.
+        legacy: Legacy configuration, unless it is a modern one.
+        modern: Nested dictionaries of a ModernConfig, if it is one.
     """
 
     name: str
@@ -46,15 +46,15 @@ def read_source(source: str, kind: str | None = None, *, resolve_hosts: bool = F
     """Reads a configuration.
 
     Args:
-        source: path of a file, or ``env`` for the TF_CONFIG of this process.
-        kind: one of KINDS; found out by default.
-        resolve_hosts: look the hosts of a TF_CONFIG up.
+        source: Path of a file, or ``env`` for the TF_CONFIG of this process.
+        kind: One of KINDS; detected by default.
+        resolve_hosts: True to look up the hosts of a TF_CONFIG.
 
     Returns:
-        What was read.
+        The source with its configuration.
 
     Raises:
-        BridgeError: with the position, for what is none of these.
+        BridgeError: The source is none of KINDS, or is invalid; the error gives the position.
     """
     if source == "env":
         _refuse_other(source, kind, "tf-config")
@@ -80,17 +80,17 @@ def read_source(source: str, kind: str | None = None, *, resolve_hosts: bool = F
 
 
 def with_tf_config(source: Source, environment: Source) -> Source:
-    """A legacy configuration under the TF_CONFIG of its environment; what the configuration itself says wins.
+    """Adds the TF_CONFIG of its environment to a legacy configuration; the configuration's own values take precedence.
 
     Args:
-        source: what was read.
-        environment: a TF_CONFIG that was read.
+        source: Legacy configuration.
+        environment: TF_CONFIG.
 
     Returns:
-        Both, merged.
+        The merged configuration.
 
     Raises:
-        BridgeError: where the two do not fit each other.
+        BridgeError: The two do not fit each other.
     """
     merged = tf_config.merge(environment.legacy.tf_config or {}, source.legacy.tf_config or {})
     together = Document(merged, {}, f"{source.name} and {environment.name}")
@@ -119,7 +119,7 @@ def _kind(source: str, text: str) -> str:
 
 
 def _as_printed(document: Document) -> Document:
-    """What ``--format json`` prints holds the configuration beside the report."""
+    """Returns the configuration alone if a file also contains the report, as ``--format json`` prints it."""
     for side in ("modern", "legacy"):
         if set(document.value) == {side, "report"} and isinstance(document.value[side], dict):
             return document.inside(side)
@@ -146,12 +146,12 @@ def _tf_config(document: Document, resolve_hosts: bool) -> Source:
 
 
 def _refuse_lonely_task(document: Document) -> None:
-    """As a RunConfig does: without a cluster there is one process, worker 0."""
+    """Refuses a task other than worker 0 without a cluster, as a RunConfig does."""
     task = document.value.get("task", {})
     for key, only in (("type", "worker"), ("index", "0")) if not document.value.get("cluster") else ():
         if str(task.get(key, only)) != only:
             raise BridgeError(
-                f"{document.where(('task', key))}: task.{key} is wrong: there is no cluster that it could be in.",
+                f"{document.where(('task', key))}: task.{key} is wrong: there is no cluster.",
                 expected=f"{only}, or a cluster",
                 received=task[key],
             )
@@ -185,5 +185,5 @@ def _toml(text: str, source: str) -> Mapping[str, Any]:
     try:
         found: Mapping[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is the first; a number may have too many digits
-        raise BridgeError(f"{source}: this is no TOML.", expected="a ModernConfig as TOML", received=error) from None
+        raise BridgeError(f"{source}: this is not TOML.", expected="a ModernConfig as TOML", received=error) from None
     return found

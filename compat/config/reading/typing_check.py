@@ -1,4 +1,4 @@
-"""Holds a plain value to a field's annotation: files say lists where fields say tuples, and anything else is a mistake."""
+"""Check of plain values against annotations; a file's lists become the fields' tuples."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from estimator_bridge.errors import BridgeError
 
 
 def conform(value: Any, annotation: Any, name: str) -> Any:
-    """The value as its field holds it.
+    """Returns a value as its field holds it.
 
     Args:
-        value: from JSON, TOML or Python.
-        annotation: the field's type.
-        name: of the field, for errors.
+        value: Value from JSON, TOML or Python.
+        annotation: Type of the field.
+        name: Name of the field for errors.
 
     Returns:
-        The value, lists made tuples where the field holds tuples, integers made floats where it holds floats.
+        The value; a list becomes a tuple and an integer a float if the field requires it.
 
     Raises:
-        BridgeError: for a value of another type.
+        BridgeError: The value has the wrong type.
 
     Example:
         >>> conform([[100, 200]], tuple[tuple[float, ...], ...], "limits")
@@ -32,7 +32,9 @@ def conform(value: Any, annotation: Any, name: str) -> Any:
     try:
         return _conform(value, annotation)
     except (TypeError, OverflowError):
-        raise BridgeError(f"{name} has a value of the wrong type.", expected=_say(annotation), received=repr(value)) from None
+        raise BridgeError(
+            f"{name} has a value of the wrong type.", expected=_type_text(annotation), received=repr(value)
+        ) from None
 
 
 def _conform(value: Any, annotation: Any) -> Any:
@@ -66,7 +68,7 @@ def _scalar(value: Any, annotation: Any) -> Any:
     if annotation is Any:
         return value
     if annotation is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(_check(value, math.isfinite(value)))  # Python code and JSON have no word for others
+        return float(_check(value, math.isfinite(value)))  # Python code and JSON cannot write others
     return _check(value, isinstance(value, annotation) and isinstance(value, bool) == (annotation is bool))
 
 
@@ -76,7 +78,7 @@ def _check(value: Any, fits: bool) -> Any:
     return value
 
 
-def _say(annotation: Any) -> str:
+def _type_text(annotation: Any) -> str:
     return (
         str(annotation).replace("typing.", "").replace("collections.abc.", "").replace(" | None", "")
         if not isinstance(annotation, type)

@@ -1,4 +1,4 @@
-"""The tables, one a legacy thing; together they are complete over what TensorFlow 2.15 and 2.21 and tensorflow-estimator 2.15 have."""
+"""Conversion tables; together they cover TensorFlow 2.15 to 2.21 and tensorflow-estimator 2.15."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SESSION: Mapping[str, RuleTable] = {
     "experimental": EXPERIMENTAL,
     "": CONFIG_PROTO,
 }
-"""Where in a ConfigProto each table's message stands, inner ones first."""
+"""Path of a message in a ConfigProto -> its table, inner messages first."""
 
 ALL: tuple[RuleTable, ...] = (
     RUN_CONFIG,
@@ -79,13 +79,13 @@ ALL: tuple[RuleTable, ...] = (
 
 
 def session_rule(path: str) -> Rule | None:
-    """The row of a ConfigProto field.
+    """Finds the row of a ConfigProto field.
 
     Args:
-        path: dotted, from ConfigProto on.
+        path: Dotted path from ConfigProto on.
 
     Returns:
-        The row; for a field inside a message that has one row as a whole, that row; None where there is neither.
+        The row of the field, or of the message around it; None if there is neither.
 
     Example:
         >>> session_rule("gpu_options.allow_growth").target

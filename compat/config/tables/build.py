@@ -1,4 +1,4 @@
-"""Short ways to say the common rows."""
+"""Short forms for the common rows."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ API = "https://www.tensorflow.org/api_docs/python/"
 
 
 def exact(name: str, setting: str, target: str, *examples: Any, note: str = "") -> Rule:
-    """A value that is carried over as it is, both ways."""
+    """Returns a row for a value that is carried over as it is, in both directions."""
     return _same(Fidelity.EXACT, name, setting, target, examples, note)
 
 
 def approximate(name: str, setting: str, target: str, *examples: Any, note: str) -> Rule:
-    """A value that is carried over as it is, to something that is not quite the same."""
+    """Returns a row for a value that is carried over as it is, to a setting that is not quite the same."""
     return _same(Fidelity.APPROXIMATE, name, setting, target, examples, note)
 
 
 def manual(name: str, target: str, note: str) -> Rule:
-    """A value that a human has to carry over; the target is where to."""
+    """Returns a row for a value that a human has to carry over to the target."""
     return Rule(name, target, Fidelity.MANUAL, reference=reference(target), note=note)
 
 
 def dropped(name: str, note: str) -> Rule:
-    """A value that nothing takes the place of."""
+    """Returns a row for a value without a counterpart."""
     return Rule(name, "", Fidelity.DROPPED, note=note)
 
 
@@ -39,18 +39,15 @@ def mapped(
     *examples: Any,
     note: str = "",
 ) -> Rule:
-    """A value that is carried over by functions of its own."""
+    """Returns a row for a value with its own conversion functions."""
     return Rule(name, target, fidelity, convert, invert, reference(target), note, examples)
 
 
 def reference(target: str) -> str:
-    """The address of the first ``tf.`` name of a target in TensorFlow's documentation; empty where it names none.
+    """Returns the documentation's address for the first ``tf.`` name of a target; empty if it has none.
 
     Args:
-        target: such as ``tf.config.set_visible_devices(gpus[:n])``.
-
-    Returns:
-        An address.
+        target: Target of a row, e.g. ``tf.config.set_visible_devices(gpus[:n])``.
 
     Example:
         >>> reference("tf.config.set_visible_devices(gpus[:n])").removeprefix(API)

@@ -1,4 +1,4 @@
-"""ConfigProto's own fields: threads, devices, placement, and what only sessions had."""
+"""ConfigProto's own fields: threads, devices, placement and sessions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from estimator_bridge.compat.config.tables.build import dropped, exact, manual, mapped
 from estimator_bridge.compat.rules import Conversion, Fidelity, RuleTable
 
-_NO_SESSION = "there are no sessions any more: one runtime serves the whole process"
+_NO_SESSION = "sessions no longer exist: one runtime serves the whole process"
 
 
 def _device_count(value: Mapping[str, int]) -> Conversion:
     settings = {name: value[kind] for kind, name in _COUNTED.items() if kind in value}
     others = sorted(set(value) - set(_COUNTED))
     if any(count < 0 for count in value.values()):
-        return Conversion({}, Fidelity.MANUAL, "a negative number of devices is none: drop the entry")
+        return Conversion({}, Fidelity.MANUAL, "a number of devices cannot be negative: drop the entry")
     if value.get("CPU") == 0:
         return Conversion({}, Fidelity.MANUAL, "a process without a CPU device is not possible: drop the entry")
     if others:
@@ -59,8 +59,7 @@ CONFIG_PROTO = RuleTable(
             _device_count_back,
             {"CPU": 2},
             {"GPU": 0},
-            note="A session ignores the logical devices of tf.config and the other way round: each side has to be told. GPUs are tested "
-            "as for GPUOptions.",
+            note="A session ignores the logical devices of tf.config, and vice versa: set both. GPUs are tested as for GPUOptions.",
         ),
         exact(
             "intra_op_parallelism_threads", "threads.intra_op", "tf.config.threading.set_intra_op_parallelism_threads", 2,
@@ -72,7 +71,7 @@ CONFIG_PROTO = RuleTable(
         ),
         exact(
             "allow_soft_placement", "devices.soft_placement", "tf.config.set_soft_device_placement", True,
-            note="Off in a session and on in eager code where nothing is said; a report says so where it makes a difference.",
+            note="By default off in a session and on in eager code; the report says so if it makes a difference.",
         ),
         exact("log_device_placement", "devices.log_placement", "tf.debugging.set_log_device_placement", True),
         mapped(
@@ -88,20 +87,20 @@ CONFIG_PROTO = RuleTable(
         ),
         manual(
             "operation_timeout_in_ms", "a deadline around the step",
-            "A session gave up an operation after so long; tf.config has no public name for it, so a step that may block needs a "
-            "deadline of its own (a watchdog thread, or the launcher's).",
+            "A session gave up an operation after that time; tf.config has no public name for it, so a step that may block needs its "
+            "own deadline (a watchdog thread, or the launcher's).",
         ),
-        dropped("use_per_session_threads", f"It gave each session threads of its own; {_NO_SESSION}."),
+        dropped("use_per_session_threads", f"It gave each session its own threads; {_NO_SESSION}."),
         dropped("session_inter_op_thread_pool", f"It shared thread pools between sessions; {_NO_SESSION}, with one pool."),
-        dropped("placement_period", "Runs until a session places its nodes anew; a function's are placed once, when it is traced."),
-        dropped("isolate_session_state", f"It kept the variables of one session from another; {_NO_SESSION}, and variables are objects."),
+        dropped("placement_period", "Number of runs after which a session places its nodes again; a function's nodes are placed once, when it is traced."),
+        dropped("isolate_session_state", f"It separated the variables of sessions; {_NO_SESSION}, and variables are objects."),
         dropped("share_cluster_devices_in_session", f"It made a session see the devices of a cluster's other sessions; {_NO_SESSION}."),
         manual(
             "pluggable_device_options", "tf.config.experimental.set_memory_growth",
-            "These are GPUOptions for devices that a plug-in brings; tf.config reaches them by their own device type, which only the "
-            "plug-in's documentation names.",
+            "GPUOptions for devices of a plug-in; tf.config addresses them by their device type, which the plug-in's documentation "
+            "names.",
         ),
     ),
-    about="Fields of messages inside have pages of their own: GPUOptions, GraphOptions, OptimizerOptions, RewriterConfig, RPCOptions and "
+    about="Nested messages have their own pages: GPUOptions, GraphOptions, OptimizerOptions, RewriterConfig, RPCOptions and "
     "the experimental fields.",
 )  # fmt: skip

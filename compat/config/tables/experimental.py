@@ -1,4 +1,4 @@
-"""ConfigProto.Experimental: collectives, MLIR, and what TensorFlow's own runtime sets."""
+"""ConfigProto.Experimental: collectives, MLIR and options of TensorFlow's own runtime."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ EXPERIMENTAL = RuleTable(
                _nccl_back, True, note="The option belongs to the strategy now: MultiWorkerMirroredStrategy reads it, others do not."),
         mapped("collective_deterministic_sequential_execution", "tf.config.experimental.enable_op_determinism", Fidelity.APPROXIMATE,
                _deterministic, lambda settings: settings.get("graph.deterministic") or None, True,
-               note="The nearest: it makes every operation deterministic, not the order of collectives alone, and needs a seed."),
+               note="The nearest option: it makes every operation deterministic, not only the order of collectives, and needs a seed."),
         exact("enable_mlir_bridge", "graph.mlir_bridge", "tf.config.experimental.enable_mlir_bridge", True),
         mapped("mlir_bridge_rollout", "tf.config.experimental.enable_mlir_bridge", Fidelity.APPROXIMATE,
                lambda value: Conversion({"graph.mlir_bridge": value.endswith("_ENABLED")}), None, "MLIR_BRIDGE_ROLLOUT_ENABLED",
-               note="The same switch under an older name; the way back says enable_mlir_bridge."),
+               note="The same switch under an older name; converted back it is enable_mlir_bridge."),
         dropped("enable_mlir_graph_optimization", "An unfinished replacement of Grappler; the default is what is tested."),
         dropped("collective_group_leader", f"The task that numbers collectives: {_OWN}, MultiWorkerMirroredStrategy does."),
         dropped("executor_type", "The session's executor by name, the single-threaded one for small graphs: no public name. Results are equal."),
@@ -67,7 +67,7 @@ EXPERIMENTAL = RuleTable(
         dropped("finalize_function_library_runtime", f"{_TFRT}."),
         dropped("finalize_resource_manager", f"{_TFRT}."),
         manual("tf2xla_dump_dir", "the environment variable TF_XLA_FLAGS or XLA_FLAGS=--xla_dump_to=DIR",
-               "Where XLA writes what it compiles, to look at: set the variable before TensorFlow starts."),
+               "Folder for XLA's compiled programs: set the variable before TensorFlow starts."),
         *(dropped(f"coordination_config.{field}", f"How tasks register and watch each other: {_COORDINATION}.")
           for field in (
               "service_type", "service_leader", "enable_health_check", "cluster_register_timeout_in_ms", "cluster_register_with_barrier",

@@ -1,4 +1,4 @@
-"""Exporters: when a SavedModel is written, and how many are kept."""
+"""Exporters, which write SavedModels and delete old ones."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ EXPORTERS = RuleTable(
         part_rule("FinalExporter", "ExportAtEnd", "tf.saved_model.save in on_train_end", {"name": "name"}, {"name": "final"},
                   where="exporters", note=_CODE),
         part_rule("LatestExporter", "ExportLatest", "tf.saved_model.save in on_test_end", _NAMES,
-                  {"name": "latest", "exports_to_keep": 3}, where="exporters", note=f"{_CODE} Old exports are removed by us."),
+                  {"name": "latest", "exports_to_keep": 3}, where="exporters", note=f"{_CODE} Our callback deletes old exports."),
         part_rule("BestExporter", "ExportBest", "tf.saved_model.save in on_test_end", _NAMES, {"name": "best", "exports_to_keep": 3},
-                  defaults={"name": "best_exporter"}, where="exporters", note=f"{_CODE} Best is the lowest validation loss; a compare_fn of its own stays code."),
+                  defaults={"name": "best_exporter"}, where="exporters", note=f"{_CODE} Best is the lowest validation loss; the exporter's own compare_fn stays code."),
         manual("Exporter", "tf.keras.callbacks.Callback", "The base of a script's own exporters: export() becomes on_test_end."),
         manual("serving_input_receiver_fn", "tf.function(input_signature=...)", "Code: placeholders become the signature's TensorSpecs."),
         manual("assets_extra", "tf.io.gfile.copy", "Code: copy the files to assets.extra/ after the save."),

@@ -1,4 +1,4 @@
-"""GPUOptions: memory, visibility and logical GPUs; the rest tunes an allocator that has no public switches any more."""
+"""GPUOptions: memory, visibility and logical GPUs; other fields tune an allocator without public settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TUNING = "it tunes speed or memory inside the GPU runtime, has no public name i
 
 def _visible(value: str) -> Conversion:
     if ":" in value or not all(part.strip().isdigit() for part in value.split(",")):
-        return Conversion({}, Fidelity.MANUAL, f"{value!r} is no list of GPU numbers")
+        return Conversion({}, Fidelity.MANUAL, f"{value!r} is not a list of GPU numbers")
     gpus = tuple(int(part) for part in value.split(","))
     if list(gpus) != sorted(gpus):
         note = f"the order {value!r} is lost: TensorFlow numbers visible GPUs as the machine does"
@@ -31,7 +31,7 @@ def _visible_back(settings: Mapping[str, Any]) -> Any:
 def _allocator(value: str) -> Conversion:
     if value in {"BFC", "cuda_malloc_async"}:
         return Conversion({_ALLOCATOR: value})
-    return Conversion({}, Fidelity.MANUAL, f"TF_GPU_ALLOCATOR knows no {value!r}; leave it out for the default, BFC")
+    return Conversion({}, Fidelity.MANUAL, f"TF_GPU_ALLOCATOR does not take {value!r}; leave it out for the default, BFC")
 
 
 def _virtual_devices(value: tuple[Mapping[str, Any], ...]) -> Conversion:
@@ -55,8 +55,8 @@ GPU_OPTIONS = RuleTable(
         mapped("visible_device_list", "tf.config.set_visible_devices", Fidelity.EXACT, _visible, _visible_back, "0", "0,2",
                note="Numbers count the GPUs that CUDA_VISIBLE_DEVICES leaves, on both sides."),
         manual("per_process_gpu_memory_fraction", "tf.config.LogicalDeviceConfiguration(memory_limit=megabytes)",
-               "LogicalDeviceConfiguration takes megabytes and tf.config does not tell how large a GPU is: say so "
-               "(--gpu-memory-mb), and it becomes a limit."),
+               "LogicalDeviceConfiguration takes megabytes and tf.config does not give the size of a GPU: with "
+               "--gpu-memory-mb the fraction becomes a limit."),
         mapped("allocator_type", "the environment variable TF_GPU_ALLOCATOR", Fidelity.APPROXIMATE, _allocator,
                lambda settings: settings.get(_ALLOCATOR), "BFC", "cuda_malloc_async",
                note="It is read once, when the GPUs are initialised, and counts for the whole process."),
@@ -70,7 +70,7 @@ GPU_OPTIONS = RuleTable(
         manual("experimental.num_virtual_devices_per_gpu", "tf.config.set_logical_device_configuration",
                "Equal shares of a GPU: list as many LogicalDeviceConfigurations for each GPU, each with its megabytes."),
         manual("experimental.use_unified_memory", "the environment variable TF_FORCE_UNIFIED_MEMORY=1",
-               "A process that uses more memory than its GPU has: set the variable before TensorFlow starts, for the whole process."),
+               "Use of more memory than the GPU has: set the variable before TensorFlow starts, for the whole process."),
         dropped("experimental.num_dev_to_dev_copy_streams", f"Streams for copies between GPUs: {_TUNING}."),
         dropped("experimental.collective_ring_order", "The order of GPUs in a ring: MirroredStrategy and NCCL choose it from the machine."),
         dropped("experimental.timestamped_allocator", f"An experiment in freeing memory earlier: {_TUNING}."),
@@ -82,7 +82,7 @@ GPU_OPTIONS = RuleTable(
                lambda value: Conversion({_ALLOCATOR: "cuda_malloc_async"} if value else {}), None, True,
                note="It is read once, when the GPUs are initialised, and counts for the whole process."),
         dropped("experimental.disallow_retry_on_allocation_failure",
-                "Fail at once where memory is short, rather than after a wait: no public name; a job that fits is not affected."),
+                "Fail at once if memory is short, instead of after a wait: no public name; a job that fits is not affected."),
         manual("experimental.gpu_host_mem_limit_in_mb", "the environment variable TF_GPU_HOST_MEM_LIMIT_IN_MB",
                "A limit on pinned host memory: set the variable before TensorFlow starts."),
         dropped("experimental.gpu_host_mem_disallow_growth", f"All pinned host memory at the start: {_TUNING}."),
@@ -92,6 +92,6 @@ GPU_OPTIONS = RuleTable(
         *(dropped(f"experimental.stream_merge_options.merge_{one}_stream", f"One CUDA stream for several purposes: {_TUNING}.")
           for one in ("host_to_device", "device_to_host", "device_to_device")),
     ),
-    about="The tests apply these rows to GPUs that only TensorFlow's Python half believes in, and read back what it would tell the "
-    "runtime; that the runtime then obeys has not been seen on a GPU by them.",
+    about="The tests apply these rows to simulated GPUs, and read back what TensorFlow's Python code would pass to the runtime; "
+    "they do not run on a GPU.",
 )  # fmt: skip

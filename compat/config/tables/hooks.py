@@ -6,7 +6,7 @@ from estimator_bridge.compat.config.tables.build import dropped, manual
 from estimator_bridge.compat.config.tables.parts import part_rule
 from estimator_bridge.compat.rules import Fidelity, Rule, RuleTable
 
-_TENSORS = "It names tensors of the graph; a callback sees the loss and the metrics, so what it shows has to be one of them."
+_TENSORS = "The hook names tensors of the graph; a callback sees only the loss and the metrics."
 _SAVER = {"checkpoint_dir": "directory", "save_steps": "every_steps", "save_secs": "every_secs"}
 
 HOOKS = RuleTable(
@@ -17,18 +17,18 @@ HOOKS = RuleTable(
                   {"last_step": 20}, fidelity=Fidelity.EXACT),
         part_rule("CheckpointSaverHook", "SaveCheckpoint", "tf.train.CheckpointManager.save", _SAVER,
                   {"checkpoint_dir": "saved", "save_steps": 10},
-                  note="Object-based checkpoints; listeners, a Saver or Scaffold of its own stay code."),
-        manual("CheckpointSaverListener", "tf.keras.callbacks.Callback", "Code: its methods stand around the save in a callback."),
+                  note="Object-based checkpoints; listeners, and the hook's own Saver or Scaffold, stay code."),
+        manual("CheckpointSaverListener", "tf.keras.callbacks.Callback", "Code: call its methods before and after the save in a callback."),
         part_rule("LoggingTensorHook", "LogValues", "tf.keras.callbacks.LambdaCallback",
                   {"every_n_iter": "every_steps", "every_n_secs": "every_secs", "at_end": "at_end"}, {"every_n_iter": 10},
                   note=_TENSORS),
         part_rule("StepCounterHook", "StepsPerSecond", "tf.summary.write in a callback",
                   {"every_n_steps": "every_steps", "every_n_secs": "every_secs", "output_dir": "log_dir"}, {"every_n_steps": 10},
                   defaults={"every_steps": 100},
-                  note="Steps a second, measured by a callback of ours, not by the session's runs."),
+                  note="Steps per second, measured by our callback instead of by the session's runs."),
         part_rule("NanTensorHook", "StopOnNan", "tf.keras.callbacks.TerminateOnNaN", {"fail_on_nan_loss": "fail"},
                           {"fail_on_nan_loss": True},
-                          note="It watches the loss that fit reports; TerminateOnNaN stops and does not raise, so a callback of ours raises."),
+                          note="It watches the loss that fit reports; TerminateOnNaN stops and does not raise, so our callback raises."),
         part_rule("SummarySaverHook", "WriteSummaries", "tf.summary.write in a callback",
                   {"save_steps": "every_steps", "save_secs": "every_secs", "output_dir": "log_dir"}, {"save_steps": 10},
                   note="The callback writes the loss and the metrics; a model_fn's own summaries move into the model."),
@@ -45,7 +45,7 @@ HOOKS = RuleTable(
                   defaults={"every_steps": 100},
                   note="Its estimator and input_fn are code: the callback takes the validation dataset."),
         manual("CheckpointInputPipelineHook", "tf.train.Checkpoint(iterator=iter(dataset))",
-               "The input's position saved beside the checkpoint: track the iterator, which fit makes by itself, in a loop of your own."),
+               "The input's position saved beside the checkpoint: fit makes the iterator itself, so track it in your own loop."),
     ),
     about="Every public subclass of SessionRunHook. A value is the hook's constructor arguments by name.",
 )  # fmt: skip
@@ -62,10 +62,10 @@ _PATIENCE = {
 }  # fmt: skip
 _THRESHOLD = {"metric_name": "monitor", "threshold": "threshold", "min_steps": "min_steps", "eval_dir": "eval_dir"}
 _WHEN = (
-    "It stops after the same evaluation, and looks right after each: the hook looked every run_every_secs or run_every_steps, and so "
-    "trained on for up to as long. Earlier runs' evaluations count, as with the hook, where eval_dir or model_dir is known."
+    "It stops after the same evaluation, and checks right after each; the hook checked every run_every_secs or run_every_steps, and "
+    "trained on until then. Evaluations of earlier runs count, as with the hook, if eval_dir or model_dir is known."
 )
-_COUNTS = f"{_WHEN} Steps are counted; the patience of tf.keras.callbacks.EarlyStopping counts evaluations, and begins anew with each run."
+_COUNTS = f"{_WHEN} Steps are counted; the patience of tf.keras.callbacks.EarlyStopping counts evaluations, and starts again with each run."
 
 
 def _patience(verb: str) -> dict[str, str]:
@@ -82,7 +82,7 @@ EARLY_STOPPING = RuleTable(
                {"metric_name": "loss", "max_steps_without_decrease": 100}, _COUNTS),
         _early("stop_if_higher_hook", "StopAtThreshold", "max", _THRESHOLD, {"metric_name": "accuracy", "threshold": 0.9}, _WHEN),
         _early("stop_if_lower_hook", "StopAtThreshold", "min", _THRESHOLD, {"metric_name": "loss", "threshold": 0.1}, _WHEN),
-        manual("make_early_stopping_hook", "tf.keras.callbacks.Callback", "Code: should_stop_fn is asked in on_epoch_end or on_test_end."),
+        manual("make_early_stopping_hook", "tf.keras.callbacks.Callback", "Code: call should_stop_fn in on_epoch_end or on_test_end."),
         part_rule("make_stop_at_checkpoint_step_hook", "StopAtStep", "model.stop_training = True", {"last_step": "last_step"},
                   {"last_step": 20}, inverse=False,
                   note="Workers waited for the checkpoint of that step; with a strategy all stop at the step itself."),

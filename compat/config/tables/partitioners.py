@@ -1,4 +1,4 @@
-"""Partitioners: how a large variable is cut over parameter servers."""
+"""Partitioners, which split a large variable over parameter servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _row(
         kept = {names[key]: value for key, value in arguments.items() if key in names and value is not None}
         settings = {_SETTING: {"kind": kind} | kept}
         if arguments.get("axis", 0) != 0:
-            return Conversion(settings, Fidelity.APPROXIMATE, "variables are cut along axis 0, whatever axis was asked for")
+            return Conversion(settings, Fidelity.APPROXIMATE, "variables are split along axis 0 instead of the given axis")
         return Conversion(settings)
 
     def invert(settings: Mapping[str, Any]) -> Any:
@@ -48,6 +48,6 @@ PARTITIONERS = RuleTable(
              Fidelity.EXACT, {"max_shard_bytes": 1024}, {"max_shard_bytes": 1024, "max_shards": 3}),
         manual("create_partitioned_variables", "tf.Variable", "It made the slices itself: make one variable under the strategy's scope."),
     ),
-    about="ParameterServerStrategy(variable_partitioner=...) takes them; other strategies do not cut variables. A value is the "
+    about="ParameterServerStrategy(variable_partitioner=...) takes them; other strategies do not split variables. A value is the "
     "partitioner's arguments by name.",
 )  # fmt: skip

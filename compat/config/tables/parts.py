@@ -1,4 +1,4 @@
-"""Rows whose legacy value is an object's constructor arguments, and whose modern one is a callback or an exporter."""
+"""Rows from an object's constructor arguments to a callback or an exporter."""
 
 from __future__ import annotations
 
@@ -27,24 +27,21 @@ def part_rule(
     where: str = "callbacks",
     note: str = "",
 ) -> Rule:
-    """A row that makes a part of an object by renaming its arguments.
+    """Returns a row that converts an object by renaming its arguments.
 
     Args:
-        name: the legacy class or factory.
-        kind: the modern part's.
-        target: what a reader would write.
-        names: legacy argument -> the part's argument; arguments that are not named are reported by name.
-        example: legacy arguments that show it.
-        fidelity: of the row.
-        constants: further arguments of the part.
-        defaults: the part's arguments where the legacy object's constructor says them by default.
-        covered: legacy arguments of which the note says what becomes.
-        inverse: False where another row owns the way back.
+        name: Legacy class or factory.
+        kind: Class of the modern part.
+        target: Code that a user would write.
+        names: Legacy argument -> argument of the part; other arguments are reported by name.
+        example: Legacy arguments of an example.
+        fidelity: Fidelity of the row.
+        constants: Further arguments of the part.
+        defaults: Arguments of the part that are defaults of the legacy object's constructor.
+        covered: Legacy arguments that the note explains.
+        inverse: False if another row converts back.
         where: ``callbacks`` or ``exporters``.
-        note: the reason.
-
-    Returns:
-        The row.
+        note: Reason, and what differs.
     """
     fixed = dict(constants or {})
 
@@ -55,9 +52,7 @@ def part_rule(
         said = {key: value for key, value in (defaults or {}).items() if key != "every_steps" or "every_secs" not in kept}
         settings = {where: (Part(kind, fixed | said | kept),)}
         if lost:
-            return Conversion(
-                settings, Fidelity.MANUAL, f"{', '.join(lost)}: what the object was given stays with whoever made it"
-            )
+            return Conversion(settings, Fidelity.MANUAL, f"{', '.join(lost)}: what the object was given is not carried over")
         return Conversion(settings)
 
     def invert(settings: Mapping[str, Any]) -> Any:

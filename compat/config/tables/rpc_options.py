@@ -1,11 +1,11 @@
-"""RPCOptions: how a session spoke to its servers."""
+"""RPCOptions: communication of a session with its servers."""
 
 from __future__ import annotations
 
 from estimator_bridge.compat.config.tables.build import dropped
 from estimator_bridge.compat.rules import RuleTable
 
-_SERVER = "tf.distribute.Server takes a ConfigProto still, so the option can stay where a server is started by hand; strategies have no name for it"
+_SERVER = "tf.distribute.Server still takes a ConfigProto, so the option works for a server that is started by hand; strategies have no name for it"
 
 RPC_OPTIONS = RuleTable(
     "rpc_options",

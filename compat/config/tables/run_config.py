@@ -1,4 +1,4 @@
-"""RunConfig: what a job saves, logs and seeds, and which processes it runs in."""
+"""RunConfig: saving, logging, seeds and processes of a job."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ DEFAULTS: Mapping[str, Any] = {
     "keep_checkpoint_every_n_hours": 10000,
     "log_step_count_steps": 100,
 }
-"""What a RunConfig does where it says nothing; ``save_checkpoints_secs`` only without ``save_checkpoints_steps``."""
+"""Defaults of a RunConfig; ``save_checkpoints_secs`` applies only without ``save_checkpoints_steps``."""
 
 _NONE_IS_0 = ("save_summary_steps", "keep_checkpoint_max", "log_step_count_steps")
 _SAVES = ("save_checkpoints_steps", "save_checkpoints_secs")
 
 
 def normal(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A RunConfig's values, None said as 0 where both mean the same: not the default, but none at all.
+    """Returns a RunConfig's values with 0 for None if None means none at all rather than the default.
 
     Args:
-        values: as its constructor takes them.
+        values: Arguments of the RunConfig's constructor.
 
     Returns:
-        Values by name; None is left where it says nothing.
+        Values by name; None remains for an argument that is not set.
 
     Example:
         >>> normal({"keep_checkpoint_max": None, "save_checkpoints_steps": 5, "save_checkpoints_secs": None})
@@ -55,7 +55,7 @@ def _keep_back(settings: Mapping[str, Any]) -> Any:
 def _protocol(value: str) -> Conversion:
     if value == "grpc":
         return Conversion({"cluster.rpc_layer": value})
-    return Conversion({}, Fidelity.MANUAL, f"{value!r} needs a TensorFlow built with it; released ones speak grpc")
+    return Conversion({}, Fidelity.MANUAL, f"{value!r} needs a TensorFlow built with it; releases only have grpc")
 
 
 RUN_CONFIG = RuleTable(
@@ -64,21 +64,21 @@ RUN_CONFIG = RuleTable(
     (
         exact("model_dir", "training.model_dir", "the folder of tf.train.CheckpointManager and of events", "model"),
         approximate("tf_random_seed", "training.random_seed", "tf.random.set_seed", 7,
-                    note="The numbers differ: a graph seeds an operation by its place in the graph, eager code by its turn."),
+                    note="Random numbers differ: a graph seeds an operation by its position in the graph, eager code by the order of calls."),
         approximate("save_summary_steps", "summaries.update_freq", "tf.summary.write in a callback", 100,
                     note="The callback writes the loss and the metrics; a model_fn's own tf.summary calls move into the model. 0 and None "
                     "write none."),
         exact("save_checkpoints_steps", "checkpoint.interval_steps", "tf.train.CheckpointManager(checkpoint_interval=n)", 50,
-              note="As with an Estimator there is one at the start and one at the end too."),
+              note="As with an Estimator, there is also one at the start and one at the end."),
         approximate("save_checkpoints_secs", "checkpoint.interval_secs", "a callback that calls tf.train.CheckpointManager.save", 600,
-                    note="Keras counts steps and epochs, so a callback of ours looks at the clock after each batch. 0, and None for seconds "
-                    "and steps together, save none."),
+                    note="Keras counts steps and epochs, so our callback checks the clock after each batch. 0 saves none, as does None "
+                    "for both seconds and steps."),
         mapped("keep_checkpoint_max", "tf.train.CheckpointManager(max_to_keep=n)", Fidelity.EXACT, _keep, _keep_back, 5, 0,
                note="0 and None keep all here; CheckpointManager refuses 0 and takes None."),
         exact("keep_checkpoint_every_n_hours", "checkpoint.keep_every_n_hours",
               "tf.train.CheckpointManager(keep_checkpoint_every_n_hours=n)", 2.0),
         approximate("log_step_count_steps", "summaries.speed_freq", "tf.summary.write in a callback", 100,
-                    note="Steps a second, measured by a callback of ours; Keras' TensorBoard measures epochs and batches instead. None (0 in a file) "
+                    note="Steps per second, measured by our callback; Keras' TensorBoard measures epochs and batches instead. None (0 in a file) "
                     "measures none."),
         manual("session_config", "tf.config", "Field by field: see ConfigProto."),
         manual("train_distribute", _DECIDED, "See the table of strategies."),
@@ -86,7 +86,7 @@ RUN_CONFIG = RuleTable(
         manual("experimental_distribute", _DECIDED, "Field by field: see DistributeConfig."),
         mapped("protocol", "tf.distribute.cluster_resolver.TFConfigClusterResolver(rpc_layer=...)", Fidelity.EXACT, _protocol,
                lambda settings: settings.get("cluster.rpc_layer"), "grpc"),
-        manual("device_fn", "tf.device", "A strategy places variables; what a function decided by hand is said where a layer is built."),
+        manual("device_fn", "tf.device", "A strategy places variables; use tf.device for an operation that needs a device of its own."),
         dropped("experimental_max_worker_delay_secs", "Workers of asynchronous training started one after another; strategies start together."),
         dropped("session_creation_timeout_secs", "How long a worker waits for the chief's session; there are no sessions."),
         dropped("checkpoint_save_graph_def", "A file that shows the graph beside each checkpoint; object-based checkpoints need no graph, "

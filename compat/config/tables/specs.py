@@ -9,9 +9,9 @@ from estimator_bridge.compat.config.tables.build import approximate, exact, manu
 from estimator_bridge.compat.rules import Conversion, Fidelity, RuleTable
 
 EVAL_DEFAULTS: dict[str, Any] = {"steps": 100, "throttle_secs": 600}
-"""What an EvalSpec does where it says nothing."""
+"""Defaults of an EvalSpec."""
 EVALUATOR_DEFAULTS: dict[str, Any] = {"start_delay_secs": 120}
-"""What it does besides in an evaluator's process; no other waits before the first evaluation."""
+"""Further defaults in an evaluator's process; other processes do not wait before the first evaluation."""
 
 TRAIN_SPEC = RuleTable(
     "train_spec",
@@ -21,7 +21,7 @@ TRAIN_SPEC = RuleTable(
         exact("max_steps", "training.max_steps", "tf.keras.Model.fit(steps_per_epoch, epochs), less the restored step", 1000,
               note="The global step at which training ends, not a number of steps to train."),
         manual("hooks", "tf.keras.callbacks.Callback", "One by one: see Session hooks."),
-        manual("saving_listeners", "tf.keras.callbacks.Callback", "Code: what a listener does stands beside the manager's save in a callback."),
+        manual("saving_listeners", "tf.keras.callbacks.Callback", "Code: call the listener before and after the manager's save in a callback."),
     ),
 )  # fmt: skip
 
@@ -46,9 +46,9 @@ EVAL_SPEC = RuleTable(
                     note="The callback writes to eval_NAME/ in model_dir, as an Estimator does; Keras' own TensorBoard writes to validation/."),
         manual("hooks", "tf.keras.callbacks.Callback", "One by one: see Session hooks; on_test_batch_end sees evaluation's batches."),
         manual("exporters", "tf.keras.callbacks.Callback", "One by one: see Exporters."),
-        approximate("start_delay_secs", "evaluation.start_delay_secs", "a callback that looks at the clock", 120,
+        approximate("start_delay_secs", "evaluation.start_delay_secs", "a callback that checks the clock", 120,
                     note="Only an evaluator's process waited, and still does; validation in fit comes at the end of an epoch, the first after the delay."),
-        approximate("throttle_secs", "evaluation.throttle_secs", "a callback that looks at the clock", 600,
-                    note="validation_freq counts epochs, so a callback of ours looks at the clock when a checkpoint was saved."),
+        approximate("throttle_secs", "evaluation.throttle_secs", "a callback that checks the clock", 600,
+                    note="validation_freq counts epochs, so our callback checks the clock when a checkpoint was saved."),
     ),
 )  # fmt: skip

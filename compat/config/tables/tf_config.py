@@ -13,12 +13,12 @@ JOBS = "cluster.jobs"
 
 
 def _cluster(value: Mapping[str, Any]) -> Conversion:
-    """The jobs, with an address list for each; ``master`` is what Estimator called the chief before TensorFlow 1.4."""
+    """Returns the jobs with their addresses; Estimator called the chief ``master`` before TensorFlow 1.4."""
     return Conversion({JOBS: {("chief" if job == "master" else job): addresses(tasks) for job, tasks in value.items()}})
 
 
 def addresses(tasks: Any) -> tuple[str, ...]:
-    """A job's addresses, which TF_CONFIG may give as a list or as an object by index."""
+    """Returns a job's addresses, which TF_CONFIG gives as a list or as an object by index."""
     return tuple(tasks[key] for key in sorted(tasks, key=int)) if isinstance(tasks, Mapping) else tuple(tasks)
 
 
@@ -49,11 +49,11 @@ TF_CONFIG = RuleTable(
               note="The platform's name; resolvers keep it, strategies do not act on it."),
         dropped("eval_session_master", "The evaluator's session; a SidecarEvaluator evaluates in its own process."),
         exact("model_dir", "training.model_dir", "the folder of tf.train.CheckpointManager and of events", "model",
-              note="Only Estimator read it: RunConfig(model_dir) wins where both are given, and must not differ."),
+              note="Only Estimator read it; if RunConfig(model_dir) is given, too, both must be equal."),
         dropped("service", "What a platform's TF_CONFIG says to Estimator's TPU code."),
         dropped("job", "The platform's own description of the job; no TensorFlow reads it."),
     ),
-    about="Keys of the JSON object, those that training platforms add among them.",
+    about="Keys of the JSON object, including those that training platforms add.",
 )  # fmt: skip
 
 
@@ -77,6 +77,6 @@ TASK_TYPES = RuleTable(
         _task_type("worker", "worker", "With parameter servers a worker runs a tf.distribute.Server and waits for the coordinator's calls."),
         _task_type("ps", "ps", "Only ParameterServerStrategy has them; MultiWorkerMirroredStrategy keeps variables on the workers."),
         mapped("evaluator", "tf.keras.utils.SidecarEvaluator", Fidelity.APPROXIMATE, _task, _sidecar_back, "evaluator",
-               note="It stays outside the cluster that a strategy sees: its process starts no strategy of several workers."),
+               note="It is not part of the cluster that a strategy sees: its process makes no strategy of several workers."),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""TPUConfig: how TPUEstimator looped, split and fed."""
+"""TPUConfig: loops, replicas and input of TPUEstimator."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ SHAPES: Mapping[int, list[int]] = {
     1: [1, 1, 1, 1], 2: [1, 1, 1, 2], 4: [1, 2, 1, 2], 8: [2, 2, 1, 2], 16: [4, 2, 1, 2], 32: [4, 4, 1, 2], 64: [8, 4, 1, 2],
     128: [8, 8, 1, 2],
 }  # fmt: skip
-"""Cores of one replica -> their shape in the topology (x, y, z, core), as TPUConfig(num_cores_per_replica) means it."""
+"""Number of cores of one replica -> their shape in the topology (x, y, z, core), as in TPUEstimator."""
 
 
 def shape_of(cores: int) -> list[int]:
-    """Where in a topology the cores of one replica are.
+    """Returns the shape of one replica's cores in a topology.
 
     Args:
-        cores: of one replica.
+        cores: Number of cores of one replica.
 
     Returns:
         x, y, z and core.
 
     Raises:
-        BridgeError: for a number of cores that has no shape.
+        BridgeError: The number of cores has no shape.
 
     Example:
         >>> shape_of(4)

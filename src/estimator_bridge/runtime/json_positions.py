@@ -1,4 +1,4 @@
-"""JSON with positions: where a broken file breaks, and where each key stands."""
+"""JSON reader with the position of each key, and of the error in a broken file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _TOKEN = re.compile(r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<mark>[{}\[\],:])|(
 
 @dataclasses.dataclass(frozen=True)
 class Document:
-    """A JSON object and where its parts stand.
+    """JSON object with positions.
 
     Attributes:
-        value: what it says.
-        places: path of keys and indices -> line and column, both from 1.
-        source: its name for errors.
+        value: The object.
+        places: Path of keys and indices -> line and column, both from 1.
+        source: Name of the file for errors.
     """
 
     value: Mapping[str, Any]
@@ -30,14 +30,14 @@ class Document:
     source: str
 
     def where(self, path: Path) -> str:
-        """``file, line 2, column 5`` of a path, or of the nearest part around it."""
+        """Returns ``file, line 2, column 5`` for a path, or for the nearest part around it."""
         while path and path not in self.places:
             path = path[:-1]
         line, column = self.places.get(path, (1, 1))
         return f"{self.source}, line {line}, column {column}"
 
     def inside(self, key: str) -> Document:
-        """The object of a key, with the places of its parts."""
+        """Returns the object of a key, with positions."""
         places = {path[1:]: place for path, place in self.places.items() if path[:1] == (key,)}
         return Document(self.value[key], places, self.source)
 
@@ -46,15 +46,15 @@ def read_object(text: str, source: str, expected: str = "a JSON object") -> Docu
     """Reads a JSON object.
 
     Args:
-        text: of the file.
-        source: its name for errors.
-        expected: what the object should be.
+        text: Text of the file.
+        source: Name of the file for errors.
+        expected: Description of the object for errors.
 
     Returns:
         The object, with positions.
 
     Raises:
-        BridgeError: with line and column, for broken JSON, another value than an object, or a key that is there twice.
+        BridgeError: The JSON is broken, is not an object, or has a key twice; the error gives line and column.
 
     Example:
         >>> read_object('{"task": {"index": 0}}', "job.json").where(("task", "index"))
@@ -65,10 +65,10 @@ def read_object(text: str, source: str, expected: str = "a JSON object") -> Docu
     except json.JSONDecodeError as error:
         lines = text.splitlines() or [""]
         raise BridgeError(
-            f"{source}, line {error.lineno}, column {error.colno}: this is no JSON.",
+            f"{source}, line {error.lineno}, column {error.colno}: this is not JSON.",
             expected=expected,
             received=f"{error.msg}, in: {lines[min(error.lineno, len(lines)) - 1].strip() or 'an empty line'}",
-            fix="Mend that line; a comma after the last element and single quotes are not JSON.",
+            fix="Correct that line; a comma after the last element and single quotes are not valid.",
         ) from None
     except (ValueError, RecursionError) as error:
         raise BridgeError(
@@ -80,17 +80,17 @@ def read_object(text: str, source: str, expected: str = "a JSON object") -> Docu
     _refuse_half_characters(text, value, source)
     if not isinstance(value, dict):
         raise BridgeError(
-            f"{source}, line 1, column 1: this is no JSON object.", expected=expected, received=type(value).__name__
+            f"{source}, line 1, column 1: this is not a JSON object.", expected=expected, received=type(value).__name__
         )
     return Document(value, _places(text, source), source)
 
 
 def _no_number(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not valid JSON")
 
 
 def _refuse_half_characters(text: str, value: Any, source: str) -> None:
-    """Half of a surrogate pair, which no file can hold."""
+    """Refuses half of a surrogate pair, which no file can contain."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -103,7 +103,7 @@ def _refuse_half_characters(text: str, value: Any, source: str) -> None:
 
 
 def _places(text: str, source: str) -> dict[Path, tuple[int, int]]:
-    """Walks the tokens of JSON that is known to be well-formed."""
+    """Returns the position of each key and value of well-formed JSON."""
     places: dict[Path, tuple[int, int]] = {}
     stack: list[list[Any]] = []  # [path, next index or None in an object, current key]
     key_next = False
@@ -113,7 +113,7 @@ def _places(text: str, source: str) -> dict[Path, tuple[int, int]]:
             stack[-1][2] = json.loads(token)
             path = (*stack[-1][0], stack[-1][2])
             if path in places:
-                _twice(path, places[path], _line_column(text, start), source)
+                _refuse_twice(path, places[path], _line_column(text, start), source)
             places[path] = _line_column(text, start)
             key_next = False
         elif token in {"}", "]"}:
@@ -138,12 +138,12 @@ def _value_path(stack: list[list[Any]]) -> Path:
     return (*outer, key if index is None else index)
 
 
-def _twice(path: Path, first: tuple[int, int], again: tuple[int, int], source: str) -> None:
+def _refuse_twice(path: Path, first: tuple[int, int], again: tuple[int, int], source: str) -> None:
     raise BridgeError(
-        f"{source}, line {again[0]}, column {again[1]}: {dotted(path)} is there twice.",
+        f"{source}, line {again[0]}, column {again[1]}: {dotted(path)} occurs twice.",
         expected="each key once",
         received=f"the first in line {first[0]}, column {first[1]}",
-        fix="Drop one of them; JSON readers take the last in silence.",
+        fix="Drop one of them; JSON readers silently take the last.",
     )
 
 
@@ -152,17 +152,14 @@ def _line_column(text: str, at: int) -> tuple[int, int]:
 
 
 def dotted(path: Path) -> str:
-    """``cluster.worker[1]`` of a path.
+    """Returns a path as text, e.g. ``cluster.worker[1]``.
 
     Args:
-        path: keys and indices.
-
-    Returns:
-        For readers.
+        path: Keys and indices.
 
     Example:
         >>> dotted(("cluster", "worker", 1))
         'cluster.worker[1]'
     """
-    said = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return said.removeprefix(".")
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")

@@ -316,4 +316,4 @@ def test_from_script_runs_it_up_to_its_estimators_first_call_and_says_so(tmp_pat
 def test_from_script_refuses_a_script_without_an_estimator(tmp_path: Path, run: Run) -> None:
     code, out, err = run("--from-script", write(tmp_path, "empty.py", "x = 1\n"))
     assert (code, out) == (2, "")
-    assert "has shown no RunConfig" in err
+    assert "No RunConfig of" in err

@@ -103,10 +103,10 @@ def test_the_position_is_the_keys_own() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"cluster": }', "line 1, column 13: this is no JSON"),
+        ('{"cluster": }', "line 1, column 13: this is not JSON"),
         ("[]", "no JSON object"),
-        ('{"task": {"index": 0, "index": 1}}', "line 1, column 23: task.index is there twice"),
-        ('{"clustre": {}}', "clustre is no key of a TF_CONFIG"),
+        ('{"task": {"index": 0, "index": 1}}', "line 1, column 23: task.index occurs twice"),
+        ('{"clustre": {}}', "clustre is not a key of a TF_CONFIG"),
         ('{"task": {"typ": "chief"}}', "task.typ is no key"),
     ],
 )

@@ -87,7 +87,7 @@ server = tf.distribute.Server({"worker": ["localhost:" + sys.argv[1]]}, job_name
 jobs = ({"name": "worker", "tasks": {0: "localhost:" + sys.argv[1]}},)
 config, report = to_modern(LegacyConfig(session_config={"cluster_def.job": jobs, "device_filters": ("/job:ps",)}))
 same, _ = to_modern(LegacyConfig(remote_cluster={"worker": ("localhost:" + sys.argv[1],)}))
-assert apply(config).without_effect == {"devices.filters": "filters are a task's, and cluster.task_type names none"}
+assert apply(config).without_effect == {"devices.filters": "filters belong to a task, and cluster.task_type is not set"}
 filtered = apply(unflatten(flatten(config) | {"cluster.task_type": "worker", "cluster.task_id": 0}))
 print(json.dumps([config.strategy == same.strategy, [device.name for device in tf.config.list_logical_devices()], filtered.in_force]))
 """

@@ -135,7 +135,7 @@ assert on(two, counting, "even", steps=3)["rows"] == 12
 try:
     on(two, counting, "odd", lambda: regression_input(7, 1), steps=3)
 except NotSupportedError as error:
-    assert "Steps wrote other values to 'rows' on each replica" in str(error), error
+    assert "Replicas wrote different values to 'rows'" in str(error), error
 else:
     raise AssertionError("the first replica's count was saved for all")
 """,

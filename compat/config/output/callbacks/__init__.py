@@ -1,4 +1,4 @@
-"""Keras callbacks for what session hooks did and Keras has no callback for; the printed Python carries the ones that it needs."""
+"""Keras callbacks in place of session hooks; a printed script contains the source of those that it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callbacks for evaluation and what follows from it: stopping, exporting; and an evaluator's process."""
+"""Callbacks for evaluation, early stopping and exports, and the evaluator of an evaluator's process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from estimator_bridge.compat.config.output.callbacks.base import StepCallback
 
 
 class Evaluate(StepCallback):
-    """InMemoryEvaluatorHook and EvalSpec: evaluates every so many steps, or at an epoch's end, and no oftener than is allowed."""
+    """InMemoryEvaluatorHook and EvalSpec: evaluates every so many steps or at an epoch's end, at most every throttle_secs."""
 
     def __init__(
         self,
@@ -31,12 +31,12 @@ class Evaluate(StepCallback):
         self.writer = tf.summary.create_file_writer(log_dir) if log_dir else None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """The first evaluation is due after the delay."""
+        """Delays the first evaluation."""
         self._not_before = time.monotonic() + self.start_delay_secs
         self.timer.restart(self.step)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Evaluates when it is due by steps."""
+        """Evaluates if the timer is due."""
         if self.timer.every_steps and self.timer.fire(self.step):
             self._evaluate(None)
 
@@ -55,7 +55,7 @@ class Evaluate(StepCallback):
 
 
 class StopByEvaluations(StepCallback):
-    """Looks at every evaluation so far, those of earlier runs in eval_dir included, after each new one."""
+    """Base of callbacks that decide after each evaluation whether to stop; earlier runs in eval_dir count, too."""
 
     def __init__(self, monitor: str, min_steps: int = 0, eval_dir: str | None = None) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class StopByEvaluations(StepCallback):
         self.seen: dict[int, float] = {}
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Reads what earlier runs found."""
+        """Reads the evaluations of earlier runs."""
         files = tf.io.gfile.glob(f"{self.eval_dir}/*.tfevents.*") if self.eval_dir else []
         for event in (event for file in files for event in tf.compat.v1.train.summary_iterator(file)):
             for value in event.summary.value:
@@ -72,7 +72,7 @@ class StopByEvaluations(StepCallback):
                     self.seen[event.step] = float(tf.make_ndarray(value.tensor)) if tensor else value.simple_value
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Stops."""
+        """Stops if ``enough`` says so."""
         value = self.numbers(logs).get(f"val_{self.monitor}")
         if value is not None:
             self.seen[self.step] = value
@@ -81,7 +81,7 @@ class StopByEvaluations(StepCallback):
             )
 
     def enough(self, found: list[tuple[int, float]]) -> bool:
-        """Whether these evaluations, by step, end training."""
+        """Returns True if these evaluations, pairs of step and value, end the training."""
         raise NotImplementedError
 
 
@@ -93,7 +93,7 @@ class StopAtThreshold(StopByEvaluations):
         self.threshold, self.mode = threshold, mode
 
     def enough(self, found: list[tuple[int, float]]) -> bool:
-        """True past the threshold."""
+        """Returns True past the threshold."""
         return any(value > self.threshold if self.mode == "max" else value < self.threshold for _, value in found)
 
 
@@ -105,7 +105,7 @@ class StopWithoutImprovement(StopByEvaluations):
         self.max_steps, self.mode = max_steps, mode
 
     def enough(self, found: list[tuple[int, float]]) -> bool:
-        """True where none of the last max_steps was the best."""
+        """Returns True if none of the last max_steps was the best."""
         best: tuple[int, float] | None = None
         for step, value in found:
             if best is None or (value > best[1] if self.mode == "max" else value < best[1]):
@@ -124,18 +124,18 @@ class Export(StepCallback):
         self.best = math.inf
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Exports the latest, or the best so far, where training evaluates."""
+        """Exports the latest or the best model after an evaluation within training."""
         if "val_loss" in (logs or {}):
             self._evaluated(self.numbers(logs)["val_loss"])
 
     def on_test_end(self, logs: Any = None) -> None:
-        """Exports where an evaluator's process does; there the last step makes the final one."""
+        """Exports in an evaluator's process, where the last step gives the final export."""
         self._evaluated(self.numbers(logs).get("loss", math.inf))
         if self.when == "end" and self.last_step is not None and self.step >= self.last_step:
             self._export()
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Exports the final one."""
+        """Exports the final model."""
         if self.when == "end":
             self._export()
 
@@ -145,7 +145,7 @@ class Export(StepCallback):
             self._export()
 
     def _export(self) -> None:
-        """Named by the time, as an Estimator's are: those of earlier runs in the same folder stay the older ones."""
+        """Exports to a folder named by the time, as an Estimator does, so that exports of earlier runs stay the older ones."""
         tf.io.gfile.makedirs(self.directory)
         names = (name.strip("/") for name in tf.io.gfile.listdir(self.directory))
         found = sorted(int(name) for name in names if name.isdecimal())
@@ -164,11 +164,11 @@ class Sidecar(StepCallback):
         self.writer = tf.summary.create_file_writer(log_dir)
 
     def on_test_begin(self, logs: Any = None) -> None:
-        """The next evaluation begins no sooner than throttle_secs from now."""
+        """Delays the next evaluation by throttle_secs from now."""
         self._next = time.monotonic() + self.throttle_secs
 
     def on_test_end(self, logs: Any = None) -> None:
-        """Writes, and waits."""
+        """Writes the results, and waits."""
         self.write(self.writer, logs)
         if self.last_step is None or self.step < self.last_step:
             time.sleep(max(self._next - time.monotonic(), 0.0))

@@ -1,4 +1,4 @@
-"""Callbacks for the hooks that watched training steps."""
+"""Callbacks for training steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StopAtStep(StepCallback):
         self.last_step = stop_step(self.step, self.num_steps, self.last_step)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Stops."""
+        """Stops the training at the last step."""
         if self.last_step is not None and self.step >= self.last_step:
             self.model.stop_training = True
 
@@ -40,7 +40,7 @@ class SaveCheckpoint(StepCallback):
         self._save()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Saves when it is due."""
+        """Saves if the timer is due."""
         if self.timer.fire(self.step):
             self._save()
 
@@ -61,12 +61,12 @@ class LogValues(StepCallback):
         self.timer, self.at_end = Timer(every_steps, every_secs), at_end
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Logs when it is due."""
+        """Logs if the timer is due."""
         if self.timer.fire(self.step):
             tf.get_logger().info("step %d: %s", self.step, self.numbers(logs))
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Logs once more where that was asked for."""
+        """Logs once more if ``at_end`` is set."""
         if self.at_end:
             tf.get_logger().info("step %d: %s", self.step, self.numbers(logs))
 
@@ -82,11 +82,11 @@ class WriteSummaries(StepCallback):
         self.writer = tf.summary.create_file_writer(log_dir)
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Counts from here on."""
+        """Starts the timer."""
         self.timer.restart(self.step)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Writes when it is due."""
+        """Writes if the timer is due."""
         elapsed = self.timer.fire(self.step)
         if elapsed:
             steps, seconds = elapsed
@@ -94,14 +94,14 @@ class WriteSummaries(StepCallback):
 
 
 class StopOnNan(StepCallback):
-    """NanTensorHook: raises where the loss is no number, or stops."""
+    """NanTensorHook: raises or stops if the loss is not a number."""
 
     def __init__(self, fail: bool = True) -> None:
         super().__init__()
         self.fail = fail
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Raises or stops."""
+        """Checks the loss."""
         if has_nan([self.numbers(logs).get("loss", 0.0)]):
             if self.fail:
                 raise FloatingPointError(f"The loss is NaN at step {self.step}.")
@@ -116,13 +116,13 @@ class Profile(StepCallback):
         self.log_dir, self.timer, self.recording = log_dir, Timer(every_steps, every_secs), False
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Starts when it is due."""
+        """Starts profiling if the timer is due."""
         if self.timer.fire(self.step):
             tf.profiler.experimental.start(self.log_dir)
             self.recording = True
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Writes what was recorded."""
+        """Writes the profile."""
         if self.recording:
             tf.profiler.experimental.stop()
             self.recording = False

@@ -20,7 +20,7 @@ _EPILOG = """SOURCE is one of:
   a ConfigProto, as text or binary     session.pbtxt, session.pb
   a TF_CONFIG as JSON                  cluster.json, or env for the variable of this process
   a RunConfig as JSON                  {"save_checkpoints_steps": 50, "session_config": {...}, "TF_CONFIG": {...}, ...}
-  a script, with --from-script         it is RUN until its RunConfig has been made
+  a script, with --from-script         it is RUN up to its Estimator's first call
   with --back: a ModernConfig as JSON or TOML, as this command prints it, or a TF_CONFIG
 
 examples:
@@ -39,11 +39,11 @@ _DATA_FORMATS = ("json", "toml")
 
 
 def add_parser(kinds: Any) -> None:
-    """Adds the kind."""
+    """Adds the parser of this kind."""
     parser = kinds.add_parser(
         "config",
         help="ConfigProto, RunConfig and TF_CONFIG to tf.config and tf.distribute, or back",
-        description="Converts a configuration and says of every field what became of it, and why.",
+        description="Converts a configuration, and reports for every field its counterpart and the reason.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -62,43 +62,45 @@ def add_parser(kinds: Any) -> None:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--back", action="store_true", help="from the modern to the legacy side")
     parser.add_argument(
-        "--from-script", action="store_true", help="SOURCE is a script; RUNS it until its RunConfig has been made"
+        "--from-script", action="store_true", help="SOURCE is a script; RUNS it up to its Estimator's first call"
     )
     parser.add_argument(
-        "--format", choices=("text", "json", "toml", "python"), default="text", help="of the result (default: text)"
+        "--format", choices=("text", "json", "toml", "python"), default="text", help="format of the result (default: text)"
     )
     parser.add_argument(
-        "--allow", action="append", default=[], metavar="NAME", help="accept that this field is lost; repeatable"
+        "--allow", action="append", default=[], metavar="NAME", help="accept the loss of this field; repeatable"
     )
     kinds = ("config-proto", "tf-config", "run-config", "modern")
-    parser.add_argument("--kind", choices=kinds, help="what SOURCE is; found out by default")
+    parser.add_argument("--kind", choices=kinds, help="kind of SOURCE (default: detected)")
     parser.add_argument(
-        "--tf-config", metavar="FILE", help="a TF_CONFIG beside SOURCE, env for this process's; what SOURCE says wins"
+        "--tf-config",
+        metavar="FILE",
+        help="TF_CONFIG of the environment; env for this process's; values in SOURCE take precedence",
     )
-    parser.add_argument("--resolve-hosts", action="store_true", help="look the hosts of a TF_CONFIG up")
+    parser.add_argument("--resolve-hosts", action="store_true", help="look up the hosts of a TF_CONFIG")
 
 
 def _add_facts(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("facts", "what no config says; each sharpens the report")
-    group.add_argument("--gpus", type=_count, metavar="N", help="GPUs of a machine")
+    group = parser.add_argument_group("facts", "facts that no config contains; each makes the report more precise")
+    group.add_argument("--gpus", type=_count, metavar="N", help="number of GPUs of a machine")
     group.add_argument(
         "--gpu-memory-mb", type=_megabytes, metavar="MB", help="memory of a GPU, for per_process_gpu_memory_fraction"
     )
-    group.add_argument("--batch-size", type=_count, metavar="N", help="of the dataset that input_fn returns")
-    group.add_argument("--global-step", type=_count, metavar="N", help="of the checkpoint in model_dir")
+    group.add_argument("--batch-size", type=_count, metavar="N", help="batch size of the dataset that input_fn returns")
+    group.add_argument("--global-step", type=_count, metavar="N", help="global step of the checkpoint in model_dir")
     group.add_argument("--input-context", choices=("yes", "no"), help="whether input_fn takes an input_context")
     group.add_argument(
-        "--auto-shard", choices=("AUTO", "FILE", "DATA", "HINT", "OFF"), help="the AutoShardPolicy of its dataset"
+        "--auto-shard", choices=("AUTO", "FILE", "DATA", "HINT", "OFF"), help="AutoShardPolicy of the dataset of input_fn"
     )
 
 
 def _count(text: str) -> int:
-    """0 or more."""
+    """Reads an integer of 0 or more."""
     return int(text) if text.isdecimal() else _no_number(text)
 
 
 def _megabytes(text: str) -> float:
-    """More than 0, and finite."""
+    """Reads a finite number greater than 0."""
     return float(text) if math.isfinite(float(text)) and float(text) > 0 else _no_number(text)
 
 
@@ -107,12 +109,12 @@ def _no_number(text: str) -> NoReturn:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Converts, prints the result and the report."""
+    """Converts SOURCE, and prints the result and the report."""
     if arguments.args and not arguments.from_script:
         _options_behind(arguments)
     facts = _facts(arguments)
     if arguments.back and facts != type(facts)():
-        raise BridgeError("--back takes no facts: they sharpen the report of the other direction.", fix="Drop them.")
+        raise BridgeError("--back takes no facts: they belong to the other direction.", fix="Drop them.")
     source = _read(arguments)
     if arguments.back:
         return _to_legacy(source, arguments)
@@ -120,13 +122,13 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _options_behind(arguments: argparse.Namespace) -> None:
-    """Options may stand behind SOURCE too, unless it is a script, whose own they would be."""
+    """Reads options after SOURCE; after a script they would be the script's own."""
     parser = argparse.ArgumentParser(prog="estimator-bridge convert config SOURCE", allow_abbrev=False, add_help=False)
     _add_options(parser)
     _add_facts(parser)
     parser.parse_args(arguments.args, arguments)
     if arguments.from_script:
-        raise BridgeError("--from-script stands before the script.", fix=f"convert config --from-script {arguments.source} ...")
+        raise BridgeError("--from-script must precede the script.", fix=f"convert config --from-script {arguments.source} ...")
 
 
 def _read(arguments: argparse.Namespace) -> Source:
@@ -137,7 +139,9 @@ def _read(arguments: argparse.Namespace) -> Source:
                   "--resolve-hosts": arguments.resolve_hosts}  # fmt: skip
         for name in (name for name, given in others.items() if given):
             fix = "Set TF_CONFIG in its environment." if name == "--tf-config" else f"Drop {name}."
-            raise BridgeError(f"{name} says nothing of a script.", expected="--from-script without it", received=name, fix=fix)
+            raise BridgeError(
+                f"{name} does not apply to a script.", expected="--from-script without it", received=name, fix=fix
+            )
         return record(arguments.source, arguments.args)
     from estimator_bridge.compat.config.reading.sources import read_source, with_tf_config
 

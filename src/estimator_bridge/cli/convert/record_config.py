@@ -66,8 +66,8 @@ def _environment() -> dict[str, str]:
 def _refuse(script: str, done: subprocess.CompletedProcess[str]) -> None:
     why = "it failed" if done.returncode else "it ended without calling an Estimator"
     raise BridgeError(
-        f"{script} has shown no RunConfig: {why}.",
+        f"No RunConfig of {script} was found: {why}.",
         expected="train, evaluate, predict, export_saved_model or train_and_evaluate of a tf.estimator.Estimator",
         received=f"exit code {done.returncode}",
-        fix="Its own messages are above; give it the arguments that it needs, after its name.",
+        fix="Its own messages are above; give the arguments that it needs after its name.",
     )
