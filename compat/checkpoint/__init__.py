@@ -16,7 +16,7 @@ from estimator_bridge.compat.checkpoint.errors import (
 from estimator_bridge.compat.checkpoint.reading.index import Index, read_index
 
 if TYPE_CHECKING:
-    from estimator_bridge.compat.checkpoint.conversion.convert import carry_out, convert
+    from estimator_bridge.compat.checkpoint.conversion.convert import convert
     from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
     from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
@@ -30,7 +30,6 @@ __all__ = [
     "NotFoundError",
     "TargetError",
     "UnsupportedError",
-    "carry_out",
     "convert",
     "read_index",
 ]
@@ -40,7 +39,6 @@ __all__ = [
 _LATE = {
     "ConversionReport": "writing.report",
     "ConversionRequest": "conversion.request",
-    "carry_out": "conversion.convert",
     "convert": "conversion.convert",
 }
 

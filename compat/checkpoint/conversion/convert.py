@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import ParamSpec
 
 from estimator_bridge.compat.checkpoint.conversion import edits
 from estimator_bridge.compat.checkpoint.conversion.outputs import write
 from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
-from estimator_bridge.compat.checkpoint.conversion.sides import Sides, opened_sides
+from estimator_bridge.compat.checkpoint.conversion.sides import Sides, open_sides
 from estimator_bridge.compat.checkpoint.conversion.to_names import ToNames
 from estimator_bridge.compat.checkpoint.conversion.to_objects import ToObjects
-from estimator_bridge.compat.checkpoint.conversion.transfer import copied
+from estimator_bridge.compat.checkpoint.conversion.transfer import copy_of
 from estimator_bridge.compat.checkpoint.errors import NamingError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.models import named_graph
@@ -26,14 +29,32 @@ from estimator_bridge.compat.checkpoint.recurrent.pairing import Wishes
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
+_P = ParamSpec("_P")
 
-def convert(source: str | Path, target: str | Path, **options: Any) -> ConversionReport:
+
+def _unpacking(
+    request: Callable[_P, ConversionRequest],
+) -> Callable[[Callable[[ConversionRequest], ConversionReport]], Callable[_P, ConversionReport]]:
+    """Lets a function of a request take the request's attributes as arguments of its own, with their types."""
+
+    def decorate(function: Callable[[ConversionRequest], ConversionReport]) -> Callable[_P, ConversionReport]:
+        @functools.wraps(function)
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> ConversionReport:
+            return function(request(*args, **kwargs))
+
+        vars(call)["__signature__"] = inspect.signature(request).replace(return_annotation=ConversionReport)
+        return call
+
+    return decorate
+
+
+@_unpacking(ConversionRequest)
+def convert(request: ConversionRequest) -> ConversionReport:
     """Converts a checkpoint. The source is only read; the target appears whole or not at all.
 
     Args:
-        source: Checkpoint, SavedModel or Keras file to read.
-        target: Prefix or path to write.
-        options: All other attributes of ``ConversionRequest``, by name.
+        request: Source, target and options; they are given as arguments, e.g. ``convert("old/m", "new/m", to="keras")``. All are
+            described at ``ConversionRequest``.
 
     Returns:
         A report; its ``written`` is False if something is unmatched or ambiguous.
@@ -51,14 +72,9 @@ def convert(source: str | Path, target: str | Path, **options: Any) -> Conversio
         >>> report.renamed, report.written
         (1, True)
     """
-    return carry_out(ConversionRequest(source, target, **options))
-
-
-def carry_out(request: ConversionRequest) -> ConversionReport:
-    """Carries out a conversion request; see ``convert``."""
     check_target(Path(request.target), request.to)
     check_learning_rate(request.learning_rate)
-    with opened_sides(request) as sides:
+    with open_sides(request) as sides:
         for checkpoint in sides.checkpoints():
             values.check_shards(checkpoint)
         report = ConversionReport(
@@ -181,7 +197,7 @@ class _Conversion:
         missing = report.unmatched_targets
         if missing and self.sides.saved_model:  # the graph stays as it is, and needs every variable
             for name in model.index.entries.keys() & missing:
-                draft.put(name, copied(model.index, name, model.index.entries[name]))
+                draft.put(name, copy_of(model.index, name, model.index.entries[name]))
         elif missing:
             graph = trackable.encode(trackable.without(trackable.decode(model.graph), set(missing)))
             draft.put(OBJECT_GRAPH, tensors.of_strings([graph], ()))

@@ -11,7 +11,7 @@ from estimator_bridge.compat.checkpoint.conversion.sides import Sides
 from estimator_bridge.compat.checkpoint.errors import TargetError
 from estimator_bridge.compat.checkpoint.models.targets import KERAS_FORMATS
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, publish, refused, taken
+from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, disk_error, publish, target_exists
 from estimator_bridge.compat.checkpoint.writing.staging import Staging, folder_for
 from estimator_bridge.compat.checkpoint.writing.storage import Disk
 
@@ -75,7 +75,7 @@ def _published(target: Path, overwrite: bool, disk: Disk) -> Iterator[Path]:
             raise TargetError(
                 "A folder cannot be replaced in one step.", received=str(target), fix="Move it away, or name another target."
             )
-        raise taken(target)
+        raise target_exists(target)
     staging = Staging(target, disk)
     try:
         with folder_for(target, disk), staging.opened():
@@ -85,7 +85,7 @@ def _published(target: Path, overwrite: bool, disk: Disk) -> Iterator[Path]:
             disk.rename(staged, target)
             disk.sync_folder(target.parent)
     except OSError as error:
-        raise refused(error, target) from error
+        raise disk_error(error, target) from error
 
 
 def _sync(path: Path, disk: Disk) -> None:

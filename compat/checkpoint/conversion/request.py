@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from estimator_bridge.compat.checkpoint.models.targets import Kind
+from estimator_bridge.compat.checkpoint.models.targets import TargetKind
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,7 +16,7 @@ class ConversionRequest:
     Attributes:
         source: Anything that ``read_index`` takes, a V1 checkpoint, or a Keras file: .keras, .h5, .weights.h5.
         target: Prefix of the new checkpoint, or the path of the file or folder if ``to`` is a Keras format.
-        to: Kind of the target. "bilingual" is name-based and object-based at once, over the same data files.
+        to: TargetKind of the target. "bilingual" is name-based and object-based at once, over the same data files.
         like: Models and checkpoints whose object graph or names to write, and to which a weights file belongs: a checkpoint of
             either kind, or a Keras model as a SavedModel, a .keras file, a config in JSON, or ``module:function``, which is
             called. Without one, the object graph is that of the modern path's own model.
@@ -40,7 +40,8 @@ class ConversionRequest:
 
     source: str | Path
     target: str | Path
-    to: Kind = "bilingual"
+    _: dataclasses.KW_ONLY
+    to: TargetKind = "bilingual"
     like: str | Path | Sequence[str | Path] | None = None
     rename: Sequence[tuple[str, str]] = ()
     drop: Sequence[str] = ()

@@ -20,7 +20,7 @@ from estimator_bridge.compat.checkpoint.models.targets import KERAS_FORMATS
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.optimizers import optimizer_hint
 from estimator_bridge.compat.checkpoint.reading.index import Index
-from estimator_bridge.compat.checkpoint.writing.opening import opened
+from estimator_bridge.compat.checkpoint.writing.opening import open_checkpoint
 
 _FAMILIES: Mapping[Flavour | None, str] = {"legacy": "legacy", "tf_keras": "new"}
 
@@ -41,7 +41,7 @@ class LoadedModel:
 
 
 @contextlib.contextmanager
-def opened_sides(request: ConversionRequest) -> Iterator[Sides]:
+def open_sides(request: ConversionRequest) -> Iterator[Sides]:
     """Opens the source and the models and checkpoints beside it; Keras' process and temporary files end with the context.
 
     Args:
@@ -77,7 +77,7 @@ class Sides:
         self.notes: list[str] = []
         self._models = [model for like in request.likes if (model := keras_model(like))]
         self._saved_models = [Path(like) for like in request.likes if is_saved_model(like)]
-        self._checkpoints = [stack.enter_context(opened(like)) for like in request.likes if not keras_model(like)]
+        self._checkpoints = [stack.enter_context(open_checkpoint(like)) for like in request.likes if not keras_model(like)]
         self._loads = False
         self.keras = stack.enter_context(KerasProcess())
         self.source = self._open_source(request.source)
@@ -104,7 +104,7 @@ class Sides:
     def _open_source(self, source: str | Path) -> Index:
         model = keras_model(source)
         if model is None:
-            return self._stack.enter_context(opened(source))
+            return self._stack.enter_context(open_checkpoint(source))
         if model.how != "file":
             raise UnsupportedError(
                 "The source holds no values.",
@@ -171,7 +171,7 @@ class Sides:
             self.objects = read_object_model(self.model.index)
         else:
             self.saved_model = self._saved_models[0]
-            self.objects = read_object_model(self._stack.enter_context(opened(self.saved_model)))
+            self.objects = read_object_model(self._stack.enter_context(open_checkpoint(self.saved_model)))
 
     def _load(self, model: KerasModel) -> LoadedModel:
         self._tell(model)
@@ -194,7 +194,7 @@ class Sides:
     def _answered(self, **question: Any) -> LoadedModel:
         answer = self.keras.ask(**question, folder=str(self._folder))
         self.notes += answer["notes"]
-        index = self._stack.enter_context(opened(answer["prefix"]))
+        index = self._stack.enter_context(open_checkpoint(answer["prefix"]))
         return LoadedModel(answer["handle"], index, answer["stateless"].get(self.request.to, ""))
 
     def _tell(self, model: KerasModel) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from estimator_bridge.compat.checkpoint.conversion.tf1_names import Tf1Names
-from estimator_bridge.compat.checkpoint.conversion.transfer import Transfer, copied
+from estimator_bridge.compat.checkpoint.conversion.transfer import Transfer, copy_of
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, ObjectSlot
-from estimator_bridge.compat.checkpoint.names.matching import Match, place_of
+from estimator_bridge.compat.checkpoint.names.matching import Match, find_by_hand
 from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, steps
 from estimator_bridge.compat.checkpoint.optimizers.source_slots import STEP, SourceSlot, table_named
 from estimator_bridge.compat.checkpoint.reading import tensors, values
@@ -73,7 +73,7 @@ class ToNames(Transfer):
 
     def _kept_names(self, given: Mapping[str, str]) -> dict[str, str]:
         known = self._keras_variables()
-        by_hand = {place_of(known, name, place).key: name for name, place in given.items()}
+        by_hand = {find_by_hand(known, name, place).key: name for name, place in given.items()}
         pairs = [Match(v.key, by_hand.get(v.key, v.name), "map" if v.key in by_hand else "name") for v in known]
         self._report.matches = tuple(pairs)
         return {pair.source: pair.target for pair in pairs}
@@ -208,4 +208,4 @@ class ToNames(Transfer):
             if len(keys) == 1:
                 self._draft.alias(keys[0], name)
             elif not like.entries[name].slices:
-                self._draft.put(name, copied(like, name, like.entries[name]))
+                self._draft.put(name, copy_of(like, name, like.entries[name]))

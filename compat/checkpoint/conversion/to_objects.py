@@ -6,7 +6,7 @@ import struct
 from collections.abc import Collection, Mapping
 
 from estimator_bridge.compat.checkpoint.conversion.tf1_names import Tf1Names
-from estimator_bridge.compat.checkpoint.conversion.transfer import Transfer, copied
+from estimator_bridge.compat.checkpoint.conversion.transfer import Transfer, copy_of
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, ObjectSlot
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
@@ -148,4 +148,4 @@ class ToObjects(Transfer):
         for name, entry in index.entries.items():
             known = name in self._draft.entries or name in self._report.unmatched_targets or name in self._report.ambiguous
             if not known and not entry.slices and (entry.size <= _MOST_COPIED or name in self._model.others):
-                self._draft.put(name, copied(index, name, entry))
+                self._draft.put(name, copy_of(index, name, entry))

@@ -17,7 +17,7 @@ from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.slots.table import SlotRow
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedSlot
-from estimator_bridge.compat.checkpoint.writing.scaling import scaled
+from estimator_bridge.compat.checkpoint.writing.scaling import scale
 
 
 class Transfer:
@@ -76,7 +76,7 @@ class Transfer:
                 received=self._rate,
                 fix="Give it with --learning-rate.",
             )
-        self._draft.put(target, scaled(self._draft, source, -1.0 / self._rate if self._back else -self._rate))
+        self._draft.put(target, scale(self._draft, source, -1.0 / self._rate if self._back else -self._rate))
         verb = "divided by" if self._back else "times"
         self._report_slot(source, target, f"{verb} {-self._rate:g}, which is minus the learning rate")
 
@@ -89,7 +89,7 @@ class Transfer:
         return [key for key, other in self._model.others.items() if other.full_name.rpartition("/")[2] == name]
 
 
-def copied(index: Index, name: str, entry: Entry) -> Tensor:
+def copy_of(index: Index, name: str, entry: Entry) -> Tensor:
     """Returns a tensor of another checkpoint, whose bytes are read when it is written."""
     masked = entry.crc32c if dtypes.dtype(entry.dtype).size is None else None
     return Tensor(entry.dtype, entry.shape, entry.size, lambda: values.chunks(index, entry, name), masked)

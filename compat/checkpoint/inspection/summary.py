@@ -11,8 +11,8 @@ from estimator_bridge.compat.checkpoint.names import naming
 from estimator_bridge.compat.checkpoint.reading import locate, values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 
-Kind = Literal["name-based", "object-based", "bilingual", "name-based, in V1's format"]
-_V1: Kind = "name-based, in V1's format"
+CheckpointKind = Literal["name-based", "object-based", "bilingual", "name-based, in V1's format"]
+_V1: CheckpointKind = "name-based, in V1's format"
 _STEPS = (
     "global_step",
     "iterations",
@@ -60,7 +60,7 @@ class Summary:
     """
 
     prefix: str
-    kind: Kind
+    kind: CheckpointKind
     step: int | None
     step_name: str | None
     shards: tuple[tuple[str, int], ...]
@@ -115,7 +115,7 @@ def summarize(index: Index, shown_as: str | None = None) -> Summary:
     return Summary(prefix, kind, step, step_name, shards, _variables(index))
 
 
-def _kind(index: Index) -> Kind:
+def _kind(index: Index) -> CheckpointKind:
     if naming.OBJECT_GRAPH not in index.entries:
         return "name-based"
     plain = any(".ATTRIBUTES/" not in name for name in index.entries if name != naming.OBJECT_GRAPH)

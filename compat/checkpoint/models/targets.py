@@ -7,12 +7,12 @@ from typing import Literal, get_args
 
 from estimator_bridge.compat.checkpoint.errors import TargetError
 
-Kind = Literal["bilingual", "name-based", "object-based", "keras-weights", "keras", "saved-model"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+TargetKind = Literal["bilingual", "name-based", "object-based", "keras-weights", "keras", "saved-model"]
+KINDS: tuple[TargetKind, ...] = get_args(TargetKind)
 KERAS_FORMATS = {"keras-weights": ".weights.h5", "keras": ".keras", "saved-model": ""}  # and how their names must end
 
 
-def check_target(target: Path, to: Kind) -> None:
+def check_target(target: Path, to: TargetKind) -> None:
     """Checks a target's name: Keras tells its formats by it.
 
     Raises:

@@ -43,7 +43,7 @@ def in_scope(level: int, translations: Mapping[str, str] | None, name: str) -> s
     return None if scope is None else f"{scope}/{roles.role(name)}"
 
 
-def labelled(variables: Iterable[Named], label: Label) -> dict[tuple[ShapeAndDtype, str], list[Named]]:
+def group(variables: Iterable[Named], label: Label) -> dict[tuple[ShapeAndDtype, str], list[Named]]:
     """Groups variables by shape, dtype and label."""
     found: dict[tuple[ShapeAndDtype, str], list[Named]] = {}
     for variable in variables:
@@ -53,7 +53,7 @@ def labelled(variables: Iterable[Named], label: Label) -> dict[tuple[ShapeAndDty
     return found
 
 
-def one_to_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def find_one_to_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Returns the pairs whose members are in no other pair."""
     known = set(pairs)
     here, there = (Counter(pair[side] for pair in known) for side in (0, 1))

@@ -86,7 +86,7 @@ def match(
     return matcher.result()
 
 
-def place_of(variables: Iterable[Named], name: str, wanted: str) -> Named:
+def find_by_hand(variables: Iterable[Named], name: str, wanted: str) -> Named:
     """The variable that a user paired by hand.
 
     Args:
@@ -125,7 +125,7 @@ class _Matcher:
             source = self._sources.get(key)
             if source is None:
                 raise NamingError(f"The map names {key!r}, which is not there.", received=f"{key} -> {wanted}")
-            target = place_of(self._targets.values(), key, wanted)
+            target = find_by_hand(self._targets.values(), key, wanted)
             if labels.shape_and_dtype(source) != labels.shape_and_dtype(target):
                 raise NamingError(
                     f"The map pairs variables of different shapes or dtypes: {key!r} and {wanted!r}.",
@@ -136,8 +136,8 @@ class _Matcher:
 
     def take_unique(self, how: How, label: labels.Label, target_label: labels.Label | None = None) -> bool:
         """Takes the pairs of one shape and label of which there is one on either side; whether there were any."""
-        sources = labels.labelled(self._sources.values(), label)
-        targets = labels.labelled(self._targets.values(), target_label or label)
+        sources = labels.group(self._sources.values(), label)
+        targets = labels.group(self._targets.values(), target_label or label)
         found = [
             (here[0], targets[kind][0]) for kind, here in sources.items() if len(here) == 1 and len(targets.get(kind, ())) == 1
         ]
@@ -150,7 +150,7 @@ class _Matcher:
 
         They do where ``dense`` is left over on this side and ``dense_2``, of the same shape, on the other.
         """
-        left = [labels.labelled(side.values(), roles.unnumbered).keys() for side in (self._sources, self._targets)]
+        left = [labels.group(side.values(), roles.unnumbered).keys() for side in (self._sources, self._targets)]
         taken, self._taken = self._taken, []
         for source, target, how in taken:
             if how == "map" or not all(
@@ -165,7 +165,7 @@ class _Matcher:
     def take_by_scope(self) -> bool:
         """What stands beside variables that were paired: the bias of a kernel, whatever its layer is called on either side."""
         for level in (1, 2):  # in the same layer, then in the same block of layers
-            scopes = labels.one_to_one(
+            scopes = labels.find_one_to_one(
                 (roles.scope(source.name, level), roles.scope(target.name, level)) for source, target, _ in self._taken
             )
 
@@ -196,7 +196,7 @@ class _Matcher:
 
     def _groups(self) -> list[tuple[list[Named], list[Named]]]:
         """What is left of both sides by shape and dtype, where both have some."""
-        sources, targets = (labels.labelled(side.values(), _any_name) for side in (self._sources, self._targets))
+        sources, targets = (labels.group(side.values(), _any_name) for side in (self._sources, self._targets))
         return [
             (sorted(sources[kind], key=labels.natural_order), sorted(targets[kind], key=lambda target: self._place[target.key]))
             for kind in sources

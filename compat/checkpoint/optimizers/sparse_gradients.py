@@ -62,7 +62,7 @@ def of_source(
         table = _LAZY_ADAM if slot.table == _ADAM and _place(draft, slot.name) in assigned else slot.table
         if table:
             layer = "an Embedding layer" if keys.get(slot.variable) in embeddings else None
-            evidence = access.told_by.name if access and place in gathered else layer
+            evidence = access.file.name if access and place in gathered else layer
             shape, is_unknown = draft.entries[slot.variable].shape, access is None or place is None
             trained[slot.variable] = _Trained(slot.variable, shape, table, evidence, is_unknown)
     yield from _warnings(trained.values(), model)
@@ -89,7 +89,7 @@ def of_target(
     shapes = {variable.key: variable.entry.shape for variable in model.variables}
     for key, table in tables.items():
         layer = "an Embedding layer" if key in embeddings else None
-        evidence = access.told_by.name if access and names[key] in access.gathered else layer
+        evidence = access.file.name if access and names[key] in access.gathered else layer
         is_lazy = access and table == _ADAM and f"{names[key]}/{_ADAM.name}" in access.assigned
         trained.append(_Trained(names[key], shapes[key], _LAZY_ADAM if is_lazy else table, evidence, access is None))
     yield from _warnings(trained, model)

@@ -26,15 +26,15 @@ class RowAccess(NamedTuple):
     Attributes:
         gathered: Variables of which it reads single rows.
         assigned: Variables of which it assigns single rows, as LazyAdam does with its slots.
-        told_by: File with the graph.
+        file: File with the graph.
     """
 
     gathered: frozenset[str]
     assigned: frozenset[str]
-    told_by: Path
+    file: Path
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     """An operation of the graph; ``name`` is "" for one inside of a function."""
 
     name: str
@@ -58,7 +58,7 @@ def read_row_access(prefix: Path) -> RowAccess | None:
     return None
 
 
-def row_access(nodes: Iterable[Node], path: Path) -> RowAccess:
+def row_access(nodes: Iterable[GraphNode], path: Path) -> RowAccess:
     """Follows each gather back to the variables that it reads.
 
     Args:
@@ -72,11 +72,11 @@ def row_access(nodes: Iterable[Node], path: Path) -> RowAccess:
         ValueError: A function gathers; its arguments are not followed to a variable.
 
     Example:
-        >>> graph = [Node("w/part_0", "VarHandleOp", ()), Node("rows", "ResourceGather", ("w/part_0", "ids"))]
+        >>> graph = [GraphNode("w/part_0", "VarHandleOp", ()), GraphNode("rows", "ResourceGather", ("w/part_0", "ids"))]
         >>> sorted(row_access(graph, Path("model.meta")).gathered)
         ['w']
     """
-    relevant: dict[str, Node] = {}
+    relevant: dict[str, GraphNode] = {}
     for node in nodes:
         if node.name and node.op in _RELEVANT:
             relevant[node.name] = node
@@ -89,7 +89,7 @@ def row_access(nodes: Iterable[Node], path: Path) -> RowAccess:
     return RowAccess(gathered, assigned, path)
 
 
-def _origins(inputs: Iterable[str], nodes: dict[str, Node]) -> Iterator[str]:
+def _origins(inputs: Iterable[str], nodes: dict[str, GraphNode]) -> Iterator[str]:
     """Yields the variables whose value reaches an operation unchanged."""
     waiting, seen = list(inputs), set[str]()
     while waiting:
@@ -104,7 +104,7 @@ def _origins(inputs: Iterable[str], nodes: dict[str, Node]) -> Iterator[str]:
             waiting += node.inputs
 
 
-def _binary(path: Path) -> Iterator[Node]:
+def _binary(path: Path) -> Iterator[GraphNode]:
     """Yields the nodes of a MetaGraphDef; large constants in it are stepped over and never read."""
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # stays open while a view of it is in use
@@ -115,12 +115,12 @@ def _binary(path: Path) -> Iterator[Node]:
                 yield from (_node(message)._replace(name="") for message in wire.messages(function, 3))
 
 
-def _node(data: bytes) -> Node:
+def _node(data: bytes) -> GraphNode:
     names, ops, inputs = ([bytes(text).decode() for text in wire.messages(data, number)] for number in (1, 2, 3))
-    return Node("".join(names), "".join(ops), tuple(inputs))
+    return GraphNode("".join(names), "".join(ops), tuple(inputs))
 
 
-def _text(path: Path) -> Iterator[Node]:
+def _text(path: Path) -> Iterator[GraphNode]:
     """Yields the nodes of a GraphDef in protobuf's text format, which Estimators write with a field a line."""
     blocks: list[str] = []
     fields: dict[str, list[str]] = {}
@@ -140,4 +140,4 @@ def _text(path: Path) -> Iterator[Node]:
                 blocks.pop()
                 if is_node:
                     name = "" if blocks else "".join(fields.get("name", ()))  # no name inside of a function
-                    yield Node(name, "".join(fields.get("op", ())), tuple(fields.get("input", ())))
+                    yield GraphNode(name, "".join(fields.get("op", ())), tuple(fields.get("input", ())))

@@ -12,7 +12,7 @@ from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.recurrent import table
-from estimator_bridge.compat.checkpoint.recurrent.table import BIAS, HIDDEN_BIAS, Part, Sizes
+from estimator_bridge.compat.checkpoint.recurrent.table import BIAS, HIDDEN_BIAS, LayoutPart, Sizes
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 
@@ -30,11 +30,13 @@ class Block(NamedTuple):
     column: int
 
 
-Row = list[tuple[Block, ...]]  # blocks to add up for each gate; none for zeros
+BlockRow = list[tuple[Block, ...]]  # blocks to add up for each gate; none for zeros
 Reader = tuple[Callable[[], Iterable[bytes]], int]  # function that reads a variable, bytes of a row
 
 
-def plan(part: Part, wanted: Sequence[Part], given: Sequence[Part], sizes: Sizes, slot: bool) -> list[Row]:
+def plan(
+    part: LayoutPart, wanted: Sequence[LayoutPart], given: Sequence[LayoutPart], sizes: Sizes, slot: bool
+) -> list[BlockRow]:
     """Where the blocks of a variable come from.
 
     Where only one of the layouts has the second bias of a gate, the values are what computes the same: zero in the one, the sum
@@ -68,12 +70,12 @@ def plan(part: Part, wanted: Sequence[Part], given: Sequence[Part], sizes: Sizes
     return [[sources(band, gate) for gate in part.gates] for band in part.bands]
 
 
-def needed(blocks: Iterable[Row]) -> set[str]:
+def needed(blocks: Iterable[BlockRow]) -> set[str]:
     """The variables that a plan reads."""
     return {block.part for row in blocks for summands in row for block in summands}
 
 
-def assembled(draft: Draft, part: Part, blocks: Sequence[Row], names: Mapping[str, str], sizes: Sizes) -> Tensor:
+def assemble(draft: Draft, part: LayoutPart, blocks: Sequence[BlockRow], names: Mapping[str, str], sizes: Sizes) -> Tensor:
     """A variable put together.
 
     Args:
@@ -110,7 +112,7 @@ def assembled(draft: Draft, part: Part, blocks: Sequence[Row], names: Mapping[st
     return Tensor(stored.dtype, shape, dtypes.num_bytes(stored.dtype, shape), chunks)
 
 
-def _blocks(parts: Sequence[Part], sizes: Sizes) -> dict[tuple[str, str], Block]:
+def _blocks(parts: Sequence[LayoutPart], sizes: Sizes) -> dict[tuple[str, str], Block]:
     found = {}
     for part in parts:
         starts = itertools.accumulate(table.rows(part, sizes), initial=0)
@@ -120,7 +122,7 @@ def _blocks(parts: Sequence[Part], sizes: Sizes) -> dict[tuple[str, str], Block]
     return found
 
 
-def _band(row: Row, height: int, units: int, dtype: Any, sources: Mapping[str, Reader]) -> Iterator[bytes]:
+def _band(row: BlockRow, height: int, units: int, dtype: Any, sources: Mapping[str, Reader]) -> Iterator[bytes]:
     """Yields one band of the new variable, a few rows at a time."""
     import numpy as np
 

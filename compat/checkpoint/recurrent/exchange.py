@@ -13,9 +13,9 @@ from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.recurrent import assembly
 from estimator_bridge.compat.checkpoint.recurrent.forget_bias import ForgetBias
-from estimator_bridge.compat.checkpoint.recurrent.pairing import Pair, Paired, Wishes, paired_with
-from estimator_bridge.compat.checkpoint.recurrent.recognition import Found
-from estimator_bridge.compat.checkpoint.recurrent.table import Layout
+from estimator_bridge.compat.checkpoint.recurrent.pairing import Pair, Paired, Wishes, pair_cells
+from estimator_bridge.compat.checkpoint.recurrent.recognition import FoundCell
+from estimator_bridge.compat.checkpoint.recurrent.table import CellLayout
 from estimator_bridge.compat.checkpoint.slots.average import AVERAGE, SHADOW
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedLayout, ConvertedSlot
@@ -38,7 +38,7 @@ def as_layers(
     Yields:
         The model without ambiguous layers, and pairs for the matching of variables.
     """
-    paired = paired_with(draft.entries, model, wishes)
+    paired = pair_cells(draft.entries, model, wishes)
     report.warnings += paired.warnings
     exchange = _Exchange(draft, report, ForgetBias(wishes.forget_biases))
     given, hidden = dict(paired.given), set(paired.withheld)
@@ -56,7 +56,7 @@ def as_layers(
     hidden |= {slot.name for slot in slots if slot.variable in hidden}
     aside = {name: (draft.entries[name], draft.pieces.get(name)) for name in sorted(hidden)}
     draft.drop(aside)
-    with exchange.undone(paired):
+    with exchange.undo_at_end(paired):
         yield _without(model, _ambiguous_members(paired)), given
     for name, (stored, pieces) in aside.items():
         draft.put(name, stored, pieces)
@@ -82,7 +82,7 @@ def as_cells(
     if old is None:
         yield model, old, dict(wishes.given)
         return
-    paired = paired_with(old.entries, model, wishes)
+    paired = pair_cells(old.entries, model, wishes)
     report.warnings += paired.warnings
     exchange = _Exchange(draft, report, ForgetBias(wishes.forget_biases, old))
     given, gone = dict(paired.given), _ambiguous_members(paired)
@@ -101,7 +101,7 @@ def as_cells(
     rest = _without(model, gone)
     hidden = paired.withheld | {slot.name for slot in source_slots(set(old.entries)) if slot.variable in paired.withheld}
     entries = {name: entry for name, entry in old.entries.items() if name not in hidden}
-    with exchange.undone(paired):
+    with exchange.undo_at_end(paired):
         yield (
             dataclasses.replace(rest, variables=(*rest.variables, *variables), slots=(*rest.slots, *slots)),
             dataclasses.replace(old, entries=entries),
@@ -116,7 +116,7 @@ class _Exchange:
         self._draft, self._report, self._forget_bias = draft, report, forget_bias
         self._made: dict[str, Pair] = {}
 
-    def add_variables(self, pair: Pair, source: Found, target: Found) -> dict[str, str]:
+    def add_variables(self, pair: Pair, source: FoundCell, target: FoundCell) -> dict[str, str]:
         """Adds a cell's variables in the other layout; returns the new name of each part."""
         unique = source.scope if source.cell else source.key
         names = {part.name: f"{unique} as {target.layout.name}/{part.name}" for part in target.layout.parts}
@@ -129,8 +129,8 @@ class _Exchange:
     def add_slots(
         self,
         pair: Pair,
-        source: Found,
-        layout: Layout,
+        source: FoundCell,
+        layout: CellLayout,
         members: Mapping[str, str],
         names: Mapping[str, str],
         is_average: bool,
@@ -138,9 +138,9 @@ class _Exchange:
         """Adds one kind of slot of a cell's variables in the other layout; returns the new name of each part.
 
         Args:
-            pair: Cell and layer.
-            source: Cell or layer whose slots these are.
-            layout: Layout of the other one.
+            pair: Tf1Cell and layer.
+            source: Tf1Cell or layer whose slots these are.
+            layout: CellLayout of the other one.
             members: Part of the source -> name of its slot in the draft.
             names: Part of ``layout`` -> name of its new slot.
             is_average: True for moving averages, which are values and contain the forget_bias.
@@ -159,7 +159,7 @@ class _Exchange:
         return ObjectVariable(name, full_name, Entry(stored.dtype, stored.shape))
 
     @contextlib.contextmanager
-    def undone(self, paired: Paired) -> Iterator[None]:
+    def undo_at_end(self, paired: Paired) -> Iterator[None]:
         """Takes all new variables out at the end, and reports how their cells were paired."""
         yield
         report = self._report
@@ -171,13 +171,13 @@ class _Exchange:
         )
         report.ambiguous = {**report.ambiguous, **{layer.key: tuple(c.key for c in cells) for layer, cells in paired.ambiguous}}
 
-    def _assembled(self, source: Found, layout: Layout, members: Mapping[str, str], is_slot: bool) -> dict[str, Tensor]:
+    def _assembled(self, source: FoundCell, layout: CellLayout, members: Mapping[str, str], is_slot: bool) -> dict[str, Tensor]:
         """Assembles each variable of a layout for which all members are there."""
         made = {}
         for part in layout.parts:
             blocks = assembly.plan(part, layout.parts, source.layout.parts, source.sizes, is_slot)
             if assembly.needed(blocks) <= members.keys():
-                made[part.name] = assembly.assembled(self._draft, part, blocks, members, source.sizes)
+                made[part.name] = assembly.assemble(self._draft, part, blocks, members, source.sizes)
         return made
 
     def _put(self, pair: Pair, made: Mapping[str, Tensor], names: Mapping[str, str]) -> dict[str, str]:
@@ -200,11 +200,11 @@ def _without(model: ObjectModel, hidden: Collection[str]) -> ObjectModel:
     )
 
 
-def _by_kind(found: Found, slots: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, str]]:
+def _by_kind(found: FoundCell, slots: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, str]]:
     """Sorts the slots of a cell or layer.
 
     Args:
-        found: Cell or layer.
+        found: Tf1Cell or layer.
         slots: Kind, variable and name of each slot.
 
     Returns:

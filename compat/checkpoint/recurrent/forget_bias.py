@@ -11,8 +11,8 @@ from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.reading import rows, tensors
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
-from estimator_bridge.compat.checkpoint.recurrent.recognition import Found
-from estimator_bridge.compat.checkpoint.recurrent.table import Layout
+from estimator_bridge.compat.checkpoint.recurrent.recognition import FoundCell
+from estimator_bridge.compat.checkpoint.recurrent.table import CellLayout
 
 _BIAS = "bias"
 
@@ -36,7 +36,7 @@ class ForgetBias:
         self._old, self._unused = old, {pattern.pattern for pattern, _ in self._rules}
         self._assumed: dict[float, list[str]] = {}
 
-    def shift(self, cell: Found, made: dict[str, Tensor], suffix: str = "") -> list[str]:
+    def shift(self, cell: FoundCell, made: dict[str, Tensor], suffix: str = "") -> list[str]:
         """Changes a cell's bias in the new layout.
 
         Args:
@@ -51,12 +51,12 @@ class ForgetBias:
         if not value or not cell.cell or _BIAS not in made:
             return []
         if self._old is None:
-            made[_BIAS], rounded = added(made[_BIAS], cell.cell.layer, value)
+            made[_BIAS], rounded = add_forget_bias(made[_BIAS], cell.cell.layer, value)
             what = f"forget_bias {value:g} added to the forget gate's bias"
         else:
             name = cell.members[_BIAS] + suffix
             old = _read(self._old, name) if name in self._old.entries else None
-            made[_BIAS], rounded = removed(made[_BIAS], cell.layout, value, old)
+            made[_BIAS], rounded = remove_forget_bias(made[_BIAS], cell.layout, value, old)
             what = f"forget_bias {value:g} taken out of the forget gate's bias"
         return [f"{what}, {rounded} of {cell.sizes.units} elements rounded to {dtypes.dtype(cell.dtype).name}"]
 
@@ -74,7 +74,7 @@ class ForgetBias:
                 f"one, say so with --forget-bias: {', '.join(sorted(scopes))}"
             )
 
-    def _value(self, cell: Found) -> float | None:
+    def _value(self, cell: FoundCell) -> float | None:
         default = cell.cell.forget_bias if cell.cell else None
         if default is None:
             return None
@@ -87,7 +87,7 @@ class ForgetBias:
         return default
 
 
-def added(bias: Tensor, layout: Layout, forget_bias: float) -> tuple[Tensor, int]:
+def add_forget_bias(bias: Tensor, layout: CellLayout, forget_bias: float) -> tuple[Tensor, int]:
     """Keras' bias.
 
     Args:
@@ -100,7 +100,7 @@ def added(bias: Tensor, layout: Layout, forget_bias: float) -> tuple[Tensor, int
 
     Example:
         >>> from estimator_bridge.compat.checkpoint.recurrent.table import LSTM
-        >>> bias, rounded = added(tensors.of([0.25, 0.25, 0.25, 0.25]), LSTM, 1.0)
+        >>> bias, rounded = add_forget_bias(tensors.of([0.25, 0.25, 0.25, 0.25]), LSTM, 1.0)
         >>> dtypes.to_numpy(b"".join(bias.chunks()), bias.dtype).tolist(), rounded
         ([0.25, 1.25, 0.25, 0.25], 0)
     """
@@ -110,7 +110,7 @@ def added(bias: Tensor, layout: Layout, forget_bias: float) -> tuple[Tensor, int
     return _tensor(values, bias), int((values[gate].astype("float64") != old + forget_bias).sum())
 
 
-def removed(bias: Tensor, layout: Layout, forget_bias: float, old: Any = None) -> tuple[Tensor, int]:
+def remove_forget_bias(bias: Tensor, layout: CellLayout, forget_bias: float, old: Any = None) -> tuple[Tensor, int]:
     """TF1's bias.
 
     Several values round to one sum. Where a checkpoint of the old graph has one of those, that is the one: what was not trained in
@@ -127,7 +127,7 @@ def removed(bias: Tensor, layout: Layout, forget_bias: float, old: Any = None) -
 
     Example:
         >>> from estimator_bridge.compat.checkpoint.recurrent.table import CELLS
-        >>> removed(tensors.of([0.25, 0.25, 1.25, 0.25]), CELLS[0].layout, 1.0)[1]
+        >>> remove_forget_bias(tensors.of([0.25, 0.25, 1.25, 0.25]), CELLS[0].layout, 1.0)[1]
         0
     """
     import numpy as np
@@ -140,7 +140,7 @@ def removed(bias: Tensor, layout: Layout, forget_bias: float, old: Any = None) -
     return _tensor(values, bias), int((values[gate] + shift != whole).sum())
 
 
-def _values(bias: Tensor, layout: Layout) -> tuple[Any, slice]:
+def _values(bias: Tensor, layout: CellLayout) -> tuple[Any, slice]:
     """The elements, and which of them are the forget gate's."""
     gates = next(part.gates for part in layout.parts if part.name == _BIAS)
     units = bias.shape[0] // len(gates)

@@ -12,7 +12,7 @@ from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
 from estimator_bridge.compat.checkpoint.names.matching import How, Named, match
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.recurrent import recognition
-from estimator_bridge.compat.checkpoint.recurrent.recognition import Found
+from estimator_bridge.compat.checkpoint.recurrent.recognition import FoundCell
 from estimator_bridge.compat.checkpoint.recurrent.table import CELLS, GRU_RESET_AFTER, GRU_RESET_BEFORE, LAYERS
 
 _GRUS = {GRU_RESET_BEFORE: GRU_RESET_AFTER, GRU_RESET_AFTER: GRU_RESET_BEFORE}
@@ -35,8 +35,8 @@ class Wishes(NamedTuple):
 class Pair(NamedTuple):
     """A cell, the layer that computes the same, and how the two were matched."""
 
-    cell: Found
-    layer: Found
+    cell: FoundCell
+    layer: FoundCell
     how: How
 
 
@@ -54,12 +54,12 @@ class Paired(NamedTuple):
 
     pairs: list[Pair]
     given: dict[str, str]
-    ambiguous: list[tuple[Found, list[Found]]]
+    ambiguous: list[tuple[FoundCell, list[FoundCell]]]
     withheld: set[str]
     warnings: list[str]
 
 
-def paired_with(variables: Mapping[str, Entry | Tensor], model: ObjectModel, wishes: Wishes) -> Paired:
+def pair_cells(variables: Mapping[str, Entry | Tensor], model: ObjectModel, wishes: Wishes) -> Paired:
     """Pairs cells and layers.
 
     Args:
@@ -93,7 +93,7 @@ def paired_with(variables: Mapping[str, Entry | Tensor], model: ObjectModel, wis
     return result
 
 
-def _take_given(cells: list[Found], layers: list[Found], result: Paired) -> None:
+def _take_given(cells: list[FoundCell], layers: list[FoundCell], result: Paired) -> None:
     for source, target in list(result.given.items()):
         fitting = [
             Pair(cell, layer, "map")
@@ -110,7 +110,7 @@ def _take_given(cells: list[Found], layers: list[Found], result: Paired) -> None
             raise NamingError("The map pairs a recurrent layer twice.", received=", ".join(twice))
 
 
-def _match(cells: Iterable[Found], layers: Iterable[Found], accept_order: bool, result: Paired) -> None:
+def _match(cells: Iterable[FoundCell], layers: Iterable[FoundCell], accept_order: bool, result: Paired) -> None:
     """Pairs the remaining cells and layers."""
     here = {cell.scope: cell for cell in _left(cells, result)}
     there = {layer.key: layer for layer in _left(layers, result)}
@@ -121,7 +121,7 @@ def _match(cells: Iterable[Found], layers: Iterable[Found], accept_order: bool, 
     result.ambiguous.extend((there[key], [here[source] for source in found]) for key, found in matching.ambiguous.items())
 
 
-def _possible(cells: list[Found], layers: list[Found], model: ObjectModel) -> Iterator[Found]:
+def _possible(cells: list[FoundCell], layers: list[FoundCell], model: ObjectModel) -> Iterator[FoundCell]:
     """Yields cells that only their shapes identify: they fit one kind of cell, and no other variable of the model."""
     taken = {key for layer in layers for key in layer.members.values()}
     others = {variable.entry.shape for variable in model.variables if variable.key not in taken}
@@ -135,18 +135,18 @@ def _possible(cells: list[Found], layers: list[Found], model: ObjectModel) -> It
             yield cell
 
 
-def _left(found: Iterable[Found], result: Paired) -> list[Found]:
+def _left(found: Iterable[FoundCell], result: Paired) -> list[FoundCell]:
     paired = {key for pair in result.pairs for key in (pair.cell.scope, pair.layer.key)}
     paired |= {key for layer, cells in result.ambiguous for key in (layer.key, *(cell.scope for cell in cells))}
     return [one for one in found if (one.scope if one.cell else one.key) not in paired]
 
 
-def _kind(found: Found) -> tuple[tuple[int, ...], int]:
+def _kind(found: FoundCell) -> tuple[tuple[int, ...], int]:
     """Returns all that must be equal in a pair: inputs, units, kind of layer, and dtype."""
     return (*found.sizes, LAYERS.index(found.layer)), found.dtype
 
 
-def _names(layer: Found) -> Collection[str]:
+def _names(layer: FoundCell) -> Collection[str]:
     return {layer.scope, *layer.members.values(), *(f"{layer.scope}/{part}" for part in layer.members)}
 
 
@@ -156,7 +156,7 @@ def _without_counterpart(strangers: Mapping[str, Mapping[str, str]]) -> Iterator
         yield f"{scope} has {what}, for which no recurrent layer of Keras has a place: {', '.join(sorted(names))}."
 
 
-def _other_grus(cells: list[Found], layers: list[Found], result: Paired) -> Iterator[str]:
+def _other_grus(cells: list[FoundCell], layers: list[FoundCell], result: Paired) -> Iterator[str]:
     kinds = {_kind(layer): layer for layer in _left(layers, result)}
     for cell in _left(cells, result):
         other = _GRUS.get(cell.layer)

@@ -11,7 +11,15 @@ from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
-from estimator_bridge.compat.checkpoint.recurrent.table import CELLS, LAYERS, WITHOUT_COUNTERPART, Cell, Layout, Sizes, sizes_of
+from estimator_bridge.compat.checkpoint.recurrent.table import (
+    CELLS,
+    LAYERS,
+    WITHOUT_COUNTERPART,
+    CellLayout,
+    Sizes,
+    Tf1Cell,
+    sizes_of,
+)
 
 _RECURRENT = "recurrent_kernel"  # only recurrent layers have one
 _NUMBER = re.compile(r"_\d+$")
@@ -20,7 +28,7 @@ _WRAPPER = re.compile(r"(stack_)?(bidirectional_)?rnn|(?!cell_\d+$)(.*_)?cell(_\
 _DIRECTION = re.compile(r"(?P<direction>forward|backward)(_.*)?")
 
 
-class Found(NamedTuple):
+class FoundCell(NamedTuple):
     """A cell of TF1's or a layer of Keras'.
 
     Attributes:
@@ -34,15 +42,15 @@ class Found(NamedTuple):
     """
 
     scope: str
-    layout: Layout
+    layout: CellLayout
     sizes: Sizes
     dtype: int
     members: Mapping[str, str]
-    cell: Cell | None = None
+    cell: Tf1Cell | None = None
     named: bool = True
 
     @property
-    def layer(self) -> Layout:
+    def layer(self) -> CellLayout:
         """The layout of the Keras layer that it is, or that computes the same."""
         return self.cell.layer if self.cell else self.layout
 
@@ -52,7 +60,7 @@ class Found(NamedTuple):
         return self.members[self.layout.parts[0].name]
 
 
-def cells(variables: Mapping[str, Entry | Tensor]) -> Iterator[Found]:
+def cells(variables: Mapping[str, Entry | Tensor]) -> Iterator[FoundCell]:
     """TF1's cells; variables that are called otherwise but have the shapes of one may be one.
 
     Args:
@@ -84,7 +92,7 @@ def strangers(variables: Iterable[str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def layers(model: ObjectModel) -> Iterator[Found]:
+def layers(model: ObjectModel) -> Iterator[FoundCell]:
     """Keras' recurrent layers with a bias.
 
     Args:
@@ -128,11 +136,11 @@ def _by_name(model: ObjectModel) -> Iterator[dict[str, str]]:
     yield from scopes.values()
 
 
-def place(found: Found) -> str:
+def place(found: FoundCell) -> str:
     """Where a cell or layer stands, in words that both sides share.
 
     Example:
-        >>> cell = Found("enc/bidirectional_rnn/fw/basic_lstm_cell", LAYERS[0], Sizes(3, 2), 1, {})
+        >>> cell = FoundCell("enc/bidirectional_rnn/fw/basic_lstm_cell", LAYERS[0], Sizes(3, 2), 1, {})
         >>> place(cell), place(cell._replace(scope="enc/forward_lstm/lstm_cell")), place(cell._replace(scope="rnn/cell_1/gru_cell"))
         ('enc/fw', 'enc/fw', 'cell_1')
     """
@@ -141,12 +149,12 @@ def place(found: Found) -> str:
 
 
 def _found(
-    layout: Layout,
+    layout: CellLayout,
     scope: str,
     variables: Mapping[str, Entry | Tensor],
-    cell: Cell | None,
+    cell: Tf1Cell | None,
     members: Mapping[str, str] | None = None,
-) -> Found | None:
+) -> FoundCell | None:
     wanted = [part.name for part in layout.parts]
     members = {part: (members or {}).get(part, f"{scope}/{part}".lstrip("/")) for part in wanted}
     stored = {part: variables[name] for part, name in members.items() if name in variables}
@@ -155,4 +163,4 @@ def _found(
     if sizes is None or len(dtypes) > 1:
         return None
     named = cell is None or bool(cell.scope.fullmatch(_NUMBER.sub("", scope.rpartition("/")[2])))
-    return Found(scope, layout, sizes, dtypes.pop(), members, cell, named)
+    return FoundCell(scope, layout, sizes, dtypes.pop(), members, cell, named)

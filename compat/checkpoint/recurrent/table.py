@@ -26,7 +26,7 @@ from estimator_bridge.compat.checkpoint.format.bundle import Shape
 INPUT, HIDDEN, BIAS, HIDDEN_BIAS = "input", "hidden", "bias", "hidden bias"
 
 
-class Part(NamedTuple):
+class LayoutPart(NamedTuple):
     """One variable of a cell or layer.
 
     Attributes:
@@ -40,7 +40,7 @@ class Part(NamedTuple):
     gates: str
 
 
-class Layout(NamedTuple):
+class CellLayout(NamedTuple):
     """The variables of a cell or layer.
 
     Attributes:
@@ -49,10 +49,10 @@ class Layout(NamedTuple):
     """
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[LayoutPart, ...]
 
 
-class Cell(NamedTuple):
+class Tf1Cell(NamedTuple):
     """A cell of TF1.
 
     Attributes:
@@ -64,8 +64,8 @@ class Cell(NamedTuple):
         to_cell: and on the way back.
     """
 
-    layout: Layout
-    layer: Layout
+    layout: CellLayout
+    layer: CellLayout
     scope: re.Pattern[str]
     forget_bias: float | None = None
     to_layer: str = ""
@@ -79,72 +79,86 @@ class Sizes(NamedTuple):
     units: int
 
 
-LSTM = Layout(
-    "LSTM", (Part("kernel", (INPUT,), "ifco"), Part("recurrent_kernel", (HIDDEN,), "ifco"), Part("bias", (BIAS,), "ifco"))
+LSTM = CellLayout(
+    "LSTM",
+    (
+        LayoutPart("kernel", (INPUT,), "ifco"),
+        LayoutPart("recurrent_kernel", (HIDDEN,), "ifco"),
+        LayoutPart("bias", (BIAS,), "ifco"),
+    ),
 )
-GRU_RESET_BEFORE = Layout(
+GRU_RESET_BEFORE = CellLayout(
     "GRU with reset_after=False",
-    (Part("kernel", (INPUT,), "zrc"), Part("recurrent_kernel", (HIDDEN,), "zrc"), Part("bias", (BIAS,), "zrc")),
+    (
+        LayoutPart("kernel", (INPUT,), "zrc"),
+        LayoutPart("recurrent_kernel", (HIDDEN,), "zrc"),
+        LayoutPart("bias", (BIAS,), "zrc"),
+    ),
 )
-GRU_RESET_AFTER = Layout(
+GRU_RESET_AFTER = CellLayout(
     "GRU with reset_after=True",
-    (Part("kernel", (INPUT,), "zrc"), Part("recurrent_kernel", (HIDDEN,), "zrc"), Part("bias", (BIAS, HIDDEN_BIAS), "zrc")),
+    (
+        LayoutPart("kernel", (INPUT,), "zrc"),
+        LayoutPart("recurrent_kernel", (HIDDEN,), "zrc"),
+        LayoutPart("bias", (BIAS, HIDDEN_BIAS), "zrc"),
+    ),
 )
-SIMPLE_RNN = Layout(
-    "SimpleRNN", (Part("kernel", (INPUT,), "c"), Part("recurrent_kernel", (HIDDEN,), "c"), Part("bias", (BIAS,), "c"))
+SIMPLE_RNN = CellLayout(
+    "SimpleRNN",
+    (LayoutPart("kernel", (INPUT,), "c"), LayoutPart("recurrent_kernel", (HIDDEN,), "c"), LayoutPart("bias", (BIAS,), "c")),
 )
 LAYERS = (LSTM, GRU_RESET_BEFORE, GRU_RESET_AFTER, SIMPLE_RNN)
 
-_LSTM_PARTS = (Part("kernel", (INPUT, HIDDEN), "icfo"), Part("bias", (BIAS,), "icfo"))
+_LSTM_PARTS = (LayoutPart("kernel", (INPUT, HIDDEN), "icfo"), LayoutPart("bias", (BIAS,), "icfo"))
 CELLS = (
-    Cell(  # LSTMCell, LSTMBlockCell and LSTMBlockFusedCell too
-        Layout("BasicLSTMCell", _LSTM_PARTS),
+    Tf1Cell(  # LSTMCell, LSTMBlockCell and LSTMBlockFusedCell too
+        CellLayout("BasicLSTMCell", _LSTM_PARTS),
         LSTM,
         re.compile("basic_lstm_cell|lstm_cell|lstm_block_cell|lstm_fused_cell|lstm_block_wrapper"),
         forget_bias=1.0,
     ),
-    Cell(
-        Layout("CudnnCompatibleLSTMCell", _LSTM_PARTS),
+    Tf1Cell(
+        CellLayout("CudnnCompatibleLSTMCell", _LSTM_PARTS),
         LSTM,
         re.compile("cudnn_compatible_lstm_cell"),
         forget_bias=0.0,
     ),
-    Cell(  # GRUBlockCellV2 too
-        Layout(
+    Tf1Cell(  # GRUBlockCellV2 too
+        CellLayout(
             "GRUCell",
             (
-                Part("gates/kernel", (INPUT, HIDDEN), "rz"),
-                Part("gates/bias", (BIAS,), "rz"),
-                Part("candidate/kernel", (INPUT, HIDDEN), "c"),
-                Part("candidate/bias", (BIAS,), "c"),
+                LayoutPart("gates/kernel", (INPUT, HIDDEN), "rz"),
+                LayoutPart("gates/bias", (BIAS,), "rz"),
+                LayoutPart("candidate/kernel", (INPUT, HIDDEN), "c"),
+                LayoutPart("candidate/bias", (BIAS,), "c"),
             ),
         ),
         GRU_RESET_BEFORE,
         re.compile(".*"),
     ),
-    Cell(
-        Layout(
+    Tf1Cell(
+        CellLayout(
             "GRUBlockCell",
             (
-                Part("w_ru", (INPUT, HIDDEN), "rz"),
-                Part("b_ru", (BIAS,), "rz"),
-                Part("w_c", (INPUT, HIDDEN), "c"),
-                Part("b_c", (BIAS,), "c"),
+                LayoutPart("w_ru", (INPUT, HIDDEN), "rz"),
+                LayoutPart("b_ru", (BIAS,), "rz"),
+                LayoutPart("w_c", (INPUT, HIDDEN), "c"),
+                LayoutPart("b_c", (BIAS,), "c"),
             ),
         ),
         GRU_RESET_BEFORE,
         re.compile(".*"),
     ),
-    Cell(
-        Layout(
+    Tf1Cell(
+        CellLayout(
             "CudnnCompatibleGRUCell",
             (
-                Part("gates/kernel", (INPUT, HIDDEN), "rz"),
-                Part("gates/bias", (BIAS,), "rz"),
-                Part("candidate/input_projection/kernel", (INPUT,), "c"),
-                Part("candidate/input_projection/bias", (BIAS,), "c"),
-                Part("candidate/hidden_projection/kernel", (HIDDEN,), "c"),
-                Part("candidate/hidden_projection/bias", (HIDDEN_BIAS,), "c"),
+                LayoutPart("gates/kernel", (INPUT, HIDDEN), "rz"),
+                LayoutPart("gates/bias", (BIAS,), "rz"),
+                LayoutPart("candidate/input_projection/kernel", (INPUT,), "c"),
+                LayoutPart("candidate/input_projection/bias", (BIAS,), "c"),
+                LayoutPart("candidate/hidden_projection/kernel", (HIDDEN,), "c"),
+                LayoutPart("candidate/hidden_projection/bias", (HIDDEN_BIAS,), "c"),
             ),
         ),
         GRU_RESET_AFTER,
@@ -152,8 +166,8 @@ CELLS = (
         to_layer="Keras trains two biases of z and r where this cell has one: their sum, the same now, moves further in each step",
         to_cell="the two biases of z and r are added up",
     ),
-    Cell(
-        Layout("BasicRNNCell", (Part("kernel", (INPUT, HIDDEN), "c"), Part("bias", (BIAS,), "c"))),
+    Tf1Cell(
+        CellLayout("BasicRNNCell", (LayoutPart("kernel", (INPUT, HIDDEN), "c"), LayoutPart("bias", (BIAS,), "c"))),
         SIMPLE_RNN,
         re.compile("basic_rnn_cell"),
     ),
@@ -166,13 +180,13 @@ WITHOUT_COUNTERPART = {
 }
 
 
-def rows(part: Part, sizes: Sizes) -> list[int]:
+def rows(part: LayoutPart, sizes: Sizes) -> list[int]:
     """How many rows each band of a variable has."""
     heights = {INPUT: sizes.inputs, HIDDEN: sizes.units, BIAS: 1, HIDDEN_BIAS: 1}
     return [heights[band] for band in part.bands]
 
 
-def shape(part: Part, sizes: Sizes) -> Shape:
+def shape(part: LayoutPart, sizes: Sizes) -> Shape:
     """The shape of a variable; a single bias has one dimension.
 
     Example:
@@ -185,7 +199,7 @@ def shape(part: Part, sizes: Sizes) -> Shape:
     return (width,) if part.bands in {(BIAS,), (HIDDEN_BIAS,)} else (sum(rows(part, sizes)), width)
 
 
-def sizes_of(parts: Sequence[Part], shapes: Mapping[str, Shape]) -> Sizes | None:
+def sizes_of(parts: Sequence[LayoutPart], shapes: Mapping[str, Shape]) -> Sizes | None:
     """Inputs and units of a cell or layer; None where variables of some shapes are none.
 
     Args:

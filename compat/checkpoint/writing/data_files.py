@@ -15,7 +15,7 @@ from estimator_bridge.compat.checkpoint.writing.draft import Draft, Stored
 
 
 @dataclasses.dataclass
-class Layout:
+class DataFileLayout:
     """Which bytes go where.
 
     Args:

@@ -12,7 +12,7 @@ from estimator_bridge.compat.checkpoint.reading.locate import v1
 
 
 @contextlib.contextmanager
-def opened(path: str | Path) -> Iterator[Index]:
+def open_checkpoint(path: str | Path) -> Iterator[Index]:
     """The index of a checkpoint, and data files that are there as long as the context lasts.
 
     Args:

@@ -17,7 +17,7 @@ from pathlib import Path
 from estimator_bridge.compat.checkpoint.errors import TargetError
 from estimator_bridge.compat.checkpoint.reading import state_file
 from estimator_bridge.compat.checkpoint.reading.index import encode_index, index_path, read_index, shard_path
-from estimator_bridge.compat.checkpoint.writing.data_files import Layout
+from estimator_bridge.compat.checkpoint.writing.data_files import DataFileLayout
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.staging import Sharing, Staging, folder_for
 from estimator_bridge.compat.checkpoint.writing.storage import Disk
@@ -74,7 +74,7 @@ def publish(draft: Draft, prefix: Path, options: Options = Options(), disk: Disk
     try:
         return publication.run()
     except OSError as error:
-        raise refused(error, prefix) from error
+        raise disk_error(error, prefix) from error
 
 
 class _Publication:
@@ -83,7 +83,7 @@ class _Publication:
         self._old_shards = _shards_in_use(prefix)
         self._staging = Staging(prefix, disk)
         replacing = options.overwrite and self._old_shards is not None
-        self._layout = Layout(draft, taken=self._old_shards if replacing else None)
+        self._layout = DataFileLayout(draft, taken=self._old_shards if replacing else None)
 
     def run(self) -> Published:
         self._check_free()
@@ -103,7 +103,7 @@ class _Publication:
         with contextlib.suppress(BridgeError):  # a damaged checkpoint is another one
             if read_index(self._prefix).entries.keys() == self._draft.entries.keys():
                 return
-        raise taken(self._prefix)
+        raise target_exists(self._prefix)
 
     def _same(self, index: Path, shards: list[Path]) -> bool:
         if self._old_shards is None:
@@ -113,7 +113,7 @@ class _Publication:
             if all(new.samefile(old) or filecmp.cmp(new, old, shallow=False) for new, old in pairs):
                 return True
         if not self._options.overwrite:
-            raise taken(self._prefix)
+            raise target_exists(self._prefix)
         return False
 
     def _targets(self) -> list[Path]:
@@ -179,7 +179,7 @@ def _shards_in_use(prefix: Path) -> int | None:
         return 0
 
 
-def taken(prefix: Path) -> TargetError:
+def target_exists(prefix: Path) -> TargetError:
     """The error for a target that is there already."""
     return TargetError(
         "There is something else where this is to go.",
@@ -199,7 +199,7 @@ _REASONS = {
 }
 
 
-def refused(error: OSError, prefix: Path) -> TargetError:
+def disk_error(error: OSError, prefix: Path) -> TargetError:
     """What the disk said, for the user.
 
     Args:

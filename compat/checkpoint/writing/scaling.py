@@ -11,7 +11,7 @@ from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 
-def scaled(draft: Draft, name: str, factor: float) -> Tensor:
+def scale(draft: Draft, name: str, factor: float) -> Tensor:
     """A variable times a number.
 
     Args:

@@ -47,9 +47,9 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.diff is not None:
         return _diff(arguments)
     from estimator_bridge.compat.checkpoint.inspection.summary import summarize
-    from estimator_bridge.compat.checkpoint.writing.opening import opened
+    from estimator_bridge.compat.checkpoint.writing.opening import open_checkpoint
 
-    with opened(arguments.checkpoint) as index:
+    with open_checkpoint(arguments.checkpoint) as index:
         summary = summarize(index, shown_as=arguments.checkpoint)
         verification = _verify(index) if arguments.verify else None
     if arguments.format == "json":
@@ -70,9 +70,9 @@ def execute(arguments: argparse.Namespace) -> int:
 def _diff(arguments: argparse.Namespace) -> int:
     from estimator_bridge.compat.checkpoint.inspection.difference import differences
     from estimator_bridge.compat.checkpoint.reading.values import check_shards
-    from estimator_bridge.compat.checkpoint.writing.opening import opened
+    from estimator_bridge.compat.checkpoint.writing.opening import open_checkpoint
 
-    with opened(arguments.checkpoint) as one, opened(arguments.diff) as other:
+    with open_checkpoint(arguments.checkpoint) as one, open_checkpoint(arguments.diff) as other:
         check_shards(one)
         check_shards(other)
         with _progress("comparing", sum(map(one.num_bytes, one.entries))) as advance:

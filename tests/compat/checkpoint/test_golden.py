@@ -18,7 +18,7 @@ from estimator_bridge.compat.checkpoint.inspection.difference import differences
 from estimator_bridge.compat.checkpoint.inspection.summary import summarize
 from estimator_bridge.compat.checkpoint.inspection.verification import verify_all
 from estimator_bridge.compat.checkpoint.names.naming import canned_hyperparameter
-from estimator_bridge.compat.checkpoint.writing.opening import opened
+from estimator_bridge.compat.checkpoint.writing.opening import open_checkpoint
 from tests.compat.checkpoint import tensorflow_side
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoints"
@@ -27,7 +27,7 @@ NATIVE = GOLDEN.with_name("checkpoints-native")
 
 @pytest.mark.parametrize("name", ["v1.ckpt", "v1-sharded.ckpt"])
 def test_v1_has_the_values_of_v2(name: str) -> None:
-    with opened(GOLDEN / name) as index:
+    with open_checkpoint(GOLDEN / name) as index:
         rows = list(differences(index, read_index(GOLDEN / "v2.ckpt")))
         assert len(rows) == 14
         assert all(row.within(0.0) for row in rows)
@@ -40,7 +40,7 @@ def test_v1_is_the_latest_of_a_model_dir(latest: str, tmp_path: Path) -> None:
     for file in GOLDEN.glob("v1*.ckpt*"):
         shutil.copy(file, tmp_path)
     (tmp_path / "checkpoint").write_text(f'model_checkpoint_path: "{latest}"\n')
-    with opened(tmp_path) as index:
+    with open_checkpoint(tmp_path) as index:
         assert index.entries.keys() == read_index(GOLDEN / "v2.ckpt").entries.keys()
         assert summarize(index, str(tmp_path)).kind == "name-based, in V1's format"
     with pytest.raises(UnsupportedError, match=r"V1's format[^$]*convert checkpoint [^$]*/v1\S*.ckpt TARGET"):

@@ -107,11 +107,10 @@ def _add_writing(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Converts and reports."""
-    from estimator_bridge.compat.checkpoint.conversion.convert import carry_out
-    from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
+    from estimator_bridge.compat.checkpoint import convert
 
     _announce_user_code(arguments.like)
-    request = ConversionRequest(
+    report = convert(
         arguments.source,
         arguments.target,
         to=arguments.to,
@@ -132,7 +131,6 @@ def execute(arguments: argparse.Namespace) -> int:
         overwrite=arguments.overwrite,
         dry_run=arguments.dry_run,
     )
-    report = carry_out(request)
     if arguments.format == "json":
         sys.stdout.write(json.dumps(report.to_json(), indent=1) + "\n")
     else:

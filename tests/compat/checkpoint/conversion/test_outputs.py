@@ -10,7 +10,7 @@ import pytest
 from estimator_bridge.compat.checkpoint import CheckpointError, convert, read_index
 from estimator_bridge.compat.checkpoint.conversion.outputs import write
 from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
-from estimator_bridge.compat.checkpoint.conversion.sides import opened_sides
+from estimator_bridge.compat.checkpoint.conversion.sides import open_sides
 from estimator_bridge.compat.checkpoint.inspection.difference import differences
 from estimator_bridge.compat.checkpoint.models import keras_process
 from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE
@@ -67,7 +67,7 @@ def test_a_saved_model_keeps_its_own_values_where_there_are_no_others(old: Path,
 
 
 def write_saved_model(old: Path, saved_model: Path, target: Path, disk: Disk) -> None:
-    with opened_sides(ConversionRequest(old, target, "saved-model", like=saved_model)) as sides:
+    with open_sides(ConversionRequest(old, target, to="saved-model", like=saved_model)) as sides:
         write(Draft(sides.source), sides, disk=disk)
 
 

@@ -49,7 +49,7 @@ def test_the_golden_graph_of_reference_variables(tmp_path: Path) -> None:
     access = read_row_access(GOLDEN / "checkpoints" / "partitioned.ckpt-2")
     assert access is not None
     assert access.gathered == {"embedding/table"}
-    assert access.told_by.name == "partitioned.ckpt-2.meta"
+    assert access.file.name == "partitioned.ckpt-2.meta"
 
 
 def test_a_graph_tells(saved: Path) -> None:

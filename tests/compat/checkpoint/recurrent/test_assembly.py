@@ -17,7 +17,7 @@ from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.recurrent import assembly, table
-from estimator_bridge.compat.checkpoint.recurrent.table import Cell, Sizes
+from estimator_bridge.compat.checkpoint.recurrent.table import Sizes, Tf1Cell
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
 from tests.compat.checkpoint import tensorflow_side
@@ -296,7 +296,7 @@ def read(tensor: Tensor) -> np.ndarray:
 
 @hypothesis.settings(max_examples=25, deadline=None)
 @hypothesis.given(cell=st.sampled_from(table.CELLS), inputs=st.integers(1, 4), units=st.integers(1, 4), slot=st.booleans())
-def test_there_and_back(tmp_path_factory: pytest.TempPathFactory, cell: Cell, inputs: int, units: int, slot: bool) -> None:
+def test_there_and_back(tmp_path_factory: pytest.TempPathFactory, cell: Tf1Cell, inputs: int, units: int, slot: bool) -> None:
     folder, sizes = tmp_path_factory.mktemp("back"), Sizes(inputs, units)
     rng = np.random.default_rng(inputs * 10 + units)
     old = {p.name: rng.normal(size=table.shape(p, sizes)).astype(np.float32) for p in cell.layout.parts}
@@ -306,7 +306,7 @@ def test_there_and_back(tmp_path_factory: pytest.TempPathFactory, cell: Cell, in
         draft = Draft(read_index(write_tensors(folder / str(number), tensors)))
         plans = {part: assembly.plan(part, wanted, given, sizes, slot) for part in wanted}
         names = {part.name: part.name for part in given}
-        tensors = {part.name: read(assembly.assembled(draft, part, blocks, names, sizes)) for part, blocks in plans.items()}
+        tensors = {part.name: read(assembly.assemble(draft, part, blocks, names, sizes)) for part, blocks in plans.items()}
     assert all(tensorflow_side.same_bytes(tensors[name], value) for name, value in old.items())
 
 
@@ -316,7 +316,7 @@ def test_memory_is_bounded_and_every_checksum_compared(tmp_path: Path) -> None:
     index = read_index(write_tensors(tmp_path / "m", {"kernel": kernel}))
     part = cell.layer.parts[1]
     blocks = assembly.plan(part, cell.layer.parts, cell.layout.parts, sizes, slot=False)
-    tensor = assembly.assembled(Draft(index), part, blocks, {"kernel": "kernel"}, sizes)
+    tensor = assembly.assemble(Draft(index), part, blocks, {"kernel": "kernel"}, sizes)
     tracemalloc.start()
     size = sum(len(data) for data in tensor.chunks())
     peak = tracemalloc.get_traced_memory()[1]

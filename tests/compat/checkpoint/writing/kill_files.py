@@ -16,10 +16,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from estimator_bridge.compat.checkpoint import ConversionReport, read_index
+from estimator_bridge.compat.checkpoint import ConversionRequest, read_index
 from estimator_bridge.compat.checkpoint.conversion.outputs import write
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.publish import Options
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
 from estimator_bridge.compat.checkpoint.writing.storage import Disk
 from tests.cli.convert.test_checkpoint import OLD
@@ -38,9 +37,13 @@ def write_keras_file(old: Path, target: Path, disk: Disk) -> None:
                 time.sleep(SLOWNESS)
 
     sides: Any = SimpleNamespace(
-        saved_model=None, model=SimpleNamespace(handle=0), keras=SimpleNamespace(ask=ask), source=read_index(old)
+        request=ConversionRequest(old, target, to="keras", overwrite=True),
+        saved_model=None,
+        model=SimpleNamespace(handle=0),
+        keras=SimpleNamespace(ask=ask),
+        source=read_index(old),
     )
-    write(Draft(sides.source), target, "keras", sides, Options(overwrite=True), ConversionReport("", "", "keras"), disk)
+    write(Draft(sides.source), sides, disk=disk)
 
 
 def everything(path: Path) -> dict[str, bytes]:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def counted(script: str, folder: Path, runs: int) -> list[tuple[int, int]]:
     """How many runs left the old state, and how many the new one; a line of the script's for each kind of target."""
     environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
-    command = [sys.executable, "-m", f"tests.compat.checkpoint.{script}", str(folder), str(runs)]
+    command = [sys.executable, "-m", f"tests.compat.checkpoint.writing.{script}", str(folder), str(runs)]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
