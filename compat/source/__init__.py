@@ -1,1 +1,1 @@
-"""Reads old pipelines' source, without running it and without TensorFlow: ``names`` finds, tables of rules judge."""
+"""Reads old pipelines' source without running it and without TensorFlow: ``names`` resolves names, rules judge them."""

@@ -1,4 +1,4 @@
-"""Judges files and trees: every rule over every file."""
+"""Judges files and folders: applies every rule to every file."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages", "dist-pack
 
 @dataclasses.dataclass(frozen=True)
 class FileReport:
-    """What is said of one file.
+    """The findings in one file.
 
     Attributes:
-        path: as it was named.
-        lines: how many it has.
-        findings: by line, those included that say that a name runs.
-        unreadable: no Python: nothing else is known of it.
+        path: Path as the user wrote it.
+        lines: Number of lines.
+        findings: Findings by line, also those that say that a name runs.
+        unreadable: True if the file is not Python, so that nothing else is known of it.
     """
 
     path: str
@@ -40,18 +40,18 @@ class FileReport:
     unreadable: bool = False
 
     def counts(self) -> Counter[Verdict]:
-        """How many findings there are of each verdict."""
+        """Returns the number of findings of each verdict."""
         return Counter(finding.verdict for finding in self.findings)
 
 
 @dataclasses.dataclass(frozen=True)
 class Judge:
-    """What files are judged against.
+    """The environment that files are judged for.
 
     Attributes:
-        surface: what TensorFlow offers.
-        contrib: what the runner offers of ``tf.contrib``.
-        python2: files are run with ``--py2``.
+        surface: Names of the installed TensorFlow.
+        contrib: Names of ``tf.contrib`` that the runner offers.
+        python2: True if files are run with ``--py2``.
     """
 
     surface: Surface
@@ -62,10 +62,10 @@ class Judge:
         """Judges one file, without running anything; a notebook is reported as not judged.
 
         Args:
-            path: of a Python file.
+            path: Path of a Python file.
 
         Raises:
-            BridgeError: it cannot be read.
+            BridgeError: The file cannot be read.
         """
         if is_notebook(path):
             message = f"A notebook, not judged. {export_advice(path)}"
@@ -84,8 +84,8 @@ class Judge:
         """Judges the bytes of a file.
 
         Args:
-            content: of a Python file.
-            path: for messages.
+            content: Content of a Python file.
+            path: Path for messages.
         """
         lines = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
         try:
@@ -104,11 +104,11 @@ class Judge:
 
 
 def judge_python2(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
-    """What of a file is Python 2: the detector that ``check`` and ``run`` share.
+    """Yields a finding for each trace of Python 2; ``check`` and ``run`` share this detector.
 
     Args:
-        source: the file.
-        python2: it is run with ``--py2``.
+        source: Parsed file.
+        python2: True if the file is run with ``--py2``.
     """
     yield from judge_idioms(source, python2)
     yield from judge_one_shot(source, python2)
@@ -116,13 +116,13 @@ def judge_python2(source: Source, python2: bool = False) -> Iterator[SourceFindi
 
 
 def find_files(paths: Sequence[str]) -> list[Path]:
-    """The Python files at and below paths, and the notebooks below them, each once.
+    """Returns the Python files at and below paths, and the notebooks below them, each once.
 
     Args:
-        paths: files, of whatever name, and folders; hidden folders and installed packages below them are passed over.
+        paths: Files of any name, and folders; hidden folders and installed packages below them are skipped.
 
     Raises:
-        BridgeError: a path is not there or is a notebook, or there is no Python file.
+        BridgeError: A path does not exist or is a notebook, or there is no Python file.
     """
     found: dict[Path, None] = {}
     for text in paths:
@@ -144,7 +144,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _distinct(findings: Iterator[SourceFinding]) -> list[SourceFinding]:
-    """By place; of several that say the same symbol there, the worst verdict."""
+    """Returns findings by place; of several for one symbol, only the one with the worst verdict."""
     order = list(Verdict)
     kept: dict[tuple[int, int, str], SourceFinding] = {}
     for finding in findings:

@@ -1,7 +1,8 @@
-"""What names mean in a file: which import, through which assignments and scopes.
+"""The meaning of names in a file: the import behind each, through assignments and scopes.
 
 The analysis reads order, not flow: a name means what the last binding above it in its own scope gave it, and in functions what
-the module's last binding gave it. Bindings that only say "not there" (``tf = None``, an ``except ImportError`` branch) do not count.
+the module's last binding gave it. Bindings that only mark an absence (``tf = None``, an ``except ImportError`` branch) are
+ignored.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ class Names(Collector):
     """
 
     def resolve(self, node: ast.AST, scope: Scope) -> str | None:
-        """The dotted name that an expression means: an import's, or ``builtins.NAME`` for what nobody binds.
+        """Returns the dotted name that an expression means: an import's, or ``builtins.NAME`` for a name that is never bound.
 
         Args:
-            node: an expression.
-            scope: where it stands.
+            node: Expression.
+            scope: Scope around the expression.
 
         Returns:
-            None where it is anything else.
+            None if the expression means anything else.
         """
         return self._resolve(node, scope, frozenset())
 

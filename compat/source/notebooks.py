@@ -1,4 +1,4 @@
-"""Jupyter notebooks: JSON with code inside, which is no script."""
+"""Jupyter notebooks, which are JSON with code inside, not scripts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from estimator_bridge.errors import BridgeError
 
 
 def is_notebook(path: Path) -> bool:
-    """Returns True for the name of a notebook.
+    """Returns True if a path has the name of a notebook.
 
     Example:
         >>> is_notebook(Path("train.ipynb")), is_notebook(Path("train.py"))

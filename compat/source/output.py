@@ -1,4 +1,4 @@
-"""What ``check`` found, for readers and for programs."""
+"""The output of ``check``: lines and a table for readers, JSON for programs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _TITLES = {
     Kind.PYTHON: "Python",
     Kind.PYTHON2: "Python 2",
     Kind.CLAIM: "not what it claims",
-    Kind.SYNTAX: "no Python",
+    Kind.SYNTAX: "not Python",
 }
 
 
 def as_data(reports: Sequence[FileReport], version: str) -> dict[str, Any]:
-    """Everything, names that run included.
+    """Returns all findings as data, also of names that run.
 
     Args:
-        reports: of files.
-        version: of the TensorFlow that they were judged for.
+        reports: Reports on files.
+        version: Version of the TensorFlow that the files were judged for.
 
     Returns:
         Values for JSON.
@@ -53,21 +53,21 @@ def as_data(reports: Sequence[FileReport], version: str) -> dict[str, Any]:
 
 
 def total(reports: Sequence[FileReport]) -> Counter[Verdict]:
-    """How many findings there are of each verdict.
+    """Returns the number of findings of each verdict.
 
     Args:
-        reports: of files.
+        reports: Reports on files.
     """
     return sum((report.counts() for report in reports), Counter())
 
 
 def print_reports(reports: Sequence[FileReport], version: str, console: Any) -> None:
-    """One line a finding that is more than "runs", then a table.
+    """Prints one line for each finding that does not simply run, then a table.
 
     Args:
-        reports: of files.
-        version: of the TensorFlow that they were judged for.
-        console: rich's.
+        reports: Reports on files.
+        version: Version of the TensorFlow that the files were judged for.
+        console: Console of rich.
     """
     for report in reports:
         for finding in report.findings:

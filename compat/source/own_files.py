@@ -1,4 +1,4 @@
-"""The files that a script brings: what it imports from beside it, found without importing anything."""
+"""The files that belong to a script: the modules that it imports from its own folder, found without importing anything."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from estimator_bridge.compat.source.reading import Source, read_source
 
 
 def own_sources(start: Path, root: Path) -> Iterator[Source]:
-    """The script, then the modules below a folder that it imports, and those that they import.
+    """Yields a script, then the modules below a folder that it imports, directly or through others.
 
     Args:
-        start: a file; whatever cannot be read or parsed is passed over.
-        root: the folder that Python looks in first.
+        start: Script; files that cannot be read or parsed are skipped.
+        root: Folder that Python searches first.
     """
     pending, seen = [start], {start.resolve()}
     while pending:

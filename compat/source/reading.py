@@ -1,4 +1,4 @@
-"""A file as the rules see it: its syntax tree and names, read as Python 3, else as Python 2."""
+"""Parses a file for the rules, as Python 3 or else as Python 2."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from estimator_bridge.compat.source.python2.mending import Idiom, decoded, mend
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """One file.
+    """A parsed file.
 
     Attributes:
-        path: for messages.
-        text: as it stands.
-        tree: its syntax tree; that of the mended text where the file is Python 2.
-        idioms: of a file that only Python 2 parses, what had to be rewritten.
-        error: the first thing that Python 3 does not parse.
+        path: Path for messages.
+        text: Source as it is in the file.
+        tree: Syntax tree; of the rewritten text if the file is Python 2.
+        idioms: Rewritten places of a file that only Python 2 parses.
+        error: First error of Python 3's parser.
     """
 
     path: str
@@ -32,7 +32,7 @@ class Source:
 
     @functools.cached_property
     def names(self) -> Names:
-        """What its names mean."""
+        """The meaning of the file's names."""
         return Names(self.tree)
 
 
@@ -40,18 +40,15 @@ def read_source(content: bytes, path: str) -> Source:
     """Parses a file.
 
     Args:
-        content: its bytes.
-        path: for messages, and to see whether a package is around it.
-
-    Returns:
-        The file.
+        content: Content of the file.
+        path: Path, for messages and to find out if the file is in a package.
 
     Raises:
-        SyntaxError: it is neither Python 3 nor Python 2; with the line and column of Python 3.
+        SyntaxError: The file is neither Python 3 nor Python 2; line and column are Python 3's.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of odd escapes in strings, which is not what is asked here
+            warnings.simplefilter("ignore")  # about invalid escapes in strings
             return Source(path, decoded(content), ast.parse(content))
     except (ValueError, RecursionError, MemoryError) as unreadable:  # null bytes, nested too deeply
         raise SyntaxError(str(unreadable) or "nested too deeply", (path, 1, 1, "")) from None

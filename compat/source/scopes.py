@@ -43,7 +43,7 @@ class Scope:
         self.redirected.get(name, self).bindings.setdefault(name, []).append(binding)
 
     def find(self, name: str) -> Scope | None:
-        """Returns the scope that binds a name, looked up as Python does: a class's names are not seen from inside its functions."""
+        """Returns the scope that binds a name, looked up as Python does: functions do not see the names of their class."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.redirected:

@@ -1,4 +1,4 @@
-"""The names of TensorFlow that a script finds under the runner, from a table of the versions that were listed; nothing is imported."""
+"""The names of TensorFlow that a script finds under the runner, read from a table of listed versions; nothing is imported."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _FILES = "tensorflow.python."
 
 @dataclasses.dataclass(frozen=True)
 class Surface:
-    """What one TensorFlow offers.
+    """The names of one version of TensorFlow.
 
     Attributes:
-        version: of the TensorFlow that was listed.
-        modules: the names in each module, ``tensorflow`` being TensorFlow 1's namespace; those of protocol buffers are not listed.
+        version: Version of TensorFlow.
+        modules: Names in each module; ``tensorflow`` is TensorFlow 1's namespace, and protocol buffers are not listed.
     """
 
     version: str
     modules: Mapping[str, frozenset[str]]
 
     def has(self, name: str) -> bool:
-        """Whether a dotted name is there; of classes and functions, their attributes are not looked at.
+        """Returns True if a dotted name exists; attributes of classes and functions are not checked.
 
         Args:
-            name: ``tensorflow.train.AdamOptimizer``, as ``canonical`` spells it.
+            name: Dotted name as ``canonical`` spells it, e.g. ``tensorflow.train.AdamOptimizer``.
 
         Example:
             >>> surface = load_surface("2.21.0")
@@ -52,10 +52,10 @@ class Surface:
         return False
 
     def nearest(self, name: str) -> str:
-        """The part of a name up to the first that is not there.
+        """Returns a name up to its first missing part.
 
         Args:
-            name: one that is not there.
+            name: Dotted name that does not exist.
         """
         parts = name.split(".")
         prefixes = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
@@ -63,7 +63,7 @@ class Surface:
 
 
 def canonical(name: str) -> str:
-    """The one spelling of a name below ``tensorflow``.
+    """Returns the one spelling of a name below ``tensorflow``.
 
     Example:
         >>> canonical("tensorflow.compat.v1.train.Saver"), canonical("tensorflow.compat.v1")
@@ -77,7 +77,7 @@ def canonical(name: str) -> str:
 
 
 def as_written(name: str) -> str:
-    """A canonical name as readers know it.
+    """Returns a canonical name as users write it.
 
     Example:
         >>> as_written("tensorflow.train.Saver")
@@ -87,7 +87,7 @@ def as_written(name: str) -> str:
 
 
 def installed_version() -> str:
-    """The listed version that is nearest to the installed TensorFlow; the newest where there is none."""
+    """Returns the listed version with the minor version of the installed TensorFlow; the newest if there is none."""
     listed = _table()[0]
     try:
         installed = importlib.metadata.version("tensorflow")
@@ -98,10 +98,10 @@ def installed_version() -> str:
 
 @functools.cache
 def load_surface(version: str) -> Surface:
-    """The names of one of the listed versions.
+    """Reads the names of one of the listed versions.
 
     Args:
-        version: ``2.21.0``.
+        version: Listed version, e.g. ``2.21.0``.
     """
     listed, lines = _table()
     number = str(listed.index(version))

@@ -1,4 +1,4 @@
-"""What ``check`` says of a line: it runs, the runner mends it, or it needs a human."""
+"""The verdicts of ``check`` on a line: it runs, the runner replaces it, or it needs a human."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import enum
 
 
 class Verdict(enum.Enum):
-    """Best first."""
+    """The consequence of a finding, best first."""
 
     RUNS = "runs"
     """As it is."""
     MENDED = "mended"
-    """``estimator-bridge run`` answers it, and says so."""
+    """``estimator-bridge run`` replaces it, and says so."""
     HUMAN = "human"
-    """Somebody has to look."""
+    """A person has to change it."""
 
 
 class Kind(enum.Enum):
-    """What a finding is about."""
+    """The subject of a finding."""
 
     TENSORFLOW = "tensorflow"
     CONTRIB = "contrib"
@@ -26,21 +26,21 @@ class Kind(enum.Enum):
     PYTHON = "python"
     PYTHON2 = "python2"
     CLAIM = "claim"
-    """Code that is not what it says it is, or does not do what it seems to do."""
+    """Code that does something else than it seems to do."""
     SYNTAX = "syntax"
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class SourceFinding:
-    """One thing that a file says in one place.
+    """One symbol in one place of a file.
 
     Attributes:
-        line: from 1.
-        column: from 1.
-        symbol: the name as it is known: ``tf.layers.dense``, ``np.int``.
-        kind: what it is about.
-        verdict: what becomes of it.
-        message: why, and what to do.
+        line: Line number, from 1.
+        column: Column number, from 1.
+        symbol: Name as users write it: ``tf.layers.dense``, ``np.int``.
+        kind: Subject of the finding.
+        verdict: Consequence of the finding.
+        message: Reason, and what to do.
     """
 
     line: int

@@ -126,7 +126,7 @@ def test_processes_agree() -> None:
     """Each side of a comparison computes its own, whatever Python's seed of hashes is: there 0, here any."""
     script = f"""{BATCH}
 import tensorflow as tf
-from estimator_bridge.compat.digest import batch_digest
+from estimator_bridge.runtime.batch_digest import batch_digest
 print(int(batch_digest([tf.constant(array) for array in batch])))
 """
     environment = {"PYTHONPATH": str(Path(estimator_bridge.__file__).parents[1])}

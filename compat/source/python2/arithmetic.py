@@ -1,4 +1,4 @@
-"""Python 2's arithmetic in a Python 3 tree: divisions become calls, and ``round`` comes from where they do."""
+"""Python 2's arithmetic in a Python 3 tree: divisions become calls, and ``round`` is imported from the same module."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 def with_python2_arithmetic(tree: ast.Module, module: str, true_division: bool) -> ast.Module:
-    """The tree with each ``a / b`` and ``a /= b`` as a call, and ``round`` from the same place.
+    """Replaces each ``a / b`` and ``a /= b`` by a call, and imports ``round`` from the same module.
 
     Args:
-        tree: changed in place.
-        module: dotted name of a module with ``divide(a, b)``, ``divide_in_place(a, b)``, which both return the quotient, and ``round``.
-        true_division: the file asked for Python 3's division.
+        tree: Syntax tree, changed in place.
+        module: Dotted name of a module with ``divide(a, b)`` and ``divide_in_place(a, b)``, which return quotients, and ``round``.
+        true_division: True if the file asks for Python 3's division.
 
     Returns:
         The tree.
@@ -27,7 +27,7 @@ def with_python2_arithmetic(tree: ast.Module, module: str, true_division: bool) 
 
 
 def with_import(tree: ast.Module, module: str, name: str, alias: str) -> None:
-    """Adds ``from module import name as alias`` where Python allows it first: below the docstring and ``__future__``."""
+    """Adds ``from module import name as alias`` as the first statement below the docstring and ``__future__`` imports."""
     statement = ast.ImportFrom(module, [ast.alias(name, alias, lineno=1, col_offset=0)], 0, lineno=1, col_offset=0)
     index = 0
     for index, node in enumerate([*tree.body, ast.Pass()]):
@@ -58,7 +58,7 @@ def _call(function: str, left: ast.expr, right: ast.expr, place: ast.AST) -> ast
 
 
 def _evaluated_once(target: ast.Name | ast.Attribute | ast.Subscript) -> tuple[list[ast.stmt], Any]:
-    """What has to be computed before, and a target that may be read and then written without computing it again."""
+    """Returns statements to run first, and a target that can be read and then written without being computed twice."""
     if isinstance(target, ast.Name):
         return [], target
     owner = ast.Name("__python2_target__", ast.Load())

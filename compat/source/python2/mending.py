@@ -1,8 +1,8 @@
-"""A Python 2 source as a Python 3 syntax tree that means the same, line numbers kept; the file is never touched.
+"""Rewrites Python 2 source as Python 3, with the same meaning and line numbers; the file is never touched.
 
-fissix, the kept fork of lib2to3, rewrites syntax, names and lists. Division becomes a call that floors whole numbers as Python 2
-did, unless the file asks for true division itself. What is left to the reader: text that is bytes, comparisons of numbers with
-None or text, the order of dictionaries, and ``0777L``, which fissix cannot read.
+fissix, the maintained fork of lib2to3, rewrites syntax, names and lists. Division becomes a call that floors
+whole numbers as Python 2 did, unless the file asks for true division itself. Not rewritten: text that is bytes, comparisons of numbers with None or text,
+the order of dictionaries, and ``0777L``, which fissix cannot read.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import tokenize
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-# types.StringType and its kin are answered as names that Python dropped; the others need no change today.
+# types.StringType and similar names are patched as names that Python removed; the others need no change today.
 _LEFT_OUT = frozenset({"buffer", "future", "idioms", "set_literal", "sorted", "types", "ws_comma"})
 _FUTURE_DIVISION = re.compile(r"^from\s+__future__\s+import\s.*?\bdivision\b", re.MULTILINE)
 
 
 class Idiom(NamedTuple):
-    """What was rewritten.
+    """One rewritten place.
 
     Attributes:
-        line: of the original file, from 1.
-        name: of the rewriting, in lib2to3's words: "print", "except", "has_key".
+        line: Line of the original file, from 1.
+        name: Name of the rewriting in lib2to3: "print", "except", "has_key".
     """
 
     line: int
@@ -38,10 +38,10 @@ class Mended(NamedTuple):
     """A Python 2 source in Python 3.
 
     Attributes:
-        text: Python 3; lines may have moved.
-        lines: the original line of each line of ``text``.
-        idioms: what was rewritten, in the order of lines.
-        true_division: the file asked for Python 3's division.
+        text: Source in Python 3; lines may have moved.
+        lines: Original line of each line of ``text``.
+        idioms: Rewritten places by line.
+        true_division: True if the file asks for Python 3's division.
     """
 
     text: str
@@ -50,10 +50,10 @@ class Mended(NamedTuple):
     true_division: bool
 
     def tree(self) -> ast.Module:
-        """As a syntax tree with the original's line numbers.
+        """Returns the syntax tree, with line numbers of the original.
 
         Raises:
-            SyntaxError: even so it is no Python 3.
+            SyntaxError: The rewritten text is not Python 3.
         """
         tree = ast.parse(self.text)
         for node in ast.walk(tree):
@@ -64,17 +64,17 @@ class Mended(NamedTuple):
 
 
 def mend(source: bytes, package_file: str = "") -> Mended:
-    r"""The source in Python 3.
+    r"""Rewrites source in Python 3.
 
     Args:
-        source: a file's bytes; Python 2's default encoding and any that it names are understood.
-        package_file: its path, where it is in a package: its imports of modules beside it become relative, as Python 2 took them.
+        source: Content of a file, in the encoding that it names or in Python 2's default.
+        package_file: Path of the file if it is in a package: its imports of modules beside it become relative, as in Python 2.
 
     Returns:
         The same program, which Python 3 parses.
 
     Raises:
-        SyntaxError: it is no Python 2 either.
+        SyntaxError: The source is not Python 2 either.
 
     Example:
         >>> mended = mend(b"print 'a'")
@@ -83,7 +83,7 @@ def mend(source: bytes, package_file: str = "") -> Mended:
     """
     text = _with_spaces(decoded(source))
     failure: Exception | None = None
-    for print_function in (False, True):  # a file for both Pythons may call print() with keywords and not import it
+    for print_function in (False, True):  # a file for both Pythons may call print() with keywords without importing it
         tool, idioms = _tool(print_function, bool(package_file))
         idioms.clear()
         try:
@@ -100,10 +100,10 @@ def mend(source: bytes, package_file: str = "") -> Mended:
 
 
 def decoded(source: bytes) -> str:
-    """The text of a source, its lines ended by newlines.
+    """Decodes source, and ends its lines with newlines.
 
     Args:
-        source: a file's bytes, in the encoding that they name; else each byte is taken as a character.
+        source: Content of a file, in the encoding that it names; otherwise each byte becomes a character.
     """
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
@@ -115,7 +115,7 @@ def decoded(source: bytes) -> str:
 
 
 def _with_spaces(text: str) -> str:
-    """Leading tabs as Python 2 counted them: to the next multiple of eight; lines inside of strings stay."""
+    """Expands leading tabs as Python 2 counted them, to the next multiple of eight; lines inside strings stay."""
     if "\t" not in text:
         return text
     inside = set(_rows_inside_strings(text))
@@ -138,7 +138,7 @@ def _rows_inside_strings(text: str) -> Iterator[int]:
 
 
 def _lines(tree: Any) -> tuple[int, ...]:
-    """The original line of each line of the rewritten text: leaves remember where they stood."""
+    """Returns the original line of each line of the rewritten text; leaves of the tree know their line."""
     known: dict[int, int] = {1: 1}
     line = 1
     for leaf in tree.leaves():
@@ -153,7 +153,7 @@ def _lines(tree: Any) -> tuple[int, ...]:
 
 @functools.cache
 def _tool(print_function: bool, in_package: bool) -> tuple[Any, list[Idiom]]:
-    """A rewriting tool, and the list to which it adds what it rewrites."""
+    """Returns a rewriting tool, and the list to which it adds each rewritten place."""
     from fissix.refactor import RefactoringTool, get_fixers_from_package
 
     left_out = _LEFT_OUT if in_package else _LEFT_OUT | {"import"}

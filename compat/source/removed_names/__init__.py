@@ -1,4 +1,4 @@
-"""Names that NumPy and Python dropped since TensorFlow 1's days: ``check`` reports them, ``run`` answers them."""
+"""Names that NumPy and Python removed since TensorFlow 1's days: ``check`` reports them, ``run`` replaces them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class Removed(NamedTuple):
-    """What became of a name.
+    """The replacement of a removed name.
 
     Attributes:
-        target: the dotted name of what means the same today; empty where nothing does.
-        note: what a reader has to know; for a name without a target, what to do instead.
+        target: Dotted name of what means the same today; empty if nothing does.
+        note: Advice to the reader; for a name without a target, the alternative.
     """
 
     target: str

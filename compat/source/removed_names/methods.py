@@ -1,4 +1,4 @@
-"""Methods that are gone from objects: found by name, so that reports say "if", and mended by asking the object first."""
+"""Methods that classes lost: found only by their name, so reports say "if", and replaced only on objects of these classes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ class Method(NamedTuple):
     """A method that some class lost.
 
     Attributes:
-        owners: dotted names of the classes that had it.
-        target: the dotted name of a function that takes the object and the method's arguments.
-        today: what to write.
+        owners: Dotted names of the classes that had the method.
+        target: Dotted name of a function that takes the object and the method's arguments.
+        today: Code to write today.
     """
 
     owners: tuple[str, ...]

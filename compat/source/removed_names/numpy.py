@@ -1,4 +1,4 @@
-"""The public names that NumPy dropped from 1.16 on, all of them; the tests hold the real namespaces against this table."""
+"""All public names that NumPy removed since 1.16; the tests compare this table with the real namespaces."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _RENAMED = {
     "warnings": "warnings",
 }
 
-# A function or value of our own, of the same name.
+# Functions and values of our own with the same names.
 _WRITTEN_ANEW = (
     "NINF NZERO PZERO asfarray asscalar cast deprecate disp find_common_type in1d issctype issubsctype maximum_sctype msort nbytes "
     "obj2sctype recfromcsv recfromtxt sctype2char sctypes source typeNA"
@@ -121,4 +121,4 @@ CHANGED: Mapping[str, str] = {
     "bool": "In NumPy 1 it was Python's bool, in NumPy 2 it is numpy.bool_: isinstance(True, np.bool) is now False. Write bool.",
     "long": "In NumPy 1 it was Python's int, in NumPy 2 it is a scalar type: isinstance(1, np.long) is now False. Write int.",
 }
-"""Names that NumPy 2 has again, with another meaning: as a dtype they mean what they meant, as a Python type they do not."""
+"""Names that NumPy 2 has again, with another meaning: the same as a dtype, another as a Python type."""

@@ -1,4 +1,4 @@
-"""What Python dropped by 3.13 that old pipelines import or read, of Python 3.6 and, as far as modules still have the place, of 2.7."""
+"""Names that Python removed by 3.13: those of Python 3.6, and those of 2.7 whose modules still exist."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MODULES: Mapping[str, Removed] = {
     "pkg_resources": Removed(f"{_OURS}.pkg_resources", "versions, resources and distributions, over importlib"),
     **{name: Removed("", note) for name, note in _GONE_FOR_GOOD.items()},
 }
-"""Modules that are gone, submodules included."""
+"""Modules that were removed, with their submodules."""
 
 _ABCS = (
     "AsyncGenerator AsyncIterable AsyncIterator Awaitable Callable Collection Container Coroutine Generator Hashable ItemsView "
@@ -145,4 +145,4 @@ ATTRIBUTES: Mapping[str, Removed] = {
     **{name: Removed(target) for name, target in (_RENAMED | _WRITTEN_ANEW).items()},
     **{name: Removed("", note) for name, note in _BY_HAND.items()},
 }
-"""Names that are gone from modules that are still there."""
+"""Names that were removed from modules that still exist."""

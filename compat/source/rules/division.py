@@ -1,4 +1,4 @@
-"""``/`` of whole numbers whose quotient becomes a size: a whole number in Python 2, a float in Python 3."""
+"""Division of whole numbers whose quotient becomes a size: a whole number in Python 2, a float in Python 3."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _SIZE_KEYWORDS = (
 
 
 def judge_division(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
-    """A finding for each quotient of what can be seen to be whole numbers, used where only a whole number fits.
+    """Yields a finding for each quotient of visibly whole numbers that is used where only a whole number fits.
 
     Args:
-        source: the file.
-        python2: it is run with ``--py2``, under which the quotient is whole.
+        source: Parsed file.
+        python2: True if the file is run with ``--py2``, which makes the quotient whole.
     """
     if any(dotted == "__future__.division" for dotted, _, _ in source.names.imports):
         return
@@ -44,7 +44,7 @@ def judge_division(source: Source, python2: bool = False) -> Iterator[SourceFind
     message = "Whole in Python 2, a float in Python 3, and used as a size. Write //; run with --py2 for Python 2's division."
     for expression, place in _sizes(source):
         for node in _parts(expression, place.scope, frozenset()):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _whole(node, place.scope, source, 0):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _is_whole(node, place.scope, source, 0):
                 yield SourceFinding(node.lineno, node.col_offset + 1, "/", Kind.PYTHON2, verdict, message)
 
 
@@ -66,7 +66,7 @@ def _sizes(source: Source) -> Iterator[tuple[ast.expr, Place]]:
 
 
 def _parts(expression: ast.expr, scope: Scope, seen: frozenset[str]) -> Iterator[ast.expr]:
-    """The expressions that give a size: elements of a shape, bounds of a slice, and what a name was assigned."""
+    """Yields the expressions that give a size: elements of a shape, bounds of a slice, and values assigned to a name."""
     if isinstance(expression, (ast.Tuple, ast.List)):
         for element in expression.elts:
             yield from _parts(element, scope, seen)
@@ -84,28 +84,28 @@ def _parts(expression: ast.expr, scope: Scope, seen: frozenset[str]) -> Iterator
             yield from _parts(value, scope, seen | {expression.id})
 
 
-def _whole(node: ast.expr, scope: Scope, source: Source, depth: int) -> bool:
-    """Whether an expression can be seen to be a whole number in Python 2."""
+def _is_whole(node: ast.expr, scope: Scope, source: Source, depth: int) -> bool:
+    """Returns True if an expression is visibly a whole number in Python 2."""
     if depth > 6:
         return False
     if isinstance(node, ast.Constant):
         return type(node.value) is int
     if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Pow):
-        return _whole(node.left, scope, source, depth + 1) and _whole(node.right, scope, source, depth + 1)
+        return _is_whole(node.left, scope, source, depth + 1) and _is_whole(node.right, scope, source, depth + 1)
     if isinstance(node, ast.UnaryOp):
-        return _whole(node.operand, scope, source, depth + 1)
+        return _is_whole(node.operand, scope, source, depth + 1)
     if isinstance(node, ast.Call):
         return source.names.resolve(node.func, scope) in _WHOLE_CALLS
     if isinstance(node, ast.Subscript):
         return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
     if isinstance(node, ast.Name):
         values = _assigned(node.id, scope)
-        return bool(values) and all(_whole(value, scope, source, depth + 1) for value in values)
+        return bool(values) and all(_is_whole(value, scope, source, depth + 1) for value in values)
     return False
 
 
 def _assigned(name: str, scope: Scope) -> list[ast.expr]:
-    """The values that a name is assigned; none where it gets one in any other way."""
+    """Returns the values assigned to a name; none if the name is also bound in another way."""
     home = scope.find(name)
     values = [binding.value for binding in home.bindings.get(name, ())] if home else []
     return [value for value in values if value is not None] if all(value is not None for value in values) else []

@@ -1,4 +1,4 @@
-"""What only Python 2 has: names, modules, methods, and syntax that Python 3 does not parse."""
+"""Idioms of Python 2: names, modules and methods that only it has, and syntax that Python 3 does not parse."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = {
     "basestring": "is str in Python 3",
     "buffer": "is memoryview in Python 3",
     "cmp": "write (a > b) - (a < b)",
-    "coerce": "has no successor",
+    "coerce": "has no replacement",
     "execfile": "write exec(open(path).read())",
     "file": "is open in Python 3",
     "intern": "is sys.intern in Python 3",
@@ -67,9 +67,9 @@ METHODS = {
 
 _LISTS = frozenset({"keys", "values", "items"})
 _OF_LISTS = frozenset({"sort", "append", "extend", "index", "reverse", "insert", "remove"})
-_MENDED_BY = "estimator-bridge run --py2 mends it in memory"
+_MENDED_BY = "estimator-bridge run --py2 rewrites it in memory"
 
-# fissix's words, as readers say them.
+# Names of fissix's rewritings, as readers know them.
 _SYNTAX = {
     "dict": "keys(), values() or items()",
     "except": "except X, e",
@@ -96,11 +96,11 @@ _SYNTAX = {
 
 
 def judge_idioms(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
-    """A finding for each idiom of Python 2 that is told by its name or its syntax.
+    """Yields a finding for each idiom of Python 2 that its name or its syntax shows.
 
     Args:
-        source: the file.
-        python2: it is run with ``--py2``, which mends them.
+        source: Parsed file.
+        python2: True if the file is run with ``--py2``, which rewrites them.
     """
     verdict = Verdict.MENDED if python2 else Verdict.HUMAN
     if source.error is not None:
@@ -110,31 +110,31 @@ def judge_idioms(source: Source, python2: bool = False) -> Iterator[SourceFindin
         if not source.idioms:
             line, column = source.error.lineno or 1, source.error.offset or 1
             yield SourceFinding(line, column, "mixed tabs", Kind.PYTHON2, verdict, f"{source.error.msg}; {_MENDED_BY}")
-        return  # the rest has been rewritten
+        return  # the rest of the tree has been rewritten
     for line, column, symbol, why in sorted(
         {*_names(source), *_modules(source), *_methods(source), *_list_methods(source), *_prints(source)}
     ):
         yield SourceFinding(line, column, symbol, Kind.PYTHON2, verdict, f"Python 2: {why}; {_MENDED_BY}")
 
 
-Told = tuple[int, int, str, str]
+Occurrence = tuple[int, int, str, str]
 
 
-def _names(source: Source) -> Iterator[Told]:
+def _names(source: Source) -> Iterator[Occurrence]:
     stars = bool(source.names.stars)
     for node, place in source.names.names:
         if node.id in NAMES and not place.guarded and not stars and place.scope.find(node.id) is None:
             yield node.lineno, node.col_offset + 1, node.id, NAMES[node.id]
 
 
-def _modules(source: Source) -> Iterator[Told]:
+def _modules(source: Source) -> Iterator[Occurrence]:
     for dotted, statement, place in source.names.imports:
         top = dotted.partition(".")[0]
         if top in MODULES and not place.guarded:
             yield statement.lineno, statement.col_offset + 1, f"import {top}", f"is {MODULES[top]} in Python 3"
 
 
-def _methods(source: Source) -> Iterator[Told]:
+def _methods(source: Source) -> Iterator[Occurrence]:
     for call, place in source.names.calls:
         function = call.func
         if not isinstance(function, ast.Attribute) or function.attr not in METHODS or place.guarded:
@@ -143,22 +143,22 @@ def _methods(source: Source) -> Iterator[Told]:
             yield _end(function), function.col_offset + 1, f".{function.attr}()", METHODS[function.attr]
 
 
-def _list_methods(source: Source) -> Iterator[Told]:
-    """``d.keys().sort()`` and ``d.keys()[0]``, and the same by way of a name."""
+def _list_methods(source: Source) -> Iterator[Occurrence]:
+    """Yields ``d.keys().sort()`` and ``d.keys()[0]``, also through a name."""
     lists: set[tuple[int, str]] = set()
     for statement, place in source.names.statements:
         if isinstance(statement, ast.Assign) and _is_view(statement.value) and isinstance(statement.targets[0], ast.Name):
             lists.add((id(place.scope), statement.targets[0].id))
     for chain, place in source.names.chains:
         if chain.attr in _OF_LISTS and (_is_view(chain.value) or _is_one_of(chain.value, place, lists)):
-            yield _end(chain), chain.col_offset + 1, f".{chain.attr}", "keys(), values() and items() are no lists in Python 3"
+            yield _end(chain), chain.col_offset + 1, f".{chain.attr}", "keys(), values() and items() are not lists in Python 3"
     for item, _ in source.names.subscripts:
         if _is_view(item.value):
             yield item.lineno, item.col_offset + 1, "[...]", "keys(), values() and items() cannot be indexed in Python 3"
 
 
-def _prints(source: Source) -> Iterator[Told]:
-    """``print >>file, x`` and a bare ``print``, which Python 3 parses, as an expression."""
+def _prints(source: Source) -> Iterator[Occurrence]:
+    """Yields ``print >>file, x`` and a bare ``print``, which Python 3 parses as expressions."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Name) and node.value.id == "print":
             yield node.lineno, node.col_offset + 1, "print statement", "prints nothing in Python 3"

@@ -1,4 +1,4 @@
-"""Code that is not what it says it is: each rule is one function, and finds what runs without an error and does something else."""
+"""Code that runs without an error and does something else than it seems to do: one function a rule."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _OLD_STRATEGIES = {
 
 
 def judge_misuse(source: Source) -> Iterator[SourceFinding]:
-    """A finding for each claim that does not hold.
+    """Yields a finding for each misuse.
 
     Args:
-        source: the file.
+        source: Parsed file.
     """
     for rule in _RULES:
         for node, symbol, message in rule(source):
@@ -42,20 +42,22 @@ def judge_misuse(source: Source) -> Iterator[SourceFinding]:
             yield SourceFinding(line, column, symbol, Kind.CLAIM, Verdict.HUMAN, message)
 
 
-Claim = tuple[ast.AST, str, str]
+Misuse = tuple[ast.AST, str, str]
 
 
-def several_gpus_without_strategy(source: Source) -> Iterator[Claim]:
-    """``visible_device_list="0,1"``: the process sees two GPUs, and trains on the first."""
-    shown = [*_shown_by_calls(source), *_shown_by_assignments(source)]
-    if not shown or _names_any(source, (*_STRATEGIES, *_SPLITS)) or _places_on_gpus(source):
+def several_gpus_without_strategy(source: Source) -> Iterator[Misuse]:
+    """Yields ``visible_device_list="0,1"`` without a strategy: the process sees two GPUs and trains on the first."""
+    visible = [*_visible_by_calls(source), *_visible_by_assignments(source)]
+    if not visible or _names_any(source, (*_STRATEGIES, *_SPLITS)) or _places_on_gpus(source):
         return
-    message = "Several GPUs become visible and one trains: without a tf.distribute strategy every operation goes to the first."
-    for node, symbol in shown:
+    message = (
+        "Several GPUs become visible, and only the first trains: without a tf.distribute strategy every operation goes there."
+    )
+    for node, symbol in visible:
         yield node, symbol, message
 
 
-def _shown_by_calls(source: Source) -> Iterator[tuple[ast.AST, str]]:
+def _visible_by_calls(source: Source) -> Iterator[tuple[ast.AST, str]]:
     for node, _ in source.names.calls:
         for keyword in node.keywords:
             if keyword.arg == "visible_device_list" and _is_several(keyword.value):
@@ -65,7 +67,7 @@ def _shown_by_calls(source: Source) -> Iterator[tuple[ast.AST, str]]:
             yield node, "CUDA_VISIBLE_DEVICES"
 
 
-def _shown_by_assignments(source: Source) -> Iterator[tuple[ast.AST, str]]:
+def _visible_by_assignments(source: Source) -> Iterator[tuple[ast.AST, str]]:
     for statement, _ in source.names.statements:
         if isinstance(statement, ast.Assign) and _is_several(statement.value):
             for target in statement.targets:
@@ -75,9 +77,9 @@ def _shown_by_assignments(source: Source) -> Iterator[tuple[ast.AST, str]]:
                     yield statement, "CUDA_VISIBLE_DEVICES"
 
 
-def mirrored_called_model_parallel(source: Source) -> Iterator[Claim]:
-    """MirroredStrategy copies the whole model to each device: that is data parallelism."""
-    said = _says(source, _MODEL_PARALLEL)
+def mirrored_called_model_parallel(source: Source) -> Iterator[Misuse]:
+    """Yields MirroredStrategy called model parallelism: it copies the whole model to each device, which is data parallelism."""
+    said = _line_with(source, _MODEL_PARALLEL)
     if not said:
         return
     for node, place in source.names.calls:
@@ -89,9 +91,9 @@ def mirrored_called_model_parallel(source: Source) -> Iterator[Claim]:
             yield node, name.rpartition(".")[2], message
 
 
-def instances_called_decomposition(source: Source) -> Iterator[Claim]:
-    """Two instances of a model have twice its weights; parts of a model are layers of one."""
-    said = _says(source, _DECOMPOSED)
+def instances_called_decomposition(source: Source) -> Iterator[Misuse]:
+    """Yields second instances of a model called parts of one: they have twice its weights, and parts would be layers."""
+    said = _line_with(source, _DECOMPOSED)
     definitions = [node for node, _ in source.names.statements if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
     makers = {node.name for node in definitions if _makes_model(source, node)}
     if not said or not makers:
@@ -102,23 +104,25 @@ def instances_called_decomposition(source: Source) -> Iterator[Claim]:
             other = first.setdefault((node.func.id, id(place.scope)), node)
             if other is not node:
                 message = (
-                    f"A second instance beside line {other.lineno} is a whole model with weights of its own, not a part of one, "
-                    f"whatever line {said} calls it."
+                    f"A second instance beside that of line {other.lineno} is a whole model with its own weights, not a part of one "
+                    f"as line {said} says."
                 )
                 yield node, node.func.id, message
 
 
-def fit_in_a_loop_over_batches(source: Source) -> Iterator[Claim]:
-    """``fit`` for each batch: a new epoch each time, callbacks and validation included."""
-    message = "fit for each batch starts a training, with its epoch count and callbacks, each time. Give it the data set, or use train_on_batch."
+def fit_in_a_loop_over_batches(source: Source) -> Iterator[Misuse]:
+    """Yields ``fit`` in a loop over batches: each call starts an epoch, with callbacks and validation."""
+    message = (
+        "Each call of fit starts a training, with its epoch count and callbacks. Give it the data set, or use train_on_batch."
+    )
     for node, place in source.names.calls:
         is_fit = isinstance(node.func, ast.Attribute) and node.func.attr == "fit" and bool(node.args or node.keywords)
         if is_fit and any(_is_over_batches(loop) for loop in place.loops):
             yield node, ".fit", message
 
 
-def h5_of_a_subclassed_model(source: Source) -> Iterator[Claim]:
-    """``model.save("m.h5")`` needs a model that can be rebuilt from its configuration."""
+def h5_of_a_subclassed_model(source: Source) -> Iterator[Misuse]:
+    """Yields ``model.save("m.h5")`` of a model that cannot be rebuilt from its configuration."""
     classes = {
         node.name
         for node, _ in source.names.statements
@@ -142,8 +146,8 @@ def h5_of_a_subclassed_model(source: Source) -> Iterator[Claim]:
                 yield node, ".save", message
 
 
-def old_strategy_names(source: Source) -> Iterator[Claim]:
-    """Names that TensorFlow 2.4 deprecated, and that TensorFlow 1's namespace gives another meaning."""
+def old_strategy_names(source: Source) -> Iterator[Misuse]:
+    """Yields names that TensorFlow 2.4 deprecated, and that mean something else in TensorFlow 1's namespace."""
     for chain, place in source.names.chains:
         name = canonical(source.names.resolve(chain, place.scope) or "").replace("tensorflow.compat.v2.", "tensorflow.")
         if name in _OLD_STRATEGIES:
@@ -151,7 +155,7 @@ def old_strategy_names(source: Source) -> Iterator[Claim]:
             yield chain, name.replace("tensorflow.", "tf.", 1), message
 
 
-_RULES: tuple[Callable[[Source], Iterator[Claim]], ...] = (
+_RULES: tuple[Callable[[Source], Iterator[Misuse]], ...] = (
     several_gpus_without_strategy,
     mirrored_called_model_parallel,
     instances_called_decomposition,
@@ -167,7 +171,7 @@ def _names_any(source: Source, names: tuple[str, ...]) -> bool:
 
 
 def _places_on_gpus(source: Source) -> bool:
-    """Whether the file puts operations on a GPU other than the first, or on one that a variable names."""
+    """Returns True if the file places operations on a GPU other than the first, or on a device that a variable names."""
     devices = [
         node.args[0] for node, place in source.names.calls if _called(source, node, place).endswith(".device") and node.args
     ]
@@ -183,8 +187,8 @@ def _is_several(node: ast.AST) -> bool:
     return isinstance(value, str) and bool(_SEVERAL_GPUS.fullmatch(value))
 
 
-def _says(source: Source, words: re.Pattern[str]) -> int:
-    """The first line, comments and strings included, that says so; 0 where none does."""
+def _line_with(source: Source, words: re.Pattern[str]) -> int:
+    """Returns the first line that contains the words, comments and strings included; 0 if no line does."""
     found = words.search(source.text)
     return source.text.count("\n", 0, found.start()) + 1 if found else 0
 
@@ -200,7 +204,7 @@ def _is_model(source: Source, node: ast.ClassDef) -> bool:
 
 
 def _makes_model(source: Source, node: ast.ClassDef | ast.FunctionDef) -> bool:
-    """Whether a call gives a Keras model: of a subclass, or of a function that returns one made in it."""
+    """Returns True if a call of the definition makes a Keras model: a subclass, or a function that makes and returns one."""
     if isinstance(node, ast.ClassDef):
         return _is_model(source, node)
     scope = source.names.scopes[node]
@@ -236,6 +240,6 @@ def _is_hdf5(node: ast.Call) -> bool:
 
 
 def _tail(node: ast.expr) -> object:
-    """The last constant of a path: of ``os.path.join(folder, "model.h5")`` and ``folder + "/model.h5"`` too."""
+    """Returns the last constant of a path, also of ``os.path.join(folder, "model.h5")`` and ``folder + "/model.h5"``."""
     constants = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
     return constants[-1] if constants else None

@@ -1,8 +1,8 @@
-"""``map``, ``filter`` and ``zip``: lists in Python 2, iterators in Python 3 that are empty after they were read once.
+"""Misuse of ``map``, ``filter`` and ``zip``, lists in Python 2, and in Python 3 iterators that are empty once they were read.
 
-Most of what goes wrong says nothing: a model_fn that is called for training and again for evaluation finds its hidden layers gone.
-Seen are iterators that a file makes, by a call or by a function of its own, and reads by the same name, through assignments.
-Not seen are those that travel through attributes and containers or to other files; that they are put there is reported instead.
+Most errors are silent: a model_fn that is called for training and again for evaluation finds no hidden layers any more. The
+analysis follows iterators that a file makes, by a call or by a function of its own, and reads by name, through assignments. It
+does not follow them through attributes and containers or to other files, but reports that they are put there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _READERS = (
     "all any deque dict enumerate filter frozenset list map max min set sorted sum tuple zip Counter OrderedDict reduce "
     "fromiter izip imap ifilter chain from_iterable starmap"
 )
-_STEPPERS = frozenset({"iter", "islice", "next"})  # of those who know that it is an iterator
+_STEPPERS = frozenset({"iter", "islice", "next"})  # of code that expects an iterator
 _READING_METHODS = (
     "apply_gradients difference executemany extend fromkeys from_records intersection isdisjoint issubset issuperset join union update "
     "writelines writerows"
@@ -49,11 +49,11 @@ class _Context:
 
 
 def judge_one_shot(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
-    """A finding for each ``map``, ``filter`` or ``zip`` that is not read exactly once.
+    """Yields a finding for each ``map``, ``filter`` or ``zip`` that is not read exactly once.
 
     Args:
-        source: the file.
-        python2: it is run with ``--py2``, under which they are lists.
+        source: Parsed file.
+        python2: True if the file is run with ``--py2``, which makes lists of them.
     """
     analysis = _Analysis(source)
     verdict = Verdict.MENDED if python2 else Verdict.HUMAN
@@ -69,7 +69,7 @@ Problem = tuple[ast.expr, str, str]
 class _Analysis:
     def __init__(self, source: Source) -> None:
         self.names: Names = source.names
-        self.makers: dict[int, str] = {}  # by the identity of the call that makes an iterator: map, filter, zip
+        self.makers: dict[int, str] = {}  # map, filter or zip, by the identity of the call
         self.calls = [(node, place) for node, place in self.names.calls]
         for node, place in self.calls:
             name = self.names.resolve(node.func, place.scope)
@@ -80,7 +80,7 @@ class _Analysis:
             self.parents = {id(child): node for node in ast.walk(source.tree) for child in ast.iter_child_nodes(node)}
 
     def problems(self) -> Iterator[Problem]:
-        """Each once, those of iterators that functions return included."""
+        """Yields each problem once, also those of iterators that functions return."""
         done: set[int] = set()
         while len(done) < len(self.makers):
             for node, place in self.calls:
@@ -99,7 +99,7 @@ class _Analysis:
             yield node, name, context.how
 
     def _mark_callers(self, place: Place, name: str) -> None:
-        """Calls of a function that returns an iterator make one too."""
+        """Marks the calls of a function that returns an iterator as makers of one."""
         function = place.function
         if not isinstance(function, ast.FunctionDef):
             return
@@ -132,7 +132,7 @@ class _Analysis:
             yield use, name, "Read in a loop: empty from its second round on."
 
     def _bindings(self, node: ast.Call, place: Place) -> Iterator[tuple[Binding, Scope]]:
-        """What the names that the call is assigned to, directly or as one arm of a condition, mean from there on."""
+        """Yields the bindings of the names that the call is assigned to, directly or as one arm of a condition."""
         assignment = next(one for one in self._above(node) if isinstance(one, (ast.Assign, ast.AnnAssign)))
         for target in assignment_targets(assignment):
             if isinstance(target, ast.Name):
@@ -151,7 +151,7 @@ class _Analysis:
                     yield use, where
 
     def _context(self, node: ast.expr, place: Place) -> _Context:
-        """What happens to the value of an expression."""
+        """Returns what happens to the value of an expression."""
         parent = self.parents.get(id(node))
         while isinstance(parent, (ast.IfExp, ast.BoolOp)) and getattr(parent, "test", None) is not node:
             node, parent = parent, self.parents.get(id(parent))
@@ -188,7 +188,7 @@ class _Analysis:
         return _Context(_Use.UNKNOWN)
 
     def _exclusive(self, first: ast.AST, second: ast.AST) -> bool:
-        """Whether one run of the code reads only one of them."""
+        """Returns True if no single run of the code reads both."""
         above = list(self._above(second))
         path = list(self._above(first))
         common = next(node for node in path if node in above)
@@ -213,7 +213,7 @@ _CONTEXTS: tuple[tuple[tuple[type[ast.AST], ...], _Context], ...] = (
         _Context(_Use.KEPT, "Kept in a container: empty when it is read a second time."),
     ),
     ((ast.Subscript,), _Context(_Use.WRONG, "It cannot be indexed.")),
-    ((ast.BinOp, ast.AugAssign), _Context(_Use.WRONG, "It knows no operators.")),
+    ((ast.BinOp, ast.AugAssign), _Context(_Use.WRONG, "It supports no operators.")),
 )
 
 
@@ -227,7 +227,7 @@ def _of_assignment(node: ast.Assign | ast.AnnAssign) -> _Context:
 
 
 def _tested(parent: ast.AST | None, node: ast.AST) -> _Context | None:
-    """``if x``, ``not x`` and ``x == [...]``, which say nothing of what is in it."""
+    """Returns the context of ``if x``, ``not x`` and ``x == [...]``, which do not look at the elements; None for others."""
     if isinstance(parent, (ast.If, ast.While, ast.IfExp, ast.Assert)) and parent.test is node:
         return _Context(_Use.WRONG, "It is true even when it is empty.")
     if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
@@ -259,6 +259,6 @@ def _list(value: object) -> list[ast.AST]:
 
 
 def _leaves(node: ast.If, child: ast.AST) -> bool:
-    """Whether the arm that holds a statement ends by leaving."""
+    """Returns True if the arm that holds a statement ends by leaving the block or loop."""
     arm = _list(getattr(node, _arm(node, child), None))
     return bool(arm) and isinstance(arm[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))

@@ -1,4 +1,4 @@
-"""Names that NumPy and Python dropped, and what a file does with them."""
+"""Judges uses of names that NumPy and Python removed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TYPE_TESTS = frozenset({"builtins.isinstance", "builtins.issubclass"})
 
 
 def judge_removed_names(source: Source) -> Iterator[SourceFinding]:
-    """A finding for each dropped name.
+    """Yields a finding for each removed name.
 
     Args:
-        source: the file.
+        source: Parsed file.
     """
     names = source.names
     for dotted, statement, place in names.imports:
@@ -43,7 +43,7 @@ def _judge(dotted: str, node: ast.AST, place: Place) -> Iterator[SourceFinding]:
         note = f"; {removed.note}" if removed.note else ""
         yield SourceFinding(*where, symbol, kind, Verdict.MENDED, f"gone; answered with {_plain(removed.target)}{note}")
     elif place.guarded:
-        yield SourceFinding(*where, symbol, kind, Verdict.RUNS, "gone, and the file itself looks first")
+        yield SourceFinding(*where, symbol, kind, Verdict.RUNS, "gone, and the file handles that itself")
     else:
         yield SourceFinding(*where, symbol, kind, Verdict.HUMAN, f"Gone. {removed.note}")
 
@@ -68,7 +68,7 @@ def _plain(target: str) -> str:
 
 
 def _method(source: Source, chain: ast.Attribute, dotted: str) -> Iterator[SourceFinding]:
-    """A method's name tells too little to be sure; where the name leads to an import it is no method of an object."""
+    """Yields a finding for the name of a removed method, unless it is read from a module or the file defines one."""
     method = METHODS.get(chain.attr)
     if method is None or (dotted and not dotted.startswith("builtins.")) or _defines(source, chain.attr):
         return

@@ -1,11 +1,11 @@
-"""What to use instead of public names of TensorFlow 1.15.5 that ``tf`` has not, under the runner either; of ``tf.contrib`` elsewhere."""
+"""Replacements of public names of TensorFlow 1.15.5 that ``tf`` lacks even under the runner; not those of ``tf.contrib``."""
 
 from __future__ import annotations
 
 _TREES = "TensorFlow Decision Forests (tensorflow_decision_forests)"
 _STATISTICS = "tf.profiler.Profiler"
 
-# A name below tensorflow: what to use, for it and for all below it.
+# A name below tensorflow, and the replacement for it and for all names below it.
 SUCCESSORS: dict[str, str] = {
     "data.experimental.MapVectorizationOptions": "tf.data.Options without it, which changes no result",
     "data.experimental.StatsAggregator": _STATISTICS,
@@ -33,13 +33,13 @@ SUCCESSORS: dict[str, str] = {
 
 
 def successor(name: str) -> str:
-    """A sentence: what to use instead.
+    """Returns a sentence that names the replacement.
 
     Args:
-        name: ``tensorflow.keras.utils.multi_gpu_model``.
+        name: Dotted name, e.g. ``tensorflow.keras.utils.multi_gpu_model``.
 
     Returns:
-        Nothing, where none is known.
+        The sentence; empty if no replacement is known.
 
     Example:
         >>> successor("tensorflow.keras.wrappers.scikit_learn.KerasClassifier")

@@ -1,4 +1,4 @@
-"""Names of TensorFlow: there, restored, or gone."""
+"""Judges names of TensorFlow: available, restored, or gone."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 _ROOTS = frozenset({"tensorflow", "tensorflow_estimator"})
 _CONTRIB = "tensorflow.contrib"
 _RESTORED = ("tensorflow.estimator", "tensorflow.python.estimator", "tensorflow.compat.v2.estimator")
+_HANDLED = "not there, and the file handles that itself"
 _MNIST = "tensorflow.examples.tutorials.mnist"
 
 
 class Contrib(Protocol):
-    """What the runner has of ``tf.contrib``."""
+    """The part of ``tf.contrib`` that the runner has."""
 
     def offers(self, symbol: str) -> bool:
-        """Whether it has ``tf.contrib.layers.l2_regularizer``."""
+        """Returns True if the runner has a symbol such as ``tf.contrib.layers.l2_regularizer``."""
 
     def imports(self, symbol: str) -> bool:
-        """Whether it is a module that can be imported, were it one that refuses whatever is read from it."""
+        """Returns True if a symbol is a module that can be imported, even if it refuses everything that is read from it."""
 
     def replacement(self, symbol: str) -> str:
-        """A sentence: what to use instead of one that it has not."""
+        """Returns a sentence that names the replacement of a symbol that the runner lacks."""
 
 
 def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iterator[SourceFinding]:
-    """One finding for each name of TensorFlow in the file, also for those that run.
+    """Yields a finding for each name of TensorFlow in the file, also for those that run.
 
     Args:
-        source: the file.
-        surface: what TensorFlow offers.
-        contrib: what the runner offers of ``tf.contrib``.
+        source: Parsed file.
+        surface: Names of the installed TensorFlow.
+        contrib: Names of ``tf.contrib`` that the runner offers.
     """
     for name, node, place in _references(source):
         symbol = canonical(name)
@@ -52,7 +53,7 @@ def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iter
             note = "the runner restores it" if restored else ""
             yield SourceFinding(*where, Kind.TENSORFLOW, Verdict.MENDED if restored else Verdict.RUNS, note)
         elif place.guarded:
-            yield SourceFinding(*where, Kind.TENSORFLOW, Verdict.RUNS, "not there, and the file itself looks first")
+            yield SourceFinding(*where, Kind.TENSORFLOW, Verdict.RUNS, _HANDLED)
         else:
             yield SourceFinding(*where, Kind.TENSORFLOW, Verdict.HUMAN, _missing(symbol, surface))
     for dotted, statement, _ in source.names.imports:
@@ -65,7 +66,10 @@ def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iter
         if _is_tensorflow(module):
             where = statement.lineno, statement.col_offset + 1, f"from {module} import *"
             yield SourceFinding(
-                *where, Kind.TENSORFLOW, Verdict.HUMAN, "Names from here cannot be followed; import those that you use."
+                *where,
+                Kind.TENSORFLOW,
+                Verdict.HUMAN,
+                "Names imported like this cannot be checked; import those that you use by name.",
             )
 
 
@@ -88,9 +92,9 @@ def _of_contrib(where: tuple[int, int, str], symbol: str, place: Place, contrib:
     if contrib.offers(symbol):
         return SourceFinding(*where, Kind.CONTRIB, Verdict.MENDED, "the runner has it")
     if place.guarded:
-        return SourceFinding(*where, Kind.CONTRIB, Verdict.RUNS, "not there, and the file itself looks first")
+        return SourceFinding(*where, Kind.CONTRIB, Verdict.RUNS, _HANDLED)
     if contrib.imports(symbol):
-        note = f"can be imported, and refuses whatever is used of it. {contrib.replacement(symbol)}"
+        note = f"can be imported, but every use of it is refused. {contrib.replacement(symbol)}"
         return SourceFinding(*where, Kind.CONTRIB, Verdict.MENDED, note)
     return SourceFinding(*where, Kind.CONTRIB, Verdict.HUMAN, f"Gone with tf.contrib. {contrib.replacement(symbol)}")
 
@@ -99,7 +103,7 @@ def _of_examples(where: tuple[int, int, str], symbol: str) -> SourceFinding:
     if (symbol + ".").startswith(f"{_MNIST}.input_data.") or symbol == _MNIST:
         return SourceFinding(*where, Kind.TENSORFLOW, Verdict.MENDED, "the runner reads local MNIST files")
     return SourceFinding(
-        *where, Kind.TENSORFLOW, Verdict.HUMAN, "TensorFlow brings no examples any more; take the file into your project."
+        *where, Kind.TENSORFLOW, Verdict.HUMAN, "TensorFlow no longer contains its examples; copy the file into your project."
     )
 
 
