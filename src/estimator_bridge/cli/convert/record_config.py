@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -117,11 +117,12 @@ class _Recorder:
         return self._write(estimator.config)
 
     def _write(self, run_config: Any, train_spec: Any = None, eval_spec: Any = None) -> NoReturn:
+        from estimator_bridge.cluster.tasks import TaskContext
         from estimator_bridge.compat.config.objects import from_objects
         from estimator_bridge.compat.config.output.legacy import legacy_data
 
-        tf_config: Mapping[str, Any] = json.loads(os.environ.get("TF_CONFIG") or "{}")
-        legacy = from_objects(run_config, train_spec, eval_spec, tf_config or None)
+        context = TaskContext.of_this_process()
+        legacy = from_objects(run_config, train_spec, eval_spec, (context and context.value) or None)
         self.out.write_text(json.dumps(legacy_data(legacy)), encoding="utf-8")
         raise Recorded
 
