@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.cluster.audit_records import AuditPlan, AuditRecord, Updates
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.graph.model_graph import ModelGraph
@@ -24,7 +25,7 @@ class AuditReport(Callback):
         distribution: Distribution of the training.
     """
 
-    def __init__(self, auditing: AuditPlan, task: tuple[str, int], model: ModelGraph, distribution: Distribution) -> None:
+    def __init__(self, auditing: AuditPlan, task: TaskId, model: ModelGraph, distribution: Distribution) -> None:
         self._auditing = auditing
         self._task = task
         with model.graph.as_default(), tf.name_scope("estimator_bridge_audit"):
@@ -54,4 +55,4 @@ class AuditReport(Callback):
         return False
 
     def _write(self, step: int, **fields: Any) -> None:
-        self._auditing.write(AuditRecord(*self._task, step - self._start, step, self._updates, **fields))
+        self._auditing.write(AuditRecord(self._task, step - self._start, step, self._updates, **fields))

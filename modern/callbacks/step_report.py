@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from estimator_bridge.cluster.rendezvous import Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.step.transplant import Transplant
 
@@ -17,13 +18,12 @@ class StepReport(Callback):
 
     Args:
         meeting: Rendezvous with the launcher.
-        job: Job of this task.
-        index: Index of this task.
+        task: This task.
     """
 
-    def __init__(self, meeting: Rendezvous, job: str, index: int) -> None:
+    def __init__(self, meeting: Rendezvous, task: TaskId) -> None:
         self._meeting = meeting
-        self._task = job, index
+        self._task = task
         self._at = 0.0
 
     def begin(self, transplant: Transplant, step: int) -> None:
@@ -41,5 +41,5 @@ class StepReport(Callback):
         self._report(step, training=False)
 
     def _report(self, step: int, training: bool) -> None:
-        self._meeting.report_step(*self._task, step, training)
+        self._meeting.report_step(self._task, step, training)
         self._at = time.monotonic()

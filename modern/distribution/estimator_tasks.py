@@ -19,6 +19,7 @@ from tensorflow.python.distribute.collective_all_reduce_strategy import Collecti
 from tensorflow.python.eager import context
 
 from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.distribution import parameter_servers as cluster
 from estimator_bridge.modern.distribution import strategies
@@ -133,7 +134,7 @@ def _apart(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(evaluate)
     def without_steps(self: Any, *args: Any, **kwargs: Any) -> Any:
         meeting = Rendezvous.of_this_process()
-        with meeting.apart(self.config.task_type, self.config.task_id) if meeting else contextlib.nullcontext():
+        with meeting.pause_steps(TaskId.of_config(self.config)) if meeting else contextlib.nullcontext():
             return evaluate(self, *args, **kwargs)
 
     return without_steps

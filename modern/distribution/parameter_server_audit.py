@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from estimator_bridge.cluster.audit_records import FIRST, AuditPlan, AuditRecord, Updates
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.runtime.batch_digest import batch_digest
-
-TaskId = tuple[str, int]
 
 
 class BatchReport:
@@ -16,7 +15,7 @@ class BatchReport:
 
     Args:
         auditing: which steps, and where to.
-        task: job and index of this one.
+        task: This task.
     """
 
     def __init__(self, auditing: AuditPlan, task: TaskId) -> None:
@@ -30,7 +29,7 @@ class BatchReport:
         self._step = max(step + 1, self._step)
         if self._auditing.is_due(self._local):
             digest = int(batch_digest(batch))
-            self._auditing.write(AuditRecord(*self._task, self._local, self._step, Updates.COUNTED, batches=(digest,)))
+            self._auditing.write(AuditRecord(self._task, self._local, self._step, Updates.COUNTED, batches=(digest,)))
 
 
 class EffectReport:
@@ -41,7 +40,7 @@ class EffectReport:
 
     Args:
         auditing: how often, and where to.
-        trainers: job and index of each, the chief first, whose process this is.
+        trainers: All trainers, the chief first, whose process this is.
         digest: of the trainable variables.
     """
 
@@ -81,4 +80,4 @@ class EffectReport:
         return self._taken < FIRST * len(self._trainers) or step >= self._next
 
     def _write(self, task: TaskId, local: int, step: int, **fields: Any) -> None:
-        self._auditing.write(AuditRecord(*task, local, step, Updates.COUNTED, **fields), self._trainers[0])
+        self._auditing.write(AuditRecord(task, local, step, Updates.COUNTED, **fields), self._trainers[0])

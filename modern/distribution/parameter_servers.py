@@ -13,6 +13,7 @@ from tensorflow.python.eager import context
 
 from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.rendezvous import Recovery, Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.config import session_config
@@ -59,17 +60,17 @@ def start(start_server: Callable[[Any, Any], Any], executor: Any, config: Any) -
 
 
 @functools.cache
-def _feed(job: str, index: int) -> Feed:
+def _feed(task: TaskId) -> Feed:
     meeting = Rendezvous.of_this_process()
     auditing = AuditPlan.read(meeting)
-    steps = [_reporter(meeting, job, index)] if meeting is not None and job == "worker" else []
-    batches = [BatchReport(auditing, (job, index))] if auditing is not None else []
-    return Feed(f"{job} {index}", *steps, *batches)
+    steps = [_reporter(meeting, task)] if meeting is not None and task.job == "worker" else []
+    batches = [BatchReport(auditing, task)] if auditing is not None else []
+    return Feed(str(task), *steps, *batches)
 
 
 def feed(config: Any) -> Feed:
     """This task's own input for steps, the same at each call."""
-    return _feed(config.task_type, config.task_id)
+    return _feed(TaskId.of_config(config))
 
 
 def coordinator(config: Any) -> Any:
@@ -117,7 +118,7 @@ def _check_free(address: str) -> None:
         ) from error
 
 
-def _reporter(meeting: Rendezvous, job: str, index: int) -> Callable[[int, Batch], None]:
+def _reporter(meeting: Rendezvous, task: TaskId) -> Callable[[int, Batch], None]:
     """Tells the launcher the global step, once a second."""
     reported_at = -_REPORT_SECONDS
 
@@ -125,6 +126,6 @@ def _reporter(meeting: Rendezvous, job: str, index: int) -> Callable[[int, Batch
         nonlocal reported_at
         if time.monotonic() - reported_at >= _REPORT_SECONDS:
             reported_at = time.monotonic()
-            meeting.report_step(job, index, step, training=False)  # how long that lasts is the chief's to say
+            meeting.report_step(task, step, training=False)  # how long that lasts is the chief's to say
 
     return report

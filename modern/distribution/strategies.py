@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
+from estimator_bridge.cluster.tasks import TaskContext
 from estimator_bridge.compat.config.decisions import Decision, decide, public_name
 from estimator_bridge.compat.config.legacy import LegacyConfig
 from estimator_bridge.compat.config.model import ModernConfig, Part, Strategy
@@ -218,11 +217,8 @@ def _mirrored_over(devices: tuple[str, ...]) -> Any:
 
 
 def _cluster() -> Mapping[str, Any]:
-    try:
-        parsed = json.loads(os.environ.get("TF_CONFIG") or "{}")
-    except ValueError:  # RunConfig has its own word on that
-        return {}
-    return (parsed.get("cluster") or {}) if isinstance(parsed, dict) else {}
+    context = TaskContext.of_this_process()
+    return (context.value.get("cluster") or {}) if context else {}
 
 
 def _refuse(config: Any) -> None:

@@ -12,6 +12,7 @@ import tensorflow as tf
 from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.preemption import EXIT_CODE, Preemption, catch_preemption
 from estimator_bridge.cluster.rendezvous import Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.compat.config.output.callback_rules import Timer
 from estimator_bridge.modern.callbacks.audit import AuditReport
 from estimator_bridge.modern.callbacks.base import Callback, Progress
@@ -100,16 +101,16 @@ def train(
     with (
         contextlib.closing(run),
         shown_progress(stop) as bar,
-        catch_preemption(distribution.together) as told,
+        catch_preemption(distribution.together) as preemption,
     ):
-        preempted = _run(transplant, loop, [*chosen, *bar], told)
+        preempted = _run(transplant, loop, [*chosen, *bar], preemption)
         distribution.gather(tf.constant([0], tf.int64))  # nobody leaves, or looks for checkpoints, before the chief has saved
     if preempted:
         logging.warn("A task was told to end: all tasks end here, where everything is saved.")
         raise SystemExit(EXIT_CODE)
 
 
-def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback], told: Preemption) -> bool:
+def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback], preemption: Preemption) -> bool:
     """Trains; all workers of a cluster leave at the same step.
 
     Returns:
@@ -125,7 +126,7 @@ def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Seque
         for callback in callbacks if not stopping else ():  # another round is what the other workers are told by
             callback.before()
         stops = [callback.next_stop(step) for callback in callbacks]
-        ran = steps.run(step, stops, PREEMPTED if told.is_requested else STOP if stopping else None)
+        ran = steps.run(step, stops, PREEMPTED if preemption.is_requested else STOP if stopping else None)
         if _over(ran):
             break
         if not len(ran.losses) and ran.step == step:
@@ -280,9 +281,9 @@ def _told(model: ModelGraph, config: Any, distribution: Distribution, in_step: b
 
     Trainers that are not ``in_step`` with this one tell that themselves.
     """
-    meeting, task = Rendezvous.of_this_process(), (config.task_type, config.task_id)
+    meeting, task = Rendezvous.of_this_process(), TaskId.of_config(config)
     auditing = AuditPlan.read(meeting)
-    steps = [StepReport(meeting, *task)] if meeting else []
+    steps = [StepReport(meeting, task)] if meeting else []
     return [*steps, *([AuditReport(auditing, task, model, distribution)] if auditing and in_step else [])]
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from estimator_bridge.cli.closed_streams import DroppingStream
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
-from estimator_bridge.launcher.display import shown
+from estimator_bridge.launcher.display import open_display
 
 _EQUAL = """
 from estimator_bridge.parity import run
@@ -86,7 +86,7 @@ def test_an_endless_script_ends_as_under_python(tmp_path: Path) -> None:
 def test_a_terminal_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     terminal, ours = pty.openpty()
-    with os.fdopen(ours, "w") as stream, shown(cast(TextIO, DroppingStream(stream))) as (say, show):
+    with os.fdopen(ours, "w") as stream, open_display(cast(TextIO, DroppingStream(stream))) as (say, show):
         say("chief 0", "read")
         os.close(terminal)
         say("chief 0", "not read")

@@ -1,13 +1,11 @@
-"""Clusters of stand-ins, in this process or under a launcher of their own."""
+"""Clusters of stand-ins, in this process or under a launcher in a process of its own."""
 
 from __future__ import annotations
 
 import dataclasses
 import io
-import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -18,19 +16,12 @@ import pytest
 import estimator_bridge
 from estimator_bridge.launcher.launch import LaunchResult, launch, local_layouts
 from estimator_bridge.launcher.layout import Layout
-from estimator_bridge.launcher.outcome import Timeouts
+from estimator_bridge.launcher.outcome import NoRestart, Timeouts
+from tests.launcher.run_launcher import Request
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 DEADLINE = 60.0
 COUNTS = {"chief": 1, "worker": 1, "ps": 1}
-LAUNCHER = """
-import json, pathlib, sys
-from estimator_bridge.cluster.launching import launch, local_layouts
-from estimator_bridge.cluster.outcome import Timeouts
-counts, command, folder, grace, preload = json.loads(sys.argv[1])
-limits = Timeouts(ready=0, grace=grace, restarts=0)
-sys.exit(launch(local_layouts(counts), command, pathlib.Path(folder), limits, sys.stdout, preload).outcome.code)
-"""
 
 
 def command(folder: Path, plans: dict[str, str]) -> list[str]:
@@ -42,7 +33,7 @@ def pids(folder: Path) -> list[int]:
 
 
 def alive(numbers: list[int]) -> list[int]:
-    """Who still runs; a zombie does not."""
+    """Returns the processes that still run; a zombie does not."""
     return [number for number in numbers if _runs(number)]
 
 
@@ -62,7 +53,7 @@ def wait_until(holds: Callable[[], bool], seconds: float = DEADLINE) -> None:
 
 @dataclasses.dataclass
 class Ended:
-    """A launch that is over."""
+    """A launch that has ended."""
 
     launched: LaunchResult
     output: list[str]
@@ -71,6 +62,10 @@ class Ended:
     @property
     def code(self) -> int:
         return self.launched.outcome.code
+
+    @property
+    def no_restart(self) -> NoRestart | None:
+        return self.launched.outcome.no_restart
 
     @property
     def problem(self) -> str:
@@ -89,14 +84,14 @@ Play = Callable[..., Ended]
 
 @pytest.fixture
 def in_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks find this package, whatever is installed, and the stand-in."""
+    """Makes tasks find this package, whatever is installed, and the stand-in."""
     folders = (Path(estimator_bridge.__file__).parents[1], STAND_IN.parent)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, folders)))
 
 
 @pytest.fixture
 def play(tmp_path: Path, in_tasks: None) -> Play:
-    """Runs a cluster of stand-ins to its end; none of them is left then."""
+    """Runs a cluster of stand-ins until it ends, and checks that no process is left."""
 
     def run(
         plans: dict[str, str],
@@ -104,12 +99,12 @@ def play(tmp_path: Path, in_tasks: None) -> Play:
         layouts: Iterable[Layout] = (),
         preload: str | None = None,
         rendezvous: Path | None = None,
-        **limits: float,
+        **timeouts: float,
     ) -> Ended:
         stream = io.StringIO()
-        asked = Timeouts(**({"ready": 0, "finish": 60} | limits))  # type: ignore[arg-type]
+        asked = Timeouts(**({"ready": 0, "finish": 60} | timeouts))  # type: ignore[arg-type]
         places, logs = layouts or local_layouts(counts), tmp_path / "logs"
-        launched = launch(places, command(tmp_path, plans), logs, asked, stream, preload, rendezvous=rendezvous)
+        launched = launch(places, command(tmp_path, plans), logs, asked, stream, preload, shared_folder=rendezvous)
         assert pids(tmp_path)
         assert alive(pids(tmp_path)) == []
         return Ended(launched, stream.getvalue().splitlines(), tmp_path)
@@ -118,7 +113,7 @@ def play(tmp_path: Path, in_tasks: None) -> Play:
 
 
 def guards(folder: Path) -> list[int]:
-    """Of the stand-ins that run: each guard has its task as a child, and whatever lost its own parent."""
+    """Returns the guards of the stand-ins that run: a guard is the parent of its task, and of each orphan below it."""
     return sorted({psutil.Process(number).ppid() for number in alive(pids(folder))})
 
 
@@ -126,12 +121,13 @@ def guards(folder: Path) -> list[int]:
 def launcher(
     tmp_path: Path, in_tasks: None, request: pytest.FixtureRequest
 ) -> Iterator[Callable[[dict[str, str], int, float], subprocess.Popen[bytes]]]:
-    """Starts a launcher in a process of its own and waits until that many stand-ins run."""
+    """Starts a launcher in a process of its own, and waits until the given number of stand-ins run."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(plans: dict[str, str], processes: int, grace: float) -> subprocess.Popen[bytes]:
-        asked = json.dumps([COUNTS, command(tmp_path, plans), str(tmp_path / "logs"), grace, request.param])
-        started.append(subprocess.Popen([sys.executable, "-c", LAUNCHER, asked], stdout=subprocess.DEVNULL))
+        timeouts = {"ready": 0, "grace": grace, "restarts": 0}
+        launch = Request(COUNTS, command(tmp_path, plans), str(tmp_path / "logs"), timeouts, request.param)
+        started.append(subprocess.Popen(launch.command(), stdout=subprocess.DEVNULL))
         wait_until(lambda: len(pids(tmp_path)) == processes)
         return started[0]
 

@@ -1,4 +1,4 @@
-"""Real launchers of benchmarks/jobs/cluster_training.py, by what their tasks say."""
+"""Launchers of benchmarks/jobs/cluster_training.py, read through the output of their tasks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ JOB = Path(__file__).parents[2] / "benchmarks" / "jobs" / "cluster_training.py"
 
 
 class Launcher:
-    """One that runs.
+    """A launcher that runs.
 
     Args:
-        folder: for model_dir and logs.
-        options: of launch.
-        flags: of the job.
+        folder: Folder for model_dir and logs.
+        options: Options of launch.
+        flags: Flags of the job.
     """
 
     def __init__(self, folder: Path, options: list[str], flags: list[str]) -> None:
@@ -56,7 +56,7 @@ class Launcher:
         return max(numbers, default=0)
 
     def finish(self, seconds: float) -> str:
-        """Waits for its end; what it printed on stdout."""
+        """Waits for its end, and returns its standard output."""
         assert self.process.stdout is not None
         out = self.process.stdout.read()
         self.process.wait(seconds)

@@ -1,7 +1,7 @@
-"""Plays a task of a cluster without TensorFlow: stand_in.py FOLDER 'chief 0=ready,step:20' 'ps 0=serve,sleep:60' ...
+"""A stand-in for a task of a cluster, without TensorFlow: stand_in.py FOLDER 'chief 0=ready,step:20' 'ps 0=serve,sleep:60' ...
 
-Every process leaves its pid in FOLDER, so that survivors can be looked for. Each action is a function below; a task without any ends.
-``|`` separates the lives of a task that is started again; further ones are as the last.
+Every process leaves its pid in FOLDER, so that a test finds survivors. Each action is a function below; a task without actions ends.
+``|`` separates the runs of a task that is restarted; further runs repeat the last one.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.cluster.rendezvous import Flag, Loss, Recovery, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag, Recovery, Rendezvous, TaskFailure
+from estimator_bridge.cluster.tasks import TaskId
 
 FOLDER = Path(sys.argv[1])
 TF_CONFIG = json.loads(os.environ["TF_CONFIG"])
 JOB, INDEX = TF_CONFIG["task"]["type"], TF_CONFIG["task"]["index"]
-ADDRESS = TF_CONFIG["cluster"][JOB][INDEX] if JOB != "evaluator" else ""
-MEETING = Rendezvous.of_this_process() or Rendezvous(FOLDER)
+TASK = TaskId(JOB, INDEX)
+ADDRESS = TF_CONFIG["cluster"][JOB][INDEX] if TASK.serves else ""
+RENDEZVOUS = Rendezvous.of_this_process() or Rendezvous(FOLDER)
 HELD: list[Any] = []
-LIFE = len(list(FOLDER.glob(f"{JOB}-{INDEX}.life-*")))
+RUN = len(list(FOLDER.glob(f"{JOB}-{INDEX}.run-*")))
 GRANDCHILD = """
 import os, pathlib, signal, sys, time
 if os.fork():
@@ -39,11 +41,11 @@ time.sleep(60)
 
 
 def serve(job: str = JOB, index: str = str(INDEX)) -> None:
-    """GetStatus as TensorFlow answers it: field 1 a device; in it 1 its name, 6 its incarnation as fixed64 (here 7 in its first life)."""
+    """Answers GetStatus as TensorFlow does: field 1 a device; in it 1 its name, 6 its incarnation as fixed64 (here 7 in its first run)."""
     import grpc
 
     name = f"/job:{job}/replica:0/task:{index}/device:CPU:0".encode()
-    device = b"\x0a" + bytes([len(name)]) + name + b"\x31" + (7 + LIFE).to_bytes(8, "little")
+    device = b"\x0a" + bytes([len(name)]) + name + b"\x31" + (7 + RUN).to_bytes(8, "little")
     answer = b"\x0a" + bytes([len(device)]) + device
     handler = grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
@@ -54,21 +56,21 @@ def serve(job: str = JOB, index: str = str(INDEX)) -> None:
 
 
 def bind() -> None:
-    """As TensorFlow does, and with its words."""
+    """Binds its port as TensorFlow does, and fails with its message."""
     try:
         HELD.append(socket.create_server(("", int(ADDRESS.rpartition(":")[2]))))
     except OSError:
         raise RuntimeError("Could not start gRPC server") from None
 
 
-def wait_for(mark: Flag) -> None:
-    while not MEETING.has_flag(mark):
+def wait_for(flag: Flag) -> None:
+    while not RENDEZVOUS.has_flag(flag):
         time.sleep(0.02)
 
 
-def meet(job: str, index: str, step: str = "0") -> None:
-    """Waits until a task has told of a step, this one or a later one."""
-    while (said := MEETING.step(job, int(index))) is None or said < int(step):
+def wait_step(job: str, index: str, step: str = "0") -> None:
+    """Waits until a task has reported the step or a later one."""
+    while (reported := RENDEZVOUS.step(TaskId(job, int(index)))) is None or reported < int(step):
         time.sleep(0.02)
 
 
@@ -78,10 +80,10 @@ def say(text: str) -> None:
 
 
 def process() -> None:
-    """What a task has of its own, TF_CONFIG aside."""
-    told = {"arguments": sys.argv[1:], "folder": str(Path.cwd()), "input": sys.stdin.read()}
-    told |= {"leads a group": os.getpgid(0) == os.getpid(), "pid": os.getpid(), "session": os.getsid(0)}
-    say(json.dumps(told | {"set by the import": os.environ.get("SET")}))
+    """Prints the properties of this process, except TF_CONFIG."""
+    properties = {"arguments": sys.argv[1:], "folder": str(Path.cwd()), "input": sys.stdin.read()}
+    properties |= {"leads a group": os.getpgid(0) == os.getpid(), "pid": os.getpid(), "session": os.getsid(0)}
+    say(json.dumps(properties | {"set by the import": os.environ.get("SET")}))
 
 
 def fail() -> None:
@@ -89,7 +91,7 @@ def fail() -> None:
 
 
 def child() -> None:
-    """A process that leaves its parent, its session and SIGTERM behind."""
+    """Starts a process without a parent, in a session of its own, that ignores SIGTERM."""
     before = len(list(FOLDER.glob("*.pid")))
     subprocess.Popen([sys.executable, "-c", GRANDCHILD, str(FOLDER)]).wait()
     while len(list(FOLDER.glob("*.pid"))) == before:
@@ -97,7 +99,7 @@ def child() -> None:
 
 
 def save() -> None:
-    """At SIGTERM, takes its time and tells who is there to help."""
+    """Takes half a second to save at SIGTERM, and prints how many parameter servers run then."""
 
     def handler(*signal: Any) -> None:
         time.sleep(0.5)
@@ -116,19 +118,21 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "raise": fail,
     "ready": lambda: wait_for(Flag.READY),
     "trained": lambda: wait_for(Flag.TRAINED),
-    "meet": meet,
+    "meet": wait_step,
     "stubborn": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     "sleep": lambda seconds: time.sleep(float(seconds)),
-    "step": lambda step: MEETING.report_step(JOB, INDEX, int(step)),
-    "trained-to": lambda step: MEETING.report_step(JOB, INDEX, int(step), training=False),
-    "marks": lambda: say(" ".join(sorted(mark.value for mark in Flag if MEETING.has_flag(mark)))),
-    "life": MEETING.begin_life,
-    "last": lambda step: MEETING.say_last_step(int(step)),
-    "say-last": lambda: say(f"last step {MEETING.last_step()}"),
-    "lost": lambda job, code, problem=None: MEETING.report_loss(job, 0, Loss(time.time(), int(code), problem)),
-    "recovery": lambda name: MEETING.report_recovery(Recovery(name)),
-    "version": MEETING.introduce,
-    "final": MEETING.report_final,
+    "step": lambda step: RENDEZVOUS.report_step(TASK, int(step)),
+    "trained-to": lambda step: RENDEZVOUS.report_step(TASK, int(step), training=False),
+    "flags": lambda: say(" ".join(sorted(flag.value for flag in Flag if RENDEZVOUS.has_flag(flag)))),
+    "gang-start": RENDEZVOUS.report_gang_start,
+    "last": lambda step: RENDEZVOUS.report_last_step(int(step)),
+    "say-last": lambda: say(f"last step {RENDEZVOUS.last_step()}"),
+    "lost": lambda job, code, problem=None: RENDEZVOUS.report_failure(
+        TaskId(job, 0), TaskFailure(time.time(), int(code), problem)
+    ),
+    "recovery": lambda name: RENDEZVOUS.report_recovery(Recovery(name)),
+    "version": RENDEZVOUS.report_version,
+    "final": RENDEZVOUS.report_final,
     "save": save,
     "stopped": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "say": say,
@@ -140,9 +144,9 @@ ACTIONS: dict[str, Callable[..., Any]] = {
 
 (FOLDER / f"{os.getpid()}.pid").touch()
 plans = dict(plan.split("=") for plan in sys.argv[2:])
-(FOLDER / f"{JOB}-{INDEX}.life-{LIFE}").touch()
-lives = plans.get(f"{JOB} {INDEX}", "").split("|")
-for action in filter(None, lives[min(LIFE, len(lives) - 1)].split(",")):
+(FOLDER / f"{JOB}-{INDEX}.run-{RUN}").touch()
+runs = plans.get(f"{JOB} {INDEX}", "").split("|")
+for action in filter(None, runs[min(RUN, len(runs) - 1)].split(",")):
     verb, *values = action.split(":")
     ACTIONS[verb](*values)
 os._exit(0)  # at once: a gRPC server would wait

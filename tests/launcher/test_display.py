@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from estimator_bridge.cluster.tasks import TaskId
-from estimator_bridge.launcher.display import shown, task_table
+from estimator_bridge.launcher.display import open_display, task_table
 from estimator_bridge.launcher.ports import free_ports
 from estimator_bridge.launcher.processes.task import Task
 
@@ -30,13 +30,13 @@ def test_steps_per_second_are_of_the_last_seconds(monkeypatch: pytest.MonkeyPatc
     assert task.steps_per_second is None
     for second in range(31):
         now = float(second)
-        task.reached(second * 10 if second <= 10 else 100 + (second - 10))
+        task.record_step(second * 10 if second <= 10 else 100 + (second - 10))
     assert task.steps_per_second == pytest.approx(1.0)
 
 
 def test_the_table() -> None:
     task, other = made(), made("ps")
-    task.reached(1234)
+    task.record_step(1234)
     out = io.StringIO()
     Console(file=out, width=100).print(task_table([other, task]))
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.getvalue().splitlines() if "│" in line]
@@ -51,7 +51,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_gets_lines_and_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     out = Terminal()
-    with shown(out) as (say, show):
+    with open_display(out) as (say, show):
         say("chief 0", "[bold]:smile:")
         show([made()])
     text = Text.from_ansi(out.getvalue()).plain
@@ -65,7 +65,7 @@ class Full(io.StringIO):
 
 
 def test_a_stream_that_cannot_be_written_ends_nothing_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    with shown(Full()) as (say, _):
+    with open_display(Full()) as (say, _):
         say("chief 0", "hello")
         say("chief 0", "goodbye")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from estimator_bridge.cluster.rendezvous import Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.ports import free_ports
 from tests.launcher.conftest import wait_until
 from tests.launcher.launchers import Launcher
@@ -56,7 +57,7 @@ def test_workers_in_step_on_two_machines(tmp_path: Path) -> None:
 
         launchers = chief, worker = start(["chief", "worker"], *ENDLESS)
         wait_until(lambda: chief.saved() >= 20 and bool(worker.steps("worker 0")), SECONDS)
-        assert len({meeting.version(job, 0) for job in ("chief", "worker")} - {None}) == 1
+        assert len({meeting.version(TaskId(job, 0)) for job in ("chief", "worker")} - {None}) == 1
         made = len(worker.steps("worker 0"))
         os.kill(worker.pids("worker 0")[-1], signal.SIGKILL)
         wait_until(lambda: len(worker.steps("worker 0")) > made + 3, SECONDS)

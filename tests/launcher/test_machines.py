@@ -22,9 +22,9 @@ from estimator_bridge.cluster.rendezvous import Flag, Recovery, Rendezvous
 from estimator_bridge.cluster.server_status import Answer, Health
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.launcher import request_checks, supervisor
+from estimator_bridge.launcher import request_checks
 from estimator_bridge.launcher.layout import hosted_layout
-from estimator_bridge.launcher.monitors import readiness, remote_trainers, restarts
+from estimator_bridge.launcher.monitors import readiness, remote_trainers, restarts, task_failures
 from estimator_bridge.launcher.monitors.readiness import Preflight
 from estimator_bridge.launcher.outcome import Timeouts
 from estimator_bridge.launcher.ports import free_ports, is_free
@@ -53,9 +53,9 @@ def test_each_machine_gets_the_same_list_and_runs_its_own_task() -> None:
 @pytest.mark.parametrize(
     ("given", "task", "said"),
     [
-        (["a:1", "b:2"], "ps:0", "3 times host:port, for chief 0, worker 0, ps 0"),
+        (["a:1", "b:2"], "ps:0", "3 different host:port, for chief 0, worker 0, ps 0"),
         (["a:1", "b", "c:3"], "ps:0", "--hosts does not give each task its address"),
-        (["a:1", "b:2", "a:1"], "ps:0", "no two the same"),
+        (["a:1", "b:2", "a:1"], "ps:0", "3 different host:port"),
         (["a:1", "b:65536", "c:3"], "ps:0", "--hosts does not give each task its address"),
         (["a:1", "b:0", "c:3"], "ps:0", "--hosts does not give each task its address"),
         (["a:1", "grpc://b:2", "c:3"], "ps:0", "--hosts does not give each task its address"),
@@ -71,13 +71,13 @@ def test_hosts_that_are_no_cluster(given: list[str], task: str, said: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--hosts", "192.0.2.1:1"], "--hosts and --task belong together."),
+        (["--hosts", "192.0.2.1:1"], "--hosts and --task need each other."),
         (["--hosts", "192.0.2.1:1", "--task", "chief:0"], "Servers of this cluster can be reached over the network."),
         (["--hosts", "127.0.0.1:1", "--chief", "0", "--ps", "1", "--task", "ps:0"], "No task would train."),
-        (["--rendezvous", "shared"], "--rendezvous is for clusters on several machines."),
+        (["--rendezvous", "shared"], "--rendezvous is only for clusters on several machines."),
         (
             ["--hosts", "127.0.0.1:1", "--task", "chief:0", "--rendezvous", "/proc/no"],
-            "The rendezvous of the launchers is not there.",
+            "The rendezvous of the launchers cannot be used.",
         ),
     ],
 )
@@ -105,7 +105,7 @@ def test_a_port_that_is_taken_is_named_with_who_has_it(
 
     said = capsys.readouterr().err
     assert f"worker 0 cannot serve at {address}: the port is taken." in said
-    received = f"process {os.getpid()}, {psutil.Process().name()}" if known else "a process that the system does not name"
+    received = f"process {os.getpid()}, {psutil.Process().name()}" if known else "a process that the system hides"
     assert f"received: {received}" in said
     assert not (tmp_path / "logs").exists()
 
@@ -134,12 +134,12 @@ def test_a_tf_config_in_which_nobody_trains(
 def test_who_is_alone_ends_when_the_others_say_that_they_have(play: Play, tmp_path: Path, job: str, state: str) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
-    Rendezvous(shared).report_end("chief", 0)
+    Rendezvous(shared).report_end(TaskId("chief", 0))
 
     def worker_ends() -> None:
         """As its launcher says it, the last of those that have somebody to train; our task has come by then."""
         wait_until(lambda: bool(pids(tmp_path)))
-        Rendezvous(shared).report_end("worker", 0)
+        Rendezvous(shared).report_end(TaskId("worker", 0))
         Rendezvous(shared).set_flag(Flag.TRAINED)
 
     threading.Thread(target=worker_ends, daemon=True).start()
@@ -158,10 +158,10 @@ def test_a_parameter_server_that_ends_while_somebody_trains_elsewhere_has_failed
     rendezvous = tmp_path / "shared" if shares else None
     if shares:
         (tmp_path / "shared").mkdir()
-        Rendezvous(tmp_path / "shared").report_end("chief", 0)
+        Rendezvous(tmp_path / "shared").report_end(TaskId("chief", 0))
     answer = Answer(TaskId("worker", 0), "127.0.0.1:1", Health.MISSING if shares else Health.READY)
     monkeypatch.setattr(remote_trainers, "ask", lambda servers, timeout: [answer])
-    monkeypatch.setattr(supervisor, "_ANOTHERS_SECONDS", 0.1)
+    monkeypatch.setattr(task_failures, "_REMOTE_SECONDS", 0.1)
 
     ended = play({"ps 0": "exit:0"}, layouts=[hosted_layout(hosts(), COUNTS, "ps:0")], rendezvous=rendezvous)
 
@@ -180,7 +180,7 @@ def test_an_evaluators_launcher_neither_says_nor_takes_back_that_all_servers_are
     checks = Preflight(layout, [task], meeting, 60, lambda name, text: None)
     checks.begin()
 
-    assert checks.look() is None
+    assert checks.judge() is None
     assert meeting.has_flag(Flag.READY) is said
 
 
@@ -204,13 +204,13 @@ def test_who_trains_in_step_waits_until_the_others_have_been_started_again(
     for life in (1, 2):
         incarnation[task.name] = life
         checks.begin()
-        assert checks.look() is None
+        assert checks.judge() is None
         assert meeting.has_flag(Flag.READY) is (ready or life == 1)
     incarnation.update({TaskId("chief", 0): 2, TaskId("ps", 0): 2})
-    meeting.begin_life()
-    assert checks.look() is None
+    meeting.report_gang_start()
+    assert checks.judge() is None
     assert meeting.has_flag(Flag.READY)
-    assert checks.lives == (not ready), "who answers has begun by then: nobody starts again for those"
+    assert checks.gang_starts == (not ready), "the servers that answered had started by then, so no restart follows them"
 
 
 def never_answered(monkeypatch: pytest.MonkeyPatch, meeting: Rendezvous, servers: int, ready: float) -> tuple[float, list[str]]:
@@ -221,7 +221,7 @@ def never_answered(monkeypatch: pytest.MonkeyPatch, meeting: Rendezvous, servers
     counts = {"chief": 1, "worker": servers - 1}
     layout = hosted_layout(hosts()[:servers], counts, "evaluator:0")
     asks = remote_trainers.RemoteTrainers(layout, meeting, Timeouts(ready, finish=100), lambda name, line: said.append(line))
-    while not asks.over() and now < 1050:
+    while not asks.have_ended() and now < 1050:
         now += 10
     return now - 50, said
 
@@ -229,7 +229,7 @@ def never_answered(monkeypatch: pytest.MonkeyPatch, meeting: Rendezvous, servers
 def test_an_evaluator_that_comes_after_the_training_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     after, said = never_answered(monkeypatch, Rendezvous(tmp_path), servers=2, ready=60)
     assert after == 170, "the first look after both deadlines"
-    assert said == ["no chief or worker has answered for 100 s: training is taken for over"]
+    assert said == ["no chief or worker has answered for 100 s: training counts as over"]
 
 
 @pytest.mark.parametrize(("servers", "ready"), [(1, 60), (2, 0)])
@@ -263,8 +263,8 @@ def test_the_rendezvous_of_a_training_that_has_ended(play: Play, tmp_path: Path)
     """A parameter server of another training would end at once; the evaluator of this one may come again."""
     shared = tmp_path / "shared"
     shared.mkdir()
-    Rendezvous(shared).report_end("chief", 0)
-    Rendezvous(shared).report_end("worker", 0)
+    Rendezvous(shared).report_end(TaskId("chief", 0))
+    Rendezvous(shared).report_end(TaskId("worker", 0))
     Rendezvous(shared).set_flag(Flag.TRAINED)
     places = hosts()
 
@@ -283,16 +283,16 @@ def test_what_a_task_said_before_its_launcher_started_again(play: Play, tmp_path
     shared = tmp_path / "shared"
     shared.mkdir()
     before = Rendezvous(shared)
-    before.report_step("worker", 0, 500)
-    before.report_step("chief", 0, 500)
+    before.report_step(TaskId("worker", 0), 500)
+    before.report_step(TaskId("chief", 0), 500)
     before.set_flag(Flag.TRAINED)
 
     ended = play({"worker 0": "exit:3"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=shared)
 
     assert ended.launched.tasks[0].step is None
-    assert (before.step("chief", 0), before.has_flag(Flag.TRAINED)) == (500, False)
-    [(task, loss)] = before.losses().items()
-    assert (task, loss.code, loss.problem) == (("worker", 0), 3, ended.problem)
+    assert (before.step(TaskId("chief", 0)), before.has_flag(Flag.TRAINED)) == (500, False)
+    [(task, failure)] = before.failures().items()
+    assert (task, failure.code, failure.problem) == (TaskId("worker", 0), 3, ended.problem)
 
 
 def test_processes_of_two_machines_with_one_number_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,7 +315,7 @@ def test_processes_of_two_machines_with_one_number_write_at_once(tmp_path: Path,
 
 def test_a_file_that_another_machine_replaces_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """NFS says "stale" to who opened the one before."""
-    Rendezvous(tmp_path).report_step("chief", 0, 7)
+    Rendezvous(tmp_path).report_step(TaskId("chief", 0), 7)
     read = Path.read_text
 
     def stale(self: Path, *arguments: Any, **options: Any) -> str:
@@ -323,25 +323,25 @@ def test_a_file_that_another_machine_replaces_is_read_again(tmp_path: Path, monk
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
     monkeypatch.setattr(Path, "read_text", stale)
-    assert Rendezvous(tmp_path).step("chief", 0) == 7
+    assert Rendezvous(tmp_path).step(TaskId("chief", 0)) == 7
 
 
 def test_a_folder_that_cannot_be_read_any_more_is_named(play: Play, tmp_path: Path) -> None:
     (tmp_path / "shared" / "chief-0.ended").mkdir(parents=True)  # stands for a share that answers with an error
 
-    with pytest.raises(BridgeError, match=r"say cannot be read.\n.*\n.*chief-0.ended: Is a directory"):
+    with pytest.raises(BridgeError, match=r"cannot be read.\n.*\n.*chief-0.ended: Is a directory"):
         play({"worker 0": "sleep:60"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared")
 
 
 def test_a_worker_that_has_ended_says_so_to_the_others(play: Play, tmp_path: Path) -> None:
     ended = play(
-        {"worker 0": "marks,say:trained"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared"
+        {"worker 0": "flags,say:trained"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared"
     )
 
     assert ended.code == 0
     assert "worker 0    | loopback ready shared" in ended.output
-    assert Rendezvous(tmp_path / "shared").has_ended("worker", 0)
-    assert not Rendezvous(tmp_path / "shared").has_ended("chief", 0)
+    assert Rendezvous(tmp_path / "shared").has_ended(TaskId("worker", 0))
+    assert not Rendezvous(tmp_path / "shared").has_ended(TaskId("chief", 0))
 
 
 def test_a_parameter_server_ends_when_no_chief_or_worker_has_answered_for_long(
@@ -370,9 +370,9 @@ def test_who_trains_in_step_begins_again_with_those_of_another_launcher(
     """Which says so in a moment: its task failed first, and so ours did, which alone would be given up."""
     monkeypatch.setattr(restarts, "_FIRST_PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(restarts, "_FOLLOW_SECONDS", 0.1)
-    plan = f"recovery:{recovery},step:1,exit:3|recovery:{recovery},step:1,life,exit:3|"
+    plan = f"recovery:{recovery},step:1,exit:3|recovery:{recovery},step:1,gang-start,exit:3|"
 
     ended = play({"chief 0": plan}, layouts=[hosted_layout(hosts(), COUNTS, "chief:0")], rendezvous=tmp_path / "shared")
 
     assert ended.code == code
-    assert len(list(tmp_path.glob("chief-0.life-*"))) == lives
+    assert len(list(tmp_path.glob("chief-0.run-*"))) == lives

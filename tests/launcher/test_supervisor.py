@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from estimator_bridge.cluster.tasks import TaskId
+from estimator_bridge.cluster.tasks import TaskContext, TaskId
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.launcher.layout import given_layout, laid_out, local_layout
+from estimator_bridge.launcher.layout import given_layout, local_layout, make_layout
+from estimator_bridge.launcher.outcome import NoRestart
 from estimator_bridge.launcher.processes.spawner import Spawner
 from estimator_bridge.launcher.request_checks import check_network
 from estimator_bridge.runtime.json_positions import read_object
@@ -24,7 +25,7 @@ SERVED = {"chief 0": "serve,ready,step:20", "worker 0": "serve,ready,step:19", "
 
 
 def test_each_task_knows_its_place_and_the_end_of_the_others(play: Play) -> None:
-    plans = {"chief 0": "config,marks,say:hello", "worker 1": "config", "ps 0": "config,sleep:60"}
+    plans = {"chief 0": "config,flags,say:hello", "worker 1": "config", "ps 0": "config,sleep:60"}
     counts = {"chief": 1, "worker": 2, "ps": 1, "evaluator": 1}
 
     ended = play(plans | {"evaluator 0": "config,trained,say:evaluated", "worker 0": "sleep:1"}, counts)
@@ -136,14 +137,14 @@ def test_who_does_not_end_after_the_chief_is_named(play: Play) -> None:
     ended = play({"worker 0": "sleep:60", "ps 0": "sleep:60"}, finish=0.5)
 
     assert ended.code == 1
-    assert ended.problem.startswith("worker 0: no end 0.5 s after the training's.")
+    assert ended.problem.startswith("worker 0: still running 0.5 s after the end of the training.")
 
 
 def test_a_port_that_was_taken_meanwhile(play: Play) -> None:
     layout = local_layout({"chief": 1, "worker": 1})
     with socket.create_server(("", 0)) as taken:
         conflicting = dict.fromkeys(layout.addresses, f"127.0.0.1:{taken.getsockname()[1]}")
-        ended = play({"chief 0": "bind"}, layouts=[laid_out(conflicting, list(layout.tf_configs)), layout], ready=30)
+        ended = play({"chief 0": "bind"}, layouts=[make_layout(conflicting, list(layout.tf_configs)), layout], ready=30)
 
     assert ended.code == 0
     assert ended.states == {"chief 0": "done", "worker 0": "done"}
@@ -154,11 +155,12 @@ def test_a_port_that_is_taken_on_every_try_is_named(play: Play) -> None:
     layout = local_layout({"chief": 1, "worker": 1})
     with socket.create_server(("", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        conflicting = laid_out({**layout.addresses, TaskId("chief", 0): address}, list(layout.tf_configs))
+        conflicting = make_layout({**layout.addresses, TaskId("chief", 0): address}, list(layout.tf_configs))
         ended = play({"chief 0": "bind", "worker 0": "sleep:60"}, layouts=[conflicting], ready=30)
 
     assert ended.code == 1
-    assert ended.problem.endswith(f"It was not started again: the port of {address} was taken.")
+    assert ended.no_restart is NoRestart.PORT_TAKEN
+    assert address in ended.problem
 
 
 @pytest.mark.parametrize(("job", "code"), [("worker", 3), ("ps", 3), ("evaluator", 3), ("ps", 0)])
@@ -168,7 +170,8 @@ def test_one_task_of_a_cluster_that_runs_elsewhere(play: Play, job: str, code: i
     tf_config["task"] = {"type": job, "index": 0}
 
     ended = play(
-        {f"{job} 0": f"config,marks,exit:{code}"}, layouts=[given_layout(read_object(json.dumps(tf_config), "TF_CONFIG"))]
+        {f"{job} 0": f"config,flags,exit:{code}"},
+        layouts=[given_layout(TaskContext(read_object(json.dumps(tf_config), "TF_CONFIG")))],
     )
 
     assert ended.code == code
@@ -180,12 +183,12 @@ def test_one_task_of_a_cluster_that_runs_elsewhere(play: Play, job: str, code: i
 @pytest.mark.parametrize("address", ["10.example:2222", "0.0.0.0:2222", "[2001:db8::1]:2222", "127.0.0.1.example:2222"])
 def test_servers_that_others_can_reach_need_consent(address: str) -> None:
     task = TaskId("chief", 0)
-    check_network(laid_out({task: "127.0.0.1:2222", TaskId("ps", 0): "[::1]:2222"}, [task]), trusted=False)
-    layout = laid_out({task: address}, [task])
+    check_network(make_layout({task: "127.0.0.1:2222", TaskId("ps", 0): "[::1]:2222"}, [task]), is_trusted=False)
+    layout = make_layout({task: address}, [task])
     assert not layout.is_local
-    check_network(layout, trusted=True)
+    check_network(layout, is_trusted=True)
     with pytest.raises(BridgeError, match="add --trusted-network"):
-        check_network(layout, trusted=False)
+        check_network(layout, is_trusted=False)
 
 
 def test_nobody_to_train() -> None:

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.cluster.rendezvous import VARIABLE, Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.distribution.launched.launched_task import launched
 from estimator_bridge.modern.engine import ModernEngine
@@ -95,7 +96,7 @@ def test_who_evaluates_or_exports_while_it_trains_says_so(path: str, tmp_path: P
     made = estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path / "model")
 
     def note(result: Any = None) -> Any:
-        said.append(meeting.is_apart("worker", 0))
+        said.append(meeting.is_paused(TaskId("worker", 0)))
         return result
 
     def receiver() -> Any:

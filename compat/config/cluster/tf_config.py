@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Mapping
@@ -15,19 +16,31 @@ from estimator_bridge.runtime.json_positions import Document, dotted, read_objec
 EXPECTED = 'a TF_CONFIG such as {"cluster": {"chief": ["host:2222"]}, "task": {"type": "chief", "index": 0}}'
 
 
-def from_environment() -> Document:
-    """Reads the TF_CONFIG of this process.
+def read_environment() -> Document | None:
+    """Returns the TF_CONFIG of this process with positions, or None without one. Nothing else reads the variable.
 
-    Returns:
-        The JSON object, with positions.
+    Raises:
+        BridgeError: The variable is not a JSON object.
+    """
+    text = os.environ.get("TF_CONFIG")
+    return _parse(text) if text else None
+
+
+@functools.lru_cache(maxsize=1)  # a process asks often, and its TF_CONFIG stays
+def _parse(text: str) -> Document:
+    return read_object(text, "TF_CONFIG", EXPECTED)
+
+
+def from_environment() -> Document:
+    """Returns the TF_CONFIG of this process, where it is required.
 
     Raises:
         BridgeError: The variable is not set, or is not a JSON object.
     """
-    text = os.environ.get("TF_CONFIG")
-    if not text:
-        raise BridgeError("TF_CONFIG is not set.", expected=EXPECTED, fix="Set it, or give a file that contains it.")
-    return read_object(text, "TF_CONFIG", EXPECTED)
+    document = read_environment()
+    if document is None:
+        raise BridgeError("TF_CONFIG is not set.", expected=EXPECTED, fix="Set it, or name a file that holds it.")
+    return document
 
 
 def check(document: Document, *, chief_needed: bool = True, resolve: bool = False) -> None:

@@ -6,13 +6,13 @@ In contrib.learn a cluster's chief is worker 0, or the master where the environm
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 from tensorflow.python.util.deprecation import deprecated
+
+from estimator_bridge.cluster.tasks import TaskContext
 
 _STEPS_OR_TEN_MINUTES = 0
 _NOT_IN_UID = (
@@ -135,7 +135,8 @@ class RunConfig(tf.estimator.RunConfig):
     @staticmethod
     def get_task_id() -> int:
         """TF_CONFIG's task index, or 0."""
-        return _task_id(json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {}))
+        context = TaskContext.of_this_process()
+        return _task_id(context.value.get("task", {})) if context else 0
 
     def uid(self, whitelist: Any = None) -> str:
         """What tells this configuration from others; those that differ in the ``whitelist`` alone are the same.

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.cluster.audit_records import AuditPlan, AuditRecord, Updates
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.runtime.batch_digest import batch_digest, processor_beside, variables_digest
 
 v1 = tf.compat.v1
@@ -72,8 +73,9 @@ class AuditHook(tf.compat.v1.train.SessionRunHook):
         )
 
     def _write(self, step: int, **fields: Any) -> None:
-        task = self._config
-        self._auditing.write(AuditRecord(task.task_type, task.task_id, self._local, step, self._updates, self._share, **fields))
+        self._auditing.write(
+            AuditRecord(TaskId.of_config(self._config), self._local, step, self._updates, self._share, **fields)
+        )
 
 
 def _numbers(digests: Sequence[Any]) -> tuple[int, ...]:

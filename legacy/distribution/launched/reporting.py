@@ -7,6 +7,7 @@ from typing import Any
 
 from estimator_bridge.cluster.preemption import EXIT_CODE, catch_preemption
 from estimator_bridge.cluster.rendezvous import Flag, Recovery, Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.legacy.distribution.sync_replicas import replicas_of_training
 from estimator_bridge.runtime.patching import replaced
 
@@ -31,11 +32,11 @@ def _reporting(train: Any, meeting: Rendezvous) -> Any:
         recovery = _recovery(self._train_distribution)
         meeting.report_recovery(recovery)
         together = recovery is not Recovery.TASK and self.config.num_worker_replicas > 1
-        with catch_preemption(not together or meeting.has_flag(Flag.SHARED)) as told:
-            hook = TaskHook(meeting, self.config, step, told, together)
+        with catch_preemption(not together or meeting.has_flag(Flag.SHARED)) as preemption:
+            hook = TaskHook(meeting, self.config, step, preemption, together)
             leaving = [LeavingHook()] if together and recovery is Recovery.GANG else []
             result = train(self, spec, [*worker_hooks, hook, *leaving], hooks, step, listeners)
-        if hook.stopped or told.is_requested:
+        if hook.stopped or preemption.is_requested:
             raise SystemExit(EXIT_CODE)
         return result
 
@@ -45,7 +46,7 @@ def _reporting(train: Any, meeting: Rendezvous) -> Any:
 def _apart(call: Any, meeting: Rendezvous) -> Any:
     @functools.wraps(call)
     def without_steps(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with meeting.apart(self.config.task_type, self.config.task_id):
+        with meeting.pause_steps(TaskId.of_config(self.config)):
             return call(self, *args, **kwargs)
 
     return without_steps

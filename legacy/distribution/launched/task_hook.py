@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from estimator_bridge.cluster.preemption import Preemption
 from estimator_bridge.cluster.rendezvous import Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 
 _REPORT_SECONDS = 1.0  # between two reports of the global step
 _STEPS_AHEAD = 2  # who trains in step with others hears of a last step at the end of the one before it, at the latest
@@ -24,17 +25,17 @@ class TaskHook(tf.compat.v1.train.SessionRunHook):
         meeting: with the launcher, and with the other tasks of this machine.
         config: the task's RunConfig.
         step: the global step.
-        told: whether the task was told to end.
+        preemption: Request to end this task.
         together: it trains in step with others.
 
     Attributes:
         stopped: it stopped the training.
     """
 
-    def __init__(self, meeting: Rendezvous, config: Any, step: Any, told: Preemption, together: bool) -> None:
+    def __init__(self, meeting: Rendezvous, config: Any, step: Any, preemption: Preemption, together: bool) -> None:
         self.stopped = False
-        self._meeting, self._task, self._step = meeting, (config.task_type, config.task_id), step
-        self._told, self._together = told, together
+        self._meeting, self._task, self._step = meeting, TaskId.of_config(config), step
+        self._preemption, self._together = preemption, together
         self._reported_at = -_REPORT_SECONDS
 
     def after_create_session(self, session: Any, coord: Any) -> None:
@@ -49,7 +50,7 @@ class TaskHook(tf.compat.v1.train.SessionRunHook):
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Reports, and stops where it is time to."""
         if run_values.results is not None:
-            self._meeting.report_step(*self._task, int(run_values.results))
+            self._meeting.report_step(self._task, int(run_values.results))
             self._reported_at = time.monotonic()
         if self._is_last(run_context.session):
             self.stopped = True
@@ -57,14 +58,14 @@ class TaskHook(tf.compat.v1.train.SessionRunHook):
 
     def _is_last(self, session: Any) -> bool:
         if not self._together:
-            return self._told.is_requested
+            return self._preemption.is_requested
         last = self._meeting.last_step()
         if last is not None and last > self._first_step:
             return int(session.run(self._step)) >= last
-        if self._told.is_requested:
-            self._meeting.say_last_step(int(session.run(self._step)) + _STEPS_AHEAD)
+        if self._preemption.is_requested:
+            self._meeting.report_last_step(int(session.run(self._step)) + _STEPS_AHEAD)
         return False
 
     def end(self, session: Any) -> None:
         """No more steps follow."""
-        self._meeting.report_step(*self._task, int(session.run(self._step)), training=False)
+        self._meeting.report_step(self._task, int(session.run(self._step)), training=False)

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tensorflow.python.distribute.coordinator.remote_value import RemoteValueStatus
 
 from estimator_bridge.cluster.audit_records import AuditPlan
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.modern.distribution.parameter_server_audit import EffectReport
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.step.transplant import Transplant, table_filler
@@ -44,7 +45,7 @@ class Pool:
         tables = transplant.model.collection(v1.GraphKeys.TABLE_INITIALIZERS)  # a worker that comes back fills them first
         self._tables = [coordinator._create_per_worker_resources(_filling(transplant.model))] if tables else []
         self._shares = Shares(transplant, coordinator.strategy)
-        trainers = [("chief", 0), *(("worker", worker.worker_index) for worker in self._workers)]
+        trainers = [TaskId("chief", 0), *(TaskId("worker", worker.worker_index) for worker in self._workers)]
         self._audit = EffectReport(auditing, trainers, _digest(transplant)) if auditing is not None else None
 
     def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:

@@ -1,4 +1,4 @@
-"""``estimator-bridge cluster``: what a running cluster says of itself."""
+"""``estimator-bridge cluster``: the state of a running cluster."""
 
 from __future__ import annotations
 
@@ -13,45 +13,47 @@ from estimator_bridge.cli.script_arguments import FILE, seconds
 
 if TYPE_CHECKING:
     from estimator_bridge.cluster.server_status import Answer
+    from estimator_bridge.cluster.tasks import TaskContext
 
 _EPILOG = """examples:
   estimator-bridge cluster status
   estimator-bridge cluster status tf_config.json
   estimator-bridge cluster status '{"cluster": {"chief": ["host1:2222"], "ps": ["host2:2222"]}}' --format json
 
-exit code: 0 every server is ready, 1 one is missing or another task answers, 2 no TF_CONFIG, or a wrong one.
+exit code: 0 every server is ready, 1 a server is missing or a different task answers, 2 TF_CONFIG is missing or wrong.
 """
 
 
 def add_parser(verbs: Any) -> None:
     """Adds the verb."""
-    parser = verbs.add_parser("cluster", help="ask the servers of a running cluster how they are", allow_abbrev=False)
+    parser = verbs.add_parser("cluster", help="ask the servers of a running cluster for their state", allow_abbrev=False)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     status = actions.add_parser(
         "status",
-        help="who is there: devices, incarnation, round-trip time",
-        description="Asks the TensorFlow server of every task in a TF_CONFIG how it is, all at the same time.",
+        help="show the devices, incarnation and round-trip time of each server",
+        description="Asks the TensorFlow server of every task in a TF_CONFIG for its state, all at the same time.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     given = status.add_argument(
-        "tf_config", metavar="TF_CONFIG", nargs="?", help="a file, or the JSON itself; the environment's by default"
+        "tf_config", metavar="TF_CONFIG", nargs="?", help="file, or the JSON itself (default: the variable of this process)"
     )
     given.complete = FILE
     status.add_argument(
-        "--timeout", type=seconds, default=5.0, metavar="SECONDS", help="for each answer (default: %(default)g)"
+        "--timeout", type=seconds, default=5.0, metavar="SECONDS", help="seconds to wait for each answer (default: %(default)g)"
     )
-    status.add_argument("--format", choices=("text", "json"), default="text", help="a table, or one JSON object")
+    status.add_argument(
+        "--format", choices=("text", "json"), default="text", help="print a table or one JSON object (default: %(default)s)"
+    )
     status.set_defaults(execute=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Asks and shows."""
+    """Asks the servers, and prints their answers."""
     from estimator_bridge.cluster.server_status import Health, ask
-    from estimator_bridge.launcher.layout import servers_of
 
-    answers = ask(servers_of(_document(arguments.tf_config)), arguments.timeout)
+    answers = ask(_read(arguments.tf_config).servers(), arguments.timeout)
     if arguments.format == "json":
         sys.stdout.write(json.dumps({"tasks": [_as_json(answer) for answer in answers]}, indent=1) + "\n")
     else:
@@ -63,19 +65,20 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0 if all(answer.health is Health.READY for answer in answers) else 1
 
 
-def _document(given: str | None) -> Any:
+def _read(given: str | None) -> TaskContext:
+    from estimator_bridge.cluster.tasks import TaskContext
     from estimator_bridge.compat.config.cluster.tf_config import EXPECTED, from_environment
     from estimator_bridge.errors import BridgeError
     from estimator_bridge.runtime.json_positions import read_object
 
     if given is None:
-        return from_environment()
-    if given.lstrip().startswith("{"):
-        return read_object(given, "TF_CONFIG", EXPECTED)
+        return TaskContext(from_environment())
     try:
-        return read_object(Path(given).read_text(encoding="utf-8"), given, EXPECTED)
+        is_json = given.lstrip().startswith("{")
+        text, source = (given, "TF_CONFIG") if is_json else (Path(given).read_text(encoding="utf-8"), given)
     except (OSError, UnicodeDecodeError) as error:
         raise BridgeError("The TF_CONFIG cannot be read.", expected=EXPECTED, received=f"{given}: {error}") from None
+    return TaskContext(read_object(text, source, EXPECTED))
 
 
 def _as_json(answer: Answer) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from estimator_bridge.cli.closed_streams import restore_streams
 from estimator_bridge.cli.script_arguments import add_path, add_python2, add_replicas, add_script, script_of
 from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.cluster.rendezvous import Rendezvous
+from estimator_bridge.cluster.tasks import TaskContext
 from estimator_bridge.errors import BridgeError, NotSupportedError
 
 if TYPE_CHECKING:
@@ -102,18 +103,20 @@ def _run_and_tell(run: Callable[[Script, argparse.Namespace], None], script: Scr
     try:
         run(script, arguments)
     except (NotSupportedError, SystemExit) as error:  # unlike the loss of another worker, for one
-        if (meeting := Rendezvous.of_this_process()) and (why := _why_final(error, meeting)):
-            with contextlib.suppress(OSError):  # a full disk is no reason to hide this one
-                meeting.report_final(why)
+        if (rendezvous := Rendezvous.of_this_process()) and (reason := _final_reason(error, rendezvous)):
+            with contextlib.suppress(OSError):  # a full disk must not hide this error
+                rendezvous.report_final(reason)
         raise
 
 
-def _why_final(error: NotSupportedError | SystemExit, meeting: Rendezvous) -> str | None:
+def _final_reason(error: NotSupportedError | SystemExit, rendezvous: Rendezvous) -> str | None:
     if isinstance(error, NotSupportedError):
-        return "what it refused it would refuse again"
-    # Raised where an exception was handled, that one may be the reason, and gone at the next start.
-    own_word = error.code not in {None, 0, EXIT_CODE} and error.__context__ is None
-    return "it had trained, and its script gave this exit code" if own_word and meeting.has_trained() else None
+        return "the request is not supported, so a restart would fail the same way"
+    # An exit code that is raised while an exception is handled may be due to that one, which a restart may not meet.
+    is_own_code = error.code not in {None, 0, EXIT_CODE} and error.__context__ is None
+    context = TaskContext.of_this_process()
+    has_trained = context is not None and context.task is not None and rendezvous.has_trained(context.task)
+    return "its script gave this exit code after the training" if is_own_code and has_trained else None
 
 
 def _run_legacy(script: Script, arguments: argparse.Namespace) -> None:

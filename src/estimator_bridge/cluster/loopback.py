@@ -1,4 +1,4 @@
-"""A server that other machines cannot reach: TensorFlow's listens on every network interface, whatever address it is given."""
+"""Servers that other machines cannot reach: TensorFlow's listens on every network interface, whatever address it is given."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ def keep_to_loopback(port: int) -> bool:
     """Restricts this process's listening sockets of a port to connections from this machine.
 
     Args:
-        port: of TCP.
+        port: TCP port.
 
     Returns:
-        False where the system does not allow it: it takes Linux 5.7 or newer.
+        False if the system does not allow it; Linux 5.7 or newer is needed.
 
     Example:
         >>> with socket.create_server(("", 0)) as server:
-        ...     kept = keep_to_loopback(server.getsockname()[1])
+        ...     is_restricted = keep_to_loopback(server.getsockname()[1])
     """
-    kept = False
+    is_restricted = False
     with contextlib.suppress(OSError, AttributeError):
         for number in filter(_is_socket, [int(file.name) for file in Path("/proc/self/fd").iterdir()]):
             with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as one:
                 if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and one.getsockname()[1] == port:
                     one.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
-                    kept = True
-    return kept
+                    is_restricted = True
+    return is_restricted
 
 
 def keep_to_loopback_or_warn(port: int) -> None:
@@ -47,7 +47,7 @@ def keep_to_loopback_or_warn(port: int) -> None:
 
 
 def _is_socket(number: int) -> bool:
-    """Of anything else no socket object can be made, and its copy would stay open."""
+    """Returns True for a socket: a socket object of any other file cannot be made, and would leave its copy open."""
     with contextlib.suppress(OSError):
         return stat.S_ISSOCK(os.fstat(number).st_mode)
     return False

@@ -1,4 +1,4 @@
-"""SIGTERM, as a scheduler sends it to a task that has to go: the cluster saves and ends, and a later start goes on from there."""
+"""Preemption: a scheduler sends SIGTERM to a task, the cluster saves and ends, and a later start goes on from there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXIT_CODE = 128 + signal.SIGTERM
 
 
 class Preemption:
-    """Whether this task was told to end.
+    """A request to end this task.
 
     Attributes:
         is_requested: True once SIGTERM has arrived.
@@ -23,28 +23,28 @@ class Preemption:
 
 @contextlib.contextmanager
 def catch_preemption(active: bool) -> Iterator[Preemption]:
-    """While active, SIGTERM does not end the process but is noted.
+    """While active, SIGTERM does not end the process but is recorded.
 
     Args:
-        active: else nothing is changed; nor outside of the main thread, which alone gets signals.
+        active: False changes nothing; nor does a call outside of the main thread, which is the only one that receives signals.
 
     Example:
         >>> import os, signal
-        >>> with catch_preemption(True) as told:
+        >>> with catch_preemption(True) as preemption:
         ...     os.kill(os.getpid(), signal.SIGTERM)
-        ...     print(told.is_requested)
+        ...     print(preemption.is_requested)
         True
     """
-    told = Preemption()
+    preemption = Preemption()
     if not active or threading.current_thread() is not threading.main_thread():
-        yield told
+        yield preemption
         return
 
-    def note(number: int, frame: FrameType | None) -> None:
-        told.is_requested = True
+    def record(number: int, frame: FrameType | None) -> None:
+        preemption.is_requested = True
 
-    before = signal.signal(signal.SIGTERM, note)
+    before = signal.signal(signal.SIGTERM, record)
     try:
-        yield told
+        yield preemption
     finally:
         signal.signal(signal.SIGTERM, before or signal.SIG_DFL)  # None: a handler in C, which Python cannot put back

@@ -1,4 +1,4 @@
-"""What a launcher and the tasks that it started tell each other: small files in a folder that both know, so neither needs the other."""
+"""The rendezvous of a launcher and its tasks: small files in a folder that both know, so that neither needs the other."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from estimator_bridge.cluster.tasks import TaskContext, TaskId
 from estimator_bridge.errors import BridgeError
 
 VARIABLE = "ESTIMATOR_BRIDGE_LAUNCH"
 
 
 class Flag(enum.Enum):
-    """What the launcher says, once and for all tasks."""
+    """A fact about the whole cluster that a launcher publishes to all tasks."""
 
     LOOPBACK = "loopback"
-    """Servers are to be reached from this machine alone."""
+    """Servers accept connections from this machine only."""
     SHARED = "shared"
-    """Every task of the cluster meets here, wherever it runs."""
+    """Every task of the cluster uses this rendezvous, wherever it runs."""
     READY = "ready"
     """Every server answered: training may begin."""
     TRAINED = "trained"
@@ -32,28 +33,28 @@ class Flag(enum.Enum):
 
 
 class Recovery(enum.Enum):
-    """Which tasks can be started again alone while the others go on; an evaluator always can."""
+    """Tasks that can be restarted by themselves while the others go on; an evaluator always can."""
 
     TASK = "task"
-    """Each: parameter servers keep what others lack, or the chief's checkpoint does."""
+    """Each task: parameter servers keep what others lack, or the chief's checkpoint does."""
     WORKER = "worker"
-    """Workers alone: the chief drives the training and cannot go on without a parameter server, nor without itself."""
+    """Workers only: the chief drives the training, and cannot go on without itself or a parameter server."""
     REPLICA = "replica"
-    """The same, but the others, which train in step with it, wait for a worker."""
+    """Workers only, and the others, which train in step with a worker, wait for it."""
     GANG = "gang"
-    """None: they train in step, and all begin again from the last checkpoint."""
+    """No task: they train in step, and all begin again from the last checkpoint."""
 
-    def alone(self, job: str) -> bool:
-        """Whether a task of the job can be started again by itself.
+    def restarts_alone(self, job: str) -> bool:
+        """Returns True if a task of the job can be restarted by itself.
 
         Example:
-            >>> [Recovery.WORKER.alone(job) for job in ("chief", "worker", "ps", "evaluator")]
+            >>> [Recovery.WORKER.restarts_alone(job) for job in ("chief", "worker", "ps", "evaluator")]
             [False, True, False, True]
         """
         return job == "evaluator" or self is Recovery.TASK or (job == "worker" and self is not Recovery.GANG)
 
     def goes_on_without(self, job: str) -> bool:
-        """Whether the others go on training when a task of the job does not come back.
+        """Returns True if the others go on training when a task of the job does not come back.
 
         Example:
             >>> [recovery.name for recovery in Recovery if recovery.goes_on_without("worker")]
@@ -63,13 +64,13 @@ class Recovery(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Loss:
-    """What a launcher said of a task that it will not start again.
+class TaskFailure:
+    """A task that its launcher will not restart.
 
     Attributes:
-        at: when, by the clock of its machine.
-        code: the launcher's exit code.
-        problem: what went wrong; None where the launcher was told to end.
+        at: Seconds since the epoch, by the clock of the launcher's machine.
+        code: Exit code of the launcher.
+        problem: Message of the launcher; None if the launcher was asked to end.
     """
 
     at: float
@@ -79,198 +80,193 @@ class Loss:
 
 @dataclasses.dataclass(frozen=True)
 class Rendezvous:
-    """Where they meet.
+    """A folder in which the launchers and the tasks of a cluster leave messages for each other.
 
     Attributes:
-        folder: made by the launcher, gone when it ends.
+        folder: Folder that the launcher makes, and removes when it ends unless launchers share it.
 
     Example:
         >>> import tempfile
+        >>> chief, worker = TaskId("chief", 0), TaskId("worker", 0)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     meeting = Rendezvous(Path(folder))
-        ...     meeting.set_flag(Flag.READY)
-        ...     meeting.report_step("worker", 0, 20)
-        ...     meeting.has_flag(Flag.READY), meeting.has_flag(Flag.TRAINED), meeting.step("worker", 0), meeting.step("ps", 0)
-        (True, False, 20, None)
+        ...     rendezvous = Rendezvous(Path(folder))
+        ...     rendezvous.set_flag(Flag.READY)
+        ...     rendezvous.report_step(chief, 20)
+        ...     rendezvous.has_flag(Flag.READY), rendezvous.has_flag(Flag.TRAINED)
+        ...     rendezvous.step(chief), rendezvous.step(worker)
+        (True, False)
+        (20, None)
     """
 
     folder: Path
 
     @classmethod
     def of_this_process(cls) -> Rendezvous | None:
-        """The one that this process was started with; None where no launcher started it."""
+        """Returns the rendezvous that a launcher gave to this process, or None without a launcher."""
         folder = os.environ.get(VARIABLE)
         return cls(Path(folder)) if folder else None
 
     def set_flag(self, flag: Flag) -> None:
-        """The launcher's word."""
+        """Publishes a fact about the cluster."""
         (self.folder / flag.value).touch()
 
     def has_flag(self, flag: Flag) -> bool:
-        """Whether the launcher has said it."""
+        """Returns True if the flag is set."""
         return (self.folder / flag.value).exists()
 
     def clear_flag(self, flag: Flag) -> None:
-        """Takes it back."""
+        """Takes a flag back."""
         (self.folder / flag.value).unlink(missing_ok=True)
 
     def report_recovery(self, recovery: Recovery) -> None:
-        """What the strategy of this cluster allows, as a task knows it before it trains."""
+        """Publishes how the strategy of this cluster recovers, which a task knows before it trains."""
         self._write("recovery", recovery.value)
 
     def recovery(self) -> Recovery:
-        """What the tasks reported; without a word all of them belong together."""
+        """Returns the recovery that the tasks reported; GANG if none did."""
         return Recovery(self._read("recovery") or Recovery.GANG)
 
-    def report_step(self, job: str, index: int, step: int, training: bool = True) -> None:
-        """The global step that a task has reached.
+    def report_step(self, task: TaskId, step: int, training: bool = True) -> None:
+        """Publishes the global step that a task has reached.
 
         Args:
-            job: of the task.
-            index: of the task.
-            step: the global step.
-            training: more steps are to follow at once; an evaluation or an export may take as long as it likes.
+            task: Task that reports.
+            step: Global step.
+            training: Whether more steps follow at once; an evaluation or an export has no time limit.
         """
-        self._write(f"{job}-{index}.step", f"{step} {int(training)}")
+        self._write(f"{task.file_stem}.step", f"{step} {int(training)}")
 
-    def step(self, job: str, index: int) -> int | None:
-        """The global step that a task reported last; None before the first report."""
-        said = self._read(f"{job}-{index}.step")
-        return int(said.split()[0]) if said else None
+    def step(self, task: TaskId) -> int | None:
+        """Returns the last global step that a task reported, or None before its first report."""
+        text = self._read(f"{task.file_stem}.step")
+        return int(text.split()[0]) if text else None
 
-    def is_training(self, job: str, index: int) -> bool:
-        """Whether a task said with its last step that more would follow."""
-        said = self._read(f"{job}-{index}.step")
-        return said is not None and said.endswith(" 1")
+    def is_training(self, task: TaskId) -> bool:
+        """Returns True if a task announced more steps with its last report."""
+        text = self._read(f"{task.file_stem}.step")
+        return text is not None and text.endswith(" 1")
+
+    def has_trained(self, task: TaskId) -> bool:
+        """Returns True if the last training of a task is complete."""
+        return self.step(task) is not None and not self.is_training(task)
 
     @contextlib.contextmanager
-    def apart(self, job: str, index: int) -> Iterator[None]:
-        """While active, a task that trains does something else, such as to evaluate: those in step with it wait, and nobody stands still."""
-        if not self.is_training(job, index) or self.is_apart(job, index):
+    def pause_steps(self, task: TaskId) -> Iterator[None]:
+        """While active, a task that trains does something else, e.g. evaluates: tasks in step with it wait, which is no stall."""
+        if not self.is_training(task) or self.is_paused(task):
             yield
             return
-        self._write(f"{job}-{index}.apart", "")
+        self._write(f"{task.file_stem}.apart", "")
         try:
             yield
         finally:
-            (self.folder / f"{job}-{index}.apart").unlink(missing_ok=True)
+            (self.folder / f"{task.file_stem}.apart").unlink(missing_ok=True)
 
-    def is_apart(self, job: str, index: int) -> bool:
-        """Whether a task that trains does something else just now."""
-        return self._read(f"{job}-{index}.apart") is not None
+    def is_paused(self, task: TaskId) -> bool:
+        """Returns True while a task that trains does something else."""
+        return self._read(f"{task.file_stem}.apart") is not None
 
-    def say_last_step(self, step: int) -> None:
-        """A task's word to those that train in step with it: it has to end, so all save and end after this global step."""
+    def report_last_step(self, step: int) -> None:
+        """Asks all tasks that train in step to save and end after a global step, because one of them has to end."""
         with (self.folder / "last").open("a", encoding="ascii") as file:
             file.write(f"{step}\n")
 
     def last_step(self) -> int | None:
-        """What a task said last; None where none has to end.
+        """Returns the last step that a task reported with ``report_last_step``, or None if no task has to end.
 
-        Who looks first makes the file, and it stays: on a network file system who opens one sees what was there when another closed it,
-        but may find a new one late.
+        The first reader makes the file, and the file stays. On a network file system a process that opens a file sees what it held when
+        another process closed it, but may find a new file late.
         """
         with (self.folder / "last").open("a+", encoding="ascii") as file:
             file.seek(0)
-            *said, _ = file.read().split("\n")
-        return int(said[-1]) if said else None
+            *steps, _ = file.read().split("\n")
+        return int(steps[-1]) if steps else None
 
-    def forget_last_step(self) -> None:
-        """All have ended, and go on in another life."""
+    def clear_last_step(self) -> None:
+        """Drops the last step: all tasks have ended, and are started again."""
         (self.folder / "last").write_bytes(b"")
 
-    def begin_life(self) -> None:
-        """A launcher starts tasks that train in step with those of others, for the first time or again."""
+    def report_gang_start(self) -> None:
+        """Counts a start of tasks that train in step with those of other launchers."""
         with (self.folder / "lives").open("a", encoding="ascii") as file:
             file.write("+\n")
 
-    def lives(self) -> int:
-        """How often launchers did."""
+    def gang_starts(self) -> int:
+        """Returns how often launchers have started tasks that train in step."""
         return (self._read("lives") or "").count("\n")
 
-    def introduce(self, version: str) -> None:
-        """The TensorFlow that this process, a task by its TF_CONFIG, has imported."""
+    def report_version(self, version: str) -> None:
+        """Publishes the TensorFlow version of this process, a task by its TF_CONFIG."""
         self._write_own("version", version)
 
-    def version(self, job: str, index: int) -> str | None:
-        """The TensorFlow that a task reported; None before it did."""
-        return self._read(f"{job}-{index}.version")
+    def version(self, task: TaskId) -> str | None:
+        """Returns the TensorFlow version that a task reported, or None."""
+        return self._read(f"{task.file_stem}.version")
 
-    def report_final(self, why: str) -> None:
-        """This process, a task by its TF_CONFIG, ends in a way that another start would not change; why, for the reader."""
-        self._write_own("final", why)
+    def report_final(self, reason: str) -> None:
+        """Publishes why a restart of this process, a task by its TF_CONFIG, would end in the same way."""
+        self._write_own("final", reason)
 
-    def final(self, job: str, index: int) -> str | None:
-        """Why a task that has ended is not to be started again; None where it said nothing of that."""
-        return self._read(f"{job}-{index}.final")
+    def final_reason(self, task: TaskId) -> str | None:
+        """Returns why a task that has ended must not be restarted, or None if it gave no reason."""
+        return self._read(f"{task.file_stem}.final")
 
-    def has_trained(self) -> bool:
-        """Whether the last training of this process, a task by its TF_CONFIG, ended well."""
-        task = _own_task()
-        return task is not None and self.step(*task) is not None and not self.is_training(*task)
+    def report_end(self, task: TaskId) -> None:
+        """Publishes that a task that trained has ended without an error."""
+        self._write(f"{task.file_stem}.ended", "")
 
-    def report_end(self, job: str, index: int) -> None:
-        """A task that trained has ended well; its launcher says so."""
-        self._write(f"{job}-{index}.ended", "")
+    def has_ended(self, task: TaskId) -> bool:
+        """Returns True if a task that trained has ended without an error."""
+        return self._read(f"{task.file_stem}.ended") is not None
 
-    def has_ended(self, job: str, index: int) -> bool:
-        """Whether a task that trained has ended well."""
-        return self._read(f"{job}-{index}.ended") is not None
+    def report_failure(self, task: TaskId, failure: TaskFailure) -> None:
+        """Publishes that a task has failed, and that its launcher ends with it."""
+        self._write(f"{task.file_stem}.lost", json.dumps(dataclasses.asdict(failure)))
 
-    def report_loss(self, job: str, index: int, loss: Loss) -> None:
-        """A task has ended, not well, and its launcher with it."""
-        self._write(f"{job}-{index}.lost", json.dumps(dataclasses.asdict(loss)))
+    def failures(self) -> dict[TaskId, TaskFailure]:
+        """Returns the failures that launchers reported, in the order of time."""
+        found = {}
+        for file in self.folder.glob("*-*.lost"):
+            job, _, index = file.stem.rpartition("-")
+            if text := self._read(file.name):
+                found[TaskId(job, int(index))] = TaskFailure(**json.loads(text))
+        return dict(sorted(found.items(), key=lambda item: item[1].at))
 
-    def losses(self) -> dict[tuple[str, int], Loss]:
-        """Job and index of each task that is lost, the first one first."""
-        said = {file.stem: self._read(file.name) for file in self.folder.glob("*-*.lost")}
-        losses = {
-            (name.rpartition("-")[0], int(name.rpartition("-")[2])): Loss(**json.loads(text))
-            for name, text in said.items()
-            if text
-        }
-        return dict(sorted(losses.items(), key=lambda one: one[1].at))
+    def beat(self, task: TaskId) -> None:
+        """Writes a heartbeat of a task's launcher, different from its last one."""
+        self._write(f"{task.file_stem}.sign", str(time.time_ns()))
 
-    def give_sign(self, job: str, index: int) -> None:
-        """A task's launcher is there; another sign each time."""
-        self._write(f"{job}-{index}.sign", str(time.time_ns()))
+    def heartbeat(self, task: TaskId) -> str | None:
+        """Returns the last heartbeat of a task's launcher, or None before the first."""
+        return self._read(f"{task.file_stem}.sign")
 
-    def sign(self, job: str, index: int) -> str | None:
-        """The last one of a task's launcher; None before the first."""
-        return self._read(f"{job}-{index}.sign")
+    def clear_reports(self, task: TaskId) -> None:
+        """Drops what a task reported, because it is restarted."""
+        for kind in ("step", "apart", "version", "final", "ended", "lost"):
+            (self.folder / f"{task.file_stem}.{kind}").unlink(missing_ok=True)
 
-    def forget(self, job: str, index: int) -> None:
-        """Drops what a task reported, since it is started again."""
-        for what in ("step", "apart", "version", "final", "ended", "lost"):
-            (self.folder / f"{job}-{index}.{what}").unlink(missing_ok=True)
-
-    def _write_own(self, what: str, text: str) -> None:
-        if (task := _own_task()) is not None:
-            self._write("{}-{}.{}".format(*task, what), text)
+    def _write_own(self, kind: str, text: str) -> None:
+        if (context := TaskContext.of_this_process()) and context.task:
+            self._write(f"{context.task.file_stem}.{kind}", text)
 
     def _write(self, name: str, text: str) -> None:
-        """At once: nobody reads half of it. Processes of two machines, containers above all, may have the same number."""
+        """Writes a file in one step. Its temporary name has the host: two containers may have processes of the same number."""
         aside = self.folder / f"{name}.{socket.gethostname()}.{os.getpid()}"
         aside.write_text(text, encoding="ascii")
         aside.replace(self.folder / name)
 
-    def _read(self, name: str, again: bool = True) -> str | None:
+    def _read(self, name: str, retry: bool = True) -> str | None:
         file = self.folder / name
         try:
             return file.read_text(encoding="ascii")
         except FileNotFoundError:
             return None
         except OSError as error:
-            if again and error.errno == errno.ESTALE:  # on NFS: replaced between opening and reading
-                return self._read(name, again=False)
+            if retry and error.errno == errno.ESTALE:  # on NFS: replaced between opening and reading
+                return self._read(name, retry=False)
             raise BridgeError(
-                "What the other tasks of this cluster say cannot be read.",
-                expected="a file in the rendezvous, or none",
+                "The messages of the other tasks of this cluster cannot be read.",
+                expected="a readable file in the rendezvous, or none",
                 received=f"{file}: {error.strerror}",
-                fix="Look after the file system of --rendezvous, and start the launcher again.",
+                fix="Check the file system of --rendezvous, and start the launcher again.",
             ) from error
-
-
-def _own_task() -> tuple[str, int] | None:
-    task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task")
-    return (task["type"], task["index"]) if task else None

@@ -1,11 +1,17 @@
-"""Names of a cluster's tasks, as TF_CONFIG spells them."""
+"""Tasks of a cluster as TF_CONFIG names them, and the TF_CONFIG of this process."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-TRAINERS = ("chief", "master", "worker")  # their end is the end of the training
-SERVERLESS = frozenset({"evaluator"})  # reads checkpoints, and serves nothing
+from estimator_bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from estimator_bridge.runtime.json_positions import Document
+
+_TRAINERS = ("chief", "master", "worker")
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -13,8 +19,8 @@ class TaskId:
     """A task of a cluster, as TF_CONFIG names it.
 
     Attributes:
-        job: chief, worker, ps or evaluator.
-        index: from 0 in each job.
+        job: Task type: chief, worker, ps or evaluator.
+        index: Number of the task in its job, from 0.
     """
 
     job: str
@@ -22,3 +28,89 @@ class TaskId:
 
     def __str__(self) -> str:
         return f"{self.job} {self.index}"
+
+    @property
+    def trains(self) -> bool:
+        """True for a chief or a worker, whose end is the end of the training."""
+        return self.job in _TRAINERS
+
+    @property
+    def serves(self) -> bool:
+        """True for a task that runs a server; an evaluator only reads checkpoints."""
+        return self.job != "evaluator"
+
+    @property
+    def file_stem(self) -> str:
+        """The name of this task in file names, e.g. ``worker-0``."""
+        return f"{self.job}-{self.index}"
+
+    @classmethod
+    def of_config(cls, config: Any) -> TaskId:
+        """Returns the task of an Estimator's RunConfig."""
+        return cls(config.task_type, config.task_id)
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskContext:
+    """A TF_CONFIG: the cluster, and which of its tasks a process is.
+
+    Attributes:
+        document: JSON object of TF_CONFIG, with positions for messages.
+
+    Example:
+        >>> from estimator_bridge.runtime.json_positions import read_object
+        >>> text = '{"cluster": {"chief": ["a:1"], "evaluator": ["a:2"]}, "task": {"type": "evaluator", "index": 0}}'
+        >>> context = TaskContext(read_object(text, "job.json"))
+        >>> context.task, context.servers()
+        (TaskId(job='evaluator', index=0), {TaskId(job='chief', index=0): 'a:1'})
+    """
+
+    document: Document
+
+    @classmethod
+    def of_this_process(cls) -> TaskContext | None:
+        """Returns the TF_CONFIG of this process, or None without one.
+
+        Raises:
+            BridgeError: TF_CONFIG is not a JSON object.
+        """
+        from estimator_bridge.compat.config.cluster.tf_config import read_environment  # late: --help needs no tables
+
+        document = read_environment()
+        return None if document is None else cls(document)
+
+    @property
+    def value(self) -> Mapping[str, Any]:
+        """The JSON object of TF_CONFIG."""
+        return self.document.value
+
+    @property
+    def task(self) -> TaskId | None:
+        """The task of this process, or None if TF_CONFIG names none."""
+        task = self.value.get("task")
+        return TaskId(task["type"], int(task["index"])) if task else None
+
+    def servers(self, *, task_needed: bool = False) -> dict[TaskId, str]:
+        """Checks this TF_CONFIG, and returns the address of every task that runs a server.
+
+        Args:
+            task_needed: Whether TF_CONFIG has to name the task of its process.
+
+        Raises:
+            BridgeError: TF_CONFIG is wrong, or names no cluster.
+        """
+        from estimator_bridge.compat.config.cluster.tf_config import EXPECTED, check
+        from estimator_bridge.compat.config.tables.tf_config import addresses
+
+        cluster = self.value.get("cluster")
+        if not cluster:
+            raise BridgeError(f"{self.document.source} names no cluster.", expected=EXPECTED, received=dict(self.value))
+        document = self.document
+        if not task_needed and not self.value.get("task"):
+            job = next(iter(cluster)) if isinstance(cluster, dict) else None
+            document = dataclasses.replace(document, value={**self.value, "task": {"type": job, "index": 0}})
+        check(document, chief_needed=False)
+        members = {
+            TaskId(job, index): address for job, tasks in cluster.items() for index, address in enumerate(addresses(tasks))
+        }
+        return {task: address for task, address in members.items() if task.serves}

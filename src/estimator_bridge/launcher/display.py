@@ -1,4 +1,4 @@
-"""What the terminal shows while a cluster runs: the tasks' output, each line with its task, and a table of them."""
+"""The terminal while a cluster runs: the output of the tasks, each line with its task, and a table of them."""
 
 from __future__ import annotations
 
@@ -23,55 +23,55 @@ _STYLES = {State.DONE: "green", State.FAILED: "red", State.STOPPED: "dim", State
 _HEALTH_STYLES = {Health.READY: "green", Health.MISSING: "red", Health.MISTAKEN: "red"}
 
 Show = Callable[[Sequence[Task]], None]
-"""Gets the tasks, now and then."""
+"""Function that displays the state of the tasks."""
 
 
 @contextlib.contextmanager
-def shown(stream: TextIO) -> Iterator[tuple[Sink, Show]]:
+def open_display(stream: TextIO) -> Iterator[tuple[Sink, Show]]:
     """Shows lines, and on a terminal a live table below them.
 
     Args:
-        stream: where to.
+        stream: Stream to write to.
 
     Yields:
-        What takes lines, from any thread, and what takes the tasks.
+        A function for lines, which any thread may call, and a function for the tasks.
     """
     console = Console(file=stream, emoji=False)
     if not console.is_terminal:
-        yield _plain(stream), lambda tasks: None
+        yield _plain_sink(stream), lambda tasks: None
         return
     with Live(console=console, refresh_per_second=_REFRESHES) as live:
 
-        def line(name: str, text: str) -> None:
+        def print_line(name: str, text: str) -> None:
             console.print(Text.assemble((f"{name:<{_WIDTH}} | ", "bold"), text), soft_wrap=True)
 
-        yield line, lambda tasks: live.update(task_table(tasks))
+        yield print_line, lambda tasks: live.update(task_table(tasks))
 
 
-def _plain(stream: TextIO) -> Sink:
+def _plain_sink(stream: TextIO) -> Sink:
     lock = threading.Lock()
-    told = False
+    has_failed = False
 
-    def line(name: str, text: str) -> None:
-        nonlocal told
+    def write_line(name: str, text: str) -> None:
+        nonlocal has_failed
         with lock:
             try:
                 stream.write(f"{name:<{_WIDTH}} | {text}\n")
                 stream.flush()
             except OSError as error:  # a disk may be full: training goes on
-                if not told:
-                    _tell(error)
-                told = True
+                if not has_failed:
+                    _report_failure(error)
+                has_failed = True
 
-    return line
+    return write_line
 
 
-def _tell(failure: OSError) -> None:
+def _report_failure(failure: OSError) -> None:
     _logger.warning("the output cannot be written: %s; training goes on, its lines are in --log-dir", failure.strerror)
 
 
 def task_table(tasks: Sequence[Task]) -> Table:
-    """The tasks and how they are doing."""
+    """Makes a table of the tasks and their states."""
     table = Table("task", "state", "global step", "steps/s", "restarts")
     for task in sorted(tasks, key=lambda task: task.name):
         step = "" if task.step is None else f"{task.step:,}"
@@ -82,9 +82,9 @@ def task_table(tasks: Sequence[Task]) -> Table:
 
 
 def answer_table(answers: Sequence[Answer]) -> Table:
-    """What the servers of a cluster answered."""
+    """Makes a table of the answers of a cluster's servers."""
     names = ("task", "address", "state", "devices", "incarnation", "round trip")
-    table = Table(*(Column(name, overflow="fold") for name in names))  # whole in a narrow terminal, too
+    table = Table(*(Column(name, overflow="fold") for name in names))  # complete in a narrow terminal, too
     for answer in answers:
         state = Text(answer.health.value, _HEALTH_STYLES[answer.health]) + (f": {answer.reason}" if answer.reason else "")
         trip = "" if answer.milliseconds is None else f"{answer.milliseconds:.1f} ms"
@@ -93,12 +93,12 @@ def answer_table(answers: Sequence[Answer]) -> Table:
     return table
 
 
-def told(answer: Answer) -> str:
-    """An answer as a line.
+def describe(answer: Answer) -> str:
+    """Returns an answer as a line.
 
     Example:
         >>> from estimator_bridge.cluster.tasks import TaskId
-        >>> told(Answer(TaskId("ps", 0), "127.0.0.1:1", Health.MISSING, reason="no connection"))
+        >>> describe(Answer(TaskId("ps", 0), "127.0.0.1:1", Health.MISSING, reason="no connection"))
         'ps 0 at 127.0.0.1:1: missing, no connection'
     """
     if answer.health is not Health.READY:

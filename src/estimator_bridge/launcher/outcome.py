@@ -1,39 +1,60 @@
-"""How a launch may go on and how it ended."""
+"""The end of a launch, its judges, and its limits."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import enum
+from typing import Protocol
 
 from estimator_bridge.errors import BridgeError
 
 
+class NoRestart(enum.Enum):
+    """Why a failed task is not restarted; the values are texts for the message."""
+
+    DISABLED = "--max-restarts is 0"
+    LIMIT_REACHED = "it was restarted {restarts} times already (--max-restarts)"
+    NO_STEP_SINCE_FAILURE = "it ended in the same way before, and came no further than step {step}"
+    NO_PROGRESS = "it made no progress after its start, so a restart would fail the same way"
+    NO_PROGRESS_AGAIN = "it was restarted already, and made no progress after that"
+    PORT_TAKEN = "the port of {address} was taken"
+    FINAL = "{final}"
+    """The task itself said why a restart would not help."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a cluster ended.
+    """The end of a cluster.
 
     Attributes:
-        code: exit code.
-        problem: what went wrong; None where nothing did, or where the user ended it.
-        port_taken: it never came up, since a port was in use.
+        code: Exit code.
+        problem: Message for the user; None after a success, and if the user ended the cluster.
+        no_restart: Reason not to restart the task whose failure ended the cluster.
     """
 
     code: int
     problem: BridgeError | None = None
-    port_taken: bool = False
+    no_restart: NoRestart | None = None
+
+
+class Judge(Protocol):
+    """One reason for which a launch can end."""
+
+    def judge(self) -> Outcome | None:
+        """Returns the end of the launch, or None while it goes on."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
-    """How long things may take, in seconds, and how often.
+class Timeouts:
+    """Time limits of a launch in seconds, and its limit of restarts.
 
     Attributes:
-        ready: from the start until every server answers; 0 means that none is asked.
-        finish: from the end of the chief, and of each task after it, until the next one has ended.
-        grace: from SIGTERM to SIGKILL.
-        stall: from the last step of any task until something is done about it; 0 means nothing ever.
-        restarts: of a task, after failures.
-        lost: from the last sign of life of a launcher on another machine until it is given up.
+        ready: Time from the start until every server answers; 0 skips the check.
+        finish: Time from the end of the chief, and of each later task, until the next one has ended.
+        grace: Time from SIGTERM to SIGKILL.
+        stall: Time from the last step of any task until it counts as a stall; 0 skips the check.
+        restarts: Number of restarts of a task after failures.
+        lost: Time from the last heartbeat of another machine's launcher until its task counts as lost for good.
     """
 
     ready: float = 120.0
@@ -42,7 +63,3 @@ class Limits:
     stall: float = 120.0
     restarts: int = 3
     lost: float = 45.0
-
-
-Judge = Callable[[bool], BridgeError | None]
-"""Gets whether training is over, so that nothing more will be reported; returns what is wrong, which ends everything, or None."""

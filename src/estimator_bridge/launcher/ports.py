@@ -1,4 +1,4 @@
-"""Ports of this machine for servers that start in a moment."""
+"""Ports of this machine for servers that are about to start."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ _PORTS = range(20000, 32768)  # Linux gives those above to outgoing connections,
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nothing uses on any address of this machine.
+    """Returns ports that nothing uses on any address of this machine.
 
-    TensorFlow's server refuses to share a port, so none can be kept until it starts: who finds one taken has to be started again.
+    TensorFlow's server refuses to share a port, so no port can be reserved until it starts. A task that finds its port taken has to be
+    started again.
 
     Args:
-        count: how many, all different.
-
-    Returns:
-        Port numbers.
+        count: Number of ports, all different.
 
     Raises:
-        BridgeError: when there are not as many.
+        BridgeError: Fewer ports are free.
 
     Example:
         >>> len(set(free_ports(3)))
@@ -35,7 +33,7 @@ def free_ports(count: int) -> list[int]:
             if len(found) == count:
                 break
             with contextlib.suppress(OSError):
-                held.enter_context(_bound(port))
+                held.enter_context(_bind(port))
                 found.append(port)
     if len(found) < count:
         raise BridgeError("Too few ports are free.", expected=f"{count} of {_PORTS.start} to {_PORTS[-1]}", received=len(found))
@@ -43,7 +41,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server that starts now can have a port.
+    """Returns True if a server that starts now can have the port.
 
     Example:
         >>> with socket.create_server(("", 0)) as server:
@@ -51,18 +49,18 @@ def is_free(port: int) -> bool:
         False
     """
     with contextlib.suppress(OSError):
-        _bound(port, again=True).close()
+        _bind(port, reuse=True).close()
         return True
     return False
 
 
-def listener(port: int) -> str | None:
-    """The process that listens at a port; None where the system does not tell, as of another user's.
+def find_listener(port: int) -> str | None:
+    """Returns the process that listens at a port, or None if the system hides it, e.g. because another user owns it.
 
     Example:
         >>> import os
         >>> with socket.create_server(("", 0)) as server:
-        ...     listener(server.getsockname()[1]).startswith(f"process {os.getpid()}, ")
+        ...     find_listener(server.getsockname()[1]).startswith(f"process {os.getpid()}, ")
         True
     """
     import psutil
@@ -74,11 +72,16 @@ def listener(port: int) -> str | None:
     return None
 
 
-def _bound(port: int, again: bool = False) -> socket.socket:
-    """On all addresses, as TensorFlow's server binds; again: though connections of a server that has ended linger, as it does."""
+def _bind(port: int, reuse: bool = False) -> socket.socket:
+    """Binds a port on all addresses, as TensorFlow's server does.
+
+    Args:
+        port: TCP port.
+        reuse: Whether to bind while connections of a server that has ended still linger, as TensorFlow does.
+    """
     own = socket.socket(socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET)
     try:
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(again))
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(reuse))
         if own.family == socket.AF_INET6:
             own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         own.bind(("", port))

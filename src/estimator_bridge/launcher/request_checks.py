@@ -1,79 +1,76 @@
-"""Layouts that are refused before anything of them starts."""
+"""Checks that refuse a layout before any task of it starts."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 
-from estimator_bridge.cluster.tasks import SERVERLESS
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.layout import Layout, is_loopback
-from estimator_bridge.launcher.ports import is_free, listener
+from estimator_bridge.launcher.ports import find_listener, is_free
 
 _END_SECONDS = 5.0  # for a task whose launcher was killed a moment ago
 _LOOK_SECONDS = 0.1
 
 
-def check_network(layout: Layout, trusted: bool) -> None:
-    """Refuses servers that others can reach, unless the user said that they may.
+def check_network(layout: Layout, is_trusted: bool) -> None:
+    """Refuses servers that other machines can reach, unless the user allows them.
 
     Args:
-        layout: of the cluster.
-        trusted: the user said so.
+        layout: Cluster layout.
+        is_trusted: Whether the user gave --trusted-network.
 
     Raises:
-        BridgeError: for an address that is not of the loopback interface.
+        BridgeError: An address is not on the loopback interface.
     """
     public = [f"{task} at {address}" for task, address in layout.addresses.items() if not is_loopback(address)]
-    if public and not trusted:
+    if public and not is_trusted:
         raise BridgeError(
             "Servers of this cluster can be reached over the network.",
-            expected="addresses of the loopback interface, 127.0.0.1 for one",
+            expected="addresses of the loopback interface, e.g. 127.0.0.1",
             received=", ".join(public),
-            fix="TensorFlow's servers ask for no password and execute what they are sent, code included. Where only people whom "
-            "you trust reach these machines, add --trusted-network.",
+            fix="TensorFlow's servers ask for no password and execute what they are sent, including code. If only people whom you trust "
+            "reach these machines, add --trusted-network.",
         )
 
 
 def check_evaluator(layout: Layout, rendezvous: Path | None) -> None:
-    """Refuses an evaluator that could not learn that training has ended: on other machines a chief alone starts no server to ask.
+    """Refuses an evaluator that could not learn that training has ended: a chief without other tasks starts no server to ask.
 
     Args:
-        layout: of the cluster.
-        rendezvous: folder that the launchers share, if any.
+        layout: Cluster layout.
+        rendezvous: Folder that the launchers share, if any.
 
     Raises:
-        BridgeError: without such a folder.
+        BridgeError: The folder is missing.
     """
-    if rendezvous is None and len(layout.addresses) == 1 and any(task.job in SERVERLESS for task in layout.tf_configs):
+    if rendezvous is None and not layout.has_servers and any(not task.serves for task in layout.tf_configs):
         raise BridgeError(
-            "The evaluator would never learn that training has ended: a chief alone starts no server, which could be asked.",
+            "The evaluator would never learn that training has ended: a chief without other tasks starts no server to ask.",
             expected="--rendezvous DIR, a folder that all machines share",
-            fix="Choose a new one for each training, beside model_dir for example.",
+            fix="Choose a new folder for each training, e.g. beside model_dir.",
         )
 
 
 def check_ports(layout: Layout) -> None:
-    """Refuses a task of this machine whose port somebody else has: its server could not start, and the others would meet that one.
+    """Refuses a task of this machine whose port is taken: its server could not start, and the others would connect to a wrong process.
 
     Args:
-        layout: of the cluster.
+        layout: Cluster layout.
 
     Raises:
-        BridgeError: for a port that is taken.
+        BridgeError: A port is taken.
     """
-    if len(layout.addresses) == 1:  # a chief alone starts no server
-        return
-    for task in layout.addresses.keys() & layout.tf_configs.keys():
+    for task in layout.addresses.keys() & layout.tf_configs.keys() if layout.has_servers else ():
         address = layout.addresses[task]
         port = int(address.rpartition(":")[2])
         deadline = time.monotonic() + _END_SECONDS
-        while not (free := is_free(port)) and time.monotonic() < deadline:
+        while not is_free(port):
+            if time.monotonic() >= deadline:
+                raise BridgeError(
+                    f"{task} cannot serve at {address}: the port is taken.",
+                    expected="a free port of this machine",
+                    received=find_listener(port) or "a process that the system hides from this user",
+                    fix="End that process, or give the task another port, the same in the cluster of every task.",
+                )
             time.sleep(_LOOK_SECONDS)
-        if not free:
-            raise BridgeError(
-                f"{task} cannot serve at {address}: the port is taken.",
-                expected="a port of this machine at which nobody listens",
-                received=listener(port) or "a process that the system does not name to this user",
-                fix="End that process, or give the task another port, the same in the cluster of every task.",
-            )

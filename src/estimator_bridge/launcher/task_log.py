@@ -1,4 +1,4 @@
-"""The file of a task's output, which may fail: the task must not wait for a full disk."""
+"""The log file of a task. A write may fail, because the task must not wait for a full disk."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import IO
 
 
 class Log:
-    """Appends lines as long as that works, and again once it does; the first time that it does not is told, and why.
+    """A file that takes lines while it can be written, and again once it can; the first failure is reported.
 
     Args:
-        path: of the file.
-        say: takes a line for the reader.
+        path: Path of the file.
+        say: Function that prints one line to the user.
     """
 
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
         self._path = path
         self._say = say
         self._file: IO[bytes] | None = None
-        self._told = False
+        self._has_failed = False
 
     def append(self, line: bytes) -> None:
         """Writes a line, so that others can read it at once."""
-        with self._failure_told():
+        with self._report_failure():
             if self._file is None:
                 self._file = self._path.open("ab")
             self._file.write(line)
             self._file.flush()
 
     def close(self) -> None:
-        """A network's disk may say only now that it is full."""
-        with self._failure_told():
+        """Closes the file. A network's disk may report only now that it is full."""
+        with self._report_failure():
             if self._file is not None:
                 self._file.close()
 
     @contextlib.contextmanager
-    def _failure_told(self) -> Iterator[None]:
+    def _report_failure(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            if not self._told:
-                self._told = True
-                self._say(f"{self._path} cannot be written: {error.strerror}; its lines are shown, and missing there")
+            if not self._has_failed:
+                self._has_failed = True
+                self._say(f"{self._path} cannot be written: {error.strerror}; lines are printed here, but missing there")

@@ -1,4 +1,4 @@
-"""Collective operations that workers in step run again and again: in a loop, in a session, in a function of few steps."""
+"""Collective operations that workers in step run repeatedly: in a loop, in a session, in a function of few steps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MOST_ROWS = 2**20
 
 @contextlib.contextmanager
 def rows_may_change() -> Iterator[None]:
-    """While active, operations are made that gather sparse gradients whose number of rows is another one in each step.
+    """While active, new operations can gather sparse gradients whose number of rows differs from step to step.
 
-    Workers find each other's part by an instance key, and TensorFlow 2 takes a key for one shape. It has a key for an operation, not for
-    each time that a session or a loop runs it, so the second batch with other rows ended the training ("Shape mismatch in the collective
-    instance"). Here each number of rows has a key of its own.
+    Workers find each other's part by an instance key, and TensorFlow 2 allows one shape for each key. An operation has one key, however
+    often a session or a loop runs it, so the second batch with a different number of rows ended the training ("Shape mismatch in the
+    collective instance"). Here each number of rows has a key of its own.
     """
     from tensorflow.python.distribute.cross_device_utils import CollectiveReplicaLauncher
 
@@ -28,10 +28,10 @@ def rows_may_change() -> Iterator[None]:
 
 @contextlib.contextmanager
 def keys_kept() -> Iterator[None]:
-    """As ``rows_may_change``; and a function that is made meanwhile has the same keys in each call.
+    """While active, ``rows_may_change`` applies, and a new function uses the same keys in each call.
 
-    TensorFlow draws new ones, and the workers ask the first of them about each: a quarter of a small step, where a call is one step. All
-    workers have to make the same functions in the same order.
+    TensorFlow draws new keys, and the workers ask the first worker about each one. If a call is one small step, that takes a quarter of
+    its time. All workers have to make the same functions in the same order.
     """
     from tensorflow.python.distribute.cross_device_utils import CollectiveReplicaLauncher
 
@@ -40,7 +40,7 @@ def keys_kept() -> Iterator[None]:
 
 
 def _all_gather(launcher: Any, tensor: Any, options: Any) -> Any:
-    """Of a tensor that has the same shape on all workers."""
+    """Gathers a tensor that has the same shape on all workers."""
     import tensorflow as tf
     from tensorflow.python.ops import collective_ops
 
@@ -58,6 +58,6 @@ def _all_gather(launcher: Any, tensor: Any, options: Any) -> Any:
 
 
 def _key(launcher: Any, rows: Any) -> Any:
-    """Below 0, where TensorFlow has none. Where an operation gets numbers of rows a million apart, TensorFlow's error is as before."""
+    """Returns a key below 0, where TensorFlow has none. Numbers of rows a million apart still end with TensorFlow's error."""
     numbers = vars(launcher).setdefault("_estimator_bridge_numbers", itertools.count(1))
     return -next(numbers) * _MOST_ROWS + rows % _MOST_ROWS

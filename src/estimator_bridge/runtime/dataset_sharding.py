@@ -1,4 +1,4 @@
-"""Whether the datasets of workers are parts of one whole already, or one and the same that is yet to be divided: the rule of both paths."""
+"""The rule of both paths for the datasets of workers: they are shards of one dataset already, or one dataset that has to be sharded."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import Any, NamedTuple
 from estimator_bridge.errors import NotSupportedError
 
 FIX = "Let input_fn take `input_context` and return dataset.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)."
-"""What a script can always do."""
+"""The change that works for every script."""
 
 
 class Definition(NamedTuple):
-    """What workers compare of their datasets.
+    """The properties of a dataset that workers compare.
 
     Attributes:
-        digest: 56 bits of the graph, the functions in it included.
-        shards, off: it has a ``shard``; its options say that nobody else is to shard.
-        generated, python: what it reads comes from Python, into which no graph sees.
+        digest: Hash (56 bits) of the graph, including its functions.
+        shards: Whether it calls ``shard``.
+        off: Whether its options turn automatic sharding off.
+        generated: Whether it reads a Python generator, which the graph does not show.
+        python: Whether it calls Python functions, which the graph does not show.
     """
 
     digest: int
@@ -29,13 +31,13 @@ class Definition(NamedTuple):
 
 
 def definition(datasets: Iterable[Any]) -> Definition:
-    """Of the datasets of one input, which are in one graph.
+    """Returns the definition of the datasets of one input, which are in one graph.
 
     Args:
-        datasets: one or more ``tf.data.Dataset``, made in graph mode.
+        datasets: One or more ``tf.data.Dataset``, made in graph mode.
 
     Returns:
-        What is equal for equal datasets of equal processes, whatever devices they are on and however their functions are named.
+        A definition that is equal for equal datasets of equal processes, whatever their devices and the names of their functions.
 
     Example:
         >>> import tensorflow as tf
@@ -50,7 +52,7 @@ def definition(datasets: Iterable[Any]) -> Definition:
     with deprecation.silence():
         graph = tf.compat.v1.graph_util.extract_sub_graph(variants[0].graph.as_graph_def(), [one.op.name for one in variants])
     functions = {one.signature.name: one for one in graph.library.function}
-    nodes = _with_called(graph.node, functions)
+    nodes = _with_functions(graph.node, functions)
     kinds = {node.op for node in nodes}
     return Definition(
         _digest(graph.node, functions),
@@ -61,45 +63,45 @@ def definition(datasets: Iterable[Any]) -> Definition:
     )
 
 
-def are_shares(told: Sequence[Definition], origin: str) -> bool:
-    """Whether the workers' datasets are shares already; where they are not, they are one and the same.
+def are_shares(definitions: Sequence[Definition], origin: str) -> bool:
+    """Returns True if the workers' datasets are shards already, False if all workers have the same dataset.
 
     Args:
-        told: each worker's.
-        origin: whose they are, for the error.
+        definitions: Definition of each worker's dataset.
+        origin: Function that made them, for the message.
 
     Raises:
-        NotSupportedError: where neither is known.
+        NotSupportedError: Neither can be known.
 
     Example:
         >>> whole = Definition(7, shards=False, off=False, generated=False, python=False)
         >>> are_shares([whole, whole], "the input_fn")
         False
     """
-    different = len({one.digest for one in told})
-    if all(one.off for one in told) or (different == len(told) and all(one.shards for one in told)):
+    different = len({one.digest for one in definitions})
+    if all(one.off for one in definitions) or (different == len(definitions) and all(one.shards for one in definitions)):
         return True
-    if any(one.generated for one in told):
+    if any(one.generated for one in definitions):
         found = "a dataset of a Python generator"
-    elif any(one.python for one in told):
+    elif any(one.python for one in definitions):
         found = "a dataset with Python functions (tf.py_function, tf.numpy_function)"
     elif different == 1:
         return False
     else:
-        found = f"{different} different datasets on {len(told)} workers"
+        found = f"{different} different datasets on {len(definitions)} workers"
     raise NotSupportedError(
-        "The input_fn takes no input_context, and whether the datasets of the workers are parts of one whole is not known.",
-        expected="the same dataset on every worker, or one that is sharded",
+        "The input_fn takes no input_context, so it is unknown whether the workers' datasets are shards of one dataset.",
+        expected="the same dataset on every worker, or a sharded one",
         received=f"{found} from {origin}",
         fix=FIX,
     )
 
 
-def _with_called(nodes: Iterable[Any], functions: Mapping[str, Any]) -> list[Any]:
-    """And the nodes of the functions that they call."""
+def _with_functions(nodes: Iterable[Any], functions: Mapping[str, Any]) -> list[Any]:
+    """Returns the nodes, and those of the functions that they call."""
     found = list(nodes)
     known: set[str] = set()
-    for node in found:  # which grows
+    for node in found:  # the list grows meanwhile
         for name in {node.op, *(called.name for called in _calls(node))} & functions.keys() - known:
             known.add(name)
             found += functions[name].node_def
@@ -112,7 +114,7 @@ def _calls(node: Any) -> Iterator[Any]:
 
 
 def _digest(nodes: Iterable[Any], functions: Mapping[str, Any]) -> int:
-    """Without what differs between equal processes: devices, and the names of functions, which TensorFlow numbers as they are made."""
+    """Hashes nodes without devices and names of functions, which TensorFlow numbers as they are made: they differ between equal processes."""
     digest = hashlib.blake2b(digest_size=7)
 
     def content(name: str) -> str:
@@ -131,7 +133,7 @@ def _digest(nodes: Iterable[Any], functions: Mapping[str, Any]) -> int:
 
 
 def _is_off(node: Any) -> bool:
-    """Where the script said by its options that nobody else is to shard."""
+    """Returns True if the script turned automatic sharding off by its options."""
     import tensorflow as tf
     from tensorflow.core.framework.dataset_options_pb2 import Options
 

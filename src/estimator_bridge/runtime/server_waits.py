@@ -8,19 +8,19 @@ from typing import Any
 
 from estimator_bridge.errors import BridgeError
 
-READY_SECONDS = 60  # for the slowest server to be there
+READY_SECONDS = 60  # for the slowest server to start
 
 
 def await_servers(jobs: Mapping[str, Sequence[str]], seconds: float, where: str) -> None:
-    """Waits for the servers that a process is about to connect to: TensorFlow itself would, without end.
+    """Waits for the servers that a process is about to connect to. TensorFlow itself would wait without end.
 
     Args:
-        jobs: job -> addresses of its tasks.
-        seconds: to wait.
-        where: these addresses are written, for who has to correct them.
+        jobs: Addresses of the tasks of each job.
+        seconds: Seconds to wait.
+        where: Place of the addresses, for the message.
 
     Raises:
-        BridgeError: naming the tasks that accepted no connection.
+        BridgeError: A task accepted no connection; the message names it.
     """
     import grpc
 
@@ -33,7 +33,7 @@ def await_servers(jobs: Mapping[str, Sequence[str]], seconds: float, where: str)
         channel.close()
     if missing:
         raise BridgeError(
-            f"{where}: not every task answers.",
+            f"{where}: some tasks do not answer.",
             expected=f"a TensorFlow server at each address within {seconds:g} s",
             received="no answer from " + ", ".join(missing),
             fix=f"Start these tasks, or correct their addresses in {where}.",

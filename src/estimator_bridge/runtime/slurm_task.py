@@ -1,6 +1,6 @@
-"""``python -m estimator_bridge.runtime.slurm_task JOBS ARGUMENTS...``: one task of a Slurm job step becomes a ``launch`` with its TF_CONFIG.
+"""``python -m estimator_bridge.runtime.slurm_task JOBS ARGUMENTS...``: turns one task of a Slurm job step into a ``launch`` with its TF_CONFIG.
 
-TensorFlow's Slurm resolver says which task it is and where the others are.
+TensorFlow's Slurm resolver knows which task it is, and the addresses of the others.
 """
 
 from __future__ import annotations
@@ -12,47 +12,47 @@ from collections.abc import Mapping
 
 from estimator_bridge.errors import BridgeError
 
-_PORTS, _PORT_RANGE = 20000, 10000  # below those that Linux gives to outgoing connections; jobs on one node get others
+_PORTS, _PORT_RANGE = (
+    20000,
+    10000,
+)  # below those that Linux gives to outgoing connections; different for each job, in case two share a node
 
 
 def tf_config(jobs: Mapping[str, int], environment: Mapping[str, str]) -> str:
-    """The TF_CONFIG of this process, one task of a Slurm job step.
+    """Returns the TF_CONFIG of this process, one task of a Slurm job step, as JSON.
 
     Args:
-        jobs: tasks of each job.
-        environment: with Slurm's variables.
-
-    Returns:
-        JSON.
+        jobs: Number of tasks of each job.
+        environment: Environment with Slurm's variables.
 
     Raises:
-        BridgeError: when Slurm started another number of tasks, or put this one where the resolver does not expect it.
+        BridgeError: Slurm started a different number of tasks, or runs this one on a node that the resolver does not expect.
     """
     import tensorflow as tf
 
     total, port = sum(jobs.values()), _PORTS + int(environment.get("SLURM_JOB_ID", 0)) % _PORT_RANGE
-    try:  # which GPUs a task sees is Slurm's to say; the resolver has to think that there is one for each
+    try:  # Slurm decides which GPUs a task sees; the resolver only has to count one for each task
         make = tf.distribute.cluster_resolver.SlurmClusterResolver
         resolver = make(dict(jobs), port, gpus_per_node=total, gpus_per_task=1, auto_set_gpu=False)
         cluster = resolver.cluster_spec().as_dict()
     except (RuntimeError, KeyError) as error:
         raise BridgeError(
-            "TensorFlow's Slurm resolver does not find this job's tasks.",
+            "TensorFlow's Slurm resolver cannot find this job's tasks.",
             expected=f"{total} tasks of one job step: {dict(jobs)}",
             received=error,
-            fix="Submit the script by sbatch with the --ntasks that is in it.",
+            fix="Submit the script with sbatch and the --ntasks that it contains.",
         ) from error
     job, index = resolver.get_task_info()
     node, host = environment.get("SLURMD_NODENAME"), cluster[job][index].rpartition(":")[0]
     if node and node != host:
         raise BridgeError(
-            f"{job} {index} runs on another machine than the others would look for it.",
+            f"{job} {index} does not run on the machine where the other tasks expect it.",
             expected=host,
             received=node,
-            fix="The resolver takes nodes in the order of the alphabet: ask for the default distribution of tasks (block), and for nodes "
-            "whose numbers have the same number of digits.",
+            fix="The resolver sorts nodes by name: ask for the default distribution of tasks (block), and for nodes whose numbers have the "
+            "same number of digits.",
         )
-    cluster.pop("evaluator", None)  # serves nothing
+    cluster.pop("evaluator", None)  # runs no server
     return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from estimator_bridge.cluster.tasks import TaskContext
 from estimator_bridge.compat.config.objects import CONSTRUCTED, from_objects
 from estimator_bridge.compat.config.output.legacy import legacy_data
 from estimator_bridge.runtime.estimator_calls import Engine
@@ -74,8 +74,8 @@ class _Recorder:
         return self._write(estimator.config)
 
     def _write(self, run_config: Any, train_spec: Any = None, eval_spec: Any = None) -> NoReturn:
-        tf_config: Mapping[str, Any] = json.loads(os.environ.get("TF_CONFIG") or "{}")
-        legacy = from_objects(run_config, train_spec, eval_spec, tf_config or None)
+        context = TaskContext.of_this_process()
+        legacy = from_objects(run_config, train_spec, eval_spec, (context and context.value) or None)
         self.out.write_text(json.dumps(legacy_data(legacy)), encoding="utf-8")
         raise Recorded
 

@@ -144,7 +144,7 @@ def _introduce() -> None:
     import tensorflow as tf
 
     if meeting := Rendezvous.of_this_process():
-        meeting.introduce(tf.__version__)
+        meeting.report_version(tf.__version__)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator_bridge.cluster.audit_records import AuditPlan, AuditRecord, Updates
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.audit.rules import rules
 
 TASKS = ["chief 0", "worker 0", "worker 1"]
@@ -20,17 +21,21 @@ OWN, AGGREGATED, MIRRORED, COUNTED = Updates.OWN, Updates.AGGREGATED, Updates.MI
 EVERY = 10
 
 
+def named(task: str) -> TaskId:
+    job, index = task.split()
+    return TaskId(job, int(index))
+
+
 def found(reports: Iterable[AuditRecord], tasks: Sequence[str] = TASKS, allowed: Sequence[str] = (), over: bool = True) -> str:
     """The first line of what is wrong; empty where nothing is."""
-    chosen = rules(tasks, allowed)
+    chosen = rules([named(task) for task in tasks], allowed)
     problems = (rule.take(report) for report in reports for rule in chosen)
-    at_the_end = (rule.end(tasks) for rule in chosen if over)
+    at_the_end = (rule.end() for rule in chosen if over)
     return next((str(problem).splitlines()[0] for problem in itertools.chain(problems, at_the_end) if problem), "")
 
 
 def report(task: str, local: int, step: int, updates: Updates = OWN, at: float = 0.0, **fields: object) -> AuditRecord:
-    job, index = task.split()
-    return AuditRecord(job, int(index), local, step, updates, at=at, **fields)  # type: ignore[arg-type]
+    return AuditRecord(named(task), local, step, updates, at=at, **fields)  # type: ignore[arg-type]
 
 
 @dataclasses.dataclass
@@ -84,7 +89,7 @@ def test_a_sharded_asynchronous_training_is_sound(order: list[int], batches: lis
 def test_the_same_data_in_the_same_order(order: list[int], size: int) -> None:
     batches = [range(size), range(100, 100 + size), range(size)]
     said = found(Cluster(batches).play([*ROUND * 5, *order]), over=False)
-    assert said in {f"{one} and {other} train on the same data, so one of them is of no use." for one, other in PAIR}
+    assert said in {f"{one} and {other} train on the same data, so one of them is useless." for one, other in PAIR}
 
 
 @given(orders(), st.integers(1, 4))
@@ -133,12 +138,12 @@ def counted(shown: Sequence[Sequence[bool]], batches: Sequence[Sequence[int]], u
         (counted([[True] * 8] * 3, SHARDS), ""),
         (
             counted([[True] * 8, [False] * 8, [True] * 8], SHARDS),
-            "Updates of worker 0 do not arrive: its steps leave the variables as they were.",
+            "Updates of worker 0 are lost: its steps leave the variables unchanged.",
         ),
         (counted([[False] * 8] * 3, SHARDS), ""),  # a learning rate of 0
         (
             counted([[True] * 8] * 3, [range(9), range(9), range(90, 99)]),
-            "worker 0 and chief 0 train on the same data, so one of them is of no use.",
+            "worker 0 and chief 0 train on the same data, so one of them is useless.",
         ),
         (
             counted([[True] * 8] * 3, SHARDS, uncounted=1),
@@ -163,8 +168,10 @@ def test_a_server_that_comes_back_with_a_checkpoint_loses_steps_that_were_report
 def test_a_worker_that_restarts_counts_anew() -> None:
     first = Cluster([[1], [2], [3]]).play([0, 1, 2] * 100)
     second = Cluster([[1], [2], [3]], start=300).play([0, 1, 2] * 100)
-    restarted = [one for one in second if one.task == "worker 1"]
-    others = [dataclasses.replace(one, local=one.local + 100) for one in second if one.task != "worker 1" and one.local > 8]
+    restarted = [one for one in second if str(one.task) == "worker 1"]
+    others = [
+        dataclasses.replace(one, local=one.local + 100) for one in second if str(one.task) != "worker 1" and one.local > 8
+    ]
     assert found([*first, *sorted([*restarted, *others], key=lambda one: one.step)]) == ""
 
 
@@ -175,7 +182,7 @@ def synchronous(chief: int, others: int, steps: int, share: float | None = 1.0) 
         made += [
             report(task, local, step, AGGREGATED, share=share)
             for local in range((step - 1) * each + 1, step * each + 1)
-            if AUDITING.due(local)
+            if AUDITING.is_due(local)
         ]
     return made
 
@@ -213,7 +220,7 @@ def test_updates_that_do_not_arrive() -> None:
 
     lost = [False, True, True] * 6  # those of others came in between
     said = found(steps("chief 0", [True] * 18) + steps("worker 0", lost), over=False, allowed=["chief-alone"])
-    assert said == "Updates of worker 0 do not arrive: its steps leave the variables as they were."
+    assert said == "Updates of worker 0 are lost: its steps leave the variables unchanged."
     for chief_first in ([False], [False] * 8):  # the learning rate is 0 at first, for everybody
         later = steps("chief 0", chief_first + [True] * 10) + steps("worker 0", [False] * 18)
         assert found(sorted(later, key=lambda one: one.step), over=False, allowed=["chief-alone"]) == said

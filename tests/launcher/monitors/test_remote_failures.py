@@ -1,4 +1,4 @@
-"""A task that is lost for good, as launchers on other machines hear of it."""
+"""Tasks that fail and are not restarted, as launchers on other machines learn of them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from estimator_bridge.cluster.rendezvous import Loss, Recovery, Rendezvous
+from estimator_bridge.cluster.preemption import EXIT_CODE
+from estimator_bridge.cluster.rendezvous import Recovery, Rendezvous, TaskFailure
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.layout import hosted_layout
 from estimator_bridge.launcher.monitors.remote_failures import RemoteFailures
 from estimator_bridge.launcher.outcome import Outcome
+from estimator_bridge.launcher.processes.task import Task
 from tests.launcher.conftest import Play, alive, pids, wait_until
 
 HOSTS, COUNTS = ["a:1", "b:1", "c:1"], {"chief": 1, "worker": 1, "ps": 1}
-TOLD = Outcome(143)
+PREEMPTED = Outcome(143)
+CHIEF, WORKER = TaskId("chief", 0), TaskId("worker", 0)
 At = Callable[[float], None]
 
 
@@ -30,7 +34,7 @@ def meeting(tmp_path: Path) -> Rendezvous:
 
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> At:
-    """Sets the clock, by which a launcher looks once a second."""
+    """Returns a function that sets the clock; a launcher looks once a second."""
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
 
@@ -41,32 +45,35 @@ def at(monkeypatch: pytest.MonkeyPatch) -> At:
     return set_clock
 
 
-def losses(meeting: Rendezvous, task: str) -> RemoteFailures:
-    """Of the launcher of a task on a machine of its own."""
-    return RemoteFailures(hosted_layout(HOSTS, COUNTS, task), meeting, lambda name, line: None)
+def failures(rendezvous: Rendezvous, name: str, was_preempted: bool = False) -> RemoteFailures:
+    """Returns the monitor in the launcher of a task on a machine of its own."""
+    layout = hosted_layout(HOSTS, COUNTS, name)
+    tasks = [Task(each, [], {}, Path(os.devnull), lambda name, line: None) for each in layout.tf_configs]
+    tasks[0].exit_code = EXIT_CODE if was_preempted else None
+    return RemoteFailures(layout, rendezvous, tasks, lambda name, line: None)
 
 
-def test_a_failure_is_everybodys_with_its_reason_and_its_exit_code(meeting: Rendezvous) -> None:
-    evaluators, servers = losses(meeting, "evaluator:0"), losses(meeting, "ps:0")
+def test_a_failure_reaches_every_launcher_with_its_reason_and_exit_code(meeting: Rendezvous) -> None:
+    evaluators, servers = failures(meeting, "evaluator:0"), failures(meeting, "ps:0")
 
-    losses(meeting, "chief:0").tell(
+    failures(meeting, "chief:0").report(
         Outcome(3, BridgeError("chief 0 ended with exit code 3.", received="it printed: disk full"))
     )
 
     for each in (evaluators, servers):
-        outcome = each.look(told=False)
+        outcome = each.judge()
         assert outcome is not None
         assert outcome.code == 3
-        assert str(outcome.problem).startswith("chief 0 has failed for good on another machine")
+        assert str(outcome.problem).startswith("chief 0 has failed on another machine")
         assert "disk full" in str(outcome.problem)
-        each.tell(outcome)
-    assert list(meeting.losses()) == [("chief", 0)], "who ends for another's failure has none to tell"
-    meeting.forget("chief", 0)
-    assert meeting.losses() == {}
+        each.report(outcome)
+    assert list(meeting.failures()) == [CHIEF], "a launcher that ends because of a remote failure reports none"
+    meeting.clear_reports(CHIEF)
+    assert meeting.failures() == {}
 
 
 @pytest.mark.parametrize(
-    ("who", "recovery", "listener", "told", "ends"),
+    ("sender", "recovery", "listener", "was_preempted", "ends"),
     [
         ("chief:0", Recovery.GANG, "worker:0", False, True),
         ("worker:0", Recovery.GANG, "evaluator:0", False, True),
@@ -77,45 +84,45 @@ def test_a_failure_is_everybodys_with_its_reason_and_its_exit_code(meeting: Rend
         ("evaluator:0", Recovery.GANG, "chief:0", False, False),
     ],
 )
-def test_who_is_told_to_end_ends_those_that_cannot_go_on_without(
-    who: str, recovery: Recovery, listener: str, told: bool, ends: bool, meeting: Rendezvous
+def test_a_preempted_task_ends_those_that_cannot_go_on_without_it(
+    sender: str, recovery: Recovery, listener: str, was_preempted: bool, ends: bool, meeting: Rendezvous
 ) -> None:
     meeting.report_recovery(recovery)
-    listening = losses(meeting, listener)
+    listening = failures(meeting, listener, was_preempted)
 
-    losses(meeting, who).tell(TOLD)
+    failures(meeting, sender).report(PREEMPTED)
 
-    assert listening.look(told) == (TOLD if ends else None)
+    assert listening.judge() == (PREEMPTED if ends else None)
 
 
-def test_servers_and_evaluators_end_when_nobody_trains_any_more(meeting: Rendezvous, at: At) -> None:
+def test_servers_and_evaluators_end_when_no_task_trains(meeting: Rendezvous, at: At) -> None:
     meeting.report_recovery(Recovery.TASK)
-    listening = [losses(meeting, task) for task in ("ps:0", "evaluator:0")]
+    listening = [failures(meeting, task) for task in ("ps:0", "evaluator:0")]
 
-    losses(meeting, "chief:0").tell(TOLD)
-    assert [each.look(told=False) for each in listening] == [None, None], "a worker trains"
-    meeting.report_end("worker", 0)
+    failures(meeting, "chief:0").report(PREEMPTED)
+    assert [each.judge() for each in listening] == [None, None], "a worker trains"
+    meeting.report_end(WORKER)
     at(102)
 
-    assert [each.look(told=False) for each in listening] == [TOLD, TOLD]
+    assert [each.judge() for each in listening] == [PREEMPTED, PREEMPTED]
 
 
-def test_who_was_lost_before_may_come_back_within_a_minute(meeting: Rendezvous, at: At) -> None:
+def test_a_task_that_failed_before_may_come_back_within_a_minute(meeting: Rendezvous, at: At) -> None:
     """All are started again, this launcher first."""
-    losses(meeting, "chief:0").tell(Outcome(3, BridgeError("Failed.")))
-    again, late = losses(meeting, "worker:0"), losses(meeting, "evaluator:0")
+    failures(meeting, "chief:0").report(Outcome(3, BridgeError("Failed.")))
+    again, late = failures(meeting, "worker:0"), failures(meeting, "evaluator:0")
     at(130)
-    assert again.look(told=False) is None
-    meeting.report_loss("chief", 0, Loss(130, 3, "Failed."))
+    assert again.judge() is None
+    meeting.report_failure(CHIEF, TaskFailure(130, 3, "Failed."))
     at(132)
-    assert again.look(told=False) is not None, "it came back, and failed again"
+    assert again.judge() is not None, "it came back, and failed again"
 
-    losses(meeting, "ps:0").tell(Outcome(0))
-    assert list(meeting.losses()) == [("chief", 0)]
-    meeting.report_loss("chief", 0, Loss(1, 3, "Failed."))
-    assert losses(meeting, "worker:0").look(told=False) is None
+    failures(meeting, "ps:0").report(Outcome(0))
+    assert list(meeting.failures()) == [CHIEF]
+    meeting.report_failure(CHIEF, TaskFailure(1, 3, "Failed."))
+    assert failures(meeting, "worker:0").judge() is None
     at(193)
-    assert late.look(told=False) is not None, "nobody started it"
+    assert late.judge() is not None, "nobody started it"
 
 
 @pytest.mark.parametrize(
@@ -125,8 +132,10 @@ def test_who_was_lost_before_may_come_back_within_a_minute(meeting: Rendezvous, 
         ("chief", "recovery:worker,step:1,exit:143|lost:worker:143,sleep:60", 143),
     ],
 )
-def test_a_launcher_ends_with_what_another_said(play: Play, tmp_path: Path, task: str, plan: str, code: int) -> None:
-    """The reason, or its own word to those that train in step; which ended this task first, so that it was started again."""
+def test_a_launcher_ends_with_the_failure_that_another_reported(
+    play: Play, tmp_path: Path, task: str, plan: str, code: int
+) -> None:
+    """The other launcher reports a reason, or a preemption that ended and restarted the task of this launcher first."""
     layout = hosted_layout([f"127.0.0.1:{port}" for port in (1, 2, 3)], COUNTS, f"{task}:0")
 
     ended = play({f"{task} 0": plan}, layouts=[layout], rendezvous=tmp_path / "shared")
@@ -134,15 +143,15 @@ def test_a_launcher_ends_with_what_another_said(play: Play, tmp_path: Path, task
     assert ended.code == code
     assert ended.states == {f"{task} 0": "stopped"}
     assert ("disk full" in ended.problem) == (code == 3)
-    told = [(name, loss.problem) for (name, _), loss in Rendezvous(tmp_path / "shared").losses().items()]
-    assert told == ([("chief", "disk full")] if code == 3 else [("worker", None), ("chief", None)])
+    reported = [(task.job, failure.problem) for task, failure in Rendezvous(tmp_path / "shared").failures().items()]
+    assert reported == ([("chief", "disk full")] if code == 3 else [("worker", None), ("chief", None)])
 
 
 @pytest.mark.parametrize("trainers", [["chief", "worker"], []])
-def test_a_server_that_is_told_to_end_stays_until_all_that_train_have_saved(
+def test_a_preempted_parameter_server_stays_until_all_trainers_have_saved(
     play: Play, tmp_path: Path, trainers: list[str]
 ) -> None:
-    """A scheduler tells all machines at once; where nobody says that it has saved, the grace period ends."""
+    """A scheduler preempts all machines at once; if no trainer reports that it has saved, the grace period ends."""
     seen: list[int] = []
 
     def scheduler() -> None:
@@ -151,7 +160,7 @@ def test_a_server_that_is_told_to_end_stays_until_all_that_train_have_saved(
         time.sleep(0.5)
         seen.extend(alive(pids(tmp_path)))
         for job in trainers:
-            Rendezvous(tmp_path / "shared").report_loss(job, 0, Loss(time.time(), 143, None))
+            Rendezvous(tmp_path / "shared").report_failure(TaskId(job, 0), TaskFailure(time.time(), 143, None))
 
     thread = threading.Thread(target=scheduler)
     thread.start()

@@ -1,4 +1,4 @@
-"""Clusters of stand-ins that fail: who is started again, and when it is given up."""
+"""Clusters of stand-ins that fail: restarts, and failures that end the launch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from estimator_bridge.launcher.monitors import restarts as restarting
 from estimator_bridge.launcher.monitors import stall
+from estimator_bridge.launcher.outcome import NoRestart
 from tests.launcher.conftest import Ended, Play
 
 pytestmark = pytest.mark.timeout(120)
@@ -25,7 +26,7 @@ def restarts(ended: Ended) -> dict[str, int]:
     return {task["task"]: task["restarts"] for task in ended.launched.to_json()["tasks"] if task["restarts"]}
 
 
-def test_a_worker_and_a_parameter_server_come_back_alone(play: Play) -> None:
+def test_a_worker_and_a_parameter_server_are_restarted_by_themselves(play: Play) -> None:
     plans = {
         "chief 0": SERVING + "ready,step:1,sleep:3,step:9",
         "worker 0": "serve,ready,step:1,sleep:0.3,killed|serve,ready,step:5,meet:ps:0,sleep:2",
@@ -38,13 +39,13 @@ def test_a_worker_and_a_parameter_server_come_back_alone(play: Play) -> None:
     assert restarts(ended) == {"worker 0": 1, "ps 0": 1}
     again = [line for line in ended.output if line.startswith("launch") and "incarnation 0000000000000008" in line]
     assert sorted(line.split()[2] for line in again) == ["ps", "worker"]
-    assert all(line.endswith(", started again: it was 0000000000000007") for line in again)
-    assert "launch      | worker 0 ended with exit code 137; starting again in 0.1 s: worker 0" in ended.output
+    assert all(line.endswith(", restarted: it was 0000000000000007") for line in again)
+    assert "launch      | worker 0 ended with exit code 137; restarting in 0.1 s: worker 0" in ended.output
     addresses = {line.split()[5] for line in ended.output if ": ready, " in line}
     assert len(addresses) == 3, "the ports are those of before"
 
 
-def test_without_a_word_of_the_strategy_all_begin_again_but_the_evaluator(play: Play) -> None:
+def test_all_tasks_but_the_evaluator_are_restarted_if_no_recovery_is_reported(play: Play) -> None:
     plans = {
         "chief 0": "serve,ready,step:1,sleep:60|serve,ready,step:4",
         "worker 0": "serve,ready,step:1,sleep:0.5,exit:1|serve,ready,step:4",
@@ -58,7 +59,7 @@ def test_without_a_word_of_the_strategy_all_begin_again_but_the_evaluator(play: 
     assert restarts(ended) == {"chief 0": 1, "worker 0": 1, "ps 0": 1}
 
 
-def test_the_coordinator_takes_all_with_it_where_it_drives_them_and_a_worker_nobody(play: Play) -> None:
+def test_a_coordinator_is_restarted_with_all_tasks_and_a_worker_by_itself(play: Play) -> None:
     plans = {
         "chief 0": "recovery:worker,step:1,meet:worker:0:4,killed|step:4,sleep:0.3",
         "worker 0": "recovery:worker,step:1,sleep:0.5,killed|step:4,sleep:60|sleep:0.1",
@@ -71,7 +72,7 @@ def test_the_coordinator_takes_all_with_it_where_it_drives_them_and_a_worker_nob
     assert restarts(ended) == {"chief 0": 1, "worker 0": 2, "ps 0": 1}
 
 
-def test_who_is_told_to_end_does_not_cut_off_the_chief_that_saves(play: Play) -> None:
+def test_a_preempted_worker_does_not_interrupt_the_chief_that_saves(play: Play) -> None:
     plans = {
         "chief 0": "save,step:1,sleep:60|say-last,step:4",
         "worker 0": "meet:chief:0,step:1,sleep:0.5,last:3,exit:143|step:4",
@@ -86,35 +87,39 @@ def test_who_is_told_to_end_does_not_cut_off_the_chief_that_saves(play: Play) ->
 
 
 @pytest.mark.parametrize(
-    ("worker", "limits", "lives", "reason"),
+    ("worker", "limits", "runs", "reason"),
     [
-        ("exit:3", {}, 0, "it had come to nothing since its start, so it would fail again"),
-        ("killed", {}, 1, "it was started again already, and came to nothing"),
-        ("step:5,sleep:0.4,exit:3", {}, 1, "it ended so before, and came no further than step 5"),
-        ("step:5,sleep:0.4,final:what it said itself,exit:3", {}, 0, "what it said itself"),
-        ("step:5,sleep:0.4,killed", {"restarts": 0}, 0, "--max-restarts is 0"),
+        ("exit:3", {}, 0, NoRestart.NO_PROGRESS),
+        ("killed", {}, 1, NoRestart.NO_PROGRESS_AGAIN),
+        ("step:5,sleep:0.4,exit:3", {}, 1, NoRestart.NO_STEP_SINCE_FAILURE),
+        ("step:5,sleep:0.4,final:a reason of its own,exit:3", {}, 0, NoRestart.FINAL),
+        ("step:5,sleep:0.4,killed", {"restarts": 0}, 0, NoRestart.DISABLED),
         (
             "step:5,sleep:0.4,exit:3|step:6,sleep:0.4,exit:3",
             {"restarts": 1},
             1,
-            "it was started again 1 times already (--max-restarts)",
+            NoRestart.LIMIT_REACHED,
         ),
     ],
 )
-def test_what_would_fail_again_is_given_up(play: Play, worker: str, limits: dict[str, Any], lives: int, reason: str) -> None:
+def test_a_failure_that_would_repeat_ends_the_launch(
+    play: Play, worker: str, limits: dict[str, Any], runs: int, reason: NoRestart
+) -> None:
     plans = {"chief 0": "sleep:60", "worker 0": "recovery:task," + worker.replace("|", "|recovery:task,"), "ps 0": "sleep:60"}
 
     ended = play(plans, **limits)
 
     assert ended.code == (137 if worker.endswith("killed") else 3)
-    assert restarts(ended) == ({"worker 0": lives} if lives else {})
-    assert ended.problem.endswith(f"It was not started again: {reason}.")
+    assert restarts(ended) == ({"worker 0": runs} if runs else {})
+    assert ended.no_restart is reason
+    facts = {"restarts": limits.get("restarts"), "step": 5, "final": "a reason of its own"}
+    assert ended.problem.endswith(f" {reason.value.format(**facts)}.")
 
 
 def test_an_exit_code_given_after_the_training_lets_the_others_export(play: Play) -> None:
     plans = {
         "chief 0": "recovery:task,meet:worker:0:5,step:5,trained-to:5,sleep:1,say:exported",
-        "worker 0": "step:5,trained-to:5,final:it had trained,exit:3",
+        "worker 0": "step:5,trained-to:5,final:its own reason,exit:3",
         "ps 0": "sleep:60",
     }
 
@@ -122,17 +127,18 @@ def test_an_exit_code_given_after_the_training_lets_the_others_export(play: Play
 
     assert (ended.code, restarts(ended)) == (3, {})
     assert ended.states == {"chief 0": "done", "worker 0": "failed", "ps 0": "stopped"}
-    assert ended.problem.endswith("It was not started again: it had trained.")
+    assert ended.no_restart is NoRestart.FINAL
+    assert "its own reason" in ended.problem
 
 
-def test_an_evaluator_that_fails_at_once_is_given_up_though_others_train(play: Play) -> None:
+def test_an_evaluator_that_fails_at_once_is_not_restarted_while_others_train(play: Play) -> None:
     ended = play({"chief 0": "recovery:task,step:1,sleep:60", "ps 0": "sleep:60", "evaluator 0": "sleep:0.5,exit:4"}, COUNTS)
 
     assert ended.code == 4
     assert restarts(ended) == {}
 
 
-def test_who_holds_the_others_up_is_named_and_started_again(play: Play) -> None:
+def test_a_task_that_holds_up_the_others_is_named_and_restarted(play: Play) -> None:
     plans = {
         "chief 0": SERVING + "ready,step:1,sleep:4,step:2",
         "worker 0": "serve,ready,step:1,stopped|serve,ready,step:3",
@@ -146,18 +152,18 @@ def test_who_holds_the_others_up_is_named_and_started_again(play: Play) -> None:
     said = [line.partition("| ")[2] for line in ended.output if line.startswith("launch")]
     [stopped] = [line for line in said if "STOPPED by a signal" in line]
     assert stopped.startswith("worker 0: STOPPED by a signal (process ")
-    assert re.search(r"at step 1 since \d+ s, missing: no answer within 1 s$", stopped)
-    assert [line for line in said if line.startswith("chief 0: runs, at step 1 since ") and line.endswith(", answers")]
+    assert re.search(r"at step 1 for \d+ s, missing: no answer within 1 s$", stopped)
+    assert [line for line in said if line.startswith("chief 0: runs, at step 1 for ") and line.endswith(", answers")]
 
 
-def test_a_stall_that_nobody_in_particular_causes_ends_with_everybodys_state(play: Play) -> None:
+def test_a_stall_without_a_suspect_ends_the_launch_with_the_state_of_every_task(play: Play) -> None:
     plans = {"chief 0": "step:7,sleep:60", "worker 0": "meet:chief:0,step:6,sleep:60", "ps 0": "sleep:60"}
 
     ended = play(plans, stall=1, restarts=0)
 
     assert ended.code == 1
-    assert ended.problem.startswith("Training stands still: no step for ")
-    assert "chief 0: runs, at step 7 since " in ended.problem
+    assert ended.problem.startswith("Training has stalled: no step for ")
+    assert "chief 0: runs, at step 7 for " in ended.problem
     assert re.search("ps 0: runs, makes no steps, missing: no (connection|answer within 1 s)", ended.problem)
 
 

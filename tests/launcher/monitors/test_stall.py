@@ -1,4 +1,4 @@
-"""When training stands still, by the clock."""
+"""Stalls of a training, by the clock."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from estimator_bridge.cluster.rendezvous import Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.layout import local_layout
 from estimator_bridge.launcher.monitors.stall import Watchdog
 from estimator_bridge.launcher.processes.task import Task
@@ -16,12 +17,12 @@ from estimator_bridge.launcher.processes.task import Task
 @pytest.mark.parametrize(
     ("again", "patience"),
     [
-        ("worker", 1000.0),  # alone: it builds its graph, and the others, which said that they train, may wait for it
+        ("worker", 1000.0),  # it builds its graph, and the others, which reported that they train, may wait for it
         ("ps", 1000.0),
-        ("evaluator", 100.0),  # nobody's step waits for it
+        ("evaluator", 100.0),  # no step waits for it
     ],
 )
-def test_the_first_step_after_a_start_takes_its_time(
+def test_the_first_step_after_a_start_may_take_longer(
     again: str, patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1.0
@@ -30,38 +31,38 @@ def test_the_first_step_after_a_start_takes_its_time(
     tasks = {name.job: Task(name, [], {}, tmp_path, lambda name, text: None) for name in layout.tf_configs}
     watchdog = Watchdog(list(tasks.values()), layout, meeting, seconds=100)
     now = 50.0
-    tasks["chief"].reached(7)
-    meeting.report_step("chief", 0, 7)
+    tasks["chief"].record_step(7)
+    meeting.report_step(TaskId("chief", 0), 7)
     tasks[again].started_at = since = 60.0
     if again == "evaluator":
         since = 50.0
 
     now = since + patience
-    assert watchdog.stalled() is None
+    assert watchdog.find_stall() is None
     now += 1
-    assert watchdog.stalled() == patience + 1
+    assert watchdog.find_stall() == patience + 1
 
-    tasks["chief"].reached(8)
+    tasks["chief"].record_step(8)
     now += 100
-    assert watchdog.stalled() is None
+    assert watchdog.find_stall() is None
     now += 1
-    assert watchdog.stalled() == 101
+    assert watchdog.find_stall() == 101
 
 
-def test_who_waits_for_an_evaluation_does_not_stand_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_waits_for_an_evaluation_has_not_stalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     layout, meeting = local_layout({"chief": 1, "worker": 1}), Rendezvous(tmp_path)
     tasks = [Task(name, [], {}, tmp_path, lambda name, text: None) for name in layout.tf_configs]
     watchdog = Watchdog(tasks, layout, meeting, seconds=100)
     for task in tasks:
-        task.reached(7)
-        meeting.report_step(task.name.job, 0, 7)
-    with meeting.apart("chief", 0):
+        task.record_step(7)
+        meeting.report_step(task.name, 7)
+    with meeting.pause_steps(TaskId("chief", 0)):
         while now < 500:
             now += 1
-            assert watchdog.stalled() is None
+            assert watchdog.find_stall() is None
     now = 599.0
-    assert watchdog.stalled() is None
+    assert watchdog.find_stall() is None
     now = 601.0
-    assert watchdog.stalled() == 102  # since it was last seen to evaluate
+    assert watchdog.find_stall() == 102  # since the evaluation was last noticed

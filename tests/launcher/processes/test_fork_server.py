@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.processes.guard import TERMINATE
 from estimator_bridge.launcher.processes.spawner import Forker
 from tests.launcher.conftest import Play
@@ -71,7 +72,7 @@ def test_who_is_told_to_end_before_it_has_started_ends(tmp_path: Path, monkeypat
     ends = []
     with Forker("json", dict(os.environ), tmp_path / "launch.log") as starter, open(os.devnull, "wb") as output:  # noqa: PTH123
         for _ in range(20):
-            with starter.start(["-m", "sleeper"], {}, output.fileno()) as control:
+            with starter.start(TaskId("worker", 0), ["-m", "sleeper"], {}, output.fileno()) as control:
                 control.sendall(TERMINATE)
                 ends.append(control.makefile("rb").read().split()[-1])
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from estimator_bridge.cli.main import build_parser, main
+from estimator_bridge.cluster.tasks import TaskContext
 from estimator_bridge.launcher.layout import given_layout
 from estimator_bridge.runtime.json_positions import read_object
 
@@ -114,7 +115,7 @@ def test_a_pod_launches_its_one_task(job: str, index: int) -> None:
     cluster = {each: [f"train-{each}-{i}.default.svc:2222" for i in range(number)] for each, number in jobs.items()}
     given = {"cluster": cluster, "task": {"type": job, "index": index}, "environment": "cloud"}
 
-    layout = given_layout(read_object(json.dumps(given), "TF_CONFIG"))
+    layout = given_layout(TaskContext(read_object(json.dumps(given), "TF_CONFIG")))
 
     assert [str(task) for task in layout.tf_configs] == [f"{job} {index}"]
 
@@ -153,13 +154,13 @@ def test_options_are_handed_on(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--engine", "kubeflow", "--image", "a", "train.py"], "Servers of this cluster can be reached"),
         (["--engine", "slurm", "train.py"], "Servers of this cluster can be reached"),
-        (["--engine", "kubeflow", "--trusted-network", "train.py"], "--engine kubeflow goes with --image"),
-        (["--engine", "slurm", "--image", "a", "--trusted-network", "train.py"], "--engine kubeflow goes with --image"),
+        (["--engine", "kubeflow", "--trusted-network", "train.py"], "--image is required with --engine kubeflow"),
+        (["--engine", "slurm", "--image", "a", "--trusted-network", "train.py"], "--image is required with --engine kubeflow"),
         (["--engine", "slurm", "--trusted-network", "--chief", "0", "train.py"], "No task would train"),
         (["--engine", "slurm", "--trusted-network", "--hosts", "a:1", "train.py"], "--engine slurm and --hosts exclude"),
         (["--engine", "slurm", "--trusted-network", "--audit", "train.py"], "Workers on several machines"),
-        (["--engine", "slurm", "--trusted-network", "--audit-every", "3", "train.py"], "--audit-every without --audit"),
-        (["--image", "a", "train.py"], "--engine kubeflow goes with --image"),
+        (["--engine", "slurm", "--trusted-network", "--audit-every", "3", "train.py"], "--audit-every needs --audit"),
+        (["--image", "a", "train.py"], "--image is required with --engine kubeflow"),
     ],
 )
 def test_what_no_engine_is_given(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from estimator_bridge.cli.main import main
 from estimator_bridge.cluster.rendezvous import VARIABLE
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.ports import free_ports
 from estimator_bridge.launcher.schedulers.ray import Place
 from tests.launcher.conftest import alive, command, pids, wait_until
@@ -145,7 +146,10 @@ def test_a_ray_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{free_ports(1)[0]}")
     monkeypatch.delenv("TF_CONFIG", raising=False)
     assert main(["launch", "--engine", "ray", "--rendezvous", str(tmp_path), __file__]) == 2
-    assert capsys.readouterr().err.startswith("estimator-bridge: Ray does not start, or does not answer.")
+    assert capsys.readouterr().err.startswith("estimator-bridge: Ray did not start, or does not answer.")
+
+
+CHIEF = TaskId("chief", 0)
 
 
 def environment(rendezvous: Path) -> dict[str, str]:
@@ -163,7 +167,7 @@ def test_a_task_in_its_place(
     place, lines = Place(), []
     plan = "say:hello,exit:5" if asked == b"" else "say:hello,sleep:60"
 
-    place.start(command(tmp_path, {"chief 0": plan}), environment(tmp_path), str(tmp_path))
+    place.start(CHIEF, command(tmp_path, {"chief 0": plan}), environment(tmp_path), str(tmp_path))
     code: int | None = None
     while code is None:
         new, code = place.exchange(asked if "hello" in lines else b"")
@@ -178,13 +182,13 @@ def test_a_machine_that_does_not_share_the_folder(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Place, "node", lambda self: "node-7")
     with pytest.raises(FileNotFoundError, match="is not the launcher's rendezvous on this machine, node-7"):
-        Place().start([], environment(tmp_path), str(tmp_path))
+        Place().start(CHIEF, [], environment(tmp_path), str(tmp_path))
 
 
 @pytest.fixture
 def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.setattr("estimator_bridge.launcher.schedulers.ray._OF_OUR_OWN", {})  # would stay in this process
+    monkeypatch.setattr("estimator_bridge.launcher.schedulers.ray._PRIVATE_RAY", {})  # would stay in this process
     for name in ("RAY_ADDRESS", "TF_CONFIG"):
         monkeypatch.delenv(name, raising=False)
 

@@ -86,8 +86,8 @@ def test_the_place_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("jobs", "changed", "said"),
     [
-        ({"chief": 1, "worker": 4}, {}, "does not find this job's tasks"),
-        (JOBS, {"SLURMD_NODENAME": "node1"}, "runs on another machine"),
+        ({"chief": 1, "worker": 4}, {}, "cannot find this job's tasks"),
+        (JOBS, {"SLURMD_NODENAME": "node1"}, "does not run on the machine"),
     ],
 )
 def test_tasks_that_are_elsewhere(

@@ -172,7 +172,7 @@ def test_a_worker_reads_its_share(input_fn: Callable[..., Any], apart: bool, exp
     ],
 )
 def test_a_share_that_nobody_can_tell_is_refused(input_fn: Callable[..., Any], apart: bool, received: str) -> None:
-    with pytest.raises(NotSupportedError, match=f"parts of one whole is not known(.|\n)*{received}"):
+    with pytest.raises(NotSupportedError, match=f"shards of one dataset(.|\n)*{received}"):
         _share(input_fn, apart)
 
 

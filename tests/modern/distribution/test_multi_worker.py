@@ -16,6 +16,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.ports import free_ports
 
 ROOT = Path(__file__).parents[3]
@@ -172,7 +173,7 @@ def test_all_end_with_the_input_that_ends_first(jobs: dict[str, Job]) -> None:
     """The chief's last batch has no partner, as MirroredStrategy leaves out an incomplete round."""
     assert int(_saved(jobs["auto"])["global_step"]) == STEPS
     meeting = jobs["auto"].meeting
-    assert [meeting.step("chief", 0), meeting.step("worker", 0)] == [STEPS, STEPS]
+    assert [meeting.step(TaskId("chief", 0)), meeting.step(TaskId("worker", 0))] == [STEPS, STEPS]
 
 
 def test_what_each_worker_reads_is_said(jobs: dict[str, Job]) -> None:

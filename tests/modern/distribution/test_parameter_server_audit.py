@@ -68,7 +68,7 @@ class Ended:
     def judged(self, allowed: Sequence[str]) -> str:
         """The first line of what is wrong."""
         members = [TaskId("chief", 0), *(TaskId("worker", index) for index in range(3))]
-        problem = Audit(AuditPlan(1, self.reported), members, allowed).look(over=True)
+        problem = Audit(AuditPlan(1, self.reported), members, allowed).check(is_over=True)
         return str(problem).splitlines()[0]
 
 
@@ -103,15 +103,15 @@ def test_it_ends_while_it_trains_and_says_why(audited: Ended) -> None:
         "it was still training"
     )
     said = str(audited.launched.outcome.problem).splitlines()[0]
-    assert said == "Updates of worker 2 do not arrive: its steps leave the variables as they were."
+    assert said == "Updates of worker 2 are lost: its steps leave the variables unchanged."
 
 
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("same-data", r"(worker|chief) 0 and (chief|worker) 0 train on the same data, so one of them is of no use\."),
+        ("same-data", r"(worker|chief) 0 and (chief|worker) 0 train on the same data, so one of them is useless\."),
         ("chief-alone", r"worker 1 took no part in the training\."),
-        ("lost-updates", r"Updates of worker 2 do not arrive: its steps leave the variables as they were\."),
+        ("lost-updates", r"Updates of worker 2 are lost: its steps leave the variables unchanged\."),
         ("diverged", "None"),  # there is one copy of the variables
     ],
 )
@@ -129,10 +129,10 @@ def test_without_the_audit_nobody_notices(run: Run) -> None:
 def test_a_sound_training(run: Run) -> None:
     ended = run("sound", 1, 300, AuditRequest(every=20))
     assert ended.launched.outcome.code == 0, ended.output
-    assert re.search(r"audit: nothing found; audited steps: \d+ of worker 0, \d+ of chief 0", ended.output)
+    assert re.search(r"audit: no fault found; audited steps: \d+ of worker 0, \d+ of chief 0", ended.output)
 
 
-TRAINERS = [("chief", 0), ("worker", 0), ("worker", 1)]
+TRAINERS = [TaskId("chief", 0), TaskId("worker", 0), TaskId("worker", 1)]
 
 
 class Trainers:
@@ -173,7 +173,7 @@ def test_each_has_its_turn_at_first_and_then_one_of_them_now_and_then(tmp_path: 
 def test_the_chief_tells_whose_steps_have_no_effect(tmp_path: Path) -> None:
     """Not of who makes none."""
     Trainers(tmp_path, idle=1, without_effect=2).train(1000)
-    told = [(report.task, report.local, report.changed) for report in reports(tmp_path)]
+    told = [(str(report.task), report.local, report.changed) for report in reports(tmp_path)]
     assert told == [each for turn in range(1, FIRST + 1) for each in (("chief 0", turn, True), ("worker 1", turn, False))]
 
 
@@ -185,12 +185,12 @@ def test_steps_that_are_not_counted_are_told(tmp_path: Path) -> None:
     assert reports(tmp_path) == []
     effects.count(made=41, before=180, after=220)
     [report] = reports(tmp_path)
-    assert (report.task, report.step, report.local, report.uncounted) == ("chief 0", 220, 41, 1)
+    assert (str(report.task), report.step, report.local, report.uncounted) == ("chief 0", 220, 41, 1)
 
 
 def test_a_trainer_tells_of_each_batch_once_and_of_equal_ones_alike(tmp_path: Path) -> None:
     def train(index: int, batches: Sequence[tuple[float, bytes]]) -> None:
-        feed = Feed(f"worker {index}", BatchReport(AuditPlan(500, tmp_path), ("worker", index)))
+        feed = Feed(f"worker {index}", BatchReport(AuditPlan(500, tmp_path), TaskId("worker", index)))
         dataset = tf.data.Dataset.from_tensor_slices(tuple(map(np.array, zip(*batches, strict=True))))
         feed.publish(iter(dataset))
         for unused, ticket in [(True, -1), (True, -1), (False, 7), (True, -1), (False, 0)]:  # the chief's steps may have none

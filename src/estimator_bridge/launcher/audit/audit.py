@@ -1,15 +1,14 @@
-"""Reads what the tasks of an audited cluster report, while they train, and says what is wrong."""
+"""The audit of a running cluster: reads the records of its tasks while they train, and names the first fault."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from estimator_bridge.cluster.audit_records import EVERY, AuditPlan, AuditRecord
 from estimator_bridge.cluster.rendezvous import Rendezvous
-from estimator_bridge.cluster.tasks import TRAINERS, TaskId
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.audit.rules import rules
 from estimator_bridge.launcher.layout import Layout
@@ -17,97 +16,95 @@ from estimator_bridge.launcher.layout import Layout
 
 @dataclasses.dataclass(frozen=True)
 class AuditRequest:
-    """How to audit a cluster that is to be launched.
+    """The user's choice of how a cluster is audited.
 
     Attributes:
-        every: after the first steps of a training, one in so many is audited.
-        allowed: names of rules that do not count, of ``audit_reports.KINDS``.
+        every: Steps from one audited step to the next, after the first steps of a training.
+        allowed: Names of the rules that are ignored, from ``audit_records.KINDS``.
     """
 
     every: int = EVERY
     allowed: Sequence[str] = ()
 
-    def begin(self, layout: Layout, meeting: Rendezvous) -> Audit:
-        """Tells the tasks, which are not started yet.
+    def begin(self, layout: Layout, rendezvous: Rendezvous) -> Audit:
+        """Asks the tasks, which have not started yet, for records.
 
         Args:
-            layout: of the cluster.
-            meeting: where tasks and launchers meet.
+            layout: Cluster layout.
+            rendezvous: Rendezvous of tasks and launchers.
 
         Returns:
-            What judges their reports.
+            The audit that reads the records.
         """
-        auditing = AuditPlan(self.every, meeting.folder)
-        auditing.publish()
-        return Audit(auditing, list(layout.addresses), self.allowed)
+        plan = AuditPlan(self.every, rendezvous.folder)
+        plan.publish()
+        return Audit(plan, list(layout.addresses), self.allowed)
 
 
 class Audit:
-    """Of one cluster, from its start to its end.
+    """The audit of one cluster, from its start to its end.
 
     Args:
-        auditing: where the reports are.
-        members: of the whole cluster, wherever they run.
-        allowed: names of rules that do not count.
+        plan: Place of the records.
+        members: Tasks of the whole cluster, wherever they run.
+        allowed: Names of the rules that are ignored.
     """
 
-    def __init__(self, auditing: AuditPlan, members: Sequence[TaskId], allowed: Sequence[str] = ()) -> None:
-        self._trainers = [member for member in members if member.job in TRAINERS]
-        self._meeting = Rendezvous(auditing.folder)
-        self._files = {str(task): auditing.file(task.job, task.index) for task in self._trainers}
-        self._positions = dict.fromkeys(self._files, 0)
-        self._steps = dict.fromkeys(self._files, 0)
-        self._rules = rules(list(self._files), allowed)
+    def __init__(self, plan: AuditPlan, members: Sequence[TaskId], allowed: Sequence[str] = ()) -> None:
+        self._plan = plan
+        self._rendezvous = Rendezvous(plan.folder)
+        self._trainers = [member for member in members if member.trains]
+        self._positions = dict.fromkeys(self._trainers, 0)
+        self._steps = dict.fromkeys(self._trainers, 0)
+        self._rules = rules(self._trainers, allowed)
 
-    def look(self, over: bool) -> BridgeError | None:
-        """Judges what has been reported since the last look.
+    def check(self, is_over: bool) -> BridgeError | None:
+        """Judges the records that were written since the last call.
 
         Args:
-            over: training has ended, so nothing more will come.
+            is_over: Whether training has ended, so that no more records follow.
 
         Returns:
-            What is wrong; None where all is well so far.
+            The first fault, or None.
         """
         try:
-            new = [report for task in self._files for report in self._new(task)]
-        except BridgeError as another_version:
-            return another_version
-        for report in sorted(new, key=lambda report: report.at):
-            self._steps[report.task] += report.local > 0
+            new = [record for task in self._trainers for record in self._read_new(task)]
+        except BridgeError as other_version:
+            return other_version
+        for record in sorted(new, key=lambda record: record.at):
+            self._steps[record.task] += record.local > 0
             for rule in self._rules:
-                if (problem := rule.take(report)) is not None:
+                if (problem := rule.take(record)) is not None:
                     return problem
-        return self._end() if over else None
+        return self._check_end() if is_over else None
 
     def describe(self) -> str:
-        """One line for the reader, at the end."""
+        """Returns a summary line for the end of the training."""
         counts = ", ".join(f"{steps} of {task}" for task, steps in self._steps.items())
-        return f"audit: nothing found; audited steps: {counts}" if self._audited else "audit: no task trained a step"
+        return (
+            f"audit: no fault found; audited steps: {counts}" if any(self._steps.values()) else "audit: no task trained a step"
+        )
 
-    @property
-    def _audited(self) -> bool:
-        return any(self._steps.values())
-
-    def _end(self) -> BridgeError | None:
-        """Who trained unseen is told by the global step that it reported; a finished training that is started again makes none."""
-        trained = [str(task) for task in self._trainers if self._meeting.step(task.job, task.index) is not None]
-        if trained and not self._audited:
+    def _check_end(self) -> BridgeError | None:
+        """Looks for tasks that trained without records: they reported a global step, unlike a finished training that is started again."""
+        trained = [str(task) for task in self._trainers if self._rendezvous.step(task) is not None]
+        if trained and not any(self._steps.values()):
             return BridgeError(
-                f"{', '.join(trained)} trained, and nothing of it was audited.",
-                expected="a report of each audited step",
+                f"{', '.join(trained)} trained without writing audit records.",
+                expected="a record of each audited step",
                 received="none",
                 fix="Check that the tasks can write to the rendezvous; without --audit nothing is checked.",
             )
-        found = (rule.end([str(task) for task in self._trainers]) for rule in self._rules)
+        found = (rule.end() for rule in self._rules)
         return next((problem for problem in found if problem is not None), None)
 
-    def _new(self, task: str) -> Iterator[AuditRecord]:
-        """A line that is being written is left for later; one whose writer lost its machine meanwhile is never read.
+    def _read_new(self, task: TaskId) -> Iterator[AuditRecord]:
+        """Yields the complete new lines of a task's file. A line stays incomplete forever if its writer's machine was lost.
 
         Raises:
-            BridgeError: for a report of another version of this package.
+            BridgeError: Another version of this package wrote a record.
         """
-        file: Path = self._files[task]
+        file = self._plan.file(task)
         if not file.exists():
             return
         with file.open("rb") as lines:

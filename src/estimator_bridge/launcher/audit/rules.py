@@ -1,7 +1,7 @@
-"""What must not be in the reports of an audited cluster: one rule a fault, each fed report by report in the order of time.
+"""Faults that an audit looks for: one rule a fault, which takes the records of all tasks in the order of time.
 
-A rule forgets what a task reported before it started again. None of them takes two things for equal, or for lost, that a sound training
-brings about; where a script means to do what a rule takes for a fault, ``--audit-allow`` names the rule.
+A rule forgets what a task wrote before it started again. A rule reports only what a correct training never does. If a script does it
+on purpose, ``--audit-allow`` names the rule.
 """
 
 from __future__ import annotations
@@ -11,217 +11,226 @@ import collections
 from collections.abc import Mapping, Sequence
 
 from estimator_bridge.cluster.audit_records import KINDS, AuditRecord, Updates
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 
 _SEQUENCE = 32  # audited steps, from a training's start, whose batches are compared
-_DIFFERENT = 5  # batches among them without which equal sequences mean nothing: few batches coincide by chance
-_LEAST_STEPS = 16  # that a worker must have made before its count says anything
-_SURPLUS = 1.25  # of local steps over those that synchronous training allows
-_ALONE_SECONDS = 120.0  # the others may be late for so long; servers have answered before anybody trains
+_DIFFERENT = 5  # different batches that two equal sequences need at least: few batches coincide by chance
+_LEAST_STEPS = 16  # steps that a worker must have made before its count is judged
+_SURPLUS = 1.25  # factor over the local steps that synchronous training allows
+_ALONE_SECONDS = 120.0  # delay that other workers may have; all servers answered before the training began
 _LOST_STEPS, _LOST_SHARE = 10, 0.05  # increments of TensorFlow 1's reference variables take no lock: single ones may be lost
 _UNCHANGED = 5  # steps without effect
-_STEPS_KEPT = 64  # for which the digests of variables wait for those of other tasks
+_STEPS_KEPT = 64  # global steps whose digests of variables wait for those of other tasks
 
 
-class Rule(abc.ABC):
+class AuditRule(abc.ABC):
     """One fault."""
 
     @abc.abstractmethod
-    def take(self, report: AuditRecord) -> BridgeError | None:
-        """Looks at one more report; gives what is wrong, if that shows now."""
+    def take(self, record: AuditRecord) -> BridgeError | None:
+        """Takes one more record, and returns the fault if the record shows it."""
 
-    def end(self, tasks: Sequence[str]) -> BridgeError | None:
-        """Training has ended; ``tasks`` are those that were to train."""
+    def end(self) -> BridgeError | None:
+        """Returns the fault if it shows at the end of the training."""
         return None
 
 
-class SameData(Rule):
-    """Two replicas get the same batches: at every step where both were audited."""
+class SameData(AuditRule):
+    """Two replicas that get the same batch at every step that was audited in both."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, dict[int, int]] = {}
+        self._digests: dict[str, dict[int, int]] = {}
 
-    def take(self, report: AuditRecord) -> BridgeError | None:
-        """As the rule says it."""
-        for replica, digest in enumerate(report.batches):
-            own = f"{report.task}, replica {replica}" if len(report.batches) > 1 else report.task
-            if report.local == 1:
-                self._seen[own] = {}
-            seen = self._seen.setdefault(own, {})
-            if len(seen) < _SEQUENCE:
-                seen[report.local] = digest
-                for other, theirs in self._seen.items():
-                    if other != own and (common := _common(seen, theirs)):
+    def take(self, record: AuditRecord) -> BridgeError | None:
+        """Compares the batch of each replica with the batches of all others."""
+        for own, digest in _by_replica(record.task, record.batches):
+            if record.local == 1:
+                self._digests[own] = {}
+            digests = self._digests.setdefault(own, {})
+            if len(digests) < _SEQUENCE:
+                digests[record.local] = digest
+                for other, theirs in self._digests.items():
+                    if other != own and (common := _common(digests, theirs)):
                         return _same_data(own, other, common)
         return None
 
 
+def _by_replica(task: TaskId, digests: Sequence[int]) -> list[tuple[str, int]]:
+    return [(f"{task}, replica {replica}" if len(digests) > 1 else str(task), one) for replica, one in enumerate(digests)]
+
+
 def _common(one: Mapping[int, int], other: Mapping[int, int]) -> list[int]:
-    """The local steps of both, if their digests are equal throughout and tell anything."""
+    """Returns the local steps of both replicas, if their digests are equal throughout and different enough to mean something."""
     steps = sorted(one.keys() & other.keys())
-    equal = all(one[step] == other[step] for step in steps)
-    return steps if equal and len({one[step] for step in steps}) >= _DIFFERENT else []
+    is_equal = all(one[step] == other[step] for step in steps)
+    return steps if is_equal and len({one[step] for step in steps}) >= _DIFFERENT else []
 
 
 def _same_data(one: str, other: str, steps: Sequence[int]) -> BridgeError:
     return BridgeError(
-        f"{one} and {other} train on the same data, so one of them is of no use.",
-        expected="batches of its own for each worker",
-        received=f"equal ones at each of the {len(steps)} steps of theirs that were audited, {steps[0]} to {steps[-1]}",
+        f"{one} and {other} train on the same data, so one of them is useless.",
+        expected="different batches for each worker",
+        received=f"equal batches at each of the {len(steps)} audited steps of both, {steps[0]} to {steps[-1]}",
         fix="With parameter servers let input_fn take `config` and call dataset.shard(config.num_worker_replicas, "
-        "config.global_id_in_cluster); with workers in step let it take `input_context` and shard by num_input_pipelines and "
-        "input_pipeline_id. RunConfig's tf_random_seed makes shuffling the same everywhere. If it is meant to be so: --audit-allow same-data.",
+        "config.global_id_in_cluster). With workers in step let it take `input_context` and shard by num_input_pipelines and "
+        "input_pipeline_id. RunConfig's tf_random_seed makes shuffling the same everywhere. If this is intended: --audit-allow same-data.",
     )
 
 
-class ChiefAlone(Rule):
-    """One task makes the steps of the others, too."""
+class ChiefAlone(AuditRule):
+    """One task that also makes the steps of the others.
 
-    def __init__(self, tasks: Sequence[str]) -> None:
+    Args:
+        tasks: Tasks that have to train.
+    """
+
+    def __init__(self, tasks: Sequence[TaskId]) -> None:
         self._tasks = tasks
-        self._starts: dict[str, AuditRecord] = {}
-        self._steps: collections.Counter[str] = collections.Counter()
+        self._starts: dict[TaskId, AuditRecord] = {}
+        self._steps: collections.Counter[TaskId] = collections.Counter()
         self._first: AuditRecord | None = None
 
-    def take(self, report: AuditRecord) -> BridgeError | None:
-        """As the rule says it."""
-        if report.local == 0:
-            self._starts[report.task] = report
+    def take(self, record: AuditRecord) -> BridgeError | None:
+        """Counts the steps of each task."""
+        if record.local == 0:
+            self._starts[record.task] = record
             return None
-        self._steps[report.task] = max(report.local, self._steps[report.task])
-        self._first = self._first or report
-        if report.share is not None and report.task in self._starts:
-            problem = self._surplus(report, report.share, report.step - self._starts[report.task].step)
+        self._steps[record.task] = max(record.local, self._steps[record.task])
+        self._first = self._first or record
+        if record.share is not None and record.task in self._starts:
+            problem = self._surplus(record, record.share, record.step - self._starts[record.task].step)
             if problem is not None:
                 return problem
-        return self.end(self._tasks) if report.at - self._first.at > _ALONE_SECONDS else None
+        return self.end() if record.at - self._first.at > _ALONE_SECONDS else None
 
-    def end(self, tasks: Sequence[str]) -> BridgeError | None:
-        """Of asynchronous workers each makes as many steps as it can; only who has made none is missing."""
-        idle = [task for task in tasks if not self._steps[task]]
+    def end(self) -> BridgeError | None:
+        """Names the tasks without any step: an asynchronous worker makes as many steps as it can, and no fixed number."""
+        idle = ", ".join(str(task) for task in self._tasks if not self._steps[task])
         if not (idle and sum(self._steps.values()) >= _LEAST_STEPS):
             return None
-        made = ", ".join(f"{task} {steps}" for task, steps in self._steps.items() if steps)
+        counts = ", ".join(f"{task} {steps}" for task, steps in self._steps.items() if steps)
         return BridgeError(
-            f"{', '.join(idle)} took no part in the training.",
+            f"{idle} took no part in the training.",
             expected="steps of every worker",
-            received=f"none of {', '.join(idle)}; audited by then: {made}",
-            fix="Look into its log: it started late or waits. A job of few steps can be over before all have begun: train longer, or "
-            "use fewer workers. If it is meant to be so: --audit-allow chief-alone.",
+            received=f"none of {idle}; audited by then: {counts}",
+            fix="Read its log: it started late or waits. A job of few steps can be over before all workers have begun: train longer, or "
+            "use fewer workers. If this is intended: --audit-allow chief-alone.",
         )
 
-    def _surplus(self, report: AuditRecord, share: float, made: int) -> BridgeError | None:
-        if report.local < _LEAST_STEPS or report.local <= _SURPLUS * share * (made + 2):
+    def _surplus(self, record: AuditRecord, share: float, steps: int) -> BridgeError | None:
+        if record.local < _LEAST_STEPS or record.local <= _SURPLUS * share * (steps + 2):
             return None
         return BridgeError(
-            f"{report.task} makes the steps of others: synchronous training is not synchronous.",
+            f"{record.task} makes the steps of others: synchronous training is not synchronous.",
             expected=f"{share:g} local steps of each worker for a global step",
-            received=f"{report.local} local steps of {report.task} for {made} global ones",
-            fix="SyncReplicasOptimizer lets who comes first take the tokens of all: use "
-            "make_session_run_hook(is_chief, num_tokens=0), and let all workers start together. If it is meant to be so: "
+            received=f"{record.local} local steps of {record.task} for {steps} global ones",
+            fix="In SyncReplicasOptimizer the first worker can take the tokens of all: use "
+            "make_session_run_hook(is_chief, num_tokens=0), and let all workers start together. If this is intended: "
             "--audit-allow chief-alone.",
         )
 
 
-class LostSteps(Rule):
-    """Asynchronous workers make more steps than the global step counts: one too many, where one process counts them all.
+class LostSteps(AuditRule):
+    """Asynchronous workers that make more steps than the global step counts: one too many, if one process counts them all.
 
-    Between the lowest and the highest global step that were reported since the last (re)start of any task, every step that lies
-    between two reports of its worker must have been counted; no clock is needed for that.
+    Between the lowest and the highest global step since the last (re)start of any task, every step that lies between two records of
+    its worker must have been counted; no clock is needed for that.
     """
 
     def __init__(self) -> None:
-        self._first: dict[str, AuditRecord] = {}
-        self._last: dict[str, AuditRecord] = {}
+        self._first: dict[TaskId, AuditRecord] = {}
+        self._last: dict[TaskId, AuditRecord] = {}
 
-    def take(self, report: AuditRecord) -> BridgeError | None:
-        """As the rule says it."""
-        if report.uncounted:
-            return _uncounted(report)
-        if report.updates is not Updates.OWN:
+    def take(self, record: AuditRecord) -> BridgeError | None:
+        """Compares the steps of all workers with the global step."""
+        if record.uncounted:
+            return _uncounted(record)
+        if record.updates is not Updates.OWN:
             return None
-        before = self._last.get(report.task)
-        if report.local == 0 or (before and report.step < before.step):  # parameter servers came back with a checkpoint
+        before = self._last.get(record.task)
+        if record.local == 0 or (before and record.step < before.step):  # parameter servers came back with a checkpoint
             self._first, self._last = {}, {}
             return None
-        self._first.setdefault(report.task, report)
-        self._last[report.task] = report
-        made = {task: last.local - self._first[task].local for task, last in self._last.items()}
+        self._first.setdefault(record.task, record)
+        self._last[record.task] = record
+        steps = {task: last.local - self._first[task].local for task, last in self._last.items()}
         counted = max(last.step for last in self._last.values()) - min(first.step for first in self._first.values())
-        lost = sum(made.values()) - counted
-        if lost <= max(_LOST_STEPS, _LOST_SHARE * sum(made.values())):
+        total = sum(steps.values())
+        if total - counted <= max(_LOST_STEPS, _LOST_SHARE * total):
             return None
         return BridgeError(
-            f"{lost} of {sum(made.values())} steps of the workers are lost: the global step does not count them.",
+            f"{total - counted} of {total} steps of the workers are lost: the global step does not count them.",
             expected="a global step that advances by one for every step of a worker",
-            received=f"{counted}, while there were {', '.join(f'{steps} of {task}' for task, steps in made.items())}",
+            received=f"{counted} global steps, and {', '.join(f'{number} of {task}' for task, number in steps.items())}",
             fix="Each worker has to apply its gradients with the global step that all share: minimize(loss, global_step). If the script "
-            "counts only every so many steps, as with accumulated gradients: --audit-allow lost-updates.",
+            "counts only every so many steps, e.g. with accumulated gradients: --audit-allow lost-updates.",
         )
 
 
-def _uncounted(report: AuditRecord) -> BridgeError:
+def _uncounted(record: AuditRecord) -> BridgeError:
     return BridgeError(
-        f"{report.uncounted} of {report.local} steps of chief and workers are lost: the global step does not count them.",
+        f"{record.uncounted} of {record.local} steps of chief and workers are lost: the global step does not count them.",
         expected="a global step that advances by one for every step",
-        received=f"global step {report.step}, which has advanced by {report.local - report.uncounted}",
-        fix="Let the train_op count each of its steps. If the script counts only every so many steps, as with accumulated gradients: "
+        received=f"global step {record.step}, which has advanced by {record.local - record.uncounted}",
+        fix="Let the train_op count each of its steps. If the script counts only every so many steps, e.g. with accumulated gradients: "
         "--audit-allow lost-updates.",
     )
 
 
-class LostUpdates(Rule):
-    """An asynchronous worker's steps leave the variables as they were, while the same steps of others do not.
+class LostUpdates(AuditRule):
+    """An asynchronous worker whose steps leave the variables unchanged, while the same steps of others change them.
 
-    That begins with the first step that changes them, whosever it is: before it the learning rate may be 0 for all, as in a warm-up.
+    Steps count from the first one that changes the variables, whichever worker makes it: before it the learning rate may be 0 for all
+    workers, e.g. in a warm-up.
     """
 
     def __init__(self) -> None:
-        self._begun: int | None = None
-        self._audited: collections.Counter[str] = collections.Counter()
-        self._unchanged: collections.Counter[str] = collections.Counter()
+        self._first_change: int | None = None
+        self._audited: collections.Counter[TaskId] = collections.Counter()
+        self._unchanged: collections.Counter[TaskId] = collections.Counter()
 
-    def take(self, report: AuditRecord) -> BridgeError | None:
-        """As the rule says it."""
-        if report.changed and self._begun is None:
-            self._begun = report.step
-        if report.changed is None or self._begun is None or (not report.changed and report.step <= self._begun):
+    def take(self, record: AuditRecord) -> BridgeError | None:
+        """Counts the steps with and without effect."""
+        if record.changed and self._first_change is None:
+            self._first_change = record.step
+        first = self._first_change
+        if record.changed is None or first is None or (not record.changed and record.step <= first):
             return None
-        self._audited[report.task] += 1
-        self._unchanged[report.task] += not report.changed
+        self._audited[record.task] += 1
+        self._unchanged[record.task] += not record.changed
         sound = [task for task, audited in self._audited.items() if audited >= _UNCHANGED and not self._unchanged[task]]
         lost = [task for task, unchanged in self._unchanged.items() if unchanged >= _UNCHANGED]
         if not sound or not lost:
             return None
-        [task, *_] = lost
+        task = lost[0]
         return BridgeError(
-            f"Updates of {task} do not arrive: its steps leave the variables as they were.",
-            expected=f"variables that change with every step, as with {sound[0]}",
-            received=f"the same before and after {self._unchanged[task]} of its {self._audited[task]} audited steps",
-            fix="Look at what this worker does otherwise: its optimizer, its devices, or data without a gradient. If it is meant to be "
-            "so: --audit-allow lost-updates.",
+            f"Updates of {task} are lost: its steps leave the variables unchanged.",
+            expected=f"variables that change with every step, like those of {sound[0]}",
+            received=f"equal variables before and after {self._unchanged[task]} of its {self._audited[task]} audited steps",
+            fix="Check what differs on this worker: its optimizer, its devices, or data without a gradient. If this is intended: "
+            "--audit-allow lost-updates.",
         )
 
 
-class Diverged(Rule):
-    """Copies of the variables that should be the same are not, at the same global step."""
+class Diverged(AuditRule):
+    """Copies of the variables that should be equal and differ at the same global step."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, dict[str, int]] = {}
+        self._digests: dict[int, dict[str, int]] = {}
 
-    def take(self, report: AuditRecord) -> BridgeError | None:
-        """As the rule says it."""
-        if report.local == 0:
-            self._seen = {}
-        copies = self._seen.setdefault(report.step, {})
-        for replica, digest in enumerate(report.variables):
-            own = f"{report.task}, replica {replica}" if len(report.variables) > 1 else report.task
+    def take(self, record: AuditRecord) -> BridgeError | None:
+        """Compares the copies of all replicas at each global step."""
+        if record.local == 0:
+            self._digests = {}
+        copies = self._digests.setdefault(record.step, {})
+        for own, digest in _by_replica(record.task, record.variables):
             copies[own] = digest
-            other = next((task for task, theirs in copies.items() if theirs != digest), None)
+            other = next((replica for replica, theirs in copies.items() if theirs != digest), None)
             if other is not None:
-                return _diverged(other, own, report.step)
-        if len(self._seen) > _STEPS_KEPT:
-            del self._seen[min(self._seen)]
+                return _diverged(other, own, record.step)
+        if len(self._digests) > _STEPS_KEPT:
+            del self._digests[min(self._digests)]
         return None
 
 
@@ -229,31 +238,28 @@ def _diverged(one: str, other: str, step: int) -> BridgeError:
     return BridgeError(
         f"The variables of {one} and {other} have diverged at global step {step}.",
         expected="the same values, bit for bit, in every replica",
-        received="other ones: the digests differ",
-        fix="Look for variables that are assigned without an aggregation (tf.VariableAggregation.MEAN, or synchronization ON_READ for "
-        "moving averages), for updates outside the optimizer, for other values at the start. Processors of other kinds round "
-        "otherwise: for those, or where it is meant to be so: --audit-allow diverged.",
+        received="different digests",
+        fix="Check for variables that are assigned without an aggregation (tf.VariableAggregation.MEAN, or synchronization ON_READ for "
+        "moving averages), for updates outside the optimizer, and for different initial values. Processors of different kinds round "
+        "differently: for those, or if this is intended: --audit-allow diverged.",
     )
 
 
-def rules(tasks: Sequence[str], allowed: Sequence[str] = ()) -> list[Rule]:
-    """Those that are not allowed to be broken.
+def rules(tasks: Sequence[TaskId], allowed: Sequence[str] = ()) -> list[AuditRule]:
+    """Returns fresh rules for all faults that are not allowed.
 
     Args:
-        tasks: that train, such as ``worker 0``.
-        allowed: of ``KINDS``.
-
-    Returns:
-        Fresh rules.
+        tasks: Tasks that have to train.
+        allowed: Names of the rules that are ignored, from ``KINDS``.
 
     Example:
-        >>> [type(rule).__name__ for rule in rules(["chief 0"], ["lost-updates", "diverged"])]
+        >>> [type(rule).__name__ for rule in rules([TaskId("chief", 0)], ["lost-updates", "diverged"])]
         ['SameData', 'ChiefAlone']
     """
-    made: dict[str, list[Rule]] = {
+    by_kind: dict[str, list[AuditRule]] = {
         "same-data": [SameData()],
         "chief-alone": [ChiefAlone(tasks)],
         "lost-updates": [LostUpdates(), LostSteps()],
         "diverged": [Diverged()],
     }
-    return [rule for kind in KINDS if kind not in allowed for rule in made[kind]]
+    return [rule for kind in KINDS if kind not in allowed for rule in by_kind[kind]]

@@ -1,4 +1,4 @@
-"""Signs of life that launchers on several machines give each other: one that is lost with its machine has no last words."""
+"""Heartbeats that launchers on several machines give each other: a launcher that is lost with its machine cannot report that."""
 
 from __future__ import annotations
 
@@ -17,150 +17,157 @@ from estimator_bridge.launcher.monitors.readiness import Preflight
 from estimator_bridge.launcher.outcome import Outcome, Timeouts
 from estimator_bridge.launcher.processes.task import Sink
 
-_GIVE_SECONDS = 5.0
-_SILENT_SECONDS = 40.0  # a network file system may show what was there half a minute ago
+_BEAT_SECONDS = 5.0
+_SILENT_SECONDS = 40.0  # a network file system may show the state of half a minute ago
 _ASK_SECONDS = 2.0
 
 
-class _State(enum.Enum):
-    HEARD = enum.auto()
+class Presence(enum.Enum):
+    """The state of another machine's launcher."""
+
+    PRESENT = enum.auto()
     SILENT = enum.auto()
-    """Its task's server answers, or is not asked."""
+    """Its heartbeats have stopped; its task's server answers, or is not asked."""
     LOST = enum.auto()
-    """Its task's server does not answer either."""
+    """Its heartbeats have stopped, and its task's server does not answer."""
 
 
 @dataclasses.dataclass
 class _Launcher:
-    """Of one task elsewhere.
+    """The launcher of one task on another machine.
 
     Attributes:
-        sign: the last one.
-        heard: since we began; what we find in the folder may be of a life before.
-        silence: seconds since the last sign in which we listened.
-        state: as the reader was told.
-        reason: why its task's server is taken for gone.
+        heartbeat: Last heartbeat.
+        has_beaten: Whether a heartbeat arrived since this launcher started; the first one found may be of an earlier start.
+        silence: Seconds since the last heartbeat during which this launcher listened.
+        presence: State that was printed last.
+        reason: Why its task's server counts as gone.
     """
 
-    sign: str
-    heard: bool = False
+    heartbeat: str
+    has_beaten: bool = False
     silence: float = 0.0
-    state: _State = _State.HEARD
+    presence: Presence = Presence.PRESENT
     reason: str = ""
 
 
 class Heartbeats:
-    """Gives ours, says whose do not come any more, and judges when it makes no sense to wait for them.
+    """Gives the heartbeats of this launcher, prints whose heartbeats stop, and ends the launch if waiting for them makes no sense.
 
     Args:
-        layout: of the cluster.
-        meeting: where launchers meet.
-        limits: a launcher is waited for until ``lost`` seconds after its last sign; with ``ready`` of 0 no server is asked, and so none lost.
-        preflight: knows before whose servers answer nobody trains.
-        say: takes a line for the reader.
+        layout: Cluster layout.
+        rendezvous: Rendezvous of the launchers.
+        timeouts: Time limits: a launcher counts as lost for good ``lost`` seconds after its last heartbeat. If ``ready`` is 0 no server
+            is asked, so no launcher counts as lost.
+        preflight: Check that knows which servers must answer before training; it is told which tasks are lost.
+        say: Function that prints one line to the user.
     """
 
-    def __init__(self, layout: Layout, meeting: Rendezvous, limits: Timeouts, preflight: Preflight, say: Sink) -> None:
+    def __init__(self, layout: Layout, rendezvous: Rendezvous, timeouts: Timeouts, preflight: Preflight, say: Sink) -> None:
         self._addresses = layout.addresses
         self._own = layout.tf_configs.keys()
-        self._meeting = meeting
-        self._limits = limits
+        self._rendezvous = rendezvous
+        self._timeouts = timeouts
         self._preflight = preflight
         self._say = say
-        self._looked_at = 0.0
+        self._updated_at = 0.0
         self._launchers: dict[TaskId, _Launcher] = {}
 
-    def look(self) -> None:
-        """Asked now and then."""
+    def update(self) -> None:
+        """Gives a heartbeat and reads those of other launchers, if it is time to."""
         now = time.monotonic()
-        passed = now - self._looked_at
-        if passed < _GIVE_SECONDS or self._meeting.has_flag(Flag.TRAINED):
+        passed = now - self._updated_at
+        if passed < _BEAT_SECONDS or self._rendezvous.has_flag(Flag.TRAINED):
             return
-        self._looked_at = now
+        self._updated_at = now
         for task in self._own:
             with contextlib.suppress(OSError):  # a full disk is no reason to end
-                self._meeting.give_sign(task.job, task.index)
-        told = self._meeting.losses()
+                self._rendezvous.beat(task)
+        failures = self._rendezvous.failures()
         for task in sorted(self._addresses.keys() - self._own):
-            if (task.job, task.index) in told or self._meeting.has_ended(task.job, task.index):
+            if task in failures or self._rendezvous.has_ended(task):
                 self._launchers.pop(task, None)
             else:
-                # Where we were stopped ourselves, all may have been, and come back a moment after us.
-                self._listen(task, min(passed, 2 * _GIVE_SECONDS))
-        missing = self._missing()
+                # If this launcher was stopped, all may have been, and come back a moment after it.
+                self._listen(task, min(passed, 2 * _BEAT_SECONDS))
+        missing = self._ask_silent()
         for task, launcher in self._launchers.items():
             launcher.reason = missing.get(task, "")
-            self._tell(task, launcher)
+            self._report_change(task, launcher)
+        self._preflight.lost = self.lost
 
     def _listen(self, task: TaskId, passed: float) -> None:
-        if (sign := self._meeting.sign(task.job, task.index)) is None:
+        if (heartbeat := self._rendezvous.heartbeat(task)) is None:
             return  # it has not started yet
-        launcher = self._launchers.setdefault(task, _Launcher(sign))
-        if sign != launcher.sign:
-            launcher.sign, launcher.heard, launcher.silence = sign, True, 0.0
-        elif launcher.heard:
+        launcher = self._launchers.setdefault(task, _Launcher(heartbeat))
+        if heartbeat != launcher.heartbeat:
+            launcher.heartbeat, launcher.has_beaten, launcher.silence = heartbeat, True, 0.0
+        elif launcher.has_beaten:
             launcher.silence += passed
 
-    def _missing(self) -> Mapping[TaskId, str]:
-        """Whose launchers are silent and whose servers do not answer, and why not."""
+    def _ask_silent(self) -> Mapping[TaskId, str]:
+        """Asks the servers of silent launchers, and returns why each missing one counts as gone."""
         silent = {task: self._addresses[task] for task, each in self._launchers.items() if each.silence > _SILENT_SECONDS}
-        answers = ask(silent, _ASK_SECONDS) if silent and self._limits.ready else []
+        answers = ask(silent, _ASK_SECONDS) if silent and self._timeouts.ready else []
         return {answer.task: answer.reason for answer in answers if answer.health is not Health.READY}
 
-    def _tell(self, task: TaskId, launcher: _Launcher) -> None:
-        silent = launcher.silence > _SILENT_SECONDS
-        state = _State.LOST if launcher.reason else _State.SILENT if silent else _State.HEARD
-        if state is launcher.state:
-            return
-        launcher.state = state
-        silence = f"no sign of life for {launcher.silence:.0f} s"
-        if state is _State.HEARD:
-            line = f"the launcher of {task} is there again"
-        elif state is _State.SILENT:
-            serving = "answers" if self._limits.ready else "is not asked (--ready-timeout 0)"
-            line = f"the launcher of {task} gives {silence}: it is stopped, or its way to the rendezvous is lost; its server {serving}"
-        else:
-            line = f"{task} at {self._addresses[task]} is lost: its launcher gives {silence}, its server no answer ({launcher.reason}); "
-            line += self._prospect(task, launcher)
-        self._say("launch", line)
+    def _report_change(self, task: TaskId, launcher: _Launcher) -> None:
+        is_silent = launcher.silence > _SILENT_SECONDS
+        presence = Presence.LOST if launcher.reason else Presence.SILENT if is_silent else Presence.PRESENT
+        if presence is not launcher.presence:
+            launcher.presence = presence
+            self._say("launch", self._describe(task, launcher))
 
-    def _prospect(self, task: TaskId, launcher: _Launcher) -> str:
-        if not self._needs(task):
-            return "training goes on without it, and takes it back"
-        left = max(self._limits.lost - launcher.silence, 0.0)
+    def _describe(self, task: TaskId, launcher: _Launcher) -> str:
+        silence = f"no heartbeat for {launcher.silence:.0f} s"
+        if launcher.presence is Presence.PRESENT:
+            return f"the launcher of {task} is back"
+        if launcher.presence is Presence.SILENT:
+            server = "answers" if self._timeouts.ready else "is not asked (--ready-timeout 0)"
+            return f"the launcher of {task} gave {silence}: it is stopped, or cannot reach the rendezvous; its server {server}"
+        loss = (
+            f"{task} at {self._addresses[task]} is lost: its launcher gave {silence}, its server no answer ({launcher.reason})"
+        )
+        if not self._is_needed(task):
+            return f"{loss}; training goes on without it, and accepts it when it is back"
+        left = max(self._timeouts.lost - launcher.silence, 0.0)
         until = time.strftime("%H:%M:%S", time.localtime(time.time() + left))
-        return f"training does not go on without it, and ends if it is not there again by {until} (--return-timeout)"
+        return f"{loss}; training does not go on without it, and ends if it is not back by {until} (--return-timeout)"
+
+    def presence(self, task: TaskId) -> Presence:
+        """Returns the state of the launcher of a task on another machine."""
+        return self._launchers[task].presence if task in self._launchers else Presence.PRESENT
 
     @property
     def lost(self) -> Collection[TaskId]:
-        """Of whom neither launcher nor server is there, by the last look."""
-        return {task for task, launcher in self._launchers.items() if launcher.state is _State.LOST}
+        """The tasks whose launcher and server were both missing at the last update."""
+        return {task for task in self._launchers if self.presence(task) is Presence.LOST}
 
     @property
     def given_up(self) -> Collection[TaskId]:
-        """Those of them that have been waited for long enough."""
-        return {task for task in self.lost if self._launchers[task].silence >= self._limits.lost}
+        """The lost tasks that the launcher has waited for long enough."""
+        return {task for task in self.lost if self._launchers[task].silence >= self._timeouts.lost}
 
     @property
-    def strands(self) -> bool:
-        """Whether somebody is lost without whom nobody trains, and so nobody saves."""
-        return any(self._needs(task) for task in self.lost)
+    def is_needed_task_lost(self) -> bool:
+        """True if a lost task makes training impossible, so that no other task can save."""
+        return any(self._is_needed(task) for task in self.lost)
 
     def judge(self) -> Outcome | None:
-        """How it ends where somebody is given up without whom it does not go on."""
+        """Returns the end if a task that training needs is given up."""
         for task in sorted(self.given_up):
-            if self._needs(task):
-                return Outcome(1, self._is_gone(task, self._launchers[task]))
+            if self._is_needed(task):
+                return Outcome(1, self._task_lost(task, self._launchers[task]))
         return None
 
-    def _needs(self, task: TaskId) -> bool:
-        return task in self._preflight.awaited or not self._meeting.recovery().goes_on_without(task.job)
+    def _is_needed(self, task: TaskId) -> bool:
+        return task in self._preflight.awaited or not self._rendezvous.recovery().goes_on_without(task.job)
 
-    def _is_gone(self, task: TaskId, launcher: _Launcher) -> BridgeError:
+    def _task_lost(self, task: TaskId, launcher: _Launcher) -> BridgeError:
         return BridgeError(
             f"{task} at {self._addresses[task]} is lost, and training does not go on without it.",
-            expected=f"a sign of life of its launcher, or an answer of its server, within {self._limits.lost:g} s",
-            received=f"no sign of life for {launcher.silence:.0f} s; {launcher.reason}",
-            fix="Look after that machine, and start the launcher of every task again: training goes on from the last checkpoint. Where a "
-            "scheduler starts a lost launcher again, give it the time that takes with --return-timeout SECONDS.",
+            expected=f"a heartbeat of its launcher, or an answer of its server, within {self._timeouts.lost:g} s",
+            received=f"no heartbeat for {launcher.silence:.0f} s; {launcher.reason}",
+            fix="Check that machine, and start the launcher of every task again: training goes on from the last checkpoint. If a "
+            "scheduler restarts a lost launcher, give it the necessary time with --return-timeout SECONDS.",
         )

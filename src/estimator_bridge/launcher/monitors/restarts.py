@@ -1,4 +1,4 @@
-"""Which tasks are started again after a failure, and when it is time to give up."""
+"""Restarts after a failure: which tasks start again, when, and when the launcher gives up."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from collections.abc import Sequence
 
 from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.cluster.rendezvous import Recovery, Rendezvous
-from estimator_bridge.cluster.tasks import TRAINERS
 from estimator_bridge.launcher.monitors.readiness import Preflight
+from estimator_bridge.launcher.outcome import NoRestart
 from estimator_bridge.launcher.processes.spawner import Spawner
 from estimator_bridge.launcher.processes.task import Sink, State, Task, kill_all
 
 _SIGNALLED = 128  # exit codes above it are of signals
-_AT_ONCE_SECONDS = 10.0  # of a life without steps of its own that came to nothing
-_FOLLOW_SECONDS = 1.0  # between two looks whether others have
+_AT_ONCE_SECONDS = 10.0  # run time of a task without steps of its own that counts as no progress
+_FOLLOW_SECONDS = 1.0  # between two looks for restarts on other machines
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 30.0
 
 
-def belonging(task: Task, tasks: Sequence[Task], recovery: Recovery) -> list[Task]:
-    """Who has to be started again when a task has failed: itself, or all but the evaluator.
+def restart_group(task: Task, tasks: Sequence[Task], recovery: Recovery) -> list[Task]:
+    """Returns the tasks that are restarted when one has failed: itself, or all but the evaluator.
 
     Args:
-        task: that failed.
-        tasks: of this machine.
-        recovery: what the strategy allows.
+        task: Task that failed.
+        tasks: Tasks of this machine.
+        recovery: Recovery that the strategy allows.
     """
-    return [task] if recovery.alone(task.name.job) else [each for each in tasks if each.name.job != "evaluator"]
+    return [task] if recovery.restarts_alone(task.name.job) else [each for each in tasks if each.name.serves]
 
 
-def why_not(task: Task, belonging_to_it: Sequence[Task], most: int) -> str | None:
-    """Why a failed task is not started again; None where it is.
+def find_obstacle(task: Task, group: Sequence[Task], restarts: int) -> NoRestart | None:
+    """Returns why a failed task is not restarted, or None if it is.
 
-    A script's mistake fails again at the same place: who ended with an exit code of its own and made no step is not tried again, and
-    who was killed before it made one is tried once.
+    A mistake in a script fails again at the same place. So a task that ended with an exit code of its own before it made a step is not
+    restarted, and a task that was killed before it made one is restarted once.
 
     Args:
-        task: that failed.
-        belonging_to_it: who would be started again, itself included.
-        most: restarts of a task.
+        task: Task that failed.
+        group: Tasks that would be restarted, including the failed one.
+        restarts: Number of restarts of a task.
     """
-    if most == 0:
-        return "--max-restarts is 0"
-    if task.restarts >= most:
-        return f"it was started again {most} times already (--max-restarts)"
-    killed = (task.exit_code or 0) > _SIGNALLED
-    if not killed and task.name.job in TRAINERS and _came_no_further(task):
-        return f"it ended so before, and came no further than step {task.step}"
-    if _came_to_something(task, belonging_to_it):
+    if restarts == 0:
+        return NoRestart.DISABLED
+    if task.restarts >= restarts:
+        return NoRestart.LIMIT_REACHED
+    was_killed = (task.exit_code or 0) > _SIGNALLED
+    if not was_killed and task.name.trains and _came_no_further(task):
+        return NoRestart.NO_STEP_SINCE_FAILURE
+    if _has_progressed(task, group):
         return None
-    if not killed:
-        return "it had come to nothing since its start, so it would fail again"
-    return "it was started again already, and came to nothing" if task.restarts else None
+    if not was_killed:
+        return NoRestart.NO_PROGRESS
+    return NoRestart.NO_PROGRESS_AGAIN if task.restarts else None
 
 
 def _came_no_further(task: Task) -> bool:
@@ -61,16 +61,16 @@ def _came_no_further(task: Task) -> bool:
     return task.exit_code == code and (task.step or 0) <= step
 
 
-def _came_to_something(task: Task, belonging_to_it: Sequence[Task]) -> bool:
-    """Whether it, or those that train in step with it, made a step since its start; who makes none lived for some time at least."""
-    trainers = [each for each in belonging_to_it if each.name.job in TRAINERS]
+def _has_progressed(task: Task, group: Sequence[Task]) -> bool:
+    """Returns True if the task, or one in step with it, made a step since its start; a group without steps has to live for some time."""
+    trainers = [each for each in group if each.name.trains]
     if not trainers:
         return task.ended_at - task.started_at > _AT_ONCE_SECONDS
     return any((each.stepped_at or 0.0) > task.started_at for each in trainers)
 
 
 def pause(restarts: int) -> float:
-    """Seconds before a restart, longer each time.
+    """Returns the seconds before a restart, longer each time.
 
     Example:
         >>> [pause(restarts) for restarts in (0, 1, 2, 10)]
@@ -80,81 +80,88 @@ def pause(restarts: int) -> float:
 
 
 class Restarter:
-    """Starts tasks again, after a pause that does not keep the launcher from looking after the others.
+    """Restarts tasks after a pause, during which the launcher goes on watching the others.
 
     Args:
-        tasks: of this machine.
-        starter: starts them.
-        meeting: where they report.
-        preflight: asks them whether they are back.
-        say: takes lines for the reader.
-        grace: seconds for those that save and end.
+        tasks: Tasks of this machine.
+        spawner: Spawner of tasks.
+        rendezvous: Rendezvous at which they report.
+        preflight: Check that waits for the servers of restarted tasks.
+        say: Function that prints one line to the user.
+        grace: Seconds for tasks to save and end.
     """
 
     def __init__(
-        self, tasks: Sequence[Task], starter: Spawner, meeting: Rendezvous, preflight: Preflight, say: Sink, grace: float
+        self, tasks: Sequence[Task], spawner: Spawner, rendezvous: Rendezvous, preflight: Preflight, say: Sink, grace: float
     ) -> None:
         self._tasks = tasks
-        self._starter = starter
-        self._meeting = meeting
+        self._spawner = spawner
+        self._rendezvous = rendezvous
         self._preflight = preflight
         self._say = say
         self._grace = grace
         self._followed_at = 0.0
 
     def begin(self) -> None:
-        """All start; with them, who trains in step with them under another launcher, and did so without them."""
+        """Announces the first start of all tasks, so that launchers whose tasks train in step restart theirs."""
         self._preflight.begin()
-        self._say_life()
+        self._announce_start()
 
-    def start_again(self, group: Sequence[Task], why: str) -> None:
-        """Ends who is left of some tasks, and has them started in a moment.
+    def restart(self, group: Sequence[Task], reason: str) -> None:
+        """Ends the remaining tasks of a group, and schedules the start of all.
 
         Args:
-            group: who belongs together.
-            why: for the reader.
+            group: Tasks that belong together.
+            reason: Reason for the user.
         """
-        self._start_again(group, why)
-        if not self._are_alone(group):
-            self._say_life()
+        self._restart(group, reason)
+        if not self._can_restart_alone(group):
+            self._announce_start()
 
     def follow(self) -> None:
-        """Starts ours again that train in step with those of another launcher, which has started its own again; who waits for them does so."""
+        """Restarts tasks that train in step with those of another launcher, which has restarted its own and waits for them."""
         if time.monotonic() - self._followed_at < _FOLLOW_SECONDS:
             return
         self._followed_at = time.monotonic()
-        if self._meeting.recovery() is not Recovery.GANG or (lives := self._meeting.lives()) == self._preflight.lives:
+        starts = self._rendezvous.gang_starts()
+        if self._rendezvous.recovery() is not Recovery.GANG or starts == self._preflight.gang_starts:
             return
-        self._preflight.lives = lives
-        group = [task for task in self._tasks if task.name.job != "evaluator" and task.state is not State.DONE]
+        self._preflight.gang_starts = starts
+        group = [task for task in self._tasks if task.name.serves and task.state is not State.DONE]
         if not all(task.state in {State.STARTING, State.RESTARTING} for task in group):
-            self._start_again(group, "others that train in step were started again on another machine")
+            self._restart(group, "tasks that train in step were restarted on another machine")
 
-    def _start_again(self, group: Sequence[Task], why: str) -> None:
+    def resume(self) -> None:
+        """Starts the tasks whose pause is over."""
+        for task in self._tasks:
+            if task.state is State.RESTARTING and time.monotonic() >= task.due_at:
+                task.start(self._spawner)
+
+    def _restart(self, group: Sequence[Task], reason: str) -> None:
         wait = pause(max(task.restarts for task in group))
-        self._say("launch", f"{why}; starting again in {wait:g} s: {', '.join(str(task.name) for task in group)}")
-        self._let_end(group)
+        self._say("launch", f"{reason}; restarting in {wait:g} s: {', '.join(str(task.name) for task in group)}")
+        self._let_save(group)
         kill_all(group, self._say)
         due = time.monotonic() + wait
         for task in group:
-            self._meeting.forget(task.name.job, task.name.index)
-            task.start_again_at(due)
-        if self._are_alone(group):
-            self._preflight.again([task.name for task in group])
+            self._rendezvous.clear_reports(task.name)
+            task.schedule_restart(due)
+        if self._can_restart_alone(group):
+            self._preflight.await_again([task.name for task in group])
         else:
             self._preflight.begin()
 
-    def _are_alone(self, group: Sequence[Task]) -> bool:
-        return all(self._meeting.recovery().alone(task.name.job) for task in group)
+    def _can_restart_alone(self, group: Sequence[Task]) -> bool:
+        return all(self._rendezvous.recovery().restarts_alone(task.name.job) for task in group)
 
-    def _say_life(self) -> None:
-        if any(task.name.job != "evaluator" for task in self._tasks):
-            self._meeting.begin_life()
-        self._preflight.lives = self._meeting.lives()
+    def _announce_start(self) -> None:
+        if any(task.name.serves for task in self._tasks):
+            self._rendezvous.report_gang_start()
+        self._preflight.gang_starts = self._rendezvous.gang_starts()
 
-    def _let_end(self, group: Sequence[Task]) -> None:
-        """A trainer that was told to end has those that train in step with it end, too, and the chief save: that takes its time."""
-        trainers = [task for task in group if task.name.job in TRAINERS]
+    def _let_save(self, group: Sequence[Task]) -> None:
+        """Gives tasks time to end by themselves if one was preempted: those in step with it end, too, and the chief saves."""
+        trainers = [task for task in group if task.name.trains]
         if not any(task.exit_code == EXIT_CODE for task in trainers):
             return
         deadline = time.monotonic() + self._grace
@@ -162,9 +169,3 @@ class Restarter:
             task.terminate()
         for task in trainers:
             task.wait(deadline - time.monotonic())
-
-    def resume(self) -> None:
-        """Starts whose pause is over."""
-        for task in self._tasks:
-            if task.state is State.RESTARTING and time.monotonic() >= task.due_at:
-                task.start(self._starter)

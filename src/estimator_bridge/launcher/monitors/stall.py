@@ -1,4 +1,4 @@
-"""Tells training that hangs from training that goes on, and who it is that holds it up."""
+"""Stalls: tells training that hangs from training that goes on, and finds the task that holds it up."""
 
 from __future__ import annotations
 
@@ -9,58 +9,59 @@ import psutil
 
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.server_status import Health, ask
-from estimator_bridge.cluster.tasks import TRAINERS
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.layout import Layout
-from estimator_bridge.launcher.processes.task import State, Task
+from estimator_bridge.launcher.monitors.restarts import Restarter
+from estimator_bridge.launcher.outcome import Outcome
+from estimator_bridge.launcher.processes.task import Sink, State, Task
 
-_FIRST_STEP = 10  # times as long: building a graph, filling a shuffle buffer and compiling take what they take
+_FIRST_STEP = 10  # factor for the first step, which builds a graph, fills a shuffle buffer and compiles
 _ASK_SECONDS = 1.0
-_QUIET_SECONDS = 1.0  # without a step, until it is worth to look who does something else; tasks report once a second
+_QUIET_SECONDS = 1.0  # without a step, before paused tasks are looked for; tasks report once a second
 
 
 class Watchdog:
-    """Of the steps that the tasks report.
+    """A watch over the steps that the tasks report.
 
     Args:
-        tasks: of this machine.
-        layout: of the cluster.
-        meeting: where they report.
-        seconds: without any new step, while somebody trains; 0: nobody looks.
+        tasks: Tasks of this machine.
+        layout: Cluster layout.
+        rendezvous: Rendezvous at which the tasks report.
+        seconds: Seconds without a new step of any task, while one trains, that count as a stall; 0 skips the check.
     """
 
-    def __init__(self, tasks: Sequence[Task], layout: Layout, meeting: Rendezvous, seconds: float) -> None:
+    def __init__(self, tasks: Sequence[Task], layout: Layout, rendezvous: Rendezvous, seconds: float) -> None:
         self._tasks = tasks
         self._layout = layout
-        self._meeting = meeting
+        self._rendezvous = rendezvous
         self._seconds = seconds
-        self._examined_at = self._apart_at = 0.0
+        self._examined_at = self._paused_at = 0.0
 
-    def stalled(self) -> float | None:
-        """Seconds since the last sign of life, where these are too many; None where all is well.
+    def find_stall(self) -> float | None:
+        """Returns the seconds since the last sign of progress if they are too many, else None.
 
-        Evaluating, exporting, and what a script does after its training have no steps, and are not counted.
+        An evaluation, an export, and the rest of a script after its training have no steps, and do not count.
         """
-        trainers = [task for task in self._tasks if task.name.job in TRAINERS and not task.state.ended]
+        trainers = [task for task in self._tasks if task.name.trains and not task.state.has_ended]
         if not self._seconds or not trainers or any(task.state is State.RESTARTING for task in self._tasks):
             return None
-        begun = max(task.started_at for task in self._tasks if task.name.job != "evaluator")
-        last = max(task.stepped_at or 0.0 for task in self._tasks)
+        started = max(task.started_at for task in self._tasks if task.name.serves)
+        stepped = max(task.stepped_at or 0.0 for task in self._tasks)
         now = time.monotonic()
-        passed = now - max(begun, last, self._examined_at, self._apart_at)
-        if passed > _QUIET_SECONDS and any(self._meeting.is_apart(task.job, task.index) for task in self._layout.addresses):
-            self._apart_at = now
+        passed = now - max(started, stepped, self._examined_at, self._paused_at)
+        if passed > _QUIET_SECONDS and any(self._rendezvous.is_paused(task) for task in self._layout.addresses):
+            self._paused_at = now
             return None
-        first = last <= begun  # since the last start, be it of one task alone: the others may have to wait for it
-        if passed <= self._seconds * (_FIRST_STEP if first else 1):
+        is_first = stepped <= started  # no step since the last start, even of a single task: the others may wait for it
+        if passed <= self._seconds * (_FIRST_STEP if is_first else 1):
             return None
-        training = any(self._meeting.is_training(task.name.job, task.name.index) for task in trainers)
-        return passed if first or training else None
+        return passed if is_first or any(self._rendezvous.is_training(task.name) for task in trainers) else None
 
     def examine(self) -> tuple[list[Task], list[str]]:
-        """Looks at every process and asks every server.
+        """Examines every process and asks every server.
 
         Returns:
-            Those of this machine that are stopped or do not answer, and a line for each task of the cluster.
+            The tasks of this machine that are stopped or do not answer, and a line for each task of the cluster.
         """
         self._examined_at = time.monotonic()
         here = {task.name: task for task in self._tasks}
@@ -68,32 +69,81 @@ class Watchdog:
         suspects, lines = [], []
         for name in sorted({*here, *answers}):
             task, answer = here.get(name), answers.get(name)
+            is_silent = answer is not None and answer.health is not Health.READY
             if answer is None:
-                serving = "serves nothing"
+                serving = "has no server"
             else:
-                serving = "answers" if answer.health is Health.READY else f"{answer.health.value}: {answer.reason}"
-            lines.append(f"{name}: {'elsewhere' if task is None else _condition(task)}, {serving}")
-            if (
-                task is not None
-                and not task.state.ended
-                and (_is_stopped(task) or (answer and answer.health is not Health.READY))
-            ):
+                serving = f"{answer.health.value}: {answer.reason}" if is_silent else "answers"
+            lines.append(f"{name}: {'on another machine' if task is None else _describe(task)}, {serving}")
+            if task is not None and not task.state.has_ended and (is_silent or _is_stopped(task)):
                 suspects.append(task)
         return suspects, lines
 
 
-def _condition(task: Task) -> str:
-    if task.state.ended:
+class Stall:
+    """Restarts the tasks that hold up the training, or all, or ends the launch.
+
+    Args:
+        tasks: Tasks of this machine.
+        watchdog: Watch over their steps.
+        rendezvous: Rendezvous at which the tasks report.
+        restarter: Restarter of tasks.
+        restarts: Number of restarts of a task.
+        say: Function that prints one line to the user.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        watchdog: Watchdog,
+        rendezvous: Rendezvous,
+        restarter: Restarter,
+        restarts: int,
+        say: Sink,
+    ) -> None:
+        self._tasks = tasks
+        self._watchdog = watchdog
+        self._rendezvous = rendezvous
+        self._restarter = restarter
+        self._restarts = restarts
+        self._say = say
+
+    def judge(self) -> Outcome | None:
+        """Handles a stall, and prints the state of every task."""
+        if (seconds := self._watchdog.find_stall()) is None:
+            return None
+        suspects, lines = self._watchdog.examine()
+        for line in lines:
+            self._say("launch", line)
+        if all(task.step is None for task in self._tasks):  # a training of another kind, which reports no steps
+            return None
+        recovery = self._rendezvous.recovery()
+        is_local = suspects and all(recovery.restarts_alone(task.name.job) for task in suspects)
+        group = suspects if is_local else [task for task in self._tasks if task.name.serves]
+        if all(task.restarts < self._restarts for task in group):
+            self._restarter.restart(group, f"no step for {seconds:.0f} s")
+            return None
+        problem = BridgeError(
+            f"Training has stalled: no step for {seconds:.0f} s.",
+            expected="a step of some task within --stall-timeout",
+            received="\n    ".join(lines),
+            fix="Check the tasks that are stopped or do not answer; give slow steps time with --stall-timeout SECONDS.",
+        )
+        return Outcome(1, problem)
+
+
+def _describe(task: Task) -> str:
+    if task.state.has_ended:
         return task.state.value
     if _is_stopped(task):
-        return f"STOPPED by a signal (process {task.pid}; SIGCONT lets it go on), {_last_step(task)}"
+        return f"STOPPED by a signal (process {task.pid}; SIGCONT resumes it), {_last_step(task)}"
     return f"runs, {_last_step(task)}"
 
 
 def _last_step(task: Task) -> str:
     if task.stepped_at is None:
-        return "no step since its start" if task.name.job in TRAINERS else "makes no steps"
-    return f"at step {task.step} since {time.monotonic() - task.stepped_at:.0f} s"
+        return "no step since its start" if task.name.trains else "makes no steps"
+    return f"at step {task.step} for {time.monotonic() - task.stepped_at:.0f} s"
 
 
 def _is_stopped(task: Task) -> bool:

@@ -1,10 +1,11 @@
-"""``python -m estimator_bridge.launcher.processes.fork_server MODULE``: imports what all tasks need once, and forks each of them from there.
+"""``python -m estimator_bridge.launcher.processes.fork_server MODULE``: imports once what all tasks need, and forks each task from there.
 
-TensorFlow takes seconds of a core to import: a cluster of six on two cores waits for the sum. A process that has imported it and made
-no session, server or eager context yet can be forked: neither gRPC nor CUDA nor a thread pool of TensorFlow's has been started (a GPU
-is first looked for by the first of these, in the task), so that there is nothing that a fork would leave half behind.
+TensorFlow takes seconds of a core to import: a cluster of six on two cores waits for the sum. A process that has imported it, and has
+made no session, server or eager context yet, can be forked. gRPC, CUDA and TensorFlow's thread pools have not been started by then (the
+first of these looks for a GPU, in the task), so a fork leaves nothing half behind.
 
-multiprocessing's forkserver does not serve: its children know no guard, no process group of their own and no exit code of ``python -m``.
+multiprocessing's forkserver is no substitute: its children have no guard, no process group of their own and no exit code of
+``python -m``.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ from collections.abc import Sequence
 
 from estimator_bridge.launcher.processes.guard import become_guard, become_task, watch
 
-FILES = 2  # that come with a request: the guard's end of the launcher's socket, and where the task's output goes
+FILES = 2  # file descriptors of a request: the guard's end of the launcher's socket, and the task's output
 
 
 def main(module: str) -> None:
     """Serves until the launcher closes its end of standard input; in a task, runs the task.
 
     Args:
-        module: to import first. Where that fails, tasks are forked without it, and each meets the error itself.
+        module: Module to import first. If the import fails, tasks are forked without it, and each meets the error itself.
     """
     try:
         importlib.import_module(module)
-    except Exception:  # noqa: BLE001 -- whatever it is, the tasks will meet it
+    except Exception:  # noqa: BLE001 -- the tasks will meet it, whatever it is
         traceback.print_exc()
-        # Half an import would spoil theirs. The new process has the same standard input, and imports what is there already.
+        # Half an import would spoil theirs. The new process has the same standard input, and imports only what it has already.
         os.execv(sys.executable, [sys.executable, "-m", "estimator_bridge.launcher.processes.fork_server", "runpy"])
     requests = socket.socket(fileno=os.dup(0))
-    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 -- what tasks read
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 -- standard input of the tasks
         os.dup2(nothing.fileno(), 0)
-    gc.freeze()  # what is imported stays: looking through it in each task would copy its memory, and take a second at its end
-    # Python warns where there are threads, and numpy's BLAS has idle ones, which it starts anew in a child.
+    gc.freeze()  # imported objects stay: a collection in each task would copy their memory, and take a second at its end
+    # Python warns about a fork beside threads, and numpy's BLAS has idle ones, which it starts anew in a child.
     warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
     with requests:
         arguments = _serve(requests)
@@ -52,10 +53,10 @@ def main(module: str) -> None:
 
 
 def _serve(requests: socket.socket) -> Sequence[str]:
-    """Forks a guard for each request, and that its task.
+    """Forks a guard for each request, which forks its task.
 
     Returns:
-        In a task its arguments, so that none of this is left on its stack; here none, at the end.
+        In a task its arguments, so that nothing of this module stays on its stack; in this process nothing, at the end.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # guards that have ended leave no zombies
     while True:
@@ -65,13 +66,13 @@ def _serve(requests: socket.socket) -> Sequence[str]:
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             requests.close()
-            return _guarded(socket.socket(fileno=files[0]), files[1])
+            return _fork_task(socket.socket(fileno=files[0]), files[1])
         for file in files:
             os.close(file)
 
 
-def _guarded(control: socket.socket, output: int) -> Sequence[str]:
-    """Returns in the task alone, with its arguments; its guard ends here."""
+def _fork_task(control: socket.socket, output: int) -> Sequence[str]:
+    """Becomes a guard and forks its task. Returns only in the task, with its arguments; the guard ends here."""
     with control, control.makefile("rb", buffering=0) as request:
         for number in (1, 2):
             os.dup2(output, number)
@@ -80,17 +81,17 @@ def _guarded(control: socket.socket, output: int) -> Sequence[str]:
             os._exit(1)
         arguments, environment = json.loads(line)
         become_guard()
-        own = os.getpid()
+        guard = os.getpid()
         if pid := os.fork():
             with contextlib.suppress(OSError):  # the task may have ended
                 os.setpgid(pid, pid)
             watch(pid, control)
             os._exit(0)
-    # A group of its own, for signals, in the session of all: Linux shares a core among sessions first (sched_autogroup_enabled), and
-    # tasks that answer each other within microseconds would be put off for those of other sessions.
+    # The task gets a process group of its own, for signals, in the session of all tasks. Linux divides a core among sessions first
+    # (sched_autogroup_enabled), so tasks that answer each other within microseconds would wait for those of other sessions.
     os.setpgid(0, 0)
-    become_task(own)
-    os.environ.update(environment)  # what the import has set stays
+    become_task(guard)
+    os.environ.update(environment)  # keeps what the import has set
     return list(arguments)
 
 

@@ -1,8 +1,8 @@
-"""``python -m estimator_bridge.launcher.processes.guard ARGUMENTS...``: runs ``python ARGUMENTS...`` and lets nothing of it outlive the launcher.
+"""``python -m estimator_bridge.launcher.processes.guard ARGUMENTS...``: runs ``python ARGUMENTS...``, none of which outlives the launcher.
 
-Standard input is one end of a socket pair whose other end only the launcher holds. When that closes, because the launcher wants it or
-was killed, the task ends with all processes that it started. A byte on it is SIGTERM for the task's process group. The guard says on it
-who the task is and how it ended, with an exit code as a shell has it: 128 and the number of the signal that ended it.
+Standard input is one end of a socket pair whose other end only the launcher holds. When that closes, because the launcher closed it or
+was killed, the task ends with all processes that it started. A byte on it sends SIGTERM to the task's process group. The guard answers
+on it with the task's process number, and at the end with an exit code as a shell has it: 128 plus the number of a signal.
 """
 
 from __future__ import annotations
@@ -19,59 +19,60 @@ import time
 from collections.abc import Sequence
 
 TERMINATE = b"T"
-STARTED, ENDED = "started", "ended"  # what a guard says, each with a number
+STARTED, ENDED = "started", "ended"  # messages of a guard, each with a number
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _TRIES, _PAUSE_SECONDS = 100, 0.02
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Guards ``python ARGUMENTS...`` to its end.
+    """Guards ``python ARGUMENTS...`` until it ends.
 
     Args:
-        arguments: of the task's command line.
+        arguments: Command line of the task, without Python.
     """
     control = socket.socket(fileno=os.dup(0))
     become_guard()
-    own = os.getpid()
+    guard = os.getpid()
     process = subprocess.Popen(
         [sys.executable, *arguments],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=lambda: become_task(own),  # noqa: PLW1509 -- no thread runs yet
+        preexec_fn=lambda: become_task(guard),  # noqa: PLW1509 -- no thread runs yet
     )
     watch(process.pid, control)
 
 
 def become_guard() -> None:
-    """Before the task starts: all that it starts can be found."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what loses its parent becomes our child
+    """Makes this process adopt every orphan below it, so that it finds all processes of the task; called before the task starts."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def watch(pid: int, control: socket.socket) -> None:
-    """Stays with a task to its end, and ends what it leaves.
+    """Waits for a task to end, and ends what it leaves behind.
 
     Args:
-        pid: of our child, the leader of a process group.
-        control: our end of the launcher's socket.
+        pid: Process number of the task, a child of this process and the leader of a process group.
+        control: This process's end of the launcher's socket.
     """
-    # SIGTERM to a whole group, as schedulers send it, is not for us. Ignored before the fork, it would be lost to a task that is just starting.
+    # Schedulers send SIGTERM to a whole group; it is not meant for the guard. If it were ignored before the fork, a task that is just
+    # starting would miss it.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _say(control, STARTED, pid)
+    _send(control, STARTED, pid)
     threading.Thread(target=_obey, args=(control, pid), daemon=True).start()
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     end_descendants()
-    _say(control, ENDED, code if code >= 0 else 128 - code)
+    _send(control, ENDED, code if code >= 0 else 128 - code)
 
 
 def become_task(guard_pid: int) -> None:
-    """In the task, before it runs: its guard's death is its own, and SIGTERM what it was."""
+    """Ties a task to its guard before it runs: the guard's death ends it, and SIGTERM has its default effect."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != guard_pid:
         os._exit(128 + signal.SIGKILL)
 
 
-def _say(control: socket.socket, word: str, number: int) -> None:
+def _send(control: socket.socket, word: str, number: int) -> None:
     with contextlib.suppress(OSError):  # the launcher may be gone
         control.sendall(f"{word} {number}\n".encode())
 
@@ -85,13 +86,12 @@ def _obey(control: socket.socket, pid: int) -> None:
 
 
 def end_descendants() -> None:
-    """Kills all processes below this one, those that they start meanwhile included."""
+    """Kills all processes below this one, including those that they start meanwhile."""
     import psutil
 
     for _ in range(_TRIES):
-        left = psutil.Process().children(recursive=True)
         alive = 0
-        for process in left:
+        for process in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
                 if process.status() != psutil.STATUS_ZOMBIE:
                     alive += 1
@@ -102,7 +102,7 @@ def end_descendants() -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Linux alone has it; elsewhere the socket has to do."""
+    """Calls prctl, which only Linux has; elsewhere the socket has to suffice."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 

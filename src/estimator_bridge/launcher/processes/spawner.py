@@ -1,4 +1,4 @@
-"""How processes of tasks come to be: each by its own start of Python, or all forked from one that has imported what they need."""
+"""Spawners of tasks: each task is a new Python, or a fork of a process that has imported what all tasks need."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from estimator_bridge.cluster.tasks import TaskId
+
 _END_SECONDS = 10.0
 
 
 class Spawner:
-    """Starts tasks, each under a guard (``cluster.guard``) and each from nothing; entered and left around their lives."""
+    """Starts each task as a new Python under a guard; entered before the first task starts, and left after the last one has ended."""
 
     def __init__(self) -> None:
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -24,62 +26,63 @@ class Spawner:
 
     def __exit__(self, *exception: object) -> None:
         for process in self._processes:
-            with contextlib.suppress(subprocess.TimeoutExpired):  # who does not end has been told
+            with contextlib.suppress(subprocess.TimeoutExpired):  # kill_all has reported a task that does not end
                 process.wait(_END_SECONDS)
 
-    def start(self, arguments: Sequence[str], environment: Mapping[str, str], output: int) -> socket.socket:
+    def start(self, task: TaskId, arguments: Sequence[str], environment: Mapping[str, str], output: int) -> socket.socket:
         """Starts ``python ARGUMENTS...``.
 
         Args:
+            task: Task that the process runs.
             arguments: "-m", a module's name, and its own.
-            environment: of the task.
-            output: descriptor for what it prints.
+            environment: Environment of the task.
+            output: File descriptor for its output.
 
         Returns:
-            Our end of the socket pair that its guard obeys and reports on.
+            The launcher's end of the socket pair that the task's guard obeys and reports on.
         """
         control, theirs = socket.socketpair()
         with theirs:
-            self._processes.append(_python("guard", arguments, environment, theirs, output))
+            self._processes.append(_start_module("guard", arguments, environment, theirs, output))
         return control
 
 
 class Forker(Spawner):
-    """Forks tasks, each under a guard, from one process that has imported what they need (``cluster.forking``).
+    """Forks each task, under a guard, from one fork server.
 
     Args:
-        module: to import.
-        environment: of that process.
-        log: what it prints meanwhile is appended to it.
+        module: Module that the fork server imports.
+        environment: Environment of the fork server.
+        log: File to which the output of the import is appended.
     """
 
     def __init__(self, module: str, environment: Mapping[str, str], log: Path) -> None:
         super().__init__()
         self._requests, theirs = socket.socketpair()
         with theirs, log.open("ab") as output:
-            self._parent = _python("fork_server", [module], environment, theirs, output.fileno())
+            self._server = _start_module("fork_server", [module], environment, theirs, output.fileno())
 
     def __exit__(self, *exception: object) -> None:
         self._requests.close()
-        self._parent.kill()  # it may be importing still
-        self._parent.wait(_END_SECONDS)
+        self._server.kill()  # it may still be importing
+        self._server.wait(_END_SECONDS)
         super().__exit__(*exception)
 
-    def start(self, arguments: Sequence[str], environment: Mapping[str, str], output: int) -> socket.socket:
-        """As Spawner does, which does it should the process to fork from be gone."""
+    def start(self, task: TaskId, arguments: Sequence[str], environment: Mapping[str, str], output: int) -> socket.socket:
+        """Forks the task, or starts it as ``Spawner`` does if the fork server is gone."""
         control, theirs = socket.socketpair()
         with theirs, contextlib.suppress(OSError):
             socket.send_fds(self._requests, [b"F"], [theirs.fileno(), output])
             control.sendall(json.dumps([list(arguments), dict(environment)]).encode() + b"\n")
             return control
         control.close()
-        return super().start(arguments, environment, output)
+        return super().start(task, arguments, environment, output)
 
 
-def _python(
+def _start_module(
     module: str, arguments: Sequence[str], environment: Mapping[str, str], stdin: socket.socket, output: int
 ) -> subprocess.Popen[bytes]:
-    """A module of ours, away from the terminal's Ctrl-C: what to do then is the launcher's to say."""
+    """Starts a module of this folder in a new session: the launcher, not the terminal, decides what Ctrl-C does."""
     return subprocess.Popen(
         [sys.executable, "-m", f"estimator_bridge.launcher.processes.{module}", *arguments],
         env=environment,

@@ -11,31 +11,31 @@ from pathlib import PurePath
 from typing import Any
 
 _REPLICAS = {"chief": "Chief", "worker": "Worker", "ps": "PS", "evaluator": "Evaluator"}
-_RETURN_SECONDS = 300  # a pod is there again within a minute, or within some where its image has to be fetched
+_RETURN_SECONDS = 300  # a pod is back within a minute, or within several if its image has to be fetched
 _NAME_LENGTH = 40  # the operator appends job, index and more; a label has 63 characters
 
 
 def manifest(counts: Mapping[str, int], image: str, arguments: Sequence[str]) -> dict[str, Any]:
-    """The resource.
+    """Makes the TFJob resource.
 
     Args:
-        counts: tasks of each job.
-        image: of the container, with this package, TensorFlow and the script in it.
-        arguments: of ``estimator-bridge launch`` in each pod, which get there as they are.
+        counts: Number of tasks of each job.
+        image: Container image with this package, TensorFlow and the script.
+        arguments: Arguments of ``estimator-bridge launch``, which reach each pod unchanged.
 
     Returns:
-        What ``kubectl apply`` takes as JSON. Kubernetes names no secret in it, and neither do we: what the script needs comes from volumes
-        and service accounts that are added to it.
+        The resource that ``kubectl apply`` takes as JSON. It contains no secrets: volumes and service accounts that the user adds provide
+        what the script needs.
 
     Example:
-        >>> made = manifest({"chief": 1, "worker": 2}, "registry.example/job:1", ["--trusted-network", "train.py"])
-        >>> {kind: spec["replicas"] for kind, spec in made["spec"]["tfReplicaSpecs"].items()}
+        >>> resource = manifest({"chief": 1, "worker": 2}, "registry.example/job:1", ["--trusted-network", "train.py"])
+        >>> {kind: spec["replicas"] for kind, spec in resource["spec"]["tfReplicaSpecs"].items()}
         {'Chief': 1, 'Worker': 2}
     """
     # In a command Kubernetes expands $(NAME), and turns $$ into $.
     literal = [argument.replace("$", "$$") for argument in arguments]
     container = {
-        "name": "tensorflow",  # by which the operator finds it
+        "name": "tensorflow",  # the operator finds the container by this name
         "image": image,
         "command": ["python", "-m", "estimator_bridge", "launch", f"--return-timeout={_RETURN_SECONDS}", *literal],
         "ports": [{"name": "tfjob-port", "containerPort": 2222}],
@@ -43,7 +43,7 @@ def manifest(counts: Mapping[str, int], image: str, arguments: Sequence[str]) ->
     replicas = {
         kind: {
             "replicas": counts[job],
-            "restartPolicy": "ExitCode",  # from 128 on, ended by a signal, a pod is started again; a mistake is not
+            "restartPolicy": "ExitCode",  # exit codes from 128 on are of signals and restart the pod; a mistake in the script does not
             "template": {"spec": {"containers": [container]}},
         }
         for job, kind in _REPLICAS.items()
@@ -59,6 +59,6 @@ def manifest(counts: Mapping[str, int], image: str, arguments: Sequence[str]) ->
 
 
 def _name(arguments: Sequence[str]) -> str:
-    """Of the script, in the letters of a DNS label, which the operator wants to begin with one."""
+    """Returns the script's name as a DNS label, which the operator requires to begin with a letter."""
     script = next((PurePath(argument).stem for argument in arguments if argument.endswith(".py")), "")
     return re.sub(r"^[^a-z]+", "", re.sub(r"[^a-z0-9]+", "-", script.lower()))[:_NAME_LENGTH].strip("-") or "training"

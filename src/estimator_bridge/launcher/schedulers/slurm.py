@@ -1,4 +1,4 @@
-"""A batch script for Slurm, whose tasks ask TensorFlow's Slurm resolver where the others are (``compat.slurm_task``)."""
+"""A batch script for Slurm, whose tasks ask TensorFlow's Slurm resolver for the addresses of the others (``runtime.slurm_task``)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 
 
 def batch_script(counts: Mapping[str, int], arguments: Sequence[str]) -> str:
-    """What ``sbatch`` takes.
+    """Makes the script that ``sbatch`` takes.
 
     Args:
-        counts: tasks of each job.
-        arguments: of ``estimator-bridge launch`` in each task.
+        counts: Number of tasks of each job.
+        arguments: Arguments of ``estimator-bridge launch`` in each task.
 
     Returns:
-        The script. Partition, time, memory, processors and GPUs a task are for sbatch's command line.
+        The script. Partition, time, memory, processors and GPUs belong on the command line of sbatch.
 
     Example:
         >>> print(batch_script({"chief": 1, "worker": 2}, ["train.py"]).splitlines()[1])

@@ -20,6 +20,7 @@ from estimator_bridge.cluster.audit_records import AuditPlan, AuditRecord
 from estimator_bridge.cluster.loopback import keep_to_loopback
 from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.legacy import install
 from estimator_bridge.legacy.distribution.launched.launched_task import launched
@@ -60,9 +61,9 @@ def test_a_listening_socket_is_kept_to_the_loopback_interface() -> None:
     ("error", "step", "said"),
     [
         (BridgeError("A worker is lost."), (7, False), None),
-        (NotSupportedError("No."), None, "what it refused it would refuse again"),
-        (SystemExit(3), (7, False), "it had trained, and its script gave this exit code"),
-        (SystemExit("not accurate"), (7, False), "it had trained, and its script gave this exit code"),
+        (NotSupportedError("No."), None, "the request is not supported, so a restart would fail the same way"),
+        (SystemExit(3), (7, False), "its script gave this exit code after the training"),
+        (SystemExit("not accurate"), (7, False), "its script gave this exit code after the training"),
         (SystemExit(3), (7, True), None),
         (SystemExit(3), None, None),
         (SystemExit(EXIT_CODE), (7, False), None),
@@ -83,11 +84,11 @@ def test_a_launcher_learns_of_ends_that_another_start_would_not_change(
     code = main(["run", __file__])
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     if step is not None:
-        Rendezvous(tmp_path).report_step("worker", 1, *step)
+        Rendezvous(tmp_path).report_step(TaskId("worker", 1), *step)
     assert main(["run", __file__]) == code
 
-    assert Rendezvous(tmp_path).final("worker", 1) == said
-    assert Rendezvous(tmp_path).final("worker", 0) is None
+    assert Rendezvous(tmp_path).final_reason(TaskId("worker", 1)) == said
+    assert Rendezvous(tmp_path).final_reason(TaskId("worker", 0)) is None
 
 
 def test_an_exit_code_that_an_exception_led_to_is_not_final(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,9 +101,9 @@ def test_an_exit_code_that_an_exception_led_to_is_not_final(tmp_path: Path, monk
     monkeypatch.setattr(run, "_run_legacy", end)
     monkeypatch.setenv("TF_CONFIG", '{"cluster": {}, "task": {"type": "worker", "index": 1}}')
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    Rendezvous(tmp_path).report_step("worker", 1, 7, training=False)
+    Rendezvous(tmp_path).report_step(TaskId("worker", 1), 7, training=False)
     assert main(["run", __file__]) == 3
-    assert Rendezvous(tmp_path).final("worker", 1) is None
+    assert Rendezvous(tmp_path).final_reason(TaskId("worker", 1)) is None
 
 
 def test_the_waits_of_a_launched_task_and_of_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,6 +183,6 @@ def test_an_audit_keeps_no_graph_of_what_has_ended(tmp_path: Path, monkeypatch: 
         estimator.evaluate(lambda: tf.data.Dataset.from_tensors([[1.0]]), steps=1)
     gc.collect()
 
-    reports = [AuditRecord.from_json(line) for line in auditing.file("worker", 0).read_text().splitlines()]
+    reports = [AuditRecord.from_json(line) for line in auditing.file(TaskId("worker", 0)).read_text().splitlines()]
     assert [len(report.batches) for report in reports] == [0, 1]
     assert [graph() for graph in graphs] == [None, None]

@@ -13,6 +13,7 @@ import tensorflow.compat.v1 as tf
 
 from estimator_bridge.cluster.preemption import EXIT_CODE, Preemption
 from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Recovery, Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.legacy import install
 from estimator_bridge.legacy.distribution import sync_replicas
 from estimator_bridge.legacy.distribution.launched import reporting
@@ -48,7 +49,7 @@ class Task:
 @pytest.mark.parametrize("order", [1, -1])
 def test_tasks_in_step_end_after_the_same_one(told: list[int], order: int, tmp_path: Path) -> None:
     meeting = Rendezvous(tmp_path)
-    meeting.say_last_step(9)  # of an earlier life of this cluster, which went on from there
+    meeting.report_last_step(9)  # of an earlier life of this cluster, which went on from there
     tasks = [Task(meeting, index, first_step=9) for index in range(2)]
     for step in range(10, 20):
         for index in told:
@@ -128,6 +129,6 @@ def test_a_task_alone_saves_and_ends_and_goes_on_later(tmp_path: Path, monkeypat
     assert tf.train.load_variable(str(tmp_path / "model"), "global_step") == 12
     assert signal.getsignal(signal.SIGTERM) is before
     meeting = Rendezvous(tmp_path)
-    assert meeting.step("worker", 0) == 12
-    assert not meeting.is_training("worker", 0)
+    assert meeting.step(TaskId("worker", 0)) == 12
+    assert not meeting.is_training(TaskId("worker", 0))
     assert meeting.recovery() is Recovery.TASK
