@@ -91,7 +91,7 @@ def test_a_name_of_tensorflow_that_the_table_does_not_list_is_refused() -> None:
     module.name = 1  # type: ignore[attr-defined]
     with pytest.raises(LookupError, match=r"tensorflow\.python\.some_module\.name"), replaced(module, name=2):
         pass
-    assert module.name == 1  # type: ignore[attr-defined]
+    assert module.name == 1
 
 
 def test_an_object_goes_by_the_path_of_its_class() -> None:

@@ -22,6 +22,7 @@ from estimator_bridge.legacy.installation import install
 from estimator_bridge.legacy.tf1_surface.tf1_imports import tf1_imports
 from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, interposed
 from estimator_bridge.script.loading import compiled, own_modules
+from estimator_bridge.script.quiet import quiet_deprecations, quiet_start_up
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Script:
         is_module: ``target`` is a module.
         python2: it is written for Python 2, and so are the modules that it brings.
         v2_behavior: it is written for TensorFlow 2, whose names and behaviour it is to find, and Estimators beside them.
+        verbose: Whether TensorFlow's deprecation warnings are printed.
     """
 
     target: str
@@ -41,6 +43,7 @@ class Script:
     is_module: bool = False
     python2: bool = False
     v2_behavior: bool = False
+    verbose: bool = False
 
     def check(self) -> None:
         """Raises BridgeError unless the target is there, as far as can be told without importing anything."""
@@ -88,9 +91,11 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
     from estimator_bridge.legacy.tf1_surface.behavior import tf1_behavior
 
     _examine(script)
-    install()
+    with contextlib.nullcontext() if script.verbose else quiet_start_up():
+        install()
     _introduce()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_warnings_of(script))
         stack.enter_context(launched())
         stack.enter_context(synchronous_replicas())
         stack.enter_context(mended_strategies())
@@ -118,10 +123,12 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
     from estimator_bridge.legacy.tf1_surface.behavior import tf1_appearance
 
     _examine(script)
-    install()
+    with contextlib.nullcontext() if script.verbose else quiet_start_up():
+        install()
     _introduce()
     engine = make_engine()
     with (
+        _warnings_of(script),
         launched(),
         interposed(engine),
         mended_input_results(),
@@ -133,10 +140,14 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
 
 
 def _examine(script: Script) -> None:
-    from estimator_bridge.script.python2_warnings import tell_python2
+    from estimator_bridge.script.source_warnings import warn_about_sources
 
     script.check()
-    tell_python2(script.target, script.is_module, script.python2)
+    warn_about_sources(script.target, script.is_module, script.python2)
+
+
+def _warnings_of(script: Script) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext() if script.verbose else quiet_deprecations()
 
 
 def _introduce() -> None:
