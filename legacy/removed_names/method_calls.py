@@ -11,6 +11,7 @@ from typing import Any
 
 from estimator_bridge.compat.source.python2.arithmetic import with_import
 from estimator_bridge.compat.source.removed_names.methods import METHODS
+from estimator_bridge.legacy.removed_names.replacements import find_replacement
 from estimator_bridge.legacy.warn_once import warn_once
 
 _FUNCTION = "__dropped_method__"
@@ -56,7 +57,7 @@ def dropped_method(owner: Any, name: str) -> Any:
             f".{name}() is gone from {type(owner).__name__}; answered. Today: {method.today}",
             f"{frame.f_code.co_filename}:{frame.f_lineno}",
         )
-        return functools.partial(pkgutil.resolve_name(method.target), owner)
+        return functools.partial(find_replacement(method.target), owner)
 
 
 class _Asked(ast.NodeTransformer):

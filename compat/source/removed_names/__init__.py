@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+RESTORED = "restored:"
+"""Starts the targets that are no name of today's libraries: keys for what ``run`` brings itself."""
+
 
 class Removed(NamedTuple):
     """What became of a name.
 
     Attributes:
-        target: the dotted name of what means the same today; empty where nothing does.
+        target: Dotted name of what means the same today, or ``RESTORED`` and a key; empty if there is nothing.
         note: what a reader has to know; for a name without a target, what to do instead.
     """
 
