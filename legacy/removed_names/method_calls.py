@@ -18,12 +18,12 @@ _FUNCTION = "__dropped_method__"
 _ASKED = re.compile(rb"\.\s*(?:" + "|".join(METHODS).encode() + rb")\b")
 
 
-def has_dropped_methods(source: bytes) -> bool:
+def may_call_removed_methods(source: bytes) -> bool:
     """Whether a source may ask for one; quick, and yes too often."""
     return bool(_ASKED.search(source))
 
 
-def with_dropped_methods(tree: ast.Module) -> ast.Module:
+def answer_removed_methods(tree: ast.Module) -> ast.Module:
     """The tree with each ``x.tostring`` asked for through ``dropped_method``.
 
     Args:

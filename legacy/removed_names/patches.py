@@ -21,17 +21,17 @@ from estimator_bridge.compat.source.removed_names import Removed
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
 from estimator_bridge.legacy.removed_names.replacements import find_module_name, find_replacement
-from estimator_bridge.legacy.removed_names.scalars import scalars_as_numbers
+from estimator_bridge.legacy.removed_names.scalars import print_scalars_as_numbers
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
 
 
 @contextlib.contextmanager
-def dropped_names_answered() -> Iterator[None]:
+def answer_removed_names() -> Iterator[None]:
     """While active, the user's code finds the names that NumPy and Python dropped; the first use of each is noted."""
     said: set[str] = set()
-    with scalars_as_numbers(), contextlib.ExitStack() as stack:
+    with print_scalars_as_numbers(), contextlib.ExitStack() as stack:
         for module, names in _by_module().items():
             stack.enter_context(_answering(importlib.import_module(module), names, said))
         for patch in _imports(said):

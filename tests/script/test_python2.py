@@ -13,8 +13,8 @@ import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy import warn_once
-from estimator_bridge.legacy.removed_names.patches import dropped_names_answered
-from estimator_bridge.script.loading import compiled
+from estimator_bridge.legacy.removed_names.patches import answer_removed_names
+from estimator_bridge.script.loading import compile_source
 from estimator_bridge.script.python2_arithmetic import divide, divide_in_place
 from estimator_bridge.script.run import Script, run_as_main
 from estimator_bridge.script.source_warnings import warn_about_sources
@@ -31,14 +31,14 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_program_prints_what_it_prints_under_python2(capsys: pytest.CaptureFixture[str]) -> None:
     before = PROGRAM.read_bytes()
-    with dropped_names_answered():
+    with answer_removed_names():
         run_as_main(Script(str(PROGRAM), python2=True))
     assert capsys.readouterr().out == (TESTS / "golden" / "python2.txt").read_text()
     assert PROGRAM.read_bytes() == before
 
 
 def executed(source: str, **names: Any) -> SimpleNamespace:
-    exec(compiled(source.encode(), "snippet.py", python2=True), names)
+    exec(compile_source(source.encode(), "snippet.py", python2=True), names)
     return SimpleNamespace(**names)
 
 
