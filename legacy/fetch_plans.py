@@ -14,14 +14,14 @@ _LIMIT = 64  # plans kept for a graph; more means that every run asks for someth
 _ATTRIBUTE = "_estimator_bridge_fetch_plans"
 
 
-def keep() -> None:
+def keep_plans() -> None:
     """Lets every session of this process keep its plans. A second call does nothing.
 
     Returns:
         Nothing; TensorFlow's session module is changed.
 
     Example:
-        >>> keep()
+        >>> keep_plans()
         >>> import tensorflow.compat.v1 as tf
         >>> with tf.Graph().as_default(), tf.Session() as session:
         ...     name = tf.constant("a")

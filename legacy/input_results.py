@@ -30,7 +30,7 @@ _STATE = (
 
 
 @contextlib.contextmanager
-def mended_input_results() -> Iterator[None]:
+def mend_input_results() -> Iterator[None]:
     """While active, Estimators get what their input_fns return from ``mended``."""
     from tensorflow_estimator.python.estimator import estimator
 
@@ -39,13 +39,13 @@ def mended_input_results() -> Iterator[None]:
 
     @functools.wraps(original)
     def call(self: Any, input_fn: Callable[..., Any], mode: str, input_context: Any = None) -> Any:
-        return mended(original(self, input_fn, mode, input_context), input_fn)
+        return mend_result(original(self, input_fn, mode, input_context), input_fn)
 
     with replaced(cls, _call_input_fn=call):
         yield
 
 
-def mended(result: Any, input_fn: Callable[..., Any]) -> Any:
+def mend_result(result: Any, input_fn: Callable[..., Any]) -> Any:
     """The result as Estimator takes it.
 
     Args:
@@ -61,14 +61,14 @@ def mended(result: Any, input_fn: Callable[..., Any]) -> Any:
     import tensorflow as tf
 
     if isinstance(result, (list, tuple)) and len(result) == 1:
-        warn_once("the input_fn returns a tuple of one element, which is taken as the features", definition(input_fn))
+        warn_once("the input_fn returns a tuple of one element, which is taken as the features", find_definition(input_fn))
         return result[0]
     if not isinstance(result, tf.compat.v2.data.Dataset):
         return result
     if _is_elsewhere(result._variant_tensor):
         result = _copied_here(result)
     if isinstance(result.element_spec, tuple) and len(result.element_spec) == 1:
-        warn_once("the input_fn's dataset has tuples of one element, which is taken as the features", definition(input_fn))
+        warn_once("the input_fn's dataset has tuples of one element, which is taken as the features", find_definition(input_fn))
         result = result.map(lambda features: features)
     return result
 
@@ -102,7 +102,7 @@ def _copied_here(dataset: Any) -> Any:
     return dataset_ops.DatasetV1Adapter(tf.data.experimental.from_variant(copy, dataset.element_spec))
 
 
-def definition(function: Callable[..., Any]) -> str:
+def find_definition(function: Callable[..., Any]) -> str:
     """Where a function is defined, as ``file:line``."""
     while isinstance(function, functools.partial):
         function = function.func

@@ -65,7 +65,7 @@ def _install() -> None:
         restored.complete_native(keras)
     else:
         restored.restore()
-        fetch_plans.keep()
+        fetch_plans.keep_plans()
 
 
 def _keras_package(version: Version) -> str:

@@ -18,14 +18,14 @@ from typing import Any
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy import input_results
-from estimator_bridge.legacy.distribution.worker_exchange import exchanged
+from estimator_bridge.legacy.distribution.worker_exchange import allgather_text
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.dataset_sharding import FIX, Definition, are_shares, definition
 from estimator_bridge.runtime.patching import replaced
 
 
 @contextlib.contextmanager
-def shared_input() -> Iterator[None]:
+def shard_input() -> Iterator[None]:
     """While active, workers that reduce their gradients together train on batches of their own.
 
     Raises:
@@ -46,7 +46,7 @@ def shared_input() -> Iterator[None]:
             return result
         if not isinstance(self._train_distribution.extended, CollectiveAllReduceExtended):
             return result
-        return _own_share(result, self.config, input_context, input_results.definition(input_fn))
+        return _own_share(result, self.config, input_context, input_results.find_definition(input_fn))
 
     with replaced(cls, _call_input_fn=call):
         yield
@@ -63,7 +63,7 @@ def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
             received=f"{type(dataset).__name__} from the input_fn at {where}",
             fix=FIX,
         )
-    told = [Definition(*json.loads(text)) for text in exchanged(config, own, number, json.dumps(definition([dataset])))]
+    told = [Definition(*json.loads(text)) for text in allgather_text(config, own, number, json.dumps(definition([dataset])))]
     if are_shares(told, f"the input_fn at {where}"):
         warn_once("the input_fn takes no input_context, but shards by itself: its batches are left as they are", where)
         return dataset

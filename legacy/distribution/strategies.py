@@ -26,7 +26,7 @@ _INDEPENDENT_WORKER = "independent_worker"
 
 
 @contextlib.contextmanager
-def mended_strategies() -> Iterator[None]:
+def mend_strategies() -> Iterator[None]:
     """While active, strategies of RunConfigs find the devices and tasks that they need.
 
     Raises:

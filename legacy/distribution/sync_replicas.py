@@ -33,7 +33,7 @@ _building: contextvars.ContextVar[Replicas | None] = contextvars.ContextVar("rep
 
 
 @contextlib.contextmanager
-def synchronous_replicas() -> Iterator[None]:
+def synchronize_replicas() -> Iterator[None]:
     """While active, a SyncReplicasOptimizer in an Estimator of several replicas is synchronous.
 
     Raises:
@@ -61,7 +61,7 @@ def synchronous_replicas() -> Iterator[None]:
         yield
 
 
-def replicas_of_training() -> Replicas | None:
+def find_replicas() -> Replicas | None:
     """Those of the training whose graph was built; None where it has no SyncReplicasOptimizer, or one task alone."""
     replicas = _building.get()
     return None if replicas is None or replicas.optimizer is None else replicas
@@ -83,7 +83,7 @@ def _knowing_replicas(train: Any) -> Any:
 def _counting(train: Any, hook_type: type[Any]) -> Any:
     @functools.wraps(train)
     def train_with_estimator_spec(self: Any, spec: Any, worker_hooks: Any, *args: Any) -> Any:
-        if (replicas := replicas_of_training()) is not None:
+        if (replicas := find_replicas()) is not None:
             from estimator_bridge.legacy.distribution.sync_replicas_hook import ReplicaHook
 
             chiefs = spec.training_chief_hooks if self.config.is_chief else ()

@@ -13,7 +13,7 @@ _POLL_SECONDS = 0.05
 _calls = itertools.count()  # every task asks the same questions in the same order
 
 
-def exchanged(config: Any, own: int, number: int, text: str) -> list[str]:
+def allgather_text(config: Any, own: int, number: int, text: str) -> list[str]:
     """Tells the others a text and waits for theirs.
 
     Args:

@@ -11,18 +11,19 @@ from typing import Any
 
 from estimator_bridge.compat.source.python2.arithmetic import with_import
 from estimator_bridge.compat.source.removed_names.methods import METHODS
+from estimator_bridge.legacy.removed_names.replacements import find_replacement
 from estimator_bridge.legacy.warn_once import warn_once
 
 _FUNCTION = "__dropped_method__"
 _ASKED = re.compile(rb"\.\s*(?:" + "|".join(METHODS).encode() + rb")\b")
 
 
-def has_dropped_methods(source: bytes) -> bool:
+def may_call_removed_methods(source: bytes) -> bool:
     """Whether a source may ask for one; quick, and yes too often."""
     return bool(_ASKED.search(source))
 
 
-def with_dropped_methods(tree: ast.Module) -> ast.Module:
+def answer_removed_methods(tree: ast.Module) -> ast.Module:
     """The tree with each ``x.tostring`` asked for through ``dropped_method``.
 
     Args:
@@ -56,7 +57,7 @@ def dropped_method(owner: Any, name: str) -> Any:
             f".{name}() is gone from {type(owner).__name__}; answered. Today: {method.today}",
             f"{frame.f_code.co_filename}:{frame.f_lineno}",
         )
-        return functools.partial(pkgutil.resolve_name(method.target), owner)
+        return functools.partial(find_replacement(method.target), owner)
 
 
 class _Asked(ast.NodeTransformer):

@@ -11,7 +11,6 @@ import builtins
 import contextlib
 import importlib
 import importlib.util
-import pkgutil
 import sys
 import types
 import warnings
@@ -21,17 +20,18 @@ from typing import Any
 from estimator_bridge.compat.source.removed_names import Removed
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
-from estimator_bridge.legacy.removed_names.scalars import scalars_as_numbers
+from estimator_bridge.legacy.removed_names.replacements import find_module_name, find_replacement
+from estimator_bridge.legacy.removed_names.scalars import print_scalars_as_numbers
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
 
 
 @contextlib.contextmanager
-def dropped_names_answered() -> Iterator[None]:
+def answer_removed_names() -> Iterator[None]:
     """While active, the user's code finds the names that NumPy and Python dropped; the first use of each is noted."""
     said: set[str] = set()
-    with scalars_as_numbers(), contextlib.ExitStack() as stack:
+    with print_scalars_as_numbers(), contextlib.ExitStack() as stack:
         for module, names in _by_module().items():
             stack.enter_context(_answering(importlib.import_module(module), names, said))
         for patch in _imports(said):
@@ -76,7 +76,7 @@ def _answering(module: types.ModuleType, names: Mapping[str, Removed], said: set
 def _answered(dotted: str, removed: Removed, frame: types.FrameType, said: set[str]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a target that is on its way out too
-        found = pkgutil.resolve_name(removed.target)
+        found = find_replacement(removed.target)
     if dotted not in said:
         said.add(dotted)
         what = getattr(found, "__name__", None) or repr(found)
@@ -102,7 +102,7 @@ def _imports(said: set[str]) -> list[Any]:
                 raise
         if not fromlist:  # what the statement binds: the top package, or the module that stands for it
             top = name.partition(".")[0]
-            return original(top) if top not in MODULES else import_module(MODULES[top].target)
+            return original(top) if top not in MODULES else import_module(find_module_name(MODULES[top].target))
         return original(stand_in, None, None, fromlist, 0)
 
     def import_module_(name: str, package: str | None = None) -> Any:
@@ -129,7 +129,7 @@ def _stand_in(name: str, error: ModuleNotFoundError, frame: types.FrameType | No
     gone = next((one for one in MODULES if f"{name}.".startswith(f"{one}.") and MODULES[one].target), None)
     if gone is None or not f"{name}.".startswith(f"{error.name}.") or frame is None or not _is_users(frame.f_globals):
         return None
-    target = MODULES[gone].target + name[len(gone) :]
+    target = find_module_name(MODULES[gone].target) + name[len(gone) :]
     try:
         importlib.util.find_spec(target)
     except ModuleNotFoundError:

@@ -7,7 +7,7 @@ import contextlib
 import numpy as np
 
 
-def scalars_as_numbers() -> contextlib.AbstractContextManager[object]:
+def print_scalars_as_numbers() -> contextlib.AbstractContextManager[object]:
     """While active, in the thread that entered it, ``repr(np.float32(0.5))`` is ``0.5`` and not ``np.float32(0.5)``."""
     if int(np.__version__.partition(".")[0]) < 2:
         return contextlib.nullcontext()

@@ -10,7 +10,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.warn_once import warn_once
 
 
-def tell_what_is_gone(error: BaseException, file: str, line: int) -> None:
+def warn_about_removed_names(error: BaseException, file: str, line: int) -> None:
     """Notes each name of a line that is gone, and what to use instead; nothing for an error of another kind.
 
     Args:

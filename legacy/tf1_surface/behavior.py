@@ -31,7 +31,7 @@ def tf1_behavior() -> None:
 
 
 @contextlib.contextmanager
-def tf1_appearance() -> Iterator[Mapping[str, Callable[[], None]]]:
+def show_tf1_behavior() -> Iterator[Mapping[str, Callable[[], None]]]:
     """While active, this thread builds graphs and sees TF1's Dimensions, and the switches to TF1 behaviour do nothing.
 
     TF2 behaviour stays in the process for whoever enters eager mode. Whether it is on is answered for the shapes at hand: by that Keras

@@ -35,7 +35,7 @@ class Counting:
 def plans() -> Iterator[Counting]:
     counting = Counting()
     with mock.patch.object(session_module, "_FetchHandler", counting):
-        fetch_plans.keep()
+        fetch_plans.keep_plans()
         yield counting
 
 
@@ -73,7 +73,7 @@ def test_every_structure_of_fetches_gives_what_tensorflow_itself_gives(graph: tf
         with mock.patch.object(session_module, "_FetchHandler", ORIGINAL):
             expected = [session.run(fetches) for fetches in asked]
         with mock.patch.object(session_module, "_FetchHandler", Counting()):
-            fetch_plans.keep()
+            fetch_plans.keep_plans()
             for _ in range(2):
                 assert repr([session.run(fetches) for fetches in asked]) == repr(expected)  # types included
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from estimator_bridge.cluster.rendezvous import VARIABLE, Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.legacy.distribution.launched.launched_task import launched
+from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
 from estimator_bridge.modern.engine import ModernEngine
 from estimator_bridge.runtime.estimator_calls import interposed
 from tests.modern.jobs import PATHS, estimator, minimizing, regression_input, saved, v1
@@ -112,7 +112,7 @@ def test_who_evaluates_or_exports_while_it_trains_says_so(path: str, tmp_path: P
                 made.export_saved_model(str(tmp_path / "export"), receiver)
             note()
 
-    with launched(), interposed(ModernEngine()) if path == "modern" else contextlib.nullcontext():
+    with join_launcher(), interposed(ModernEngine()) if path == "modern" else contextlib.nullcontext():
         made.train(regression_input, steps=1, hooks=[Evaluates()])
         assert said == [False, True, False, True, False]
         made.evaluate(lambda: note(regression_input()), steps=1)

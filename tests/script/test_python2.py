@@ -13,11 +13,11 @@ import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy import warn_once
-from estimator_bridge.legacy.removed_names.patches import dropped_names_answered
-from estimator_bridge.script.loading import compiled
+from estimator_bridge.legacy.removed_names.patches import answer_removed_names
+from estimator_bridge.script.loading import compile_source
 from estimator_bridge.script.python2_arithmetic import divide, divide_in_place
-from estimator_bridge.script.python2_warnings import tell_python2
 from estimator_bridge.script.run import Script, run_as_main
+from estimator_bridge.script.source_warnings import warn_about_sources
 from tests.running import write
 
 TESTS = Path(__file__).parents[1]
@@ -31,14 +31,14 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_program_prints_what_it_prints_under_python2(capsys: pytest.CaptureFixture[str]) -> None:
     before = PROGRAM.read_bytes()
-    with dropped_names_answered():
+    with answer_removed_names():
         run_as_main(Script(str(PROGRAM), python2=True))
     assert capsys.readouterr().out == (TESTS / "golden" / "python2.txt").read_text()
     assert PROGRAM.read_bytes() == before
 
 
 def executed(source: str, **names: Any) -> SimpleNamespace:
-    exec(compiled(source.encode(), "snippet.py", python2=True), names)
+    exec(compile_source(source.encode(), "snippet.py", python2=True), names)
     return SimpleNamespace(**names)
 
 
@@ -123,7 +123,7 @@ def test_syntax_is_refused_with_its_lines_and_the_flag(tmp_path: Path) -> None:
     script = write(tmp_path / "script.py", "import helper\n")
     write(tmp_path / "helper.py", "x = 1\nprint x\nif x <> 2:\n    pass\n")
     with pytest.raises(BridgeError) as raised:
-        tell_python2(str(script), is_module=False, mended=False)
+        warn_about_sources(str(script), is_module=False, mended=False)
     said = str(raised.value)
     assert "helper.py: line 2: print statement, line 3: <>" in said
     assert "Add --py2" in said
@@ -142,7 +142,7 @@ def test_what_goes_wrong_in_silence_is_told(tmp_path: Path, caplog: pytest.LogCa
         """,
     )
     write(tmp_path / "helper.py", "sizes = [x for x in range(len('abc') / 2)]\n")
-    tell_python2(str(script), is_module=False, mended=False)
+    warn_about_sources(str(script), is_module=False, mended=False)
     lines = caplog.messages
     assert [line.split(": ")[:2] for line in lines] == [
         [f"{script}:5", "map"],
@@ -155,8 +155,21 @@ def test_what_goes_wrong_in_silence_is_told(tmp_path: Path, caplog: pytest.LogCa
 
 def test_under_the_flag_one_line_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     script = write(tmp_path / "script.py", "print 1\nxrange(3)\n")
-    tell_python2(str(script), is_module=False, mended=True)
+    warn_about_sources(str(script), is_module=False, mended=True)
     assert caplog.messages == [f"{script}: Python 2, mended in memory in 2 places"]
+
+
+def test_a_script_that_is_not_what_it_claims_is_named_before_it_runs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    source = "import tensorflow as tf\noptions = tf.GPUOptions(visible_device_list='0,1')\n"
+    script = write(tmp_path / "script.py", source)
+    warn_about_sources(str(script), is_module=False, mended=False)
+    (line,) = caplog.messages
+    assert line.startswith(f"{script}:2: visible_device_list: Several GPUs become visible and one trains")
+
+    caplog.clear()
+    write(script, source + "strategy = tf.distribute.MirroredStrategy()\n")
+    warn_about_sources(str(script), is_module=False, mended=False)
+    assert caplog.messages == []
 
 
 def test_a_module_and_what_it_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,15 +179,15 @@ def test_a_module_and_what_it_imports(tmp_path: Path, monkeypatch: pytest.Monkey
     write(tmp_path / "trainer" / "model.py", "exec 'x'\n")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BridgeError, match=r"model\.py: line 1: exec statement"):
-        tell_python2("trainer.task", is_module=True, mended=False)
+        warn_about_sources("trainer.task", is_module=True, mended=False)
 
 
 def test_nothing_is_said_of_python3(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     script = write(tmp_path / "script.py", "for x in map(int, '12'): print(x / 2)\nimport nowhere\n")
-    tell_python2(str(script), is_module=False, mended=False)
-    tell_python2("nowhere.py", is_module=False, mended=False)
+    warn_about_sources(str(script), is_module=False, mended=False)
+    warn_about_sources("nowhere.py", is_module=False, mended=False)
     broken = write(tmp_path / "broken.py", "def (:\n")
-    tell_python2(str(broken), is_module=False, mended=False)
+    warn_about_sources(str(broken), is_module=False, mended=False)
     assert caplog.messages == []
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from estimator_bridge.compat.source.removed_names import RESTORED
+
 
 class Method(NamedTuple):
     """A method that some class lost.
 
     Attributes:
         owners: Dotted names of the classes that had the method.
-        target: Dotted name of a function that takes the object and the method's arguments.
+        target: Function that takes the object and the method's arguments, as in ``Removed``.
         today: Code to write today.
     """
 
@@ -20,7 +22,6 @@ class Method(NamedTuple):
     today: str
 
 
-_OURS = "estimator_bridge.legacy.removed_names.methods"
 _ARRAYS = ("numpy.ndarray", "numpy.generic")
 
 _ASSERTIONS = {
@@ -44,14 +45,14 @@ _ASSERTIONS = {
 
 METHODS: Mapping[str, Method] = {
     "assertDictContainsSubset": Method(
-        ("unittest.TestCase",), f"{_OURS}.assert_dict_contains_subset", "assertLessEqual(a.items(), b.items())"
+        ("unittest.TestCase",), f"{RESTORED}methods.assert_dict_contains_subset", "assertLessEqual(a.items(), b.items())"
     ),
     "getchildren": Method(("xml.etree.ElementTree.Element",), "builtins.list", "list(element)"),
     "isAlive": Method(("threading.Thread",), "threading.Thread.is_alive", "is_alive()"),
-    "itemset": Method(_ARRAYS, f"{_OURS}.itemset", "a[index] = value"),
-    "newbyteorder": Method(_ARRAYS, f"{_OURS}.newbyteorder", "a.view(a.dtype.newbyteorder(order))"),
+    "itemset": Method(_ARRAYS, f"{RESTORED}methods.itemset", "a[index] = value"),
+    "newbyteorder": Method(_ARRAYS, f"{RESTORED}methods.newbyteorder", "a.view(a.dtype.newbyteorder(order))"),
     "ptp": Method(_ARRAYS, "numpy.ptp", "numpy.ptp(a)"),
-    "tostring": Method((*_ARRAYS, "array.array"), f"{_OURS}.tobytes", "tobytes()"),
+    "tostring": Method((*_ARRAYS, "array.array"), f"{RESTORED}methods.tobytes", "tobytes()"),
     **{old: Method(("unittest.TestCase",), f"unittest.TestCase.{new}", f"{new}()") for old, new in _ASSERTIONS.items()},
 }
 """By name."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from estimator_bridge.compat.source.removed_names import Removed
-
-_OURS = "estimator_bridge.legacy.removed_names.numpy_functions"
+from estimator_bridge.compat.source.removed_names import RESTORED, Removed
 
 _RENAMED = {
     "AxisError": "numpy.exceptions.AxisError",
@@ -106,7 +104,7 @@ _BY_HAND = {
 
 REMOVED: Mapping[str, Removed] = {
     **{name: Removed(target) for name, target in _RENAMED.items()},
-    **{name: Removed(f"{_OURS}.{name}") for name in _WRITTEN_ANEW.split()},
+    **{name: Removed(f"{RESTORED}numpy.{name}") for name in _WRITTEN_ANEW.split()},
     **{name: Removed("", f"The package numpy_financial has {name}.") for name in _FINANCIAL.split()},
     **{name: Removed("", "Use numpy.errstate or numpy.seterr.") for name in _ERROR_MASKS.split()},
     **{

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from estimator_bridge.compat.source.removed_names import Removed
+from estimator_bridge.compat.source.removed_names import RESTORED, Removed
 
-_OURS = "estimator_bridge.legacy.removed_names"
-_FUNCTIONS = f"{_OURS}.python_functions"
+_FUNCTIONS = f"{RESTORED}python"
 
 _GONE_FOR_GOOD = {
     "aifc": "The package standard-aifc has it.",
@@ -42,9 +41,9 @@ _GONE_FOR_GOOD = {
 MODULES: Mapping[str, Removed] = {
     "distutils": Removed("setuptools._distutils", "setuptools keeps it"),
     "dummy_threading": Removed("threading"),
-    "imp": Removed(f"{_OURS}.imp"),
-    "pipes": Removed(f"{_OURS}.pipes", "pipes.quote alone"),
-    "pkg_resources": Removed(f"{_OURS}.pkg_resources", "versions, resources and distributions, over importlib"),
+    "imp": Removed(f"{RESTORED}imp"),
+    "pipes": Removed(f"{RESTORED}pipes", "pipes.quote alone"),
+    "pkg_resources": Removed(f"{RESTORED}pkg_resources", "versions, resources and distributions, over importlib"),
     **{name: Removed("", note) for name, note in _GONE_FOR_GOOD.items()},
 }
 """Modules that were removed, with their submodules."""

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from estimator_bridge.compat.source.reading import Source
-from estimator_bridge.compat.source.removed_names import Removed
+from estimator_bridge.compat.source.removed_names import RESTORED, Removed
 from estimator_bridge.compat.source.removed_names.methods import METHODS
 from estimator_bridge.compat.source.removed_names.numpy import CHANGED, REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
@@ -62,7 +62,7 @@ def _known(dotted: str) -> tuple[str, Removed, Kind] | None:
 
 
 def _plain(target: str) -> str:
-    if target.startswith("estimator_bridge."):
+    if target.startswith(RESTORED):
         return "the runner's own"
     return target.removeprefix("builtins.").replace("numpy.", "np.", 1)
 

@@ -15,7 +15,7 @@ _PARTS = (server_waits, reporting, auditing)
 
 
 @contextlib.contextmanager
-def launched() -> Iterator[None]:
+def join_launcher() -> Iterator[None]:
     """While active, tasks of Estimator meet the launcher that started this process; without one nothing is changed."""
     meeting = Rendezvous.of_this_process()
     with contextlib.ExitStack() as stack:

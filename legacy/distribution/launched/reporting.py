@@ -8,7 +8,7 @@ from typing import Any
 from estimator_bridge.cluster.preemption import EXIT_CODE, catch_preemption
 from estimator_bridge.cluster.rendezvous import Flag, Recovery, Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
-from estimator_bridge.legacy.distribution.sync_replicas import replicas_of_training
+from estimator_bridge.legacy.distribution.sync_replicas import find_replicas
 from estimator_bridge.runtime.patching import replaced
 
 _WITHOUT_STEPS = ("evaluate", "_evaluate_run", "_export_all_saved_models")  # which hooks and listeners of a training may call
@@ -56,7 +56,7 @@ def _recovery(strategy: Any) -> Recovery:
     from tensorflow.python.distribute.parameter_server_strategy import ParameterServerStrategyExtended
 
     if strategy is None:
-        if (replicas := replicas_of_training()) is None:
+        if (replicas := find_replicas()) is None:
             return Recovery.TASK
         return Recovery.REPLICA if replicas.in_step else Recovery.WORKER
     return Recovery.TASK if isinstance(strategy.extended, ParameterServerStrategyExtended) else Recovery.GANG

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.cli.script_arguments import DIRECTORY, add_python2, add_replicas, add_script, script_of
+from estimator_bridge.cli.script_arguments import DIRECTORY, add_python2, add_replicas, add_script, add_verbose, script_of
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
 
@@ -51,6 +51,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument("--format", choices=("text", "json"), default="text", help="on stdout: tables or report.json")
     add_replicas(parser)
     add_python2(parser)
+    add_verbose(parser)
     _add_thresholds(parser)
     add_script(parser)
     parser.set_defaults(execute=execute)

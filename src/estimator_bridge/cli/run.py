@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.closed_streams import restore_streams
-from estimator_bridge.cli.script_arguments import add_path, add_python2, add_replicas, add_script, script_of
+from estimator_bridge.cli.script_arguments import add_path, add_python2, add_replicas, add_script, add_verbose, script_of
 from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskContext
@@ -45,6 +45,7 @@ def add_parser(verbs: Any) -> None:
     add_path(parser)
     add_replicas(parser)
     add_python2(parser)
+    add_verbose(parser)
     parser.add_argument(
         "--jit-compile",
         action="store_true",

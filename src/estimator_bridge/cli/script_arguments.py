@@ -44,6 +44,15 @@ def add_python2(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_verbose(parser: argparse.ArgumentParser) -> None:
+    """Adds --verbose, which shows what TensorFlow prints of its own accord."""
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="show TensorFlow's start-up messages and deprecation warnings, too",
+    )
+
+
 def add_replicas(parser: argparse.ArgumentParser) -> None:
     """--replicas N of the modern path."""
     parser.add_argument(
@@ -74,4 +83,10 @@ def script_of(arguments: argparse.Namespace) -> Script:
     """The script that the command line names."""
     from estimator_bridge.script.run import Script
 
-    return Script(arguments.script, tuple(arguments.args), arguments.module, python2=arguments.py2)
+    return Script(
+        arguments.script,
+        tuple(arguments.args),
+        arguments.module,
+        python2=arguments.py2,
+        verbose=getattr(arguments, "verbose", False),
+    )

@@ -63,7 +63,17 @@ def compare(
     script.check()
     with tempfile.TemporaryDirectory(prefix="estimator-bridge-") as folder:
         orders = {
-            side: Order(side, folder, script.target, script.args, script.is_module, script.python2, replaying, replicas)
+            side: Order(
+                side,
+                folder,
+                script.target,
+                script.args,
+                script.is_module,
+                script.python2,
+                script.verbose,
+                replaying,
+                replicas,
+            )
             for side in SIDES
         }
         seconds = {side: _run_side(order, watch) for side, order in orders.items()}
@@ -102,6 +112,8 @@ def _run_side(order: Order, watch: Watch) -> float:
         finally:
             process.kill()
             process.wait()
+            if order.verbose:
+                sys.stderr.write(log.read_text(errors="replace"))
     if process.returncode:
         raise _failure(order, trace, log, process.returncode)
     return time.monotonic() - started

@@ -27,13 +27,14 @@ class Order:
     args: tuple[str, ...]
     is_module: bool
     python2: bool
+    verbose: bool
     replaying: bool
     replicas: int
 
     @property
     def script(self) -> Script:
         """The script to run."""
-        return Script(self.target, self.args, self.is_module, self.python2)
+        return Script(self.target, self.args, self.is_module, self.python2, verbose=self.verbose)
 
     def trace(self, side: str) -> Trace:
         """A side's trace."""

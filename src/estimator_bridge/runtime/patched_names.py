@@ -156,6 +156,10 @@ PATCHED = (
         ("activation", "recurrent_activation", "cells"),
         "reads the config of a recurrent cell without what a config cannot hold",
     ),
+    # Quiet output.
+    PatchedNames(
+        "tensorflow.python.util.deprecation", ("_PRINT_DEPRECATION_WARNINGS",), "TensorFlow 1's names are not called deprecated"
+    ),
     # Comparisons.
     PatchedNames("tensorflow.python.framework.random_seed", ("get_seed",), "both sides draw the same random numbers"),
     PatchedNames(

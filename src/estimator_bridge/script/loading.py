@@ -11,14 +11,14 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.legacy.removed_names.method_calls import has_dropped_methods, with_dropped_methods
+from estimator_bridge.legacy.removed_names.method_calls import answer_removed_methods, may_call_removed_methods
 from estimator_bridge.runtime.autograph import users_code_as_compiled
 from estimator_bridge.runtime.user_code import is_users
 
 _ARITHMETIC = "estimator_bridge.script.python2_arithmetic"
 
 
-def compiled(source: bytes, file: str, python2: bool = False, in_package: bool = False) -> types.CodeType:
+def compile_source(source: bytes, file: str, python2: bool = False, in_package: bool = False) -> types.CodeType:
     """The code of a file.
 
     Args:
@@ -33,11 +33,11 @@ def compiled(source: bytes, file: str, python2: bool = False, in_package: bool =
     tree: Any = source
     if python2:
         tree = _from_python2(source, file if in_package else "")
-    elif has_dropped_methods(source):
+    elif may_call_removed_methods(source):
         with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # Python is to say so, of the source itself
             tree = ast.parse(source, file)
     if isinstance(tree, ast.Module):
-        tree = with_dropped_methods(tree)
+        tree = answer_removed_methods(tree)
     code: types.CodeType = compile(tree, file, "exec", dont_inherit=True)
     return code
 
@@ -51,7 +51,7 @@ def _from_python2(source: bytes, package_file: str) -> ast.Module:
 
 
 @contextlib.contextmanager
-def own_modules(python2: bool) -> Iterator[None]:
+def compile_own_modules(python2: bool) -> Iterator[None]:
     """While active, the modules that a script brings are compiled as it is itself.
 
     Args:
@@ -80,8 +80,8 @@ class _Finder:
         with contextlib.suppress(OSError, SyntaxError):
             file = spec.loader.path
             source = Path(file).read_bytes()
-            if self.python2 or has_dropped_methods(source):
-                spec.loader = _Loader(name, file, compiled(source, file, self.python2, bool(spec.parent)))
+            if self.python2 or may_call_removed_methods(source):
+                spec.loader = _Loader(name, file, compile_source(source, file, self.python2, bool(spec.parent)))
                 return spec
         return None
 

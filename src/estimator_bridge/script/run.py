@@ -21,7 +21,8 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.installation import install
 from estimator_bridge.legacy.tf1_surface.tf1_imports import tf1_imports
 from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, interposed
-from estimator_bridge.script.loading import compiled, own_modules
+from estimator_bridge.script.loading import compile_own_modules, compile_source
+from estimator_bridge.script.quiet import quiet_deprecations, quiet_start_up
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Script:
         is_module: ``target`` is a module.
         python2: it is written for Python 2, and so are the modules that it brings.
         v2_behavior: it is written for TensorFlow 2, whose names and behaviour it is to find, and Estimators beside them.
+        verbose: Whether TensorFlow's deprecation warnings are printed.
     """
 
     target: str
@@ -41,6 +43,7 @@ class Script:
     is_module: bool = False
     python2: bool = False
     v2_behavior: bool = False
+    verbose: bool = False
 
     def check(self) -> None:
         """Raises BridgeError unless the target is there, as far as can be told without importing anything."""
@@ -80,23 +83,25 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
         script: what to run; whatever it raises comes through, SystemExit included.
         make_engine: makes what gets the Estimators' calls, once tf.estimator is there.
     """
-    from estimator_bridge.legacy.distribution.input_sharding import shared_input
-    from estimator_bridge.legacy.distribution.launched.launched_task import launched
-    from estimator_bridge.legacy.distribution.strategies import mended_strategies
-    from estimator_bridge.legacy.distribution.sync_replicas import synchronous_replicas
-    from estimator_bridge.legacy.input_results import mended_input_results
+    from estimator_bridge.legacy.distribution.input_sharding import shard_input
+    from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
+    from estimator_bridge.legacy.distribution.strategies import mend_strategies
+    from estimator_bridge.legacy.distribution.sync_replicas import synchronize_replicas
+    from estimator_bridge.legacy.input_results import mend_input_results
     from estimator_bridge.legacy.tf1_surface.behavior import tf1_behavior
 
     _examine(script)
-    install()
+    with contextlib.nullcontext() if script.verbose else quiet_start_up():
+        install()
     _introduce()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(launched())
-        stack.enter_context(synchronous_replicas())
-        stack.enter_context(mended_strategies())
+        stack.enter_context(_warnings_of(script))
+        stack.enter_context(join_launcher())
+        stack.enter_context(synchronize_replicas())
+        stack.enter_context(mend_strategies())
         stack.enter_context(interposed(make_engine()))
-        stack.enter_context(mended_input_results())
-        stack.enter_context(shared_input())  # of what it returns
+        stack.enter_context(mend_input_results())
+        stack.enter_context(shard_input())  # of what it returns
         stack.enter_context(_old_names())
         if not script.v2_behavior:
             tf1_behavior()
@@ -113,19 +118,21 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
         script: what to run; whatever it raises comes through, SystemExit included.
         make_engine: makes what gets the Estimators' calls, once tf.estimator is there.
     """
-    from estimator_bridge.legacy.distribution.launched.launched_task import launched
-    from estimator_bridge.legacy.input_results import mended_input_results
-    from estimator_bridge.legacy.tf1_surface.behavior import tf1_appearance
+    from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
+    from estimator_bridge.legacy.input_results import mend_input_results
+    from estimator_bridge.legacy.tf1_surface.behavior import show_tf1_behavior
 
     _examine(script)
-    install()
+    with contextlib.nullcontext() if script.verbose else quiet_start_up():
+        install()
     _introduce()
     engine = make_engine()
     with (
-        launched(),
+        _warnings_of(script),
+        join_launcher(),
         interposed(engine),
-        mended_input_results(),
-        tf1_appearance() as overrides,
+        mend_input_results(),
+        show_tf1_behavior() as overrides,
         _old_names(),
         tf1_imports(overrides),
     ):
@@ -133,10 +140,14 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
 
 
 def _examine(script: Script) -> None:
-    from estimator_bridge.script.python2_warnings import tell_python2
+    from estimator_bridge.script.source_warnings import warn_about_sources
 
     script.check()
-    tell_python2(script.target, script.is_module, script.python2)
+    warn_about_sources(script.target, script.is_module, script.python2)
+
+
+def _warnings_of(script: Script) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext() if script.verbose else quiet_deprecations()
 
 
 def _introduce() -> None:
@@ -150,10 +161,10 @@ def _introduce() -> None:
 @contextlib.contextmanager
 def _old_names() -> Iterator[None]:
     """What is gone from elsewhere than ``tf``; entered before ``tf1_imports``, which looks at the frame that imports."""
-    from estimator_bridge.legacy.removed_names.patches import dropped_names_answered
+    from estimator_bridge.legacy.removed_names.patches import answer_removed_names
     from estimator_bridge.legacy.tf1_surface.tutorial_modules import example_modules
 
-    with dropped_names_answered(), example_modules():
+    with answer_removed_names(), example_modules():
         yield
 
 
@@ -164,7 +175,7 @@ def run_as_main(script: Script) -> None:
         script: what to run; whatever it raises comes through, SystemExit included.
     """
     threads = set(threading.enumerate())
-    with _process_of(script), own_modules(script.python2):
+    with _process_of(script), compile_own_modules(script.python2):
         try:
             if script.is_module:
                 _run_module(script.target)
@@ -193,7 +204,7 @@ def _process_of(script: Script) -> Iterator[None]:
 
 def _run_file(path: str, python2: bool) -> None:
     file = str(Path.cwd() / path)
-    code = compiled(Path(path).read_bytes(), file, python2)
+    code = compile_source(Path(path).read_bytes(), file, python2)
     _execute(code, __file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
 
 

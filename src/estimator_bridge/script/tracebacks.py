@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.legacy.tf1_surface.advice import tell_what_is_gone
+from estimator_bridge.legacy.tf1_surface.advice import warn_about_removed_names
 from estimator_bridge.runtime.user_code import is_ours, is_users
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -55,7 +55,7 @@ def run_as_python_does(run: Callable[[], None]) -> int:
     except BaseException as error:  # noqa: BLE001 -- whatever ends a script ends it with a traceback
         _show(error)
         for file, line in _users_lines(error.__traceback__)[-1:]:
-            tell_what_is_gone(error, file, line)
+            warn_about_removed_names(error, file, line)
         return 1
     return 0
 

@@ -19,7 +19,7 @@ ANOTHER, ANOTHER_SHARD = "[1, false, false, false, false]", "[1, true, false, fa
 
 def _batches(dataset: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, other: str | None = None) -> list[list[int]]:
     """What worker 1 of 2 trains on; ``other`` is what worker 0 told, by default the same as this one."""
-    monkeypatch.setattr(input_sharding, "exchanged", lambda config, own, number, text: [other or text, text])
+    monkeypatch.setattr(input_sharding, "allgather_text", lambda config, own, number, text: [other or text, text])
     with tf.Graph().as_default(), tf.Session() as session:
         shared = input_sharding._own_share(dataset(), None, CONTEXT, "train.py:1")
         iterator = tf.data.make_initializable_iterator(shared)

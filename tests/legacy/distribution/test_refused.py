@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy import install
-from estimator_bridge.legacy.distribution.strategies import mended_strategies
+from estimator_bridge.legacy.distribution.strategies import mend_strategies
 from tests.legacy.distribution import job
 
 CLUSTER = {"chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]}
@@ -33,10 +33,10 @@ def _be(monkeypatch: pytest.MonkeyPatch, **cluster: list[str]) -> None:
 def test_a_strategy_of_one_process(strategy: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert callable(strategy)
     _be(monkeypatch, **CLUSTER)
-    with mended_strategies(), pytest.raises(NotSupportedError, match=r"in one process[^$]*1 chief, 1 worker"):
+    with mend_strategies(), pytest.raises(NotSupportedError, match=r"in one process[^$]*1 chief, 1 worker"):
         tf.estimator.RunConfig(str(tmp_path), train_distribute=strategy())
     _be(monkeypatch, chief=CLUSTER["chief"])
-    with mended_strategies():
+    with mend_strategies():
         config = tf.estimator.RunConfig(str(tmp_path), train_distribute=strategy())
     assert (config.task_type, config.is_chief, config.master) == ("chief", True, "")
 
@@ -44,7 +44,7 @@ def test_a_strategy_of_one_process(strategy: object, tmp_path: Path, monkeypatch
 def test_trainers_without_a_parameter_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _be(monkeypatch, **CLUSTER)
     estimator = tf.estimator.Estimator(job.make_model_fn(), config=tf.estimator.RunConfig(str(tmp_path)))
-    with mended_strategies(), pytest.raises(NotSupportedError, match="2 tasks would train without a place"):
+    with mend_strategies(), pytest.raises(NotSupportedError, match="2 tasks would train without a place"):
         estimator.train(lambda: job.batches(2), max_steps=1)
 
 
@@ -67,7 +67,7 @@ def test_a_second_training_of_a_process_with_servers(tmp_path: Path, monkeypatch
     config = tf.estimator.RunConfig(str(tmp_path))
     alone = config.replace()
     alone._master = ""
-    with mended_strategies():
+    with mend_strategies():
         start = training._TrainingExecutor._start_std_server
         assert [start(None, alone), start(None, config), start(None, alone)] == ["", "grpc://127.0.0.1:1", ""]
         with pytest.raises(NotSupportedError, match=r"starts once in a process[^$]*another one at grpc://127.0.0.1:1"):

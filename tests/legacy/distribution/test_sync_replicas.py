@@ -33,7 +33,7 @@ SECONDS = 60
 def mended() -> Iterator[None]:
     manager = SessionManager.__init__
     soon = server_waits._defaults(manager, recovery_wait_secs=0.05)  # until a worker looks again whether the chief has come
-    with mock.patch.object(manager, "__defaults__", soon), sync_replicas.synchronous_replicas():
+    with mock.patch.object(manager, "__defaults__", soon), sync_replicas.synchronize_replicas():
         yield
 
 

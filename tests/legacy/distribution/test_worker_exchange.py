@@ -10,7 +10,7 @@ import tensorflow as tf
 from estimator_bridge.cluster.loopback import keep_to_loopback
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.ports import free_ports
-from estimator_bridge.legacy.distribution.worker_exchange import exchanged
+from estimator_bridge.legacy.distribution.worker_exchange import allgather_text
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -29,4 +29,4 @@ def test_a_first_task_that_is_not_there_is_named() -> None:
     )
 
     with pytest.raises(BridgeError, match=f"no answer from /job:chief/task:0 at {chief}"):
-        exchanged(config, own=1, number=2, text="mine")
+        allgather_text(config, own=1, number=2, text="mine")

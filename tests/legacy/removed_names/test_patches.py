@@ -17,8 +17,8 @@ import pytest
 from estimator_bridge.legacy import warn_once
 from estimator_bridge.legacy.removed_names import numpy_functions as old
 from estimator_bridge.legacy.removed_names import python_functions
-from estimator_bridge.legacy.removed_names.patches import dropped_names_answered
-from estimator_bridge.script.loading import compiled, own_modules
+from estimator_bridge.legacy.removed_names.patches import answer_removed_names
+from estimator_bridge.script.loading import compile_own_modules, compile_source
 from tests.running import write
 
 Run = Callable[[str], dict[str, Any]]
@@ -50,8 +50,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     def run(source: str) -> dict[str, Any]:
         path = write(tmp_path / "script.py", source)
         names: dict[str, Any] = {"__name__": "script", "__file__": str(path)}
-        with dropped_names_answered(), own_modules(python2=False):
-            exec(compiled(path.read_bytes(), str(path)), names)
+        with answer_removed_names(), compile_own_modules(python2=False):
+            exec(compile_source(path.read_bytes(), str(path)), names)
         return names
 
     with warnings.catch_warnings():

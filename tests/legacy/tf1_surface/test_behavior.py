@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from estimator_bridge.legacy.tf1_surface.behavior import SWITCHES, tf1_appearance
+from estimator_bridge.legacy.tf1_surface.behavior import SWITCHES, show_tf1_behavior
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def test_it_looks_like_tensorflow_1() -> None:
     import tensorflow as tf
 
     v1 = tf.compat.v1
-    with tf1_appearance():
+    with show_tf1_behavior():
         x = v1.placeholder(tf.float32, [None, 3])
         assert not tf.executing_eagerly()
         assert x.shape[1].value == 3
@@ -51,7 +51,7 @@ def test_no_switch_takes_effect_however_it_is_reached() -> None:
     import tensorflow as tf
     from tensorflow.python.eager import context
 
-    with tf1_appearance() as overrides:
+    with show_tf1_behavior() as overrides:
         assert set(SWITCHES) <= set(overrides)
         called = [getattr(home, name)() for home in switch_homes() for name in SWITCHES if hasattr(home, name)]
         assert len(called) >= 2 * len(SWITCHES) + 2
@@ -64,7 +64,7 @@ def test_the_switches_are_themselves_again_afterwards() -> None:
     import tensorflow as tf
 
     before = {name: getattr(tf.compat.v1, name) for name in SWITCHES}
-    with tf1_appearance(), tf1_appearance():
+    with show_tf1_behavior(), show_tf1_behavior():
         assert tf.compat.v1.disable_v2_behavior is not before["disable_v2_behavior"]
     assert {name: getattr(tf.compat.v1, name) for name in SWITCHES} == before
 
@@ -73,7 +73,7 @@ def test_the_default_graph_can_be_reset() -> None:
     """As half of all TF1 scripts begin."""
     import tensorflow as tf
 
-    with tf1_appearance():
+    with show_tf1_behavior():
         first = tf.compat.v1.placeholder(tf.float32).graph
         tf.compat.v1.reset_default_graph()
         assert tf.compat.v1.placeholder(tf.float32).graph is not first
@@ -82,7 +82,7 @@ def test_the_default_graph_can_be_reset() -> None:
 def test_a_session_may_be_left_open() -> None:
     import tensorflow as tf
 
-    with tf1_appearance():
+    with show_tf1_behavior():
         session = tf.compat.v1.InteractiveSession()
         assert tf.constant(3).eval() == 3
     session.close()
@@ -91,7 +91,7 @@ def test_a_session_may_be_left_open() -> None:
 def test_eager_execution_can_be_had_at_the_beginning() -> None:
     import tensorflow as tf
 
-    with tf1_appearance() as overrides:
+    with show_tf1_behavior() as overrides:
         overrides["enable_eager_execution"]()
         assert tf.executing_eagerly()
         assert tf.constant(3).numpy() == 3
@@ -102,12 +102,12 @@ def test_eager_execution_can_be_had_at_the_beginning() -> None:
 def test_eager_execution_later_is_refused_as_by_tensorflow_1() -> None:
     import tensorflow as tf
 
-    with tf1_appearance() as overrides:
+    with show_tf1_behavior() as overrides:
         tf.constant(3)
         with pytest.raises(ValueError, match="must be called at program startup"):
             overrides["enable_eager_execution"]()
 
 
 def test_an_error_of_the_script_restores_everything() -> None:
-    with pytest.raises(RuntimeError, match="mine"), tf1_appearance():
+    with pytest.raises(RuntimeError, match="mine"), show_tf1_behavior():
         raise RuntimeError("mine")

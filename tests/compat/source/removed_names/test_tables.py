@@ -17,6 +17,7 @@ import pytest
 from estimator_bridge.compat.source.removed_names.methods import METHODS
 from estimator_bridge.compat.source.removed_names.numpy import CHANGED, REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
+from estimator_bridge.legacy.removed_names.replacements import find_replacement
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "old_names"
 NUMPY = {version: json.loads((GOLDEN / f"numpy-{version}.json").read_text()) for version in ("1.16", "1.26")}
@@ -93,7 +94,7 @@ def test_every_target_is_there_or_its_name_still_is(target: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            pkgutil.resolve_name(target)
+            find_replacement(target)
         except AttributeError:
             old = [name for name, row in REMOVED.items() if row.target == target]
             assert old
@@ -102,7 +103,7 @@ def test_every_target_is_there_or_its_name_still_is(target: str) -> None:
 
 def test_every_method_has_its_target() -> None:
     for name, method in METHODS.items():
-        assert callable(pkgutil.resolve_name(method.target)), name
+        assert callable(find_replacement(method.target)), name
         assert all(inspect.isclass(pkgutil.resolve_name(owner)) for owner in method.owners)
 
 

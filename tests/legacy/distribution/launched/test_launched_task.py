@@ -23,7 +23,7 @@ from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.legacy import install
-from estimator_bridge.legacy.distribution.launched.launched_task import launched
+from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
 
 
 def _own_address() -> str | None:
@@ -117,10 +117,10 @@ def test_the_waits_of_a_launched_task_and_of_any_other(tmp_path: Path, monkeypat
             return SessionManager()._recovery_wait_secs, training._DELAY_SECS_PER_WORKER
 
     monkeypatch.delenv(VARIABLE, raising=False)
-    with launched():
+    with join_launcher():
         assert waits() == (30, 5)
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    with launched():
+    with join_launcher():
         assert waits() == (1, 0)
         started = time.monotonic()
         training.time.sleep(0.2)
@@ -138,7 +138,7 @@ def test_the_last_evaluation_is_one_that_began_after_training_had_ended(
     from tensorflow_estimator.python.estimator import training
 
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    with launched():
+    with join_launcher():
         listener = training._ContinuousEvalListener()
         assert listener.before_eval()
         Rendezvous(tmp_path).set_flag(Flag.TRAINED)
@@ -153,7 +153,7 @@ def test_who_has_a_server_waits_for_those_of_the_others(tmp_path: Path, monkeypa
 
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     monkeypatch.setattr(training._TrainingExecutor, "_start_std_server", lambda self, config: "server")
-    with launched():
+    with join_launcher():
         ready = threading.Timer(0.3, Rendezvous(tmp_path).set_flag, [Flag.READY])
         ready.start()
         started = time.monotonic()
@@ -178,7 +178,7 @@ def test_an_audit_keeps_no_graph_of_what_has_ended(tmp_path: Path, monkeypatch: 
     auditing = AuditPlan(500, tmp_path)
     auditing.publish()
     estimator = v1.estimator.Estimator(model_fn, str(tmp_path / "model"))
-    with launched():
+    with join_launcher():
         estimator.train(lambda: tf.data.Dataset.from_tensors([[1.0]]), steps=1)
         estimator.evaluate(lambda: tf.data.Dataset.from_tensors([[1.0]]), steps=1)
     gc.collect()

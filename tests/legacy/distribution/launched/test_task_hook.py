@@ -17,7 +17,7 @@ from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.legacy import install
 from estimator_bridge.legacy.distribution import sync_replicas
 from estimator_bridge.legacy.distribution.launched import reporting
-from estimator_bridge.legacy.distribution.launched.launched_task import launched
+from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
 from estimator_bridge.legacy.distribution.launched.task_hook import TaskHook
 from estimator_bridge.legacy.distribution.replicas import Replicas
 
@@ -120,7 +120,7 @@ def test_a_task_alone_saves_and_ends_and_goes_on_later(tmp_path: Path, monkeypat
         tf.estimator.Estimator(model_fn, str(tmp_path / "model")).train(input_fn, max_steps=12, hooks=[Told()])
 
     before = signal.getsignal(signal.SIGTERM)
-    with launched():
+    with join_launcher():
         with pytest.raises(SystemExit) as ended:
             train()
         assert ended.value.code == EXIT_CODE == 143

@@ -1,4 +1,4 @@
-"""Says, before a script runs, what of it is Python 2: refuses what does not parse, and points at what would go wrong in silence."""
+"""Warnings about a script's source before it runs: Python 2 in it, and code that is not what it claims to be."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from estimator_bridge.compat.source.checking import judge_python2
 from estimator_bridge.compat.source.own_files import own_sources
 from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.rules.misuse_checks import judge_misuse
 from estimator_bridge.compat.source.verdicts import SourceFinding
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.warn_once import warn_once
@@ -15,32 +16,30 @@ from estimator_bridge.legacy.warn_once import warn_once
 _SHOWN = 12
 
 
-def tell_python2(target: str, is_module: bool, mended: bool) -> None:
-    """Prints what of a script and of its own modules is Python 2; nothing is imported.
+def warn_about_sources(target: str, is_module: bool, mended: bool) -> None:
+    """Logs what ``check`` finds in a script and in its own modules about Python 2 and false claims; imports nothing.
 
     Args:
-        target: the script's path or the module's name.
-        is_module: ``target`` is a module.
-        mended: it runs with ``--py2``.
+        target: Path of the script, or name of the module.
+        is_module: Whether ``target`` is a module.
+        mended: Whether the script runs with ``--py2``.
 
     Raises:
-        BridgeError: a file is Python 2 by its syntax, and ``--py2`` was not given.
+        BridgeError: A file is Python 2 by its syntax, and ``--py2`` was not given.
     """
     found = _file_and_root(target, is_module)
     if found is None:
         return
     for source in own_sources(*found):
         findings = sorted(judge_python2(source, mended))
-        if not findings:
-            continue
-        if source.error is not None and not mended:
+        if findings and source.error is not None and not mended:
             raise _unparsable(source, findings)
-        if mended:
+        if findings and mended:
             warn_once(f"Python 2, mended in memory in {len(findings)} places", source.path)
-        else:
-            for what, lines in _grouped(findings).items():
-                also = ", ".join(map(str, dict.fromkeys(lines[1:])))
-                warn_once(f"{what} (also on line {also})" if also else what, f"{source.path}:{lines[0]}")
+            findings = []
+        for what, lines in _grouped([*findings, *judge_misuse(source)]).items():
+            also = ", ".join(map(str, dict.fromkeys(lines[1:])))
+            warn_once(f"{what} (also on line {also})" if also else what, f"{source.path}:{lines[0]}")
 
 
 def _file_and_root(target: str, is_module: bool) -> tuple[Path, Path] | None:
