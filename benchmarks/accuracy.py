@@ -196,15 +196,26 @@ def main() -> None:
     flags = parser.parse_args()
     equal, all_equal = in_step(flags.steps)
     spread, all_within = asynchronous(flags.steps, flags.seeds)
-    print(f"""# How close the routes are
+    print(f"""# Accuracy across strategies
 
-Written by `benchmarks/accuracy.py` with TensorFlow {tf.__version__}: a classifier of two layers, trained by `estimator-bridge launch` for {flags.steps} steps with
-momentum, over the same global batches on every route.
+For anyone who wants to know how close the strategies of both paths are to each other. Written by
 
-## Where the order of the updates is given
+```sh
+python benchmarks/accuracy.py > docs/explanation/cluster-accuracy.md
+```
 
-Largest differences of the first replica's loss, over all steps; of a number in a variable or slot of the last checkpoint; and of such a number
-in parts of the largest number of its variable (what is judged are the first two). "float64": the same training written out in numpy.
+with TensorFlow {tf.__version__}: a classifier of two layers, trained by `estimator-bridge launch` for {flags.steps} steps with momentum, over the same global
+batches with every strategy.
+
+## Synchronous training, and training by one task
+
+Here the order of the updates is fixed. The columns have the largest difference of
+
+- Loss: the first replica's loss, over all steps;
+- Variables: a number in a variable or slot of the last checkpoint;
+- Relative: such a number, in parts of the largest number of its variable.
+
+The first two are judged. "float64" is the same training written out in numpy.
 
 | One | Other | Loss | Variables | Relative | |
 |---|---|---|---|---|---|
@@ -212,10 +223,11 @@ in parts of the largest number of its variable (what is judged are the first two
 
 ## Asynchronous training
 
-The loss over all rows after {flags.steps} steps of three trainers, over {flags.seeds} seeds: mean and standard deviation, range, and the chance that two
-sets of runs that do not differ have means as far apart as this route's and the first two's (of these: each other's; permutation test, less
-than {LEAST_CHANCE:g} is taken for a difference). The last row shows that the test sees one: it is as if half of the updates were lost.
-Means alone are judged: how far single runs of a route lie from each other is for the reader of the third column.
+The loss over all rows after {flags.steps} steps of three trainers, over {flags.seeds} seeds: mean and standard deviation, range, and a chance. It is the
+chance that two sets of runs that do not differ have means as far apart as those of this row and of the first two rows. The first two rows
+are compared with each other. It comes from a permutation test, and less than {LEAST_CHANCE:g} counts as a difference. The last row, in which half
+of the updates are left out, shows that the test detects one. Only means are judged; the third column shows how far single runs lie
+apart.
 
 | Route | Loss | From, to | Chance | |
 |---|---|---|---|---|

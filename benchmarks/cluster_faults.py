@@ -248,12 +248,20 @@ def write_table(cells: dict[tuple[str, str], str]) -> None:
     """The whole page, by moving it in place."""
     heading = " | ".join(("Event", *(heading for heading, *_ in STRATEGIES.values())))
     rows = [" | ".join((event, *(cells.get((event, strategy), "not run") for strategy in STRATEGIES))) for event in EVENTS]
-    text = f"""# What faults do to a cluster
+    text = f"""# Fault tolerance
 
-Written by `benchmarks/cluster_faults.py`: real clusters of `estimator-bridge launch --stall-timeout 60` on one machine, each event at a
-random step of a training that waits 20 ms a step. Times are from the event to the next step of the task that it happened to (of any task,
-where it makes none), restart included; on a machine that does other things, they are longer. "From step n of m": training goes on at n
-where it was at m, and the loss is what it was there; where others went on meanwhile, n is higher.
+For anyone who wants to know what happens when a task of a cluster is killed, stopped, late or cut off. Written by
+
+```sh
+python benchmarks/cluster_faults.py
+```
+
+which starts real clusters by `estimator-bridge launch --stall-timeout 60` on one machine. Each event happens at a random step of a
+training that waits 20 ms a step. Times run from the event to the next step of the task that it happened to, or of any task if that one
+makes none, and include the restart. On a busy machine they are longer.
+
+"From step n of m" means that training goes on at step n after it had been at step m, with the loss that it had at n. If other tasks went
+on meanwhile, n is higher. Why each strategy restarts as it does: [](../how-to/clusters/failures-and-restarts.md).
 
 | {heading} |
 {"|---" * (len(STRATEGIES) + 1)}|

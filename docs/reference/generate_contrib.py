@@ -1,4 +1,4 @@
-"""Writes contrib.md from ``legacy/contrib``: ``python docs/reference/generate_contrib.py``. TensorFlow is not needed."""
+"""Writes contrib.md and contrib-refused.md from ``legacy/contrib``: ``python docs/reference/generate_contrib.py``. TensorFlow is not needed."""
 
 from __future__ import annotations
 
@@ -9,48 +9,75 @@ from estimator_bridge.legacy.contrib import PACKAGES
 from estimator_bridge.legacy.contrib.offered import offered
 from estimator_bridge.legacy.contrib.replacements import REPLACEMENTS
 
-PAGE = Path(__file__).parent / "contrib.md"
-_HEAD = """% Written by docs/reference/generate_contrib.py from legacy/contrib; change that.
+FOLDER = Path(__file__).parent
+_GENERATED = "% Written by docs/reference/generate_contrib.py from legacy/contrib; change that.\n"
+_OFFERED = """# tf.contrib: offered names
 
-# tf.contrib
+For anyone whose script uses `tf.contrib`, which TensorFlow 2 removed.
 
-TensorFlow 2 removed `tf.contrib`. Scripts that `estimator-bridge run` executes, on either path, find below it what old pipelines
-use most, under every name that TensorFlow 1 had for it: `tf.contrib.layers.l2_regularizer`, `from tensorflow.contrib import
-layers`, `import tensorflow.contrib.slim as slim`, and by source file, `from tensorflow.contrib.layers.python.layers import
-regularizers`. What is offered is checked against TensorFlow 1.15.5: values, gradients, variables' names and shapes, checkpoints'
-names, errors.
+```sh
+estimator-bridge run train.py      # tf.contrib.layers.l2_regularizer works
+estimator-bridge check train.py    # lists what of tf.contrib is offered and what is gone, without a run
+```
 
-All else is refused where it is used, with the symbol, the file and line, and what to use instead:
+Scripts that `estimator-bridge run` executes, on either path, find the packages below. These are what old pipelines use most, under
+every name that TensorFlow 1 had for it:
 
-- a package or a source file that TensorFlow 1.15.5 had in `tf.contrib` can be imported, as it could then, so that a script runs
-  whose branch that needs it is not taken: `import tensorflow.contrib.tensorrt as trt`. It refuses at its first use,
-  `trt.create_inference_graph`;
-- a class, a function or a constant, `from tensorflow.contrib.layers import real_valued_column`, is refused at the import. Nothing
-  could honestly stand in for it: it could be subclassed, compared, passed on and stored, and fail late or never. So is a package
-  that TensorFlow 1.15.5 did not have;
-- a script that looks before it leaps goes its other way. An import or `tf.contrib.eager` in a `try` whose `except` catches the
-  error (`ImportError`, `ModuleNotFoundError`, `AttributeError`, `Exception`) is refused at once, packages too, and
-  `hasattr(tf.contrib, "eager")` is False. The `try` is looked for around the statement itself, in its function;
-- `from tensorflow.contrib.layers import *` brings the names that are offered, and a line on stderr says so: another name is Python's
-  own NameError.
+- `tf.contrib.layers.l2_regularizer`,
+- `from tensorflow.contrib import layers`,
+- `import tensorflow.contrib.slim as slim`,
+- by source file: `from tensorflow.contrib.layers.python.layers import regularizers`.
 
-The errors are the AttributeError and the ModuleNotFoundError that Python would raise. [`estimator-bridge check`](../how-to/check-a-script.md) tells
-all of it without a run.
+What is offered is checked against TensorFlow 1.15.5: values, gradients, variables' names and shapes, checkpoints' names, errors. All
+other names are refused.
 
-`estimator_bridge.legacy.install()` alone, without the runner, leaves `tensorflow` as TensorFlow 2 has it, without a `contrib`; there
-the packages are imported as `from estimator_bridge.legacy.contrib import layers`.
+## Names that are not offered
+
+They are refused with the symbol, the file and line, and [what to use instead](contrib-refused.md).
+
+| The script | What happens |
+|---|---|
+| imports a package or a source file that TensorFlow 1.15.5 had: `import tensorflow.contrib.tensorrt as trt` | The import works, as it did then, so a script runs whose branch that needs it is not taken. The first use is refused: `trt.create_inference_graph`. |
+| imports a class, a function or a constant: `from tensorflow.contrib.layers import real_valued_column` | The import is refused. Nothing could honestly stand in for it: it could be subclassed, compared, passed on and stored, and fail late or never. |
+| imports a package that TensorFlow 1.15.5 did not have | The import is refused. |
+| tests first: an import or `tf.contrib.eager` in a `try` whose `except` catches the error (`ImportError`, `ModuleNotFoundError`, `AttributeError`, `Exception`) | It is refused at once, packages too, so the script takes its other branch. The `try` is looked for around the statement itself, in its function. |
+| tests first: `hasattr(tf.contrib, "eager")` | It is False. |
+| `from tensorflow.contrib.layers import *` | It brings the names that are offered, and a line on stderr says so. Any other name is Python's own NameError. |
+
+`estimator_bridge.legacy.install()` without the runner leaves `tensorflow` as TensorFlow 2 has it, without a `contrib`. There the
+packages are imported as `from estimator_bridge.legacy.contrib import layers`.
+"""
+_REFUSED = """# tf.contrib: refused names
+
+For anyone whose script ended with an error about a name of `tf.contrib`.
+
+```sh
+estimator-bridge check train.py    # lists all such names with their replacement, without a run
+```
+
+A name that is not [offered](contrib.md) is refused where it is used, with the symbol, the file and line, and what to use instead. The
+errors are the AttributeError and the ModuleNotFoundError that Python would raise. [](contrib.md#names-that-are-not-offered) says when
+they are raised.
+
+## What to use instead
+
+A package's row stands for every name of it that is neither offered nor has its own row.
 """
 
 
-def page() -> str:
-    """The whole page."""
-    offered = [f"### contrib.{name}\n\n{_names(name)}\n" for name in sorted(PACKAGES)]
-    refused = [f"| `{symbol}` | {successor} |" for symbol, successor in sorted(REPLACEMENTS.items())]
-    table = "\n".join(["| Below tf.contrib | What to use instead |", "|---|---|", *refused])
-    return "\n".join([_HEAD, "## Offered\n", *offered, f"## Refused\n\n{_NOTE}\n\n{table}\n"])
+def pages() -> dict[str, str]:
+    """Renders both pages.
 
-
-_NOTE = "A package's row stands for every name of it that is neither offered nor has a row of its own."
+    Returns:
+        Mapping from file name to text.
+    """
+    packages = [f"### contrib.{name}\n\n{_names(name)}\n" for name in sorted(PACKAGES)]
+    rows = [f"| `{symbol}` | {successor} |" for symbol, successor in sorted(REPLACEMENTS.items())]
+    table = "\n".join(["| Below tf.contrib | What to use instead |", "|---|---|", *rows])
+    return {
+        "contrib.md": "\n".join([_GENERATED, _OFFERED, "## Packages\n", *packages]),
+        "contrib-refused.md": "\n".join([_GENERATED, _REFUSED, f"{table}\n"]),
+    }
 
 
 def _names(package: str) -> str:
@@ -59,4 +86,5 @@ def _names(package: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")

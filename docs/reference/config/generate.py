@@ -12,29 +12,38 @@ from estimator_bridge.compat.rules import Fidelity, Rule, RuleTable
 
 FOLDER = Path(__file__).parent
 _GENERATED = "% Written by docs/reference/config/generate.py from the tables; change those.\n"
-_COMMAND = """`estimator-bridge convert config SOURCE` turns the configuration of a TensorFlow 1 job into what `tf.config`,
-`tf.distribute` and `fit` take, and `--back` turns it round. SOURCE is a ConfigProto (text or binary), a TF_CONFIG (a file, or
-`env`), a RunConfig as JSON, or with `--from-script` a script, which is run up to its Estimator's first call.
+_COMMAND = """For anyone who asks what becomes of a setting of ConfigProto, RunConfig or TF_CONFIG.
 
-Every field has a row in one of these tables, and every row one of four fidelities:
+```sh
+estimator-bridge convert config session.pbtxt
+estimator-bridge convert config --format python env > setup_distribution.py
+estimator-bridge convert config --back --format python modern.toml
+```
+
+The command converts the configuration of a TensorFlow 1 job to what `tf.config`, `tf.distribute` and `fit` take, and back with
+`--back`. SOURCE is a ConfigProto (text or binary), a TF_CONFIG (a file, or `env`) or a RunConfig as JSON. With `--from-script` it is a
+script, which is run up to its Estimator's first call.
+
+Every field has a row in one of these tables, and every row has one of four fidelities:
 
 | fidelity | meaning |
 |---|---|
 | exact | the same behaviour; the way back gives the same value |
 | approximate | the same purpose; the row says what differs |
 | manual | it matters, and only a human can carry it over; the row says how |
-| dropped | nothing takes its place; the row says why nothing has to |
+| dropped | nothing replaces it; the row says why nothing has to |
 
-The exit code is 0 where everything is exact or approximate, 1 where something is manual or dropped and no `--allow NAME` accepts
-it, and 2 for bad input.
+The exit code is 0 if everything is exact or approximate, 1 if something is manual or dropped and no `--allow NAME` accepts it, and 2
+for bad input.
 """
+_READERS = "For anyone whose job has one of these settings. `estimator-bridge convert config SOURCE` reports the rows that apply to it.\n"
 
 
 def pages() -> dict[str, str]:
-    """Every page of this folder.
+    """Renders every page of this folder.
 
     Returns:
-        File name -> text.
+        Mapping from file name to text.
     """
     made = {f"{table.name}.md": _table_page(table) for table in ALL}
     return made | {"strategies.md": _strategies(), "silent_traps.md": _traps(), "index.md": _index()}
@@ -45,10 +54,10 @@ def _index() -> str:
         (f"[](./{table.name}.md)", str(len(table)), *(str(count or "") for count in table.counts().values())) for table in ALL
     ]
     total = [str(sum(table.counts()[fidelity] for table in ALL)) for fidelity in Fidelity]
-    rows.append(("together", str(sum(map(len, ALL))), *total))
+    rows.append(("total", str(sum(map(len, ALL))), *total))
     names = "\n".join(["strategies", "silent_traps", *(table.name for table in ALL)])
     heading = ("table", "rows", *(fidelity.value for fidelity in Fidelity))
-    parts = ["---\norphan: true\n---", _GENERATED, "# Configs, field by field", _COMMAND, *_markdown(heading, rows)]
+    parts = [_GENERATED, "# Configs, field by field", _COMMAND, *_markdown(heading, rows)]
     parts.append(f"\n:::{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{names}\n:::")
     return "\n".join(parts) + "\n"
 
@@ -56,7 +65,7 @@ def _index() -> str:
 def _table_page(table: RuleTable) -> str:
     counts = ", ".join(f"{count} {fidelity.value}" for fidelity, count in table.counts().items() if count)
     rows = [(f"`{rule.name}`", _target(rule), rule.fidelity.value, _text(rule.note), _examples(rule)) for rule in table]
-    parts = [_GENERATED, f"# {table.title}", f"{len(table)} rows: {counts}.", ""]
+    parts = [_GENERATED, f"# {table.title}", _READERS, f"{len(table)} rows: {counts}.", ""]
     parts += [_text(table.about), ""] if table.about else []
     return (
         "\n".join([*parts, *_markdown(("field", "becomes", "fidelity", "why, and what differs", "for example"), rows)]) + "\n"
@@ -77,17 +86,26 @@ def _strategies() -> str:
         for row in DECISIONS
     ]
     heading = ("`train_distribute`", "cluster", "SyncReplicasOptimizer", "becomes", "fidelity", "why", "in the report")
-    about = "Which strategy a TF_CONFIG, a RunConfig and a SyncReplicasOptimizer amount to together. The first row that matches counts."
-    return "\n".join([_GENERATED, "# Which strategy a job amounts to", about, "", *_markdown(heading, rows)]) + "\n"
+    about = (
+        "For anyone who asks which tf.distribute strategy a job gets from its TF_CONFIG, its RunConfig and a SyncReplicasOptimizer. "
+        "The first row that\nmatches counts. `estimator-bridge convert config env` reports it by the name in the last column."
+    )
+    return "\n".join([_GENERATED, "# Strategy of a job", about, "", *_markdown(heading, rows)]) + "\n"
 
 
 def _traps() -> str:
     about = (
-        "Combinations that train wrongly and say nothing. Each is refused or mended in the report, as `check.NAME`, with the reason and "
-        "the fix.\nA key of `tf.config.optimizer.set_experimental_options` that TensorFlow does not act on is refused too."
+        "For anyone who wants to know which combinations of settings train wrongly without an error. `estimator-bridge convert config`\n"
+        "refuses or corrects each in its report, as `check.NAME`, with the reason and the fix. It also refuses a key of\n"
+        "`tf.config.optimizer.set_experimental_options` that TensorFlow does not act on."
     )
     rows = [(f"`{check.name}`", _text(check.combination)) for check in CHECKS]
-    return "\n".join([_GENERATED, "# Silently wrong combinations", about, "", *_markdown(("name", "combination"), rows)]) + "\n"
+    return (
+        "\n".join(
+            [_GENERATED, "# Combinations that silently train wrongly", about, "", *_markdown(("name", "combination"), rows)]
+        )
+        + "\n"
+    )
 
 
 def _markdown(heading: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -110,7 +128,7 @@ def _examples(rule: Rule) -> str:
 
 
 def _text(said: str) -> str:
-    """Names with underscores, stars or braces would be markup."""
+    """Returns the text with names that contain underscores, stars or braces as code, because they would be markup otherwise."""
     return " ".join(map(_word, said.split())).replace("|", "\\|")
 
 
@@ -139,7 +157,7 @@ def _strategy(row: Decision) -> str:
 
 
 def main() -> None:
-    """Writes the pages, and removes those that no table makes any more."""
+    """Writes the pages, and removes those that no table produces any more."""
     made = pages()
     for old in FOLDER.glob("*.md"):
         if old.name not in made:

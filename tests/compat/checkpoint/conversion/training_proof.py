@@ -1,7 +1,7 @@
 """20 steps on one side, convert, 100 steps on the other, against 120 that nothing interrupted: every optimizer, both directions.
 
 Dense and sparse gradients are trained at once, by two models in one loss that share nothing. ``python -m
-tests.compat.checkpoint.training_proof`` writes what it measures to docs/explanation/checkpoint-training.md.
+tests.compat.checkpoint.conversion.training_proof`` writes what it measures to docs/explanation/checkpoint-training.md.
 """
 
 from __future__ import annotations
@@ -304,17 +304,23 @@ def _variable(key: str, value: Any, num_shards: int) -> Any:
     return v1.get_variable(key, value.shape, initializer=initializer, partitioner=partitioner, use_resource=True)
 
 
-_HEAD = """% Written by python -m tests.compat.checkpoint.training_proof from what it measures; tests keep it in step.
-# The proof by training
+_HEAD = """% Written by python -m tests.compat.checkpoint.conversion.training_proof from what it measures; tests keep it in step.
+# Accuracy of training after a conversion
+
+For anyone who wants to know whether an optimizer trains on as before when its checkpoint is converted.
+
+```sh
+estimator-bridge convert checkpoint old/model.ckpt-20 new/model.ckpt-20 --like model.keras
+```
 
 Each optimizer of TensorFlow 1 trains 20 steps, its checkpoint is converted, and Keras' optimizer trains 100 steps more; then the same
-from Keras to TensorFlow 1. The figure is the largest difference of any weight from 120 steps that nothing interrupted, the larger of
+from Keras to TensorFlow 1. Each figure is the largest difference of any weight from 120 uninterrupted steps, and the larger one of
 both directions. The learning rate is 0.01, for BERT's optimizers 0.001; the weights end between 0.4 and 1.8.
 
-*Dense* is a model whose table is multiplied with one-hot rows, *sparse* the same model with an embedding look-up into a partitioned
-table, with ids that repeat in a batch. **Bold**: with sparse gradients this optimizer of Keras is another one than TF1's, whatever
-state it starts from; the conversion says so, and names the variables. The others differ by rounding alone. An empty place: the family
-has no such class, and the conversion says that.
+*Dense* is a model whose table is multiplied with one-hot rows. *Sparse* is the same model with an embedding look-up into a partitioned
+table, with ids that repeat in a batch. **Bold**: with sparse gradients this optimizer of Keras computes something else than TF1's,
+whatever state it starts from; the conversion says so, and names the variables. The others differ only by rounding. An empty cell: the
+family has no such class, and the conversion says that.
 
 In each case TensorFlow 1 also goes on from the converted, bilingual checkpoint: always with a difference of exactly 0.
 
