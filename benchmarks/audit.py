@@ -45,6 +45,7 @@ from estimator_bridge.modern.training import train as modern_training  # noqa: E
 from estimator_bridge.modern.training.parameter_servers import train  # noqa: E402
 from estimator_bridge.modern.training.parameter_servers.step_pool import Pool  # noqa: E402
 from estimator_bridge.modern.training.step_loop import Ran  # noqa: E402
+from estimator_bridge.runtime.estimator_calls import TrainCall  # noqa: E402
 
 v1 = tf.compat.v1
 _PAIRS = 40
@@ -188,7 +189,8 @@ def _train(model: str, folder: Path, callback: Callback, steps: int) -> None:
     config = tf.estimator.RunConfig(
         str(folder), save_checkpoints_secs=3600, save_summary_steps=10**6, log_step_count_steps=None
     )
-    ModernEngine(callbacks=lambda: [callback]).train(tf.estimator.Estimator(model_fn, config=config), batch, steps=steps)
+    call = TrainCall(batch, steps=steps)
+    ModernEngine(callbacks=lambda: [callback]).train(tf.estimator.Estimator(model_fn, config=config), call)
 
 
 class Switched(Pool):

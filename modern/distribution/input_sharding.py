@@ -19,12 +19,18 @@ _END = "Training ends where the first worker's input ends."
 _BATCHES = ("BatchDataset", "BatchDatasetV2", "PaddedBatchDataset", "PaddedBatchDatasetV2", "ParallelBatchDataset")
 
 
-def with_context(input_fn: Callable[..., Any], distribution: Distribution) -> Callable[..., Any]:
-    """The input_fn with the ``input_context`` that it takes, if it takes one: which worker asks, of how many."""
+def with_context(input_fn: Callable[..., Any], pipelines: int, index: int, replicas: int) -> Callable[..., Any]:
+    """Returns the input_fn with an ``input_context`` if it takes one.
+
+    Args:
+        input_fn: The script's function.
+        pipelines: Number of processes that call it.
+        index: Number of this process among them, from 0.
+        replicas: Number of replicas in sync.
+    """
     if not takes_context(input_fn):
         return input_fn
-    given = tf.distribute.InputContext(distribution.workers, distribution.worker, distribution.replicas)
-    return functools.partial(input_fn, input_context=given)
+    return functools.partial(input_fn, input_context=tf.distribute.InputContext(pipelines, index, replicas))
 
 
 def common_seed(input_fn: Callable[..., Any], distribution: Distribution) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,17 +20,16 @@ from estimator_bridge.modern.graph.input_pipeline import releasing
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.modern.step.transplant import initialise_tables
+from estimator_bridge.runtime.estimator_calls import EvaluateCall, PredictCall
 
 
 @releasing
-def evaluate(
-    estimator: Any, input_fn: Callable[..., Any], *, steps: int | None, hooks: Sequence[Any], checkpoint_path: str | None
-) -> tuple[dict[str, Any], Any]:
+def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
     """Runs the metrics of the model_fn's EVAL graph over the input, with the variables of a checkpoint.
 
     Args:
-        estimator: whose model_fn, config and model_dir to use.
-        input_fn, steps, hooks, checkpoint_path: as ``Estimator.evaluate`` takes them.
+        estimator: Estimator with the model_fn, config and model_dir.
+        call: Arguments of ``Estimator.evaluate``; its checkpoint_path names the variables' values, None for initial ones.
 
     Returns:
         Metric name -> value, with ``loss`` (the mean over batches) and ``global_step``; and the graph.
@@ -38,39 +37,41 @@ def evaluate(
     Raises:
         NotSupportedError: for session hooks that do more than reading.
     """
-    model = model_graph.build(estimator, input_fn, model_graph.EVAL, checkpoint_path)
+    model = model_graph.build(estimator, call.input_fn, model_graph.EVAL, call.checkpoint_path)
     with model.graph.as_default():
         metrics = dict(model.spec.eval_metric_ops)
         _refuse_reserved(metrics)
         metrics["loss"] = v1.metrics.mean(model.spec.loss)
     updates = [operation(update) for update in (*(update for _, update in metrics.values()), *model.every_batch)]
-    if hooks or model.spec.evaluation_hooks:
-        in_order = [*hooks, *estimator._convert_eval_steps_to_hooks(steps), *model.spec.evaluation_hooks]
+    if call.hooks or model.spec.evaluation_hooks:
+        in_order = [
+            *(call.hooks or ()),
+            *estimator._convert_eval_steps_to_hooks(call.steps),
+            *model.spec.evaluation_hooks,
+        ]
         store = _run_hooked(model, in_order, updates)
     else:
         store = _store(model)
         update = Fragment.cut(upstream(updates, is_source), [])
         model.check_fed(update.inputs)
-        _run_over(model, update, store, steps)
+        _run_over(model, update, store, call.steps)
     return _results(metrics, model, store), model.graph
 
 
-def predict(
-    estimator: Any, input_fn: Callable[..., Any], *, predict_keys: Any, hooks: Sequence[Any], checkpoint_path: str | None
-) -> Iterator[Any]:
+def predict(estimator: Any, call: PredictCall) -> Iterator[Any]:
     """Yields one batch of predictions after the other: a dict of arrays, or one array.
 
     Args:
-        estimator: whose model_fn, config and model_dir to use.
-        input_fn, predict_keys, hooks, checkpoint_path: as ``Estimator.predict`` takes them.
+        estimator: Estimator with the model_fn, config and model_dir.
+        call: Arguments of ``Estimator.predict``; its checkpoint_path names the variables' values, None for initial ones.
 
     Raises:
         NotSupportedError: for session hooks that do more than reading.
     """
-    model = model_graph.build(estimator, input_fn, model_graph.PREDICT, checkpoint_path)
-    predictions = estimator._extract_keys(model.spec.predictions, predict_keys)
+    model = model_graph.build(estimator, call.input_fn, model_graph.PREDICT, call.checkpoint_path)
+    predictions = estimator._extract_keys(model.spec.predictions, call.predict_keys)
     outputs = tf.nest.flatten(predictions)
-    run = begun([*hooks, *(model.spec.prediction_hooks or ())], model, predictions)
+    run = begun([*(call.hooks or ()), *(model.spec.prediction_hooks or ())], model, predictions)
     for values in hooked_batches(model, _store(model), run, [*outputs, *model.every_batch]):
         yield tf.nest.pack_sequence_as(predictions, [values[tensor.name] for tensor in outputs])
 

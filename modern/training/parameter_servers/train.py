@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import functools
+import dataclasses
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,7 +13,7 @@ import tensorflow as tf
 from estimator_bridge.cluster.audit_records import Auditing
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.modern.callbacks.base import Callback
-from estimator_bridge.modern.distribution.input_sharding import takes_context
+from estimator_bridge.modern.distribution.input_sharding import with_context
 from estimator_bridge.modern.distribution.parameter_servers import coordinator, feed
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.distribution.worker_feed import end
@@ -25,6 +25,7 @@ from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training import train as training
 from estimator_bridge.modern.training.parameter_servers.lost_servers import failures_named
 from estimator_bridge.modern.training.parameter_servers.step_pool import Pool
+from estimator_bridge.runtime.estimator_calls import TrainCall
 
 logging = tf.compat.v1.logging
 _LOOK_SECONDS = 5.0
@@ -50,21 +51,17 @@ class ParameterServers(Distribution):
 
 def train(
     estimator: Any,
-    input_fn: Callable[..., Any],
-    *,
+    call: TrainCall,
     distribution: Distribution,
-    hooks: Sequence[Any] = (),
-    steps: int | None = None,
-    max_steps: int | None = None,
-    saving_listeners: Sequence[Any] = (),
+    *,
     callbacks: Sequence[Callback] = (),
     audited: bool = False,
 ) -> None:
     """``training.train`` over parameter servers.
 
     Args:
-        estimator, input_fn, hooks, steps, max_steps, saving_listeners, callbacks, audited: as ``training.train`` takes them.
-        distribution: of the chief; a worker has none.
+        estimator, call, callbacks, audited: Arguments of ``training.train``.
+        distribution: Distribution of the chief; a worker has none.
 
     Raises:
         NotSupportedError: for what cannot be trained in this way, and for a second training, before anything is
@@ -73,9 +70,11 @@ def train(
     """
     own = feed(estimator.config)
     own.check_unused()
-    asking = _with_context(input_fn, estimator.config)
+    config = estimator.config
+    input_fn = with_context(call.input_fn, config.num_worker_replicas, config.global_id_in_cluster, config.num_worker_replicas)
+    call = dataclasses.replace(call, input_fn=input_fn)
     if estimator.config.task_type == "worker":
-        _serve(estimator, asking, hooks, max_steps)
+        _serve(estimator, call)
         return
     auditing = Auditing.asked(Rendezvous.of_this_process())
 
@@ -87,12 +86,8 @@ def train(
 
         training.train(
             estimator,
-            asking,
-            distribution=ParameterServers(distribution.strategy),
-            hooks=hooks,
-            steps=steps,
-            max_steps=max_steps,
-            saving_listeners=saving_listeners,
+            call,
+            ParameterServers(distribution.strategy),
             callbacks=callbacks,
             audited=audited,
             make_transplant=SharedTransplant,
@@ -114,27 +109,23 @@ def _leader(config: Any) -> Iterator[Any]:
         stopping.join(_FAREWELL_SECONDS)
 
 
-def _with_context(input_fn: Callable[..., Any], config: Any) -> Callable[..., Any]:
-    """Where the input_fn takes an ``input_context``: which trainer asks, of how many."""
-    given = tf.distribute.InputContext(config.num_worker_replicas, config.global_id_in_cluster, config.num_worker_replicas)
-    return functools.partial(input_fn, input_context=given) if takes_context(input_fn) else input_fn
-
-
-def _serve(estimator: Any, input_fn: Callable[..., Any], hooks: Sequence[Any], max_steps: int | None) -> None:
+def _serve(estimator: Any, call: TrainCall) -> None:
     """Gives the batches of this worker's own input_fn to the steps that the chief sends, until training ends."""
     own = feed(estimator.config)
-    pipeline = model_graph.input_pipeline(estimator, input_fn, model_graph.TRAIN)
+    pipeline = model_graph.input_pipeline(estimator, call.input_fn, model_graph.TRAIN)
     filling = list(pipeline.leaves[0].graph.get_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS))
     Fragment.cut(upstream(filling, lambda op: False), []).function([])([], [])
     own.publish(iter(read_ahead(pipeline.dataset())))
-    if hooks:
-        names = ", ".join(type(hook).__name__ for hook in hooks)
+    if call.hooks:
+        names = ", ".join(type(hook).__name__ for hook in call.hooks)
         logging.warn(
             "Session hooks run on the chief alone, and see its steps: not on this worker, where TF1 ran them too: %s.", names
         )
     logging.info("Worker %d trains with its own input on parameter servers, as the chief says.", estimator.config.task_id)
     while not own.ended.wait(_LOOK_SECONDS):
-        if max_steps is not None and _trained(estimator.model_dir, max_steps):  # a chief that ended while this worker was away
+        if call.max_steps is not None and _trained(
+            estimator.model_dir, call.max_steps
+        ):  # a chief that ended while this worker was away
             break
 
 

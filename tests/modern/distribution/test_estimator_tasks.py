@@ -113,7 +113,9 @@ class Second:
 def _share(input_fn: Callable[..., Any], apart: bool = False) -> tuple[list[list[int]], str]:
     second: Any = Second(apart)
     with tf.Graph().as_default(), recorded_iterators() as made:
-        batch = v1.data.make_one_shot_iterator(input_sharding.with_context(input_fn, second)()).get_next()
+        batch = v1.data.make_one_shot_iterator(
+            input_sharding.with_context(input_fn, second.workers, second.worker, second.replicas)()
+        ).get_next()
     pipeline = InputPipeline(batch, {iterator._iterator_resource.op.name: dataset for iterator, dataset in made})
     dataset, said = input_sharding.own_share(pipeline.dataset(), pipeline, input_fn, second)
     return [leaf.numpy().tolist() for (leaf,) in dataset], said

@@ -24,11 +24,11 @@ import sys
 from pathlib import Path
 from tests.modern.jobs import *
 from tests.modern.surface.building import together, two_tables
-from tests.modern.test_transplant import MODELS, squared
+from tests.modern.step.test_transplant import MODELS, squared
 from estimator_bridge.errors import NotSupportedError
 folder = Path(sys.argv[1])
-two = ModernEngine(replicas=2)
-one = EstimatorEngine()
+two = engine("modern", replicas=2)
+one = engine("legacy")
 
 def on(engine, model_fn, name, input_fn=regression_input, steps=12, **config):
     engine.train(estimator(model_fn, folder / name, **config), input_fn, steps=steps)
@@ -92,7 +92,7 @@ from unittest import mock
 with mock.patch.object(v1.logging, "warn") as said:
     for engine in (two, one):
         engine.train(estimator(models["mean"], folder / f"said-{engine is one}", save_summary_steps=1), lambda: regression_input(8, 1), steps=2)
-assert sum("first replica's piece" in call.args[0] for call in said.call_args_list) == 1  # by the one that splits
+assert sum("first replica's rows" in call.args[0] for call in said.call_args_list) == 1  # by the one that splits
 try:
     two.train(estimator(models["mean"], folder / "piece"), regression_input, hooks=[Asking("dense/BiasAdd:0")], steps=5)
 except NotSupportedError as error:
@@ -118,7 +118,7 @@ def model_fn(features, labels, mode):
     with tf.control_dependencies([kept("mask", mask()), kept("total", total)]):
         return spec(mode, loss, v1.train.GradientDescentOptimizer(0.01).minimize(loss, v1.train.get_global_step()))
 
-alone, mean = on(ModernEngine(), model_fn, "alone", steps=1), on(two, model_fn, "two", steps=1)
+alone, mean = on(engine("modern"), model_fn, "alone", steps=1), on(two, model_fn, "two", steps=1)
 for name, values in {"mask": {0.0, 2.0}, "total": {0.0, 2.0, 4.0}}.items():
     second = 2 * mean[name] - alone[name]
     assert set(second) == values, (name, second)
@@ -233,7 +233,7 @@ def reducing():
 
     return Ops
 
-modern = ModernEngine()  # the script brings its strategy
+modern = engine("modern")  # the script brings its strategy
 session_config = v1.ConfigProto(device_count={"CPU": 2})
 cpus = ["/cpu:0", "/cpu:1"]
 models = {

@@ -16,7 +16,7 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.engine import ModernEngine
 from estimator_bridge.modern.training import mixed_precision
-from tests.modern.jobs import Values, X, Y, check_same, estimator, regression_input, saved, v1
+from tests.modern.jobs import Values, X, Y, check_same, engine, estimator, regression_input, saved, v1
 
 pytestmark = pytest.mark.timeout(120)
 NOTHING = "Mixed precision changes nothing"
@@ -51,7 +51,7 @@ def spec(labels: Any, net: Any, mode: str, optimizer: Any) -> Any:
 
 
 def train(folder: Path, model_fn: Any = deep, steps: int = 20, **options: Any) -> Values:
-    ModernEngine(**options).train(estimator(model_fn, folder), regression_input, steps=steps)
+    engine("modern", **options).train(estimator(model_fn, folder), regression_input, steps=steps)
     return saved(folder)
 
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.launcher.ports import free_ports
+from estimator_bridge.runtime.estimator_calls import TrainCall
 from tests.modern import jobs  # installs the legacy path
 
 from estimator_bridge.modern.graph import model_graph  # isort: skip
@@ -176,7 +177,7 @@ def test_a_second_training_in_one_process(task: str, monkeypatch: pytest.MonkeyP
     used.publish(iter(tf.data.Dataset.from_tensors((np.float32(1.0),))))
     monkeypatch.setattr(parameter_servers, "_feed", lambda job, index: used)
     for second in (
-        lambda: train.train(estimator, jobs.regression_input, distribution=Distribution(None), max_steps=1),
+        lambda: train.train(estimator, TrainCall(jobs.regression_input, max_steps=1), Distribution(None)),
         lambda: parameter_servers.start(lambda executor, config: pytest.fail("a second server"), None, estimator.config),
     ):
         with pytest.raises(NotSupportedError, match=f"{task} 0 has trained on parameter servers already"):
