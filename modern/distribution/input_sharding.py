@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -78,6 +78,52 @@ def own_share(
         f"{number}: this one from number {index} on. {_END}"
     )
     return dataset.shard(number, index), said
+
+
+def batches_per_step(distribution: Distribution) -> int:
+    """Returns how many batches a step takes in this process: one for all replicas, or one for each."""
+    return 1 if distribution.split else distribution.replicas // distribution.workers
+
+
+def replica_rows(batches: Sequence[Sequence[Tensor]], distribution: Distribution) -> Sequence[Tensor]:
+    """Returns the tensors that the current replica trains on; call it in a replica's context.
+
+    Args:
+        batches: ``batches_per_step`` batches of this process.
+        distribution: Strategy, and whether its replicas split each batch.
+    """
+    if len(batches) > 1:
+        return batches[distribution.replica]
+    if not distribution.split or distribution.replicas == 1:
+        return batches[0]
+    with tf.device("/cpu:0"):  # only these rows are copied to the replica's device
+        return piece_of(batches[0], distribution.replica, distribution.replicas)
+
+
+def piece_of(batch: Sequence[Tensor], index: int, pieces: int) -> tuple[Tensor, ...]:
+    """One of the consecutive parts, of (nearly) equal size, that a batch is cut into.
+
+    Args:
+        batch: tensors with the batch as their first axis.
+        index: which part, counted from 0.
+        pieces: number of parts.
+
+    Returns:
+        The rows of that part; fails in use on a batch with fewer rows than pieces.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> [piece_of((tf.range(5),), index, 2)[0].numpy().tolist() for index in range(2)]
+        [[0, 1], [2, 3, 4]]
+    """
+    sizes = {tensor.shape[0] for tensor in batch}
+    (size,) = sizes if len(sizes) == 1 else (None,)
+    rows = size // pieces if size is not None and size % pieces == 0 else None
+    total = tf.shape(batch[0], out_type=tf.int64)[0]
+    enough = tf.debugging.assert_greater_equal(total, tf.constant(pieces, tf.int64), "A batch has fewer rows than replicas.")
+    with tf.control_dependencies([enough] if enough is not None else []):
+        start, end = index * total // pieces, (index + 1) * total // pieces
+    return tuple(tf.ensure_shape(tensor[start:end], [rows, *tensor.shape[1:]]) for tensor in batch)
 
 
 def batch_size(pipeline: InputPipeline) -> int | None:

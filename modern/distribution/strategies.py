@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -22,7 +22,6 @@ from estimator_bridge.modern.config.make_strategy import make_strategy
 from estimator_bridge.modern.config.runtime_settings import set_runtime
 from estimator_bridge.modern.distribution.multi_worker import multi_worker, number_of_workers
 from estimator_bridge.modern.distribution.parameter_servers import coordinator
-from estimator_bridge.modern.graph.input_pipeline import piece_of
 
 logging = tf.compat.v1.logging
 
@@ -59,20 +58,6 @@ class Distribution:
         """The number of the replica that asks among those of this process, in a replica's context."""
         number = int(tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group))
         return number % (self.replicas // self.workers)
-
-    @property
-    def batches(self) -> int:
-        """How many batches of the input a step takes in this process: one for all replicas, or one for each."""
-        return 1 if self.split else self.replicas // self.workers
-
-    def share(self, batches: Sequence[Any]) -> Any:
-        """What the replica that asks gets of them."""
-        if len(batches) > 1:
-            return batches[self.replica]
-        if not self.split or self.replicas == 1:
-            return batches[0]
-        with tf.device("/cpu:0"):  # only the piece is copied to the replica's device
-            return piece_of(batches[0], self.replica, self.replicas)
 
     def gather(self, row: Any) -> Any:
         """Brings together what each worker has; all of them have to ask, and wait for each other.

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import gc
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ParamSpec, TypeVar
 from unittest import mock
 
@@ -173,32 +173,6 @@ def releasing(function: Callable[_P, _R]) -> Callable[_P, _R]:
             gc.collect()  # a compiled function and what it captures refer to each other
 
     return release
-
-
-def piece_of(batch: Sequence[Tensor], index: int, pieces: int) -> tuple[Tensor, ...]:
-    """One of the consecutive parts, of (nearly) equal size, that a batch is cut into.
-
-    Args:
-        batch: tensors with the batch as their first axis.
-        index: which part, counted from 0.
-        pieces: number of parts.
-
-    Returns:
-        The rows of that part; fails in use on a batch with fewer rows than pieces.
-
-    Example:
-        >>> import tensorflow as tf
-        >>> [piece_of((tf.range(5),), index, 2)[0].numpy().tolist() for index in range(2)]
-        [[0, 1], [2, 3, 4]]
-    """
-    sizes = {tensor.shape[0] for tensor in batch}
-    (size,) = sizes if len(sizes) == 1 else (None,)
-    rows = size // pieces if size is not None and size % pieces == 0 else None
-    total = tf.shape(batch[0], out_type=tf.int64)[0]
-    enough = tf.debugging.assert_greater_equal(total, tf.constant(pieces, tf.int64), "A batch has fewer rows than replicas.")
-    with tf.control_dependencies([enough] if enough is not None else []):
-        start, end = index * total // pieces, (index + 1) * total // pieces
-    return tuple(tf.ensure_shape(tensor[start:end], [rows, *tensor.shape[1:]]) for tensor in batch)
 
 
 class _ReadAhead(dataset_ops._VariantDataset):

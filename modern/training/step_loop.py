@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.distribution.input_sharding import batches_per_step, replica_rows
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.step.transplant import Transplant
@@ -162,7 +163,7 @@ class StepLoop:
 
     def _one_step(self, done: Tensor, before: Tensor, to: _Limits) -> Any:
         """Whether another step is to follow, how many are done, and the global step."""
-        number = self._distribution.batches
+        number = batches_per_step(self._distribution)
         # A distributed iterator would do the same, but one that is dropped before its input's end may wait for itself for ever.
         if not self._asks:
             return self._step_with([next(self._iterator) for _ in range(number)], done, before, to)
@@ -195,7 +196,7 @@ class StepLoop:
             return [tf.logical_not(last), done + 1, after]
 
     def _replica_step(self, batches: Any, before: Tensor, full: Tensor, to: _Limits) -> tuple[Tensor, ...]:
-        batch = self._distribution.share(batches)
+        batch = replica_rows(batches, self._distribution)
         tensors = batch[:-1] if self._audited else batch
         digest = batch[-1][0] if self._audited else tf.constant(0, tf.int64)
         early = self._report.early(tf.logical_or(full, before + 1 >= to.until))
