@@ -36,15 +36,17 @@ def tasks() -> Iterator[None]:
 
     executor, extended = training._TrainingExecutor, CollectiveAllReduceExtended
     patches: list[contextlib.AbstractContextManager[Any]] = [
-        mock.patch.object(estimator_training, "init_run_config", _placed(estimator_training.init_run_config)),
+        mock.patch.object(estimator_training, "init_run_config", _patched_init_run_config(estimator_training.init_run_config)),
         mock.patch.object(training, "_DELAY_SECS_PER_WORKER", 0),  # those that train together have nobody to wait for
-        mock.patch.object(executor, "_start_std_server", _serving(executor._start_std_server)),
-        mock.patch.object(executor, "run_worker", _led(executor.run_worker)),
-        mock.patch.object(executor, "run_ps", _needed(executor.run_ps)),
-        mock.patch.object(estimator.Estimator, "evaluate", _apart(estimator.Estimator.evaluate)),
-        mock.patch.object(extended, "_initialize_strategy", _describing(extended._initialize_strategy)),
+        mock.patch.object(executor, "_start_std_server", _patched_start_std_server(executor._start_std_server)),
+        mock.patch.object(executor, "run_worker", _patched_run_worker(executor.run_worker)),
+        mock.patch.object(executor, "run_ps", _patched_run_ps(executor.run_ps)),
+        mock.patch.object(estimator.Estimator, "evaluate", _patched_evaluate(estimator.Estimator.evaluate)),
+        mock.patch.object(extended, "_initialize_strategy", _patched_initialize_strategy(extended._initialize_strategy)),
         mock.patch.object(extended, "__deepcopy__", lambda self, memo: self),  # Estimator.config copies it in eager mode, too
-        mock.patch.object(extended, "_initialize_local_devices", _seen(extended._initialize_local_devices)),
+        mock.patch.object(
+            extended, "_initialize_local_devices", _patched_init_local_devices(extended._initialize_local_devices)
+        ),
     ]
     with contextlib.ExitStack() as stack:
         for patch in patches:
@@ -52,7 +54,7 @@ def tasks() -> Iterator[None]:
         yield
 
 
-def _placed(init_run_config: Callable[..., None]) -> Callable[..., None]:
+def _patched_init_run_config(init_run_config: Callable[..., None]) -> Callable[..., None]:
     """A RunConfig with a strategy knows its task at once; TF1's coordinator told it later."""
 
     @functools.wraps(init_run_config)
@@ -84,7 +86,7 @@ def _placed(init_run_config: Callable[..., None]) -> Callable[..., None]:
     return place
 
 
-def _serving(start: Callable[..., Any]) -> Callable[..., Any]:
+def _patched_start_std_server(start: Callable[..., Any]) -> Callable[..., Any]:
     """Only the tasks of parameter servers run TF1's kind of server."""
 
     @functools.wraps(start)
@@ -94,7 +96,7 @@ def _serving(start: Callable[..., Any]) -> Callable[..., Any]:
     return start_std_server
 
 
-def _needed(run_ps: Callable[..., None]) -> Callable[..., None]:
+def _patched_run_ps(run_ps: Callable[..., None]) -> Callable[..., None]:
     """A parameter server beside a strategy that keeps the variables on the workers has nothing to do, and ends."""
 
     @functools.wraps(run_ps)
@@ -111,7 +113,7 @@ def _needed(run_ps: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _led(run_worker: Callable[..., None]) -> Callable[..., None]:
+def _patched_run_worker(run_worker: Callable[..., None]) -> Callable[..., None]:
     """The first worker of a cluster without a chief does what a chief does."""
 
     @functools.wraps(run_worker)
@@ -124,7 +126,7 @@ def _led(run_worker: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _apart(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+def _patched_evaluate(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     """A launcher hears of an evaluation in the midst of a training: those in step with this task wait for it, which is no stall."""
 
     @functools.wraps(evaluate)
@@ -136,7 +138,7 @@ def _apart(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     return without_steps
 
 
-def _describing(initialize: Callable[..., None]) -> Callable[..., None]:
+def _patched_initialize_strategy(initialize: Callable[..., None]) -> Callable[..., None]:
     """The strategy object of an evaluator's or parameter server's script describes nothing: its task does not train."""
 
     @functools.wraps(initialize)
@@ -148,7 +150,7 @@ def _describing(initialize: Callable[..., None]) -> Callable[..., None]:
     return initialize_strategy
 
 
-def _seen(initialize: Callable[..., Any]) -> Callable[..., Any]:
+def _patched_init_local_devices(initialize: Callable[..., Any]) -> Callable[..., Any]:
     """A strategy that a script makes in its graph counts the devices without initialising them, for ours to come."""
 
     @functools.wraps(initialize)

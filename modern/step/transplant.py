@@ -19,7 +19,7 @@ from estimator_bridge.modern.graph.optimizers.capture import Update, rebuild, su
 from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
-from estimator_bridge.modern.step.batch_splitting import check_split
+from estimator_bridge.modern.step.split_checks import check_split
 
 
 class Transplant:
@@ -36,16 +36,16 @@ class Transplant:
         variables: every variable of the graph, slots included, by its operation's name.
         settled: the same, as whoever saves is to see them: of a variable of which each replica has a copy of its own, the mean.
         watched: ``report``, or what ``watch`` was given since.
-        looks: the groups as they are computed.
-        asked: a variable that says for each of ``looks`` whether to compute it.
+        observations: Groups as they are computed.
+        wanted: Variable of booleans: for each of ``observations``, whether to compute it.
         pieces: how many replicas share one batch.
 
     Raises:
         NotSupportedError: for what cannot run on the strategy in scope, named.
     """
 
-    _asking: list[bool]
-    asked: Any
+    _wanted: list[bool]
+    wanted: Any
 
     def __init__(self, model: ModelGraph, report: Sequence[Sequence[Tensor]] = (), split: bool = False) -> None:
         self.model = model
@@ -98,36 +98,36 @@ class Transplant:
         self._plan = self._planned(report)
         self._import()
 
-    def ask(self, groups: Sequence[bool]) -> None:
-        """Says which groups of ``watched`` the next steps are asked for; all, unless it is called."""
-        groups = list(groups) if len(groups) == len(self.looks) else [any(groups)]
-        if groups != self._asking:
-            self._asking = groups
-            self.asked.assign(groups)
+    def set_wanted(self, groups: Sequence[bool]) -> None:
+        """Chooses the groups of ``watched`` that the next steps compute; before the first call, all of them."""
+        groups = list(groups) if len(groups) == len(self.observations) else [any(groups)]
+        if groups != self._wanted:
+            self._wanted = groups
+            self.wanted.assign(groups)
 
     def named(self, values: Iterable[Any]) -> dict[str, Any]:
-        """By the tensors' names, those of the values of all ``looks`` that were asked for."""
+        """Returns the values of the wanted observations by the tensors' names, given those of all ``observations``."""
         remaining = iter(values)
         return {
             tensor.name: value
-            for look, asked in zip(self.looks, self._asking, strict=True)
-            for tensor, value in [(tensor, next(remaining)) for tensor in look.late.outputs]
-            if asked
+            for observation, wanted in zip(self.observations, self._wanted, strict=True)
+            for tensor, value in [(tensor, next(remaining)) for tensor in observation.late.outputs]
+            if wanted
         }
 
     def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
         made = plan(operation(self.model.spec.train_op), self.model.spec.loss, self.model.updates, report)
-        for fragment in [*(stage.fragment for stage in made.stages), *(look.late for look in made.looks)]:
+        for fragment in [*(stage.fragment for stage in made.stages), *(one.late for one in made.observations)]:
             self.model.check_fed(fragment.inputs)
-        self.watched, self.looks = [list(group) for group in report], made.looks
-        self._asking = [True] * len(made.looks)
-        self.asked = ResourceVariable(self._asking, dtype=tf.bool, trainable=False)  # tf.Variable would be the strategy's
+        self.watched, self.observations = [list(group) for group in report], made.observations
+        self._wanted = [True] * len(made.observations)
+        self.wanted = ResourceVariable(self._wanted, dtype=tf.bool, trainable=False)  # tf.Variable would be the strategy's
         return made
 
     def _import(self) -> None:
         variables = VariableStore(self.model.variables(), {}, shared=self.variables)
         self._stages = [(stage, variables.function(stage.fragment)) for stage in self._plan.stages]
-        self._looks = [(variables.function(look.early), variables.function(look.late)) for look in self.looks]
+        self._observers = [(variables.function(one.early), variables.function(one.late)) for one in self.observations]
 
     def step(self, batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Runs one step on one replica.
@@ -158,14 +158,20 @@ class Transplant:
             optimizer._create_all_weights([self.store[variable] for update in own for _, variable in update.pairs])
         return [(update, built[id(update.optimizer)]) for update in self._plan.updates]
 
-    def read_early(self, look: int) -> list[Tensor]:
-        """What of a look depends on variables alone, as its ``early.outputs``: call it before the step that is looked at."""
-        early: list[Tensor] = self._looks[look][0]([])
+    def read_early(self, index: int) -> list[Tensor]:
+        """Returns the ``early.outputs`` of an observation, which depend only on variables; call it before the observed step."""
+        early: list[Tensor] = self._observers[index][0]([])
         return early
 
-    def report(self, look: int, known: dict[str, Tensor]) -> list[Tensor]:
-        """The tensors of a look, for the step that gave ``known``, which holds what was read early by name, too."""
-        late: list[Tensor] = self._looks[look][1]([known[tensor.name] for tensor in self.looks[look].late.inputs])
+    def report(self, index: int, known: dict[str, Tensor]) -> list[Tensor]:
+        """Returns the tensors of an observation after a step.
+
+        Args:
+            index: Number of the observation.
+            known: Tensors of the step and those that were read early, by name.
+        """
+        inputs = self.observations[index].late.inputs
+        late: list[Tensor] = self._observers[index][1]([known[tensor.name] for tensor in inputs])
         return late
 
     def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:

@@ -12,7 +12,7 @@ from estimator_bridge.modern.distribution.input_sharding import batches_per_step
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.step.transplant import Transplant
-from estimator_bridge.modern.training.watched_tensors import Report
+from estimator_bridge.modern.training.watched_tensors import WatchedTensors
 from estimator_bridge.runtime.collectives import keys_kept
 
 MAX_STEPS_PER_CALL = 100
@@ -97,7 +97,7 @@ class StepLoop:
         self._done = tf.Variable(0, trainable=False, dtype=tf.int64)
         self._agreed = tf.Variable(0, trainable=False, dtype=tf.int64)
         self._ended = tf.Variable(False, trainable=False)
-        self._report = Report(transplant)
+        self._watched = WatchedTensors(transplant)
         traced = tf.function(self._steps, autograph=False)  # nothing in it needs converting, which takes seconds
         # TensorFlow takes as long to find the one trace of a function anew as a small step takes.
         with keys_kept():
@@ -158,7 +158,7 @@ class StepLoop:
     def _state(self) -> list[Tensor]:
         """What is left of the steps that ran, also where the input's end broke the last one off."""
         counts = [self._done, self._transplant.global_step, self._agreed, self._ended]
-        variables = [*counts, self._losses, self._digests, *self._report.variables]
+        variables = [*counts, self._losses, self._digests, *self._watched.variables]
         return [variable.read_value() for variable in variables]
 
     def _one_step(self, done: Tensor, before: Tensor, to: _Limits) -> Any:
@@ -199,11 +199,11 @@ class StepLoop:
         batch = replica_rows(batches, self._distribution)
         tensors = batch[:-1] if self._audited else batch
         digest = batch[-1][0] if self._audited else tf.constant(0, tf.int64)
-        early = self._report.early(tf.logical_or(full, before + 1 >= to.until))
+        early = self._watched.read_early(tf.logical_or(full, before + 1 >= to.until))
         with tf.control_dependencies(tf.nest.flatten(batches)):  # anew in the thread of each replica
             loss, known = self._transplant.step(tensors)
         after = self._global_step()
         last = tf.where(after >= to.until, before + 1 >= to.until, full)
         if self._distribution.replica == 0:
-            self._report.keep(tf.logical_and(last, after >= to.report_from), known | early)
+            self._watched.keep(tf.logical_and(last, after >= to.report_from), known | early)
         return loss, digest, last, after

@@ -24,7 +24,7 @@ from estimator_bridge.modern.step.parameter_servers import SharedTransplant
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training import train as training
 from estimator_bridge.modern.training.parameter_servers.lost_servers import failures_named
-from estimator_bridge.modern.training.parameter_servers.step_pool import Pool
+from estimator_bridge.modern.training.parameter_servers.step_pool import StepPool
 from estimator_bridge.runtime.estimator_calls import TrainCall
 
 logging = tf.compat.v1.logging
@@ -80,9 +80,9 @@ def train(
 
     with _leader(estimator.config) as leader, failures_named():
 
-        def pool(transplant: Transplant, batches: Any) -> Pool:
+        def pool(transplant: Transplant, batches: Any) -> StepPool:
             own.publish(batches)
-            return Pool(transplant, leader, auditing)
+            return StepPool.of_cluster(transplant, leader, auditing)
 
         training.train(
             estimator,

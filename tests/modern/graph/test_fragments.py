@@ -117,7 +117,7 @@ def test_stages_without_updates_are_one() -> None:
         loss = x * 2.0
         stages = plan(tf.group(loss), loss, [], [[loss + 1.0]])
     assert len(stages.stages) == 1
-    assert stages.looks[0].late.inputs == (loss,)
+    assert stages.observations[0].late.inputs == (loss,)
     assert stages.updates == ()
 
 

@@ -73,5 +73,5 @@ def _reads_batch(op: Operation) -> bool:
     """True where the values of a batch, not only their shapes, decide what ``op`` gives."""
     if op.type in _OF_SHAPE_ALONE:
         return False
-    behind = upstream([op], lambda one: one.type in _OF_SHAPE_ALONE, lambda one: [tensor.op for tensor in one.inputs])
-    return any(one.type == "Placeholder" for one in behind)
+    values_of = upstream([op], lambda one: one.type in _OF_SHAPE_ALONE, lambda one: [tensor.op for tensor in one.inputs])
+    return any(one.type == "Placeholder" for one in values_of)
