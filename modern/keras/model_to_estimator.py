@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
@@ -61,8 +62,8 @@ def model_to_estimator(
         )
     twin = twin_of(keras_model, tf.keras, custom_objects or {})
     _restore_classes(twin)
-    twin.__dict__.pop("_get_compile_args", None)  # a conversion before left it there, with tensors of its graph
-    try:
+    twin.__dict__.pop("_get_compile_args", None)  # an earlier conversion left it there, with tensors of its graph
+    with _named_optimizer(keras_model.optimizer):
         estimator = tf.keras.estimator.model_to_estimator(
             twin,
             model_dir=model_dir,
@@ -72,18 +73,25 @@ def model_to_estimator(
             metric_names_map=metric_names_map and dict(metric_names_map),
             export_outputs=export_outputs and dict(export_outputs),
         )
+    _restore_classes(twin)
+    estimator._model_fn = _restoring(estimator._model_fn, twin)
+    return estimator
+
+
+@contextlib.contextmanager
+def _named_optimizer(optimizer: Any) -> Iterator[None]:
+    """Replaces TensorFlow's error about an optimizer by one that says what to do."""
+    try:
+        yield
     except ValueError as error:
         if "interpret optimizer" not in str(error):
             raise
         raise NotSupportedError(
-            f"{type(keras_model.optimizer).__name__} cannot be made anew beside another Keras, as TensorFlow 2.15 with tf_keras has.",
+            f"{type(optimizer).__name__} cannot be rebuilt, since TensorFlow 2.15 with tf_keras has a second Keras beside it.",
             expected="an optimizer of tf.keras.optimizers.legacy",
-            received=f"one of {type(keras_model.optimizer).__module__}",
+            received=f"one of {type(optimizer).__module__}",
             fix="Compile the model with an optimizer of tf.keras.optimizers.legacy.",
         ) from error
-    _restore_classes(twin)
-    estimator._model_fn = _restoring(estimator._model_fn, twin)
-    return estimator
 
 
 def _restoring(model_fn: Callable[..., Any], model: Any) -> Callable[..., Any]:

@@ -76,11 +76,7 @@ def train(
     with distribution.strategy.scope():
         transplant = make_transplant(model, _report(every), distribution.split)
     check_equal(transplant.variables, distribution)
-    dataset, share = own_share(model.pipeline.dataset(), model.pipeline, call.input_fn, distribution)
-    endless = is_endless(dataset, distribution)
-    if audited:
-        dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
-    logging.info("%s", " ".join(filter(None, [distribution.describe(batch_size(model.pipeline)), share])))
+    dataset, endless = _batches(model, call.input_fn, distribution, audited)
     if transplant.pieces > 1 and transplant.observations:
         logging.warn(
             "Summaries and logged tensors show only the first replica's rows of each batch; the loss is that of all rows."
@@ -109,6 +105,18 @@ def _model(estimator: Any, input_fn: Callable[..., Any], distribution: Distribut
     seed = common_seed(input_fn, distribution)
     given = with_context(input_fn, distribution.workers, distribution.worker, distribution.replicas)
     return model_graph.build(estimator, given, model_graph.TRAIN, latest, distribution.replicas, distribution.split, seed)
+
+
+def _batches(
+    model: ModelGraph, input_fn: Callable[..., Any], distribution: Distribution, audited: bool
+) -> tuple[tf.data.Dataset, bool]:
+    """Returns this worker's batches, and whether no worker's input ends. Logs who reads what."""
+    dataset, share = own_share(model.pipeline.dataset(), model.pipeline, input_fn, distribution)
+    endless = is_endless(dataset, distribution)
+    if audited:
+        dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
+    logging.info("%s", " ".join(filter(None, [distribution.describe(batch_size(model.pipeline)), share])))
+    return dataset, endless
 
 
 def run_steps(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback], order: Preemption) -> bool:

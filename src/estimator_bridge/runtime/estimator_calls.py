@@ -150,7 +150,7 @@ def interposed(engine: Engine) -> Iterator[None]:
         yield
 
 
-def methods(engine: Engine) -> dict[str, Callable[..., Any]]:
+def methods(engine: Engine) -> dict[str, Any]:
     """Returns the public methods of an Estimator, which pass their calls to an engine.
 
     Args:
