@@ -10,14 +10,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.training import evaluation as tf_evaluation
 
-from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.progress import shown_batches
 from estimator_bridge.modern.evaluation.batch_loop import for_each_batch
 from estimator_bridge.modern.evaluation.hooked_batches import begun, hooked_batches
 from estimator_bridge.modern.graph import model_graph
-from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, is_source, upstream
 from estimator_bridge.modern.graph.input_pipeline import releasing
-from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
+from estimator_bridge.modern.graph.model_graph import ModelGraph, metric_values, operation, v1
 from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.modern.step.transplant import initialise_tables
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, PredictCall
@@ -52,9 +51,7 @@ def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
         store = _run_hooked(model, in_order, updates)
     else:
         store = _store(model)
-        update = Fragment.cut(upstream(updates, is_source), [])
-        model.check_fed(update.inputs)
-        _run_over(model, update, store, call.steps)
+        _run_over(model, Fragment.cut(upstream(updates, is_source), []), store, call.steps)
     return _results(metrics, model, store), model.graph
 
 
@@ -98,27 +95,14 @@ def _run_hooked(model: ModelGraph, hooks: Sequence[Any], updates: Sequence[Any])
 
 
 def _run_over(model: ModelGraph, update: Fragment, store: VariableStore, steps: int | None) -> None:
-    call = store.function(update)
-    names = [placeholder.name for placeholder in model.batch]
+    run = model.batch_function(update, store)
     dataset = model.pipeline.dataset()
-
-    def run(batch: Sequence[Tensor]) -> None:
-        known = dict(zip(names, batch, strict=True))
-        call([known[tensor.name] for tensor in update.inputs])
-
     with shown_batches(steps) as tell:
         for_each_batch(dataset if steps is None else dataset.take(steps), run, tell)
 
 
 def _results(metrics: Mapping[str, Any], model: ModelGraph, store: VariableStore) -> dict[str, Any]:
-    values: list[Tensor] = [tf.nest.flatten(value)[0] for value, _ in metrics.values()]
-    fragment = Fragment.cut(upstream([tensor.op for tensor in values], is_source), values)
-    if fragment.inputs:
-        raise NotSupportedError(
-            f"The value of a metric depends on the batch ({fragment.inputs[0].name!r}).",
-            expected="(value, update) pairs whose value reads variables alone, as tf.metrics makes them",
-            fix="Use --path legacy for this script.",
-        )
+    fragment = metric_values([tf.nest.flatten(value)[0] for value, _ in metrics.values()])
     results = {name: value.numpy() for name, value in zip(metrics, store.function(fragment)([]), strict=True)}
     results["global_step"] = store[model.global_step].numpy()
     return {name: value[()] if isinstance(value, np.ndarray) and not value.shape else value for name, value in results.items()}

@@ -97,13 +97,9 @@ def _step(
 ) -> Callable[[Sequence[Tensor]], Values]:
     """One function of all that happens with a batch, so that nothing is computed twice."""
     fragment = Fragment.cut(operations | upstream([tensor.op for tensor in outputs], is_source), outputs)
-    model.check_fed(fragment.inputs)
-    call = store.function(fragment)
-    names = [placeholder.name for placeholder in model.batch]
+    run = model.batch_function(fragment, store)
 
     def step(batch: Sequence[Tensor]) -> Values:
-        known = dict(zip(names, batch, strict=True))
-        values = call([known[tensor.name] for tensor in fragment.inputs])
-        return {tensor.name: value.numpy() for tensor, value in zip(outputs, values, strict=True)}
+        return {tensor.name: value.numpy() for tensor, value in zip(outputs, run(batch), strict=True)}
 
     return step

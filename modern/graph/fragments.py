@@ -138,7 +138,7 @@ class Fragment:
     @functools.cached_property
     def seeded(self) -> bool:
         """Whether its random operations draw the same in each run."""
-        return any(map(_seeded, _nodes(self.graph_def)))
+        return any(map(_seeded, all_nodes(self.graph_def)))
 
     def reseeded(self, number: int) -> Fragment:
         """The fragment for a replica that draws other random numbers: TF1 built a model_fn anew, with other seeds, for each.
@@ -152,18 +152,15 @@ class Fragment:
         names = {
             function.signature.name: f"{function.signature.name}_replica_{number}" for function in graph_def.library.function
         }
-        for node in _nodes(graph_def):
+        for node in all_nodes(graph_def):
             if _seeded(node):
                 node.attr["seed2"].i += number * _SEEDS_APART
             node.op = names.get(node.op, node.op)
-            for value in node.attr.values():
-                for called in (*([value.func] if value.HasField("func") else []), *value.list.func):
-                    called.name = names.get(called.name, called.name)
+            for called in called_functions(node):
+                called.name = names.get(called.name, called.name)
         for function in graph_def.library.function:
             function.signature.name = names[function.signature.name]
-            if not context.context().has_function(
-                function.signature.name
-            ):  # as TensorFlow knows the script's since it made them
+            if not context.context().has_function(function.signature.name):  # TensorFlow knows only the script's own functions
                 context.context().add_function_def(function)
         for gradient in graph_def.library.gradient:
             gradient.function_name, gradient.gradient_func = (
@@ -184,8 +181,15 @@ class Fragment:
         return [tf.identity(by_name[tensor.name]) for tensor in self.outputs]
 
 
-def _nodes(graph_def: Any) -> list[Any]:
+def all_nodes(graph_def: Any) -> list[Any]:
+    """Returns the nodes of a GraphDef and of its functions."""
     return [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
+
+
+def called_functions(node: Any) -> list[Any]:
+    """Returns the NameAttrList of each function that a NodeDef has as an attribute."""
+    values = node.attr.values()
+    return [called for value in values for called in ([value.func] if value.HasField("func") else value.list.func)]
 
 
 def _seeded(node: Any) -> bool:
@@ -255,10 +259,6 @@ def _add_library(graph_def: Any, ops: set[Operation]) -> None:
         waiting.extend(other for node in functions[name].node_def for other in _called(node, functions))
 
 
-def _called(node: Any, functions: Collection[str]) -> Iterable[str]:
-    if node.op in functions:
-        yield node.op
-    for value in node.attr.values():
-        if value.HasField("func"):
-            yield value.func.name
-        yield from (func.name for func in value.list.func)
+def _called(node: Any, functions: Collection[str]) -> list[str]:
+    by_name = [node.op] if node.op in functions else []  # as TF1's Defun makes its calls
+    return [*by_name, *(called.name for called in called_functions(node))]

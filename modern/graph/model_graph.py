@@ -12,13 +12,14 @@ import tensorflow as tf
 from tensorflow.python.ops import control_flow_util, resource_variable_ops
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import BATCH, Tensor
+from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Tensor, is_source, upstream
 from estimator_bridge.modern.graph.host_call import host_call
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, recorded_iterators
 from estimator_bridge.modern.graph.optimizers.capture import Update, recorded_updates
 from estimator_bridge.modern.graph.savers import SavedTensor, missing_from, saved_tensors
 from estimator_bridge.modern.graph.shapes import script_shapes
 from estimator_bridge.modern.graph.source_lines import located
+from estimator_bridge.modern.graph.variables import VariableStore
 
 v1 = tf.compat.v1
 TRAIN, EVAL, PREDICT = "train", "eval", "infer"  # the values of tf.estimator.ModeKeys
@@ -72,6 +73,26 @@ class ModelGraph:
                 )
                 raise located(error, tensor.op)
 
+    def batch_function(self, fragment: Fragment, store: VariableStore) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+        """Returns a function of the tensors of a batch, in the order of ``batch``, that runs a fragment.
+
+        Args:
+            fragment: Fragment of this graph.
+            store: Its variables.
+
+        Raises:
+            NotSupportedError: The fragment reads a placeholder that no batch fills.
+        """
+        self.check_fed(fragment.inputs)
+        names, call = [placeholder.name for placeholder in self.batch], store.function(fragment)
+
+        def run(batch: Sequence[Tensor]) -> list[Tensor]:
+            known = dict(zip(names, batch, strict=True))
+            outputs: list[Tensor] = call([known[tensor.name] for tensor in fragment.inputs])
+            return outputs
+
+        return run
+
     @property
     def saver(self) -> Any:
         """The Saver of the model's checkpoints, once ``initial_values`` has finished the graph."""
@@ -108,6 +129,23 @@ class ModelGraph:
 def operation(op_or_tensor: Any) -> Any:
     """The operation itself, or the one that makes a tensor."""
     return op_or_tensor.op if tf.is_tensor(op_or_tensor) else op_or_tensor
+
+
+def metric_values(tensors: Sequence[Tensor]) -> Fragment:
+    """Cuts out the values of metrics.
+
+    Raises:
+        NotSupportedError: A value depends on the batch.
+    """
+    fragment = Fragment.cut(upstream([tensor.op for tensor in tensors], is_source), tensors)
+    if fragment.inputs:
+        error = NotSupportedError(
+            f"The value of a metric depends on the batch ({fragment.inputs[0].name!r}).",
+            expected="(value, update) pairs whose value reads only variables, as tf.metrics makes them",
+            fix="Make the metric with tf.compat.v1.metrics, or use --path legacy.",
+        )
+        raise located(error, tensors[0].op)
+    return fragment
 
 
 def build(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from estimator_bridge.modern.graph.fragments import Operation
+from estimator_bridge.modern.graph.fragments import Operation, called_functions
 
 _READS = frozenset(
     {
@@ -77,7 +77,7 @@ class Effects:
         kinds, waiting, seen = set[str](), [op.node_def], set[str]()
         while waiting:
             node = waiting.pop()
-            called = set(_functions(node))
+            called = {function.name for function in called_functions(node)}
             if _definition(node.op) is None:
                 called.add(node.op)  # a function's name, as TF1's Defun makes its calls
             else:
@@ -90,13 +90,6 @@ class Effects:
     @functools.cached_property
     def _library(self) -> Mapping[str, Any]:
         return {function.signature.name: function for function in self._graph.as_graph_def().library.function}
-
-
-def _functions(node: Any) -> Iterable[str]:
-    for value in node.attr.values():
-        if value.HasField("func"):
-            yield value.func.name
-        yield from (function.name for function in value.list.func)
 
 
 @functools.cache

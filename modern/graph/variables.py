@@ -11,6 +11,7 @@ from tensorflow.python.distribute.parameter_server_strategy import ParameterServ
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from estimator_bridge.modern.graph.fragments import Fragment, Tensor
+from estimator_bridge.modern.graph.side_effects import Effects
 
 _READS = frozenset(
     {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp", "StridedSlice"}
@@ -145,29 +146,19 @@ def assigned(ops: Iterable[Any]) -> frozenset[str]:
         ...     sorted(assigned(op.graph.get_operations()))
         ['count']
     """
+    effects: dict[Any, Effects] = {}
     return frozenset(
-        tensor.op.name for op in ops for tensor in op.inputs if tensor.op.type == "VarHandleOp" and not _only_reads(op)
+        tensor.op.name
+        for op in ops
+        for tensor in op.inputs
+        if tensor.op.type == "VarHandleOp" and not _only_reads(op, effects.setdefault(op.graph, Effects(op.graph)))
     )
 
 
-def _only_reads(op: Any) -> bool:
-    """Conservative: control flow and calls write if any operation in their bodies does."""
+def _only_reads(op: Any, effects: Effects) -> bool:
+    """Returns True if ``op`` surely does not write; control flow and calls write if any operation in their bodies does."""
     if op.type in _READS:
         return True
-    functions = {
-        name for attr in op.node_def.attr.values() for name in (attr.func.name, *(f.name for f in attr.list.func)) if name
-    }
-    if not functions:
-        return False
-    library = {function.signature.name: function for function in op.graph.as_graph_def().library.function}
-    waiting, seen = list(functions), set()
-    while waiting:
-        name = waiting.pop()
-        if name in seen or name not in library:
-            continue
-        seen.add(name)
-        for node in library[name].node_def:
-            if node.op.startswith(_WRITES):
-                return False
-            waiting += [f for attr in node.attr.values() for f in (attr.func.name, *(one.name for one in attr.list.func)) if f]
-    return True
+    kinds = effects.kinds(op)
+    is_call = op.type in kinds and len(kinds) > 1
+    return is_call and not any(kind.startswith(_WRITES) for kind in kinds)

@@ -12,7 +12,7 @@ import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, upstream
-from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
+from estimator_bridge.modern.graph.model_graph import ModelGraph, metric_values, operation, v1
 from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
 from estimator_bridge.modern.step.transplant import initialise_tables
@@ -36,7 +36,7 @@ class Prediction:
         self._structure = model.spec.predictions
         outputs = tf.nest.flatten(self._structure)
         fragment = Fragment.cut(upstream([tensor.op for tensor in outputs], is_source), outputs)
-        self._run = _Runner(model, fragment, _store(model, variables, _local_values(model, variables)))
+        self._run = model.batch_function(fragment, _store(model, variables, _local_values(model, variables)))
         self.tables = Tables(model)
 
     def __call__(self, leaves: Sequence[Tensor]) -> Any:
@@ -67,7 +67,7 @@ class Evaluation:
         local = model.initial_values()
         self._store = _store(model, variables, local)
         self._initial = {name: value for name, value in local.items() if name not in variables}
-        self._update = _Runner(model, Fragment.cut(updating, []), self._store)
+        self._update = model.batch_function(Fragment.cut(updating, []), self._store)
         self.metrics = [self._metric(name, value) for name, (value, _) in pairs.items()]
 
     def update(self, leaves: Sequence[Tensor]) -> None:
@@ -83,15 +83,7 @@ class Evaluation:
             self._store.named(name).assign(self._initial[name])
 
     def _metric(self, name: str, value: Any) -> GraphMetric:
-        (tensor,) = tf.nest.flatten(value)
-        fragment = Fragment.cut(upstream([tensor.op], is_source), [tensor])
-        if fragment.inputs:
-            error = NotSupportedError(
-                f"The value of the metric {name!r} depends on the batch ({fragment.inputs[0].name!r}).",
-                expected="(value, update) pairs whose value reads variables alone, as tf.metrics makes them",
-                fix="Make it with tf.compat.v1.metrics, or use --path legacy.",
-            )
-            raise located(error, tensor.op)
+        fragment = metric_values(tf.nest.flatten(value))
         read = self._store.function(fragment)
         own = [handle.op.name for handle in fragment.handles if handle.op.name in self._initial]
         return GraphMetric(name, read, functools.partial(self._assign, own))
@@ -155,21 +147,6 @@ def _given(fragment: Fragment, constants: Sequence[Tensor]) -> Fragment:
     graph_def = v1.GraphDef(versions=fragment.graph_def.versions, library=fragment.graph_def.library)
     graph_def.node.extend(node for node in fragment.graph_def.node if node.name not in names)
     return dataclasses.replace(fragment, graph_def=graph_def, inputs=(*fragment.inputs, *constants))
-
-
-class _Runner:
-    """Calls a fragment with the tensors of a batch that it needs."""
-
-    def __init__(self, model: ModelGraph, fragment: Fragment, store: VariableStore) -> None:
-        model.check_fed(fragment.inputs)
-        self._names = [placeholder.name for placeholder in model.batch]
-        self._inputs = [tensor.name for tensor in fragment.inputs]
-        self._call = store.function(fragment)
-
-    def __call__(self, leaves: Sequence[Tensor]) -> list[Tensor]:
-        known = dict(zip(self._names, leaves, strict=True))
-        outputs: list[Tensor] = self._call([known[name] for name in self._inputs])
-        return outputs
 
 
 def _local_values(model: ModelGraph, variables: Variables) -> dict[str, Any]:

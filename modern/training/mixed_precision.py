@@ -14,6 +14,7 @@ from tensorflow.python.training.experimental import mixed_precision_global_state
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.distribution.strategies import Distribution
+from estimator_bridge.modern.graph.fragments import all_nodes
 from estimator_bridge.modern.step.transplant import Transplant
 
 logging = tf.compat.v1.logging
@@ -108,7 +109,7 @@ def _check(distribution: Distribution) -> None:
 
 
 def _tell(metadata: Any) -> None:
-    nodes = [node for ran in metadata.function_graphs for node in _nodes(ran.post_optimization_graph)]
+    nodes = [node for ran in metadata.function_graphs for node in all_nodes(ran.post_optimization_graph)]
     rounded = Counter(node.op for node in nodes if node.attr["T"].type == tf.bfloat16.as_datatype_enum)
     if not rounded:
         logging.warn("Mixed precision changes nothing: TensorFlow found no operation to compute in bfloat16 on this CPU.")
@@ -120,7 +121,3 @@ def _tell(metadata: Any) -> None:
         len(nodes),
         ", ".join(sorted(rounded)),
     )
-
-
-def _nodes(graph: Any) -> list[Any]:
-    return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]

@@ -34,19 +34,26 @@ class _ReadsOnce:
         return (apply_state or {}).get(key) or self._fallback_apply_state(*key)
 
 
-class Momentum(_ReadsOnce, tf_keras.optimizers.legacy.SGD):
+class _OneKernel(_ReadsOnce):
+    """Applies an update by one kernel: ``_kernels`` gives that for dense and that for sparse gradients, ``_arguments`` the rest."""
+
+    def _resource_apply_dense(self: Any, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
+        kernel, _ = self._kernels()
+        return kernel(grad=grad, **self._arguments(var, apply_state), use_locking=self._use_locking)
+
+    def _resource_apply_sparse(self: Any, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
+        _, kernel = self._kernels()
+        return kernel(grad=grad, indices=indices, **self._arguments(var, apply_state), use_locking=self._use_locking)
+
+
+class Momentum(_OneKernel, tf_keras.optimizers.legacy.SGD):
     """``accum = momentum * accum + gradient; variable -= learning_rate * accum``.
 
     ``legacy.SGD`` keeps ``-learning_rate * accum`` instead, which weighs past gradients otherwise once the rate changes.
     """
 
-    def _resource_apply_dense(self, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
-        return ops.ResourceApplyMomentum(grad=grad, **self._arguments(var, apply_state), use_locking=self._use_locking)
-
-    def _resource_apply_sparse(self, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
-        return ops.ResourceSparseApplyMomentum(
-            grad=grad, indices=indices, **self._arguments(var, apply_state), use_locking=self._use_locking
-        )
+    def _kernels(self) -> tuple[Any, Any]:
+        return ops.ResourceApplyMomentum, ops.ResourceSparseApplyMomentum
 
     def _arguments(self, var: Variable, apply_state: Any) -> Mapping[str, Any]:
         read = self._read(var, apply_state)
@@ -59,16 +66,11 @@ class Momentum(_ReadsOnce, tf_keras.optimizers.legacy.SGD):
         }
 
 
-class Adagrad(_ReadsOnce, tf_keras.optimizers.legacy.Adagrad):
+class Adagrad(_OneKernel, tf_keras.optimizers.legacy.Adagrad):
     """``accum += gradient ** 2; variable -= learning_rate * gradient / sqrt(accum)``: there is no epsilon."""
 
-    def _resource_apply_dense(self, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
-        return ops.ResourceApplyAdagrad(grad=grad, **self._arguments(var, apply_state), use_locking=self._use_locking)
-
-    def _resource_apply_sparse(self, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
-        return ops.ResourceSparseApplyAdagrad(
-            grad=grad, indices=indices, **self._arguments(var, apply_state), use_locking=self._use_locking
-        )
+    def _kernels(self) -> tuple[Any, Any]:
+        return ops.ResourceApplyAdagrad, ops.ResourceSparseApplyAdagrad
 
     def _arguments(self, var: Variable, apply_state: Any) -> Mapping[str, Any]:
         read = self._read(var, apply_state)
@@ -140,7 +142,7 @@ class Adam(_ReadsOnce, tf_keras.optimizers.legacy.Adam):
         apply_state[var_device, var_dtype].update(powers)
 
 
-class RMSprop(_ReadsOnce, tf_keras.optimizers.legacy.RMSprop):
+class RMSprop(_OneKernel, tf_keras.optimizers.legacy.RMSprop):
     """RMSProp by TF1's kernels, whose sparse form differs from Keras'; the momentum slot is always there."""
 
     def _create_slots(self, var_list: list[Variable]) -> None:
@@ -148,13 +150,10 @@ class RMSprop(_ReadsOnce, tf_keras.optimizers.legacy.RMSprop):
         for var in var_list:
             self.add_slot(var, "momentum")
 
-    def _resource_apply_dense(self, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
-        kernel = ops.ResourceApplyCenteredRMSProp if self.centered else ops.ResourceApplyRMSProp
-        return kernel(grad=grad, **self._arguments(var, apply_state), use_locking=self._use_locking)
-
-    def _resource_apply_sparse(self, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
-        kernel = ops.ResourceSparseApplyCenteredRMSProp if self.centered else ops.ResourceSparseApplyRMSProp
-        return kernel(grad=grad, indices=indices, **self._arguments(var, apply_state), use_locking=self._use_locking)
+    def _kernels(self) -> tuple[Any, Any]:
+        if self.centered:
+            return ops.ResourceApplyCenteredRMSProp, ops.ResourceSparseApplyCenteredRMSProp
+        return ops.ResourceApplyRMSProp, ops.ResourceSparseApplyRMSProp
 
     def _arguments(self, var: Variable, apply_state: Any) -> Mapping[str, Any]:
         read = self._read(var, apply_state)
