@@ -1,4 +1,4 @@
-"""Executes the calls that a script makes on its Estimators by tf_keras and tf.distribute."""
+"""The engine of the modern path: executes the calls of a script's Estimators by tf_keras and tf.distribute."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ logging = tf.compat.v1.logging
 
 
 _TRAIN: Mapping[str | None, Callable[..., None]] = {"ParameterServerStrategy": parameter_servers.train}
-"""Strategy -> what executes a training under it, in place of ``training.train``."""
+"""Strategy -> function that trains under it, in place of ``training.train``."""
 
 
 class ModernEngine(Engine):
     """The modern path behind Estimator's public methods.
 
     Args:
-        replicas: number of devices that each batch is split over, where the script names no strategy of its own.
-        callbacks: take part in each training run.
-        audited: give the callbacks a digest of each batch.
-        jit_compile: have XLA compute the gradients of a training step, as far as it can compile them.
-        mixed_precision: compute a training step in bfloat16 where TensorFlow deems it safe; CPUs only.
+        replicas: Number of devices that each batch is split over if the script names no strategy.
+        callbacks: Function that makes the callbacks of a training run.
+        audited: True to give the callbacks a digest of each batch.
+        jit_compile: True to let XLA compute the gradients of a training step, as far as it can compile them.
+        mixed_precision: True to compute a training step in bfloat16 wherever TensorFlow considers it safe; only on CPUs.
 
     Attributes:
-        calls: how many calls it has executed.
+        calls: Number of calls so far.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class ModernEngine(Engine):
     ) -> None:
         if jit_compile and mixed_precision:
             raise NotSupportedError(
-                "XLA compiles a step as it is, and mixed precision changes it where XLA does not compile it.",
-                expected="one of --jit-compile and --mixed-precision",
+                "--jit-compile and --mixed-precision cannot be combined.",
+                expected="one of --jit-compile and --mixed-precision: XLA compiles a step as it is, without changing its precision",
                 fix="Leave out one of them.",
             )
         strategies.prepare(replicas)
@@ -80,7 +80,7 @@ class ModernEngine(Engine):
 
     @functools.cached_property
     def _aside(self) -> tempfile.TemporaryDirectory[str]:
-        """Made where something goes there: a process that is killed leaves it behind."""
+        """Makes a temporary folder at the first use, since a process that is killed leaves it behind."""
         return tempfile.TemporaryDirectory(prefix="estimator-bridge-")
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
@@ -92,17 +92,17 @@ class ModernEngine(Engine):
                 return estimator
             train = self._trainer(estimator.config)
             chosen = distribution or strategies.distribution_for(estimator.config, self._replicas)
-            with lost_workers(chosen), refusals(self._jit_compile), mixed_precision(chosen, self._mixed_precision) as telling:
-                train(estimator, call, chosen, callbacks=[*self._callbacks(), *telling], audited=self._audited)
+            with lost_workers(chosen), refusals(self._jit_compile), mixed_precision(chosen, self._mixed_precision) as reports:
+                train(estimator, call, chosen, callbacks=[*self._callbacks(), *reports], audited=self._audited)
         return estimator
 
     def _trainer(self, config: Any) -> Callable[..., None]:
-        strategy = strategies.decided(config).strategy
+        strategy = strategies.decision_for(config).strategy
         if not (self._jit_compile or self._mixed_precision):
             return _TRAIN.get(strategy) or training.train
         if strategy in _TRAIN:
             flag = "--jit-compile" if self._jit_compile else "--mixed-precision"
-            raise NotSupportedError(f"{flag} is not for {strategy}.", fix=f"Leave out {flag}.")
+            raise NotSupportedError(f"{flag} does not work with {strategy}.", fix=f"Leave out {flag}.")
         make_transplant = CompiledTransplant if self._jit_compile else UnscaledTransplant
         return functools.partial(training.train, make_transplant=make_transplant)
 
@@ -128,7 +128,7 @@ class ModernEngine(Engine):
         """Executes ``Estimator.predict``."""
         batches = evaluation.predict(estimator, _with_checkpoint(call, estimator))
         while True:
-            with self._outside_graphs(estimator, PREDICT):  # not across a yield: the caller has modes of its own
+            with self._outside_graphs(estimator, PREDICT):  # not across a yield, since the caller has modes of its own
                 batch = next(batches, None)
             if batch is None:
                 return
@@ -137,8 +137,8 @@ class ModernEngine(Engine):
     def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
         """Executes ``Estimator.export_saved_model``, by tensorflow-estimator itself.
 
-        The checkpoint has TF1's names, so the exporter finds every variable, and a serving client finds the SavedModel that it knows:
-        same signatures, same tensor names. A worker that is not the chief exports for itself, into a folder that goes with the process.
+        The checkpoint has TF1's names, so the exporter finds every variable. The SavedModel has the signatures and tensor names that
+        serving clients know. A worker that is not the chief exports into a temporary folder.
         """
         self.calls += 1
         if _follows(estimator.config):
@@ -148,7 +148,7 @@ class ModernEngine(Engine):
 
     @contextlib.contextmanager
     def _outside_graphs(self, estimator: Any, mode: str) -> Iterator[Distribution | None]:
-        """Eager mode with TF2's shapes, whatever graph the script is building; gives the TPU's strategy, where there is one."""
+        """Enters eager mode with TF2's shapes, whatever graph the script is building. Yields the TPU's distribution, if any."""
         self.calls += 1
         with context.eager_mode(), tf2_shapes(), control_flow_v2(), without_tpu(estimator, mode) as distribution:
             if self._configured is not estimator.config.session_config:
@@ -159,7 +159,7 @@ class ModernEngine(Engine):
 
 
 def _follows(config: Any) -> bool:
-    """True in a worker of a cluster whose chief writes what there is to write."""
+    """Returns True in a worker of a cluster whose chief writes all files."""
     return config.task_type == "worker" and not config.is_chief
 
 

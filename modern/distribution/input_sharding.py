@@ -1,4 +1,8 @@
-"""What each worker of a cluster reads: its own share of the input, never silently what the others read."""
+"""The rows of the input that each worker, and each replica, trains on.
+
+A worker of a cluster reads its own share of the input, and never silently the same as the others. A replica takes a batch of its
+own, or a part of a batch that all replicas share.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ def with_context(input_fn: Callable[..., Any], pipelines: int, index: int, repli
 
 
 def common_seed(input_fn: Callable[..., Any], distribution: Distribution) -> int | None:
-    """A seed that all workers have in common where they divide an input among them: each has to shuffle it as the others do."""
+    """Returns a seed for all workers if they divide one input, since each has to shuffle it as the others do; else None."""
     if distribution.workers == 1 or takes_context(input_fn):
         return None
     return int(distribution.gather(tf.random.uniform([1], 1, 2**31 - 1, tf.int64))[0, 0])
@@ -46,17 +50,17 @@ def own_share(
     """Divides an input among the workers, unless the script does.
 
     Args:
-        dataset: the pipeline's, in batches.
-        pipeline: what the input_fn returned.
-        input_fn: the script's.
-        distribution: how many workers there are, and which this one is.
+        dataset: Batches of the pipeline.
+        pipeline: Pipeline of the input_fn.
+        input_fn: The script's function.
+        distribution: Strategy, with the number of workers and of this one.
 
     Returns:
-        The batches that this worker reads, and a sentence that says which these are.
+        The batches that this worker reads, and a sentence about them for the log.
 
     Raises:
-        NotSupportedError: for an input that is no dataset, whose batches cannot be divided, and for datasets of which nobody can
-            tell whether they are parts of one whole.
+        NotSupportedError: The input is no dataset, so its batches cannot be divided; or it is unknown whether the datasets of the
+            workers are parts of one whole.
     """
     number, index = distribution.workers, distribution.worker
     if number == 1:
@@ -65,7 +69,7 @@ def own_share(
         return dataset, f"This worker reads what its input_fn gives for input_context {index} of {number}. {_END}"
     if pipeline.queue_runners or not pipeline.datasets:
         raise NotSupportedError(
-            "The workers of this cluster cannot share an input that is no tf.data.Dataset: all would train on the same batches.",
+            "The workers of this cluster cannot share an input that is no tf.data.Dataset. All would train on the same batches.",
             expected="an input_fn that returns a tf.data.Dataset",
             received="tensors" + (", filled by queue runners" if pipeline.queue_runners else ""),
             fix="Return a Dataset, or use --path legacy.",
@@ -73,11 +77,11 @@ def own_share(
     own = tf.constant(list(map(int, definition(pipeline.datasets.values()))), tf.int64)
     if are_shares([Definition(*row) for row in distribution.gather(own).numpy().tolist()], "the input_fn"):
         return dataset, f"This worker reads what its input_fn gives, which shards its dataset by itself. {_END}"
-    said = (
-        "The input_fn takes no input_context and does not shard, so every worker reads all of it, and of its batches each takes one in "
-        f"{number}: this one from number {index} on. {_END}"
+    sentence = (
+        "The input_fn takes no input_context and does not shard. So every worker reads the whole input and keeps one batch in "
+        f"{number}; this worker starts at batch {index}. {_END}"
     )
-    return dataset.shard(number, index), said
+    return dataset.shard(number, index), sentence
 
 
 def batches_per_step(distribution: Distribution) -> int:
@@ -101,15 +105,15 @@ def replica_rows(batches: Sequence[Sequence[Tensor]], distribution: Distribution
 
 
 def piece_of(batch: Sequence[Tensor], index: int, pieces: int) -> tuple[Tensor, ...]:
-    """One of the consecutive parts, of (nearly) equal size, that a batch is cut into.
+    """Returns one of the consecutive parts of a batch, whose sizes differ by one row at most.
 
     Args:
-        batch: tensors with the batch as their first axis.
-        index: which part, counted from 0.
-        pieces: number of parts.
+        batch: Tensors with the batch as their first axis.
+        index: Number of the part, from 0.
+        pieces: Number of parts.
 
     Returns:
-        The rows of that part; fails in use on a batch with fewer rows than pieces.
+        The rows of that part. A batch with fewer rows than ``pieces`` fails when it is computed.
 
     Example:
         >>> import tensorflow as tf
@@ -127,7 +131,7 @@ def piece_of(batch: Sequence[Tensor], index: int, pieces: int) -> tuple[Tensor, 
 
 
 def batch_size(pipeline: InputPipeline) -> int | None:
-    """How many examples a batch of the input_fn has; None where its graph does not say."""
+    """Returns the number of examples in a batch of the input_fn; None if its graph does not fix it."""
     sizes = {leaf.shape[0] for leaf in pipeline.leaves if leaf.shape.rank}
     if None in sizes:  # batch(n) without drop_remainder: the last one may be smaller
         ops = upstream([dataset._variant_tensor.op for dataset in pipeline.datasets.values()], lambda op: False)
@@ -141,11 +145,11 @@ def _constant(tensor: Tensor) -> int | None:
 
 
 def is_endless(dataset: tf.data.Dataset, distribution: Distribution) -> bool:
-    """True where no worker's input ends, as far as the datasets say; else they have to ask each other at each step."""
+    """Returns True if no worker's input ends, as far as the datasets tell; else workers must ask each other at each step."""
     own = dataset.cardinality() == tf.data.INFINITE_CARDINALITY
     return bool(tf.reduce_all(distribution.gather(tf.cast([own], tf.int64)) > 0))
 
 
 def takes_context(input_fn: Callable[..., Any]) -> bool:
-    """Whether an input_fn wants to know which worker asks."""
+    """Returns True if an input_fn takes an ``input_context``."""
     return "input_context" in function_utils.fn_args(input_fn)

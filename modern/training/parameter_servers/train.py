@@ -28,7 +28,7 @@ from estimator_bridge.modern.training.parameter_servers.step_pool import StepPoo
 from estimator_bridge.runtime.estimator_calls import TrainCall
 
 logging = tf.compat.v1.logging
-_LOOK_SECONDS = 5.0
+_POLL_SECONDS = 5.0
 _FAREWELL_SECONDS = 10.0
 
 
@@ -122,7 +122,7 @@ def _serve(estimator: Any, call: TrainCall) -> None:
             "Session hooks run on the chief alone, and see its steps: not on this worker, where TF1 ran them too: %s.", names
         )
     logging.info("Worker %d trains with its own input on parameter servers, as the chief says.", estimator.config.task_id)
-    while not own.ended.wait(_LOOK_SECONDS):
+    while not own.ended.wait(_POLL_SECONDS):
         if call.max_steps is not None and _trained(
             estimator.model_dir, call.max_steps
         ):  # a chief that ended while this worker was away

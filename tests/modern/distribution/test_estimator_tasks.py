@@ -58,7 +58,7 @@ def test_a_script_with_a_strategy_finds_its_place(
     config = _config(monkeypatch, cluster, job, index, strategy=True)
     assert (config.task_type, config.task_id) == (job, index)
     assert (config.is_chief, config.num_worker_replicas, config.train_distribute.num_replicas_in_sync) == expected
-    assert strategies.decided(config).strategy == "MultiWorkerMirroredStrategy"
+    assert strategies.decision_for(config).strategy == "MultiWorkerMirroredStrategy"
 
 
 def test_a_server_that_nobody_needs_ends_with_the_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_server_that_nobody_needs_ends_with_the_training(monkeypatch: pytest.M
     slept.assert_called_once()
     (line,) = said
     assert line.startswith(
-        "No variable is on this parameter server, whose task ends: parameter servers are left out of the cluster"
+        "This parameter server holds no variables, so its task ends: parameter servers are left out of the cluster"
     )
 
 
@@ -88,7 +88,7 @@ def test_a_cluster_without_a_worker_to_lead_it_is_named(monkeypatch: pytest.Monk
 
 def test_workers_without_servers_train_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
     config = _config(monkeypatch, CHIEF, "chief", 0, strategy=False)
-    assert strategies.decided(config).strategy == "MultiWorkerMirroredStrategy"
+    assert strategies.decision_for(config).strategy == "MultiWorkerMirroredStrategy"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,6 +229,8 @@ def test_a_worker_that_is_not_the_chief_evaluates_and_exports_for_itself(
     (aside := tmp_path / "aside").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(aside))
     made = estimator(minimizing(lambda: v1.train.GradientDescentOptimizer(0.1)), tmp_path / "model")
+    exporter = v1.estimator.Estimator.__mro__[-2]
+    monkeypatch.setattr(exporter, "export_saved_model", lambda estimator, export_dir_base, **rest: export_dir_base.encode())
     worker = engine("modern")
     worker.train(made, regression_input, steps=1)
     monkeypatch.setattr(made._config, "_task_type", "worker")
@@ -236,8 +238,7 @@ def test_a_worker_that_is_not_the_chief_evaluates_and_exports_for_itself(
     assert worker.evaluate(made, regression_input, steps=1)["global_step"] == 1
     assert not (tmp_path / "model" / "eval").exists()
     assert not list(aside.iterdir())
-    monkeypatch.setattr(worker._estimator, "export_saved_model", lambda estimator, folder: folder.encode())
-    exported = worker.export_saved_model(made, str(tmp_path / "exports"))
+    exported = worker.export_saved_model(made, str(tmp_path / "exports"), lambda: None)
     assert [str(path) for path in aside.iterdir()] == [exported.decode()]
 
 

@@ -247,7 +247,7 @@ for name, model in models.items():
     results = []
     for engine in (one, modern):
         strategy = tf.distribute.MirroredStrategy(cpus)
-        path = f"{name}-{type(engine).__name__}"
+        path = f"{name}-{engine is one}"
         # 11 batches: the last one has no partner, and neither path takes it
         results.append(on(engine, model, path, lambda: regression_input(4, 1).take(11), steps=None if name == "momentum" else 5,
                           train_distribute=strategy, session_config=session_config))
@@ -309,7 +309,7 @@ def test_no_replicas_make_no_training() -> None:
 def test_replicas_are_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = {"chief": ["localhost:1"], "worker": ["localhost:2"]}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}}))
-    with pytest.raises(NotSupportedError, match="--replicas belongs to one process"):
+    with pytest.raises(NotSupportedError, match="--replicas cannot be used in a cluster"):
         ModernEngine(replicas=2)
 
 

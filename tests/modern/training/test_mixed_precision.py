@@ -127,7 +127,7 @@ def test_other_devices_and_several_replicas_are_refused(monkeypatch: pytest.Monk
 def test_parameter_servers_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cluster = {name: ["127.0.0.1:1"] for name in ("chief", "ps", "worker")}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}}))
-    with pytest.raises(NotSupportedError, match="--mixed-precision is not for ParameterServerStrategy"):
+    with pytest.raises(NotSupportedError, match="--mixed-precision does not work with ParameterServerStrategy"):
         train(tmp_path, mixed_precision=True)
 
 

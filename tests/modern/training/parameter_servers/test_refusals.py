@@ -151,7 +151,7 @@ def test_another_input_than_the_chiefs_is_refused() -> None:
 def test_a_script_that_does_not_come_to_its_training_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_feed, "_PUBLISH_SECONDS", 0.01)
     feed = Feed("worker 1")
-    with pytest.raises(BridgeError, match=r"\AThe script of worker 1 has not come to its training"), failures_named():
+    with pytest.raises(BridgeError, match=r"\AThe script of worker 1 has not reached its training"), failures_named():
         take(True, tf.constant(-1, tf.int64), [tf.TensorSpec([], tf.int64)])
     assert not feed.ended.is_set()
 
