@@ -1,9 +1,9 @@
-"""Cuts a training graph at its optimizer updates: what runs before them, between them and after them.
+"""Stages of a training step: the training graph, cut at its optimizer updates.
 
-TF1 runs everything as one graph. A Keras optimizer takes the place of each captured update, so the rest is cut into stages: stage
-0 computes the gradients (and runs what hangs on them, such as batch norm's moving averages), then the updates that need nothing
-later are applied, stage 1 holds what waited for them (counting the global step, exponential moving averages, a second
-optimizer's gradients), and so on.
+TF1 runs everything as one graph. Here a Keras optimizer takes the place of each captured update, and the rest is cut into stages.
+Stage 0 computes the gradients and what belongs to them (e.g., moving averages of batch norm). Then the updates that wait for nothing
+else are applied. Stage 1 holds the operations that waited for them (e.g., counting the global step, exponential moving averages, the
+gradients of a second optimizer), and so on.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _share_effects(groups: Sequence[set[Operation]]) -> bool:
 
 
 def _independent(ops: set[Operation], step: set[Operation]) -> set[Operation]:
-    """Those of ``ops`` that wait neither for an operation of the step nor for its batch."""
+    """Returns the ``ops`` that wait neither for an operation of the step nor for its batch."""
     dependent: set[Operation] = set()
     for op in sorted(ops, key=lambda op: op._id):
         if any(one in step or one in dependent or _is_batch(one) for one in producers(op)):
@@ -124,7 +124,7 @@ def _is_batch(op: Operation) -> bool:
 
 
 def needs(update: Update) -> list[Tensor]:
-    """What an update is given at each step: its gradients and the hyperparameters that change."""
+    """Returns the inputs of an update at each step: its gradients and the hyperparameters that change."""
     return [*update.gradients(), *update.changing().values()]
 
 
@@ -136,7 +136,7 @@ def _levels(parents: dict[Operation, list[Operation]], updates: set[Operation]) 
     except graphlib.CycleError as error:
         (op, *_) = error.args[1]
         refusal = NotSupportedError(
-            f"The training graph has a TF1 loop around {op.name!r}.",
+            f"The training graph has a loop of TensorFlow 1's kind around {op.name!r}.",
             expected="tf.while_loop as TensorFlow 2 builds it",
             fix="Import no MetaGraph with loops and do not switch control flow inside of the model_fn, or use --path legacy.",
         )

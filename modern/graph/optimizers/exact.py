@@ -1,9 +1,8 @@
 """Keras optimizers that compute an update as TensorFlow 1 does, to the last bit.
 
-``tf_keras.optimizers.legacy`` follows TF1's rules but not its kernels: another kernel rounds otherwise, a rounding sends some unit
-to the other side of a relu's corner sooner or later, and from there two correct trainings drift apart. These subclasses run the
-kernels that TF1 runs, so that a difference between the paths always means something. SGD, Ftrl and Adadelta need no subclass:
-tf_keras runs the same kernels for them.
+``tf_keras.optimizers.legacy`` follows TF1's rules but not its kernels, and other kernels round differently. Sooner or later such a
+difference moves a unit across the corner of a relu, and two correct trainings drift apart. These subclasses run TF1's kernels, so
+that a difference between the paths always has a cause. SGD, Ftrl and Adadelta need no subclass, since tf_keras runs the same kernels.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _BETAS = {"beta1_power": "beta_1", "beta2_power": "beta_2"}
 
 
 class _ReadsOnce:
-    """Reads hyperparameters once for all variables of a device and type, not once for each."""
+    """Mixin that reads hyperparameters once for all variables of a device and type, not once for each."""
 
     def _prepare_local(self: Any, var_device: str, var_dtype: tf.DType, apply_state: Any) -> None:
         names = [name for name in self._hyper if name != "decay"]
@@ -35,7 +34,10 @@ class _ReadsOnce:
 
 
 class _OneKernel(_ReadsOnce):
-    """Applies an update by one kernel: ``_kernels`` gives that for dense and that for sparse gradients, ``_arguments`` the rest."""
+    """Mixin that applies an update by one kernel.
+
+    ``_kernels`` returns the kernels for dense and for sparse gradients, and ``_arguments`` their further arguments.
+    """
 
     def _resource_apply_dense(self: Any, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
         kernel, _ = self._kernels()
@@ -49,7 +51,7 @@ class _OneKernel(_ReadsOnce):
 class Momentum(_OneKernel, tf_keras.optimizers.legacy.SGD):
     """``accum = momentum * accum + gradient; variable -= learning_rate * accum``.
 
-    ``legacy.SGD`` keeps ``-learning_rate * accum`` instead, which weighs past gradients otherwise once the rate changes.
+    ``legacy.SGD`` keeps ``-learning_rate * accum`` instead, which weighs past gradients differently once the rate changes.
     """
 
     def _kernels(self) -> tuple[Any, Any]:
@@ -82,7 +84,7 @@ class Adam(_ReadsOnce, tf_keras.optimizers.legacy.Adam):
     """Adam with TF1's running products ``beta1_power`` and ``beta2_power`` in place of ``pow(beta, iterations)``.
 
     Attributes:
-        powers: the two variables, by TF1's names.
+        powers: TF1's name -> variable.
     """
 
     def _create_slots(self, var_list: list[Variable]) -> None:
@@ -131,7 +133,7 @@ class Adam(_ReadsOnce, tf_keras.optimizers.legacy.Adam):
         return var.assign_sub(rate * m / (tf.sqrt(v) + self.epsilon), use_locking=self._use_locking)
 
     def _decayed(self, slot: Variable, beta: Tensor, values: Tensor, indices: Tensor) -> Tensor:
-        # Of a variable that is scattered into, TensorFlow copies the whole at each read and each assignment that follow.
+        # TensorFlow copies a variable whole at each read and assignment after a scatter into it.
         decayed = tf.tensor_scatter_nd_add(slot * beta, indices[:, tf.newaxis], values)
         slot.assign(decayed, use_locking=self._use_locking, read_value=False)
         return decayed
