@@ -12,7 +12,7 @@ from tensorflow.python.training import evaluation as tf_evaluation
 
 from estimator_bridge.modern.callbacks.progress import shown_batches
 from estimator_bridge.modern.evaluation.batch_loop import for_each_batch
-from estimator_bridge.modern.evaluation.hooked_batches import begun, hooked_batches
+from estimator_bridge.modern.evaluation.hooked_batches import begin, hooked_batches
 from estimator_bridge.modern.graph import model_graph
 from estimator_bridge.modern.graph.fragments import Fragment, is_source, upstream
 from estimator_bridge.modern.graph.input_pipeline import releasing
@@ -34,7 +34,7 @@ def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
         Metric name -> value, with ``loss`` (the mean over batches) and ``global_step``; and the graph.
 
     Raises:
-        NotSupportedError: for session hooks that do more than reading.
+        NotSupportedError: A session hook does more than reading.
     """
     model = model_graph.build(estimator, call.input_fn, model_graph.EVAL, call.checkpoint_path)
     with model.graph.as_default():
@@ -56,19 +56,19 @@ def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
 
 
 def predict(estimator: Any, call: PredictCall) -> Iterator[Any]:
-    """Yields one batch of predictions after the other: a dict of arrays, or one array.
+    """Yields the predictions batch by batch, each a dict of arrays or one array.
 
     Args:
         estimator: Estimator with the model_fn, config and model_dir.
         call: Arguments of ``Estimator.predict``; its checkpoint_path names the variables' values, None for initial ones.
 
     Raises:
-        NotSupportedError: for session hooks that do more than reading.
+        NotSupportedError: A session hook does more than reading.
     """
     model = model_graph.build(estimator, call.input_fn, model_graph.PREDICT, call.checkpoint_path)
     predictions = estimator._extract_keys(model.spec.predictions, call.predict_keys)
     outputs = tf.nest.flatten(predictions)
-    run = begun([*(call.hooks or ()), *(model.spec.prediction_hooks or ())], model, predictions)
+    run = begin([*(call.hooks or ()), *(model.spec.prediction_hooks or ())], model, predictions)
     for values in hooked_batches(model, _store(model), run, [*outputs, *model.every_batch]):
         yield tf.nest.pack_sequence_as(predictions, [values[tensor.name] for tensor in outputs])
 
@@ -80,7 +80,7 @@ def _store(model: ModelGraph) -> VariableStore:
 
 
 def _run_hooked(model: ModelGraph, hooks: Sequence[Any], updates: Sequence[Any]) -> VariableStore:
-    """Evaluates under hooks, with TF1's counter of batches, which some of them read."""
+    """Evaluates under hooks, with TF1's counter of batches, which some hooks read."""
     with model.graph.as_default():
         counted = v1.assign_add(tf_evaluation._get_or_create_eval_step(), 1, use_locking=True)
         elements = [tf.group(*updates), counted]
@@ -88,7 +88,7 @@ def _run_hooked(model: ModelGraph, hooks: Sequence[Any], updates: Sequence[Any])
     for hook in hooks:
         if hasattr(hook, "_set_evals_completed_tensor"):
             hook._set_evals_completed_tensor(done)
-    run = begun(hooks, model, elements)
+    run = begin(hooks, model, elements)
     store = _store(model)
     collections.deque(hooked_batches(model, store, run, [operation(element) for element in elements]), maxlen=0)
     return store

@@ -1,4 +1,4 @@
-"""A model_fn's graphs of EVAL and PREDICT mode over the variables of training: nothing is copied, nothing saved in between."""
+"""Graphs of EVAL and PREDICT mode of a model_fn over the variables of training, without copies or checkpoints in between."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ class Prediction:
     """The predictions of a model_fn.
 
     Args:
-        model: a graph of PREDICT mode.
-        variables: what it reads.
+        model: Graph of PREDICT mode.
+        variables: Operation name -> variable of the training.
 
     Attributes:
-        tables: to be tracked by what is saved with the predictions.
+        model: Graph of PREDICT mode.
+        tables: Lookup tables, to be tracked by a model that is saved.
     """
 
     def __init__(self, model: ModelGraph, variables: Variables) -> None:
@@ -40,7 +41,7 @@ class Prediction:
         self.tables = Tables(model)
 
     def __call__(self, leaves: Sequence[Tensor]) -> Any:
-        """``EstimatorSpec.predictions`` of one batch, given in the order of ``ModelGraph.batch``."""
+        """Returns ``EstimatorSpec.predictions`` of one batch, given in the order of ``ModelGraph.batch``."""
         return tf.nest.pack_sequence_as(self._structure, self._run(leaves))
 
 
@@ -48,14 +49,15 @@ class Evaluation:
     """The metrics of a model_fn.
 
     Args:
-        model: a graph of EVAL mode.
-        variables: what it reads.
+        model: Graph of EVAL mode.
+        variables: Operation name -> variable of the training.
 
     Attributes:
-        metrics: ``loss``, the mean over batches, then ``eval_metric_ops`` by name, as metrics of tf_keras.
+        model: Graph of EVAL mode.
+        metrics: Metrics of tf_keras: ``loss``, the mean over batches, then ``eval_metric_ops`` by name.
 
     Raises:
-        NotSupportedError: for metrics that write to the model's own variables, or whose value depends on the last batch.
+        NotSupportedError: A metric writes to the model's own variables, or its value depends on the last batch.
     """
 
     def __init__(self, model: ModelGraph, variables: Variables) -> None:
@@ -71,11 +73,11 @@ class Evaluation:
         self.metrics = [self._metric(name, value) for name, (value, _) in pairs.items()]
 
     def update(self, leaves: Sequence[Tensor]) -> None:
-        """Takes one batch, given in the order of ``ModelGraph.batch``, into all metrics."""
+        """Updates all metrics with one batch, given in the order of ``ModelGraph.batch``."""
         self._update(leaves)
 
     def reset(self) -> None:
-        """All local variables as a new session would have them, not only those that a metric's value reads."""
+        """Resets all local variables as a new session would, not only those that a metric's value reads."""
         self._assign(self._initial)
 
     def _assign(self, names: Sequence[str] | Mapping[str, Any]) -> None:
@@ -93,9 +95,9 @@ class GraphMetric(tf_keras.metrics.Metric):
     """A (value, update) pair of a graph; the model updates all of its pairs at once.
 
     Args:
-        name: its key in ``eval_metric_ops``.
-        read: gives its value, the one tensor of a list, when it is given no inputs.
-        reset: sets its variables back.
+        name: Key in ``eval_metric_ops``.
+        read: Function of an empty list that returns the value, as the only tensor of a list.
+        reset: Function that resets the metric's variables.
     """
 
     def __init__(self, name: str, read: Callable[[Sequence[Tensor]], list[Tensor]], reset: Callable[[], None]) -> None:
@@ -103,23 +105,23 @@ class GraphMetric(tf_keras.metrics.Metric):
         self._read, self._reset = read, reset
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
-        """Not available: a metric of a graph reads features and labels."""
-        raise NotSupportedError(f"The metric {self.name!r} takes batches through the model alone.", fix="Use model.evaluate.")
+        """Not available, since a metric of a graph reads features and labels."""
+        raise NotSupportedError(f"Only the model can update the metric {self.name!r}.", fix="Use model.evaluate.")
 
     def result(self) -> Tensor:
-        """Its value so far."""
+        """Returns the value so far."""
         return self._read([])[0]
 
     def reset_state(self) -> None:
-        """Back to its value before the first batch."""
+        """Resets the metric to its value before the first batch."""
         self._reset()
 
 
 class Tables(tf.saved_model.experimental.TrackableResource):
-    """A graph's lookup tables as part of a SavedModel, whose loading fills them; files that they are filled from are its assets.
+    """Lookup tables of a graph as part of a SavedModel, with their files as assets; loading the SavedModel fills the tables.
 
     Args:
-        model: whose tables.
+        model: Graph with the tables.
     """
 
     def __init__(self, model: ModelGraph) -> None:
@@ -133,16 +135,15 @@ class Tables(tf.saved_model.experimental.TrackableResource):
         super().__init__()
 
     def _create_resource(self) -> Tensor:
-        return tf.raw_ops.AnonymousHashTable(
-            key_dtype=tf.int64, value_dtype=tf.int64
-        )  # stands for the tables, found by their names
+        # Stands for the tables, which are found by their names.
+        return tf.raw_ops.AnonymousHashTable(key_dtype=tf.int64, value_dtype=tf.int64)
 
     def _initialize(self) -> None:
         self._fill([], [asset.asset_path for asset in self._assets])
 
 
 def _given(fragment: Fragment, constants: Sequence[Tensor]) -> Fragment:
-    """The same fragment, with some of its constants as inputs."""
+    """Returns the same fragment with some of its constants as inputs."""
     names = {tensor.op.name for tensor in constants}
     graph_def = v1.GraphDef(versions=fragment.graph_def.versions, library=fragment.graph_def.library)
     graph_def.node.extend(node for node in fragment.graph_def.node if node.name not in names)
@@ -150,12 +151,12 @@ def _given(fragment: Fragment, constants: Sequence[Tensor]) -> Fragment:
 
 
 def _local_values(model: ModelGraph, variables: Variables) -> dict[str, Any]:
-    """What a new session would find in the variables that are not saved."""
+    """Returns the values of the variables that are not saved, as in a new session."""
     missing = [v.op for v in model.collection(v1.GraphKeys.GLOBAL_VARIABLES) if v.op.name not in variables]
     if missing:
         error = NotSupportedError(
             f"The variable {missing[0].name!r} is not part of the training graph ({len(missing)} such variables).",
-            expected="a model_fn that makes the same variables in every mode, as checkpoints need it too",
+            expected="a model_fn that makes the same variables in every mode, as checkpoints require",
             fix="Make the variable in TRAIN mode as well.",
         )
         raise located(error, missing[0])

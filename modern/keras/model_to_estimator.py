@@ -1,4 +1,4 @@
-"""``model_to_estimator``: a compiled Keras model for code that calls an Estimator."""
+"""A compiled Keras model as an Estimator."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def model_to_estimator(
 ) -> Any:
     """Makes an Estimator of a compiled Keras model, by tensorflow-estimator's own ``model_to_estimator``.
 
-    Training goes on from the model's weights; its optimizer starts anew. A model of Keras 3 is made again in Keras 2, layer by layer,
-    and its weights are copied; the optimizer becomes one of ``tf.keras.optimizers.legacy``, which graphs need.
+    Training goes on from the model's weights, with a new optimizer. A model of Keras 3 is rebuilt in Keras 2, layer by layer, and its
+    weights are copied. Its optimizer becomes one of ``tf.keras.optimizers.legacy``, which graphs need.
 
     Args:
-        keras_model: a compiled model of tf_keras or Keras 3.
-        model_dir: where checkpoints go; the first, of the weights as they are, is ``keras/keras_model.ckpt`` in it.
-        config: a RunConfig.
+        keras_model: Compiled model of tf_keras or Keras 3.
+        model_dir: Folder of the checkpoints; the first holds the present weights, in ``keras/keras_model.ckpt``.
+        config: RunConfig.
         checkpoint_format: "saver" for TF1's names, which either path and the converters read, or "checkpoint" for Keras' objects.
-        custom_objects: classes and functions that the model's config names, of Keras 2.
+        custom_objects: Name in the model's config -> class or function of Keras 2.
         metric_names_map: Keras' name of a metric -> its name in ``evaluate``.
-        export_outputs: name of an output -> a class of ``tf.estimator.export``.
+        export_outputs: Name of an output -> class of ``tf.estimator.export``.
 
     Returns:
-        A ``tf.estimator.Estimator``; its input_fns give features under the names of the model's inputs.
+        A ``tf.estimator.Estimator``, whose input_fns return features under the names of the model's inputs.
 
     Raises:
-        BridgeError: for a model that is not compiled, or has no weights yet.
-        NotSupportedError: for a layer, an optimizer, a loss or a metric that Keras 2 does not have, by its name.
+        BridgeError: The model is not compiled, or has no weights yet.
+        NotSupportedError: Keras 2 lacks a layer, the optimizer, a loss or a metric of the model.
 
     Example:
         >>> from estimator_bridge import legacy, modern
@@ -54,12 +54,7 @@ def model_to_estimator(
     """
     import tensorflow as tf
 
-    if not hasattr(tf, "estimator"):
-        raise BridgeError("There is no tf.estimator.", fix="Call estimator_bridge.legacy.install() first.")
-    if not getattr(keras_model, "optimizer", None):
-        raise BridgeError(
-            "The Keras model is not compiled.", expected="a model with optimizer and loss", fix="Call model.compile."
-        )
+    _check(keras_model)
     twin = twin_of(keras_model, tf.keras, custom_objects or {})
     _restore_classes(twin)
     twin.__dict__.pop("_get_compile_args", None)  # an earlier conversion left it there, with tensors of its graph
@@ -76,6 +71,17 @@ def model_to_estimator(
     _restore_classes(twin)
     estimator._model_fn = _restoring(estimator._model_fn, twin)
     return estimator
+
+
+def _check(keras_model: Any) -> None:
+    import tensorflow as tf
+
+    if not hasattr(tf, "estimator"):
+        raise BridgeError("tf.estimator is missing.", fix="Call estimator_bridge.legacy.install() first.")
+    if not getattr(keras_model, "optimizer", None):
+        raise BridgeError(
+            "The Keras model is not compiled.", expected="a model with optimizer and loss", fix="Call model.compile."
+        )
 
 
 @contextlib.contextmanager
@@ -105,7 +111,7 @@ def _restoring(model_fn: Callable[..., Any], model: Any) -> Callable[..., Any]:
 
 
 def _restore_classes(model: Any) -> None:
-    """A Keras model made in a graph turns the classes of those made before into TF1's; one made outside turns them back."""
+    """Makes an empty model outside of graphs; a model made in a graph had turned the classes of earlier ones into TF1's."""
     import tensorflow as tf
 
     cls: Any = type(model)

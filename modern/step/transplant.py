@@ -1,4 +1,4 @@
-"""A model_fn's training graph as one function of variables and batch."""
+"""The training graph of a model_fn as one function of variables and batch."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ from estimator_bridge.modern.step.split_checks import check_split
 
 
 class Transplant:
-    """One training step of a model_fn on the strategy in scope: same kernels, same variable names, Keras optimizers.
+    """One training step of a model_fn on the strategy in scope, with the same kernels and variable names, but Keras optimizers.
 
     Args:
-        model: the training graph.
-        report: groups of tensors of the graph to look at besides a step's loss.
-        split: each replica has a piece of one batch (else a batch of its own).
+        model: Training graph.
+        report: Groups of tensors of the graph to watch besides a step's loss.
+        split: True if each replica takes part of one batch, False if each takes a batch of its own.
 
     Attributes:
-        store: the variables, but for the slots that the Keras optimizers keep.
-        updates: the script's optimizer calls and the Keras optimizer that stands for each.
-        variables: every variable of the graph, slots included, by its operation's name.
-        settled: the same, as whoever saves is to see them: of a variable of which each replica has a copy of its own, the mean.
-        watched: ``report``, or what ``watch`` was given since.
+        model: Training graph.
+        global_step: Variable of the global step.
+        store: Variables, without the slots that the Keras optimizers keep.
+        updates: The script's optimizer calls, each with its Keras optimizer.
+        variables: Operation name -> variable, for every variable of the graph, slots included.
+        settled: The same variables as they are saved, with the mean of a variable of which each replica has a copy.
+        watched: Groups of tensors of ``report``, or of the last call of ``watch``.
         observations: Groups as they are computed.
         wanted: Variable of booleans: for each of ``observations``, whether to compute it.
-        pieces: how many replicas share one batch.
+        pieces: Number of replicas that share one batch.
 
     Raises:
-        NotSupportedError: for what cannot run on the strategy in scope, named.
+        NotSupportedError: The step cannot run on the strategy in scope.
     """
 
     _wanted: list[bool]
@@ -74,13 +76,13 @@ class Transplant:
         initialise_tables(model)
 
     def _copies(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Where several workers reduce the copies of a variable, which takes them all, the mean has a variable of its own."""
-        apart = [name for name, variable in self.variables.items() if isinstance(variable, SyncOnReadVariable)]
-        together = number_of_workers(tf.distribute.get_strategy()) > 1
-        return {name: tf.Variable(values[name], trainable=False) for name in apart} if together else {}
+        """Makes variables for means over replicas of several workers, since only all workers together can compute a mean."""
+        copied = [name for name, variable in self.variables.items() if isinstance(variable, SyncOnReadVariable)]
+        has_others = number_of_workers(tf.distribute.get_strategy()) > 1
+        return {name: tf.Variable(values[name], trainable=False) for name in copied} if has_others else {}
 
     def settle(self, needed: Tensor) -> None:
-        """Brings ``settled`` up to date, where it is ``needed``; call it after a step, outside of the replicas."""
+        """Brings ``settled`` up to date if that is ``needed``; call it after a step, outside of the replicas."""
         if self._means:
             tf.cond(needed, self._settle, lambda: None)
 
@@ -90,11 +92,11 @@ class Transplant:
 
     @property
     def operations(self) -> frozenset[Operation]:
-        """What a step runs, but for the optimizers' own operations."""
+        """Operations that a step runs, without the optimizers' own."""
         return self._plan.operations
 
     def watch(self, report: Sequence[Sequence[Tensor]]) -> None:
-        """Replaces the groups to look at; whoever calls a step from a function must trace that anew."""
+        """Replaces the groups of watched tensors; functions that call ``step`` must be traced again."""
         self._plan = self._planned(report)
         self._import()
 
@@ -121,7 +123,9 @@ class Transplant:
             self.model.check_fed(fragment.inputs)
         self.watched, self.observations = [list(group) for group in report], made.observations
         self._wanted = [True] * len(made.observations)
-        self.wanted = ResourceVariable(self._wanted, dtype=tf.bool, trainable=False)  # tf.Variable would be the strategy's
+        self.wanted = ResourceVariable(
+            self._wanted, dtype=tf.bool, trainable=False
+        )  # a tf.Variable would belong to the strategy
         return made
 
     def _import(self) -> None:
@@ -133,10 +137,10 @@ class Transplant:
         """Runs one step on one replica.
 
         Args:
-            batch: this replica's tensors, in the order of ``ModelGraph.batch``.
+            batch: Tensors of this replica, in the order of ``ModelGraph.batch``.
 
         Returns:
-            The loss, combined over the replicas, and every tensor that the stages passed on, by its name in the graph.
+            The loss, combined over the replicas, and every tensor that passes from stage to stage, by its name in the graph.
         """
         known = {placeholder.name: tensor for placeholder, tensor in zip(self.model.batch, batch, strict=True)}
         weight = self._weight(batch)
@@ -149,7 +153,7 @@ class Transplant:
         return self._combined(known[self.model.spec.loss.name], weight), known
 
     def _with_optimizers(self) -> list[tuple[Update, Any]]:
-        """One Keras optimizer for each TF1 optimizer, which may apply several times in a step: Adam's count is shared."""
+        """Makes one Keras optimizer for each TF1 optimizer, which may apply several times in a step and shares Adam's count."""
         built: dict[int, Any] = {}
         for update in self._plan.updates:
             built.setdefault(id(update.optimizer), optimizers.build(update.optimizer, update.hyperparameters))
@@ -186,7 +190,7 @@ class Transplant:
         variable.assign(tf.cast(value, variable.dtype))
 
     def _weight(self, batch: Sequence[Tensor]) -> Tensor | None:
-        """This replica's share of the gradient; None where gradients are added up as they are."""
+        """Returns this replica's share of the gradient; None if gradients are added up as they are."""
         context = tf.distribute.get_replica_context()
         if context.num_replicas_in_sync == 1 or not self._split or sums_loss(self.model.graph):
             return None
@@ -194,7 +198,7 @@ class Transplant:
         return rows / context.all_reduce(tf.distribute.ReduceOp.SUM, rows)
 
     def _combined(self, loss: Tensor, weight: Tensor | None) -> Tensor:
-        """The loss of all replicas, as Estimator reports it."""
+        """Returns the loss of all replicas, as Estimator reports it."""
         context = tf.distribute.get_replica_context()
         if context.num_replicas_in_sync == 1:
             return loss
@@ -203,22 +207,22 @@ class Transplant:
 
 
 def initialise_tables(model: ModelGraph) -> None:
-    """Runs the graph's table initialisers once on every replica of the strategy in scope: tables live on devices."""
+    """Runs the graph's table initialisers once on every replica of the strategy in scope, since tables live on devices."""
     if model.collection(v1.GraphKeys.TABLE_INITIALIZERS):
         fill = table_filler(model)
-        fill()  # the device of the input pipeline
+        fill()  # on the device of the input pipeline
         tf.distribute.get_strategy().run(tf.function(fill))
 
 
 def table_filler(model: ModelGraph) -> Callable[[], object]:
-    """A function that runs the graph's table initialisers."""
+    """Returns a function that runs the graph's table initialisers."""
     initialisers = [operation(op) for op in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
     run = Fragment.cut(upstream(initialisers, lambda op: False), []).function([])
     return functools.partial(run, [], [])
 
 
 def _written(model: ModelGraph) -> frozenset[str]:
-    """The variables that the graph itself assigns to in a step, other than through a captured optimizer."""
+    """Returns the names of the variables that the graph itself assigns to in a step, without those of captured optimizers."""
     inside = {op for update in model.updates for op in update.internals}
     before = [producer for update in model.updates for producer in update.producers()]
     return assigned(upstream([operation(model.spec.train_op), *before], lambda op: op in inside))
@@ -240,7 +244,7 @@ def _check_waiting(operations: Iterable[Operation]) -> None:
     for op in operations:
         if op.type.endswith("ConditionalAccumulator"):
             error = NotSupportedError(
-                "SyncReplicasOptimizer waits for the gradients of other workers, which do not come on the modern path.",
+                "SyncReplicasOptimizer waits for the gradients of other workers, which never arrive on the modern path.",
                 expected="an optimizer that each worker applies by itself",
                 fix="Drop SyncReplicasOptimizer and the ps tasks, and set RunConfig(train_distribute="
                 "tf.distribute.experimental.MultiWorkerMirroredStrategy()), which is synchronous; or use --path legacy.",
@@ -249,7 +253,7 @@ def _check_waiting(operations: Iterable[Operation]) -> None:
 
 
 def _slots(store: VariableStore, update: Update, optimizer: Any) -> Iterator[tuple[Any, Any]]:
-    """The variables of the graph that an optimizer made for itself, and what the Keras optimizer keeps in their place."""
+    """Yields the variables that an optimizer made in the graph, each with the variable of the Keras optimizer that replaces it."""
     rule = optimizers.RULES[type(update.optimizer).__name__]
     for _, variable in update.pairs:
         for old, new in rule.slots.items():

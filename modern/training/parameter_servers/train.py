@@ -1,4 +1,4 @@
-"""What the tasks of a cluster with parameter servers do when the script trains: the chief leads, the workers serve it."""
+"""Estimator.train in a cluster with parameter servers: the chief leads, and the workers serve it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FAREWELL_SECONDS = 10.0
 
 
 class ParameterServers(Distribution):
-    """Variables on parameter servers; who trains with them is one replica, on its own."""
+    """Variables on parameter servers; each trainer is one replica on its own."""
 
     workers = 1
     worker = 0
@@ -41,7 +41,7 @@ class ParameterServers(Distribution):
     replicas = 1
 
     def describe(self, batch_size: int | None = None) -> str:
-        """One sentence for the log."""
+        """Returns one sentence for the log."""
         workers, servers = self.strategy.extended._num_workers, self.strategy.extended._num_ps
         return (
             f"ParameterServerStrategy: the chief and {workers} workers train, each on the batches of its own input_fn and without "
@@ -57,16 +57,16 @@ def train(
     callbacks: Sequence[Callback] = (),
     audited: bool = False,
 ) -> None:
-    """``training.train`` over parameter servers.
+    """Trains over parameter servers as ``training.train`` does on other strategies.
 
     Args:
         estimator, call, callbacks, audited: Arguments of ``training.train``.
         distribution: Distribution of the chief; a worker has none.
 
     Raises:
-        NotSupportedError: for what cannot be trained in this way, and for a second training, before anything is
-            trained; and for a worker whose input is not as the chief's.
-        BridgeError: where a parameter server is lost.
+        NotSupportedError: The job cannot be trained in this way, or this process has trained before; nothing has been trained. Or the
+            input of a worker differs from the chief's.
+        BridgeError: A parameter server is lost.
     """
     own = feed(estimator.config)
     own.check_unused()
@@ -98,10 +98,10 @@ def train(
 
 @contextlib.contextmanager
 def _leader(config: Any) -> Iterator[Any]:
-    """A coordinator that is let go in time: its own end waits as long as a worker that is being taken back does not answer."""
+    """Yields a coordinator and stops it in a thread, since its own end may wait without limit for a worker that comes back."""
     leader = coordinator(config)
     stopping = threading.Thread(target=leader._cluster.stop, daemon=True)
-    leader._cluster.stop = lambda: None  # what its destructor calls
+    leader._cluster.stop = lambda: None  # its destructor calls this
     try:
         yield leader
     finally:
@@ -110,7 +110,7 @@ def _leader(config: Any) -> Iterator[Any]:
 
 
 def _serve(estimator: Any, call: TrainCall) -> None:
-    """Gives the batches of this worker's own input_fn to the steps that the chief sends, until training ends."""
+    """Serves the batches of this worker's own input_fn to the steps that the chief sends, until training ends."""
     own = feed(estimator.config)
     pipeline = model_graph.input_pipeline(estimator, call.input_fn, model_graph.TRAIN)
     filling = list(pipeline.leaves[0].graph.get_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS))
@@ -119,25 +119,25 @@ def _serve(estimator: Any, call: TrainCall) -> None:
     if call.hooks:
         names = ", ".join(type(hook).__name__ for hook in call.hooks)
         logging.warn(
-            "Session hooks run on the chief alone, and see its steps: not on this worker, where TF1 ran them too: %s.", names
+            "Session hooks run only on the chief, and see only its steps. On TF1 they ran on this worker, too: %s.", names
         )
-    logging.info("Worker %d trains with its own input on parameter servers, as the chief says.", estimator.config.task_id)
+    logging.info("Worker %d trains with its own input on parameter servers, led by the chief.", estimator.config.task_id)
     while not own.ended.wait(_POLL_SECONDS):
-        if call.max_steps is not None and _trained(
+        if call.max_steps is not None and _has_trained(
             estimator.model_dir, call.max_steps
-        ):  # a chief that ended while this worker was away
+        ):  # the chief ended while this worker was away
             break
 
 
-def _trained(model_dir: str, max_steps: int) -> bool:
+def _has_trained(model_dir: str, max_steps: int) -> bool:
     latest = tf.train.latest_checkpoint(model_dir)
-    with contextlib.suppress(tf.errors.OpError):  # an older checkpoint goes as we look
+    with contextlib.suppress(tf.errors.OpError):  # an older checkpoint may be deleted meanwhile
         return latest is not None and int(tf.train.load_variable(latest, "global_step")) >= max_steps
     return False
 
 
 def _say_farewell(devices: Sequence[str]) -> None:
-    """Tells the workers that training has ended; not who does not answer."""
+    """Tells the workers that training has ended; workers that do not answer are skipped."""
 
     def say(device: str) -> None:
         with contextlib.suppress(tf.errors.OpError):

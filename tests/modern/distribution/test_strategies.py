@@ -187,7 +187,7 @@ refused = {
     "in a cond": (MODELS["accumulating"], "without a Keras counterpart"),
     "plain sum": (reducing(lambda errors, _: tf.reduce_sum(errors)), "adds up the batch"),
     "plain sum, half": (reducing(lambda errors, _: 0.5 * tf.reduce_sum(errors) + 1.0), "adds up the batch"),
-    "masked": (reducing(lambda errors, f: tf.reduce_sum(errors) / (1 + tf.reduce_sum(tf.nn.relu(f["x"])))), "what is in the batch"),
+    "masked": (reducing(lambda errors, f: tf.reduce_sum(errors) / (1 + tf.reduce_sum(tf.nn.relu(f["x"])))), "the values in the batch"),
     "regularized sum": (summed_and_regularized, "regularization"),
 }
 for name, (model, words) in refused.items():
@@ -302,7 +302,7 @@ def test_one_device_strategies_are_one_device(tmp_path: Path) -> None:
 
 
 def test_no_replicas_make_no_training() -> None:
-    with pytest.raises(BridgeError, match="less than one"):
+    with pytest.raises(BridgeError, match="must be at least 1"):
         ModernEngine(replicas=0)
 
 

@@ -64,7 +64,7 @@ def _is_synchronous(loss: Any) -> Any:
 @pytest.mark.parametrize(
     ("make_train_op", "words"),
     [
-        (_counts_twice, "does not count the global step by one"),
+        (_counts_twice, "does not increase the global step by one"),
         (_counts_not, "a train_op that does not count"),
         (_counts_by_assignment, r"AssignVariableOp(.|\n)*write global_step.assign_add\(1\)"),
         (_keeps_a_metric, r"local variable 'mean/(total|count)'"),
@@ -113,7 +113,7 @@ def test_a_cluster_without_a_chief_or_a_worker(jobs_of: tuple[str, ...], missing
     """A master is a chief of before TensorFlow 1.4."""
     addresses = {job: [f"127.0.0.1:{port}"] for port, job in enumerate(jobs_of, 1)}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": addresses, "task": {"type": "ps", "index": 0}}))
-    with pytest.raises(NotSupportedError, match=f"it has no {missing}"):
+    with pytest.raises(NotSupportedError, match=f"this cluster has no {missing}"):
         parameter_servers.coordinator(v1.estimator.RunConfig())
 
 
@@ -141,7 +141,7 @@ def test_another_input_than_the_chiefs_is_refused() -> None:
     feed.publish(iter(tf.data.Dataset.from_tensors((np.float32(1.0),))))
     with (
         pytest.raises(
-            NotSupportedError, match=r"\AThe input_fn of worker 1 gives other tensors(.|\n)*int64(.|\n)*drop_remainder.*\Z"
+            NotSupportedError, match=r"\AThe input_fn of worker 1 gives different tensors(.|\n)*int64(.|\n)*drop_remainder.*\Z"
         ),
         failures_named(),
     ):
