@@ -43,8 +43,9 @@ from estimator_bridge.modern.distribution.parameter_server_audit import BatchRep
 from estimator_bridge.modern.engine import ModernEngine  # noqa: E402
 from estimator_bridge.modern.training import train as modern_training  # noqa: E402
 from estimator_bridge.modern.training.parameter_servers import train  # noqa: E402
-from estimator_bridge.modern.training.parameter_servers.step_pool import Pool  # noqa: E402
+from estimator_bridge.modern.training.parameter_servers.step_pool import StepPool  # noqa: E402
 from estimator_bridge.modern.training.step_loop import Ran  # noqa: E402
+from estimator_bridge.runtime.estimator_calls import TrainCall  # noqa: E402
 
 v1 = tf.compat.v1
 _PAIRS = 40
@@ -188,10 +189,11 @@ def _train(model: str, folder: Path, callback: Callback, steps: int) -> None:
     config = tf.estimator.RunConfig(
         str(folder), save_checkpoints_secs=3600, save_summary_steps=10**6, log_step_count_steps=None
     )
-    ModernEngine(callbacks=lambda: [callback]).train(tf.estimator.Estimator(model_fn, config=config), batch, steps=steps)
+    call = TrainCall(batch, steps=steps)
+    ModernEngine(callbacks=lambda: [callback]).train(tf.estimator.Estimator(model_fn, config=config), call)
 
 
-class Switched(Pool):
+class Switched(StepPool):
     """Audits in every other block."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -199,7 +201,7 @@ class Switched(Pool):
         self._own_audit = self._audit
 
     def run(self, steps: int, *limits: int) -> Ran:
-        """As ``Pool`` does."""
+        """As ``StepPool`` does."""
         self._audit = self._own_audit if _is_audited(_SERVED, self._global_step()) else None
         return super().run(steps, *limits)
 
@@ -233,7 +235,7 @@ def parameter_servers(model: str, folder: Path) -> Iterator[float]:
         VARIABLE: str(folder),
     }
     _audit_in_blocks()
-    train.Pool = Switched
+    train.StepPool = Switched
     blocks = Blocks([psutil.Process(), *(psutil.Process(process.pid) for process in others)], _BLOCK[_SERVED])
     try:
         _train(model, folder / "model", blocks, _steps(_SERVED))

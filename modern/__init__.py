@@ -1,4 +1,4 @@
-"""The same verbs on tf_keras and tf.distribute: an Estimator job executed by today's training loop.
+"""The modern path: an Estimator job executed by tf_keras and tf.distribute.
 
 Importing this package is quick; TensorFlow is loaded at the first use of one of its names.
 """
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["canned", "from_estimator", "model_to_estimator"]
 
-_HOMES = {
-    "canned": "canned.conversion",
-    "from_estimator": "keras.from_estimator",
-    "model_to_estimator": "keras.model_to_estimator",
+_MODULES = {
+    "canned": "estimator_bridge.modern.canned.conversion",
+    "from_estimator": "estimator_bridge.modern.keras.from_estimator",
+    "model_to_estimator": "estimator_bridge.modern.keras.model_to_estimator",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Loads what is named, and TensorFlow with it."""
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    """Loads a public function, and TensorFlow with it."""
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,9 @@
-"""Executes the calls that a script makes on its Estimators by tf_keras and tf.distribute."""
+"""The engine of the modern path: executes the calls of a script's Estimators by tf_keras and tf.distribute."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,27 +27,27 @@ from estimator_bridge.modern.step.xla import CompiledTransplant, refusals
 from estimator_bridge.modern.training import train as training
 from estimator_bridge.modern.training.mixed_precision import UnscaledTransplant, mixed_precision
 from estimator_bridge.modern.training.parameter_servers import train as parameter_servers
-from estimator_bridge.runtime.estimator_calls import EstimatorEngine
+from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, EvaluateCall, ExportCall, PredictCall, TrainCall
 
 logging = tf.compat.v1.logging
 
 
 _TRAIN: Mapping[str | None, Callable[..., None]] = {"ParameterServerStrategy": parameter_servers.train}
-"""Strategy -> what executes a training under it, in place of ``training.train``."""
+"""Strategy -> function that trains under it, in place of ``training.train``."""
 
 
-class ModernEngine:
+class ModernEngine(Engine):
     """The modern path behind Estimator's public methods.
 
     Args:
-        replicas: number of devices that each batch is split over, where the script names no strategy of its own.
-        callbacks: take part in each training run.
-        audited: give the callbacks a digest of each batch.
-        jit_compile: have XLA compute the gradients of a training step, as far as it can compile them.
-        mixed_precision: compute a training step in bfloat16 where TensorFlow deems it safe; CPUs only.
+        replicas: Number of devices that each batch is split over if the script names no strategy.
+        callbacks: Function that makes the callbacks of a training run.
+        audited: True to give the callbacks a digest of each batch.
+        jit_compile: True to let XLA compute the gradients of a training step, as far as it can compile them.
+        mixed_precision: True to compute a training step in bfloat16 wherever TensorFlow considers it safe; only on CPUs.
 
     Attributes:
-        calls: how many calls it has executed.
+        calls: Number of calls so far.
     """
 
     def __init__(
@@ -59,8 +60,8 @@ class ModernEngine:
     ) -> None:
         if jit_compile and mixed_precision:
             raise NotSupportedError(
-                "XLA compiles a step as it is, and mixed precision changes it where XLA does not compile it.",
-                expected="one of --jit-compile and --mixed-precision",
+                "--jit-compile and --mixed-precision cannot be combined.",
+                expected="one of --jit-compile and --mixed-precision: XLA compiles a step as it is, without changing its precision",
                 fix="Leave out one of them.",
             )
         strategies.prepare(replicas)
@@ -73,114 +74,81 @@ class ModernEngine:
         self._configured: Any = None
         self.calls = 0
 
-    surroundings = staticmethod(tasks)
+    def surroundings(self) -> contextlib.AbstractContextManager[None]:
+        """Returns a context manager in which ``train_and_evaluate`` runs the task that TF_CONFIG names."""
+        return tasks()
 
     @functools.cached_property
     def _aside(self) -> tempfile.TemporaryDirectory[str]:
-        """Made where something goes there: a process that is killed leaves it behind."""
+        """Makes a temporary folder at the first use, since a process that is killed leaves it behind."""
         return tempfile.TemporaryDirectory(prefix="estimator-bridge-")
 
-    def train(
-        self,
-        estimator: Any,
-        input_fn: Callable[..., Any],
-        hooks: Any = None,
-        steps: int | None = None,
-        max_steps: int | None = None,
-        saving_listeners: Any = None,
-    ) -> Any:
-        """``Estimator.train``."""
-        _check_steps(steps, max_steps)
+    def train(self, estimator: Any, call: TrainCall) -> Any:
+        """Executes ``Estimator.train``."""
+        _check_steps(call.steps, call.max_steps)
         with self._outside_graphs(estimator, TRAIN) as distribution:
-            if max_steps is not None and max_steps <= _saved_step(estimator):
+            if call.max_steps is not None and call.max_steps <= _saved_step(estimator):
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
             train = self._trainer(estimator.config)
             chosen = distribution or strategies.distribution_for(estimator.config, self._replicas)
-            with lost_workers(chosen), refusals(self._jit_compile), mixed_precision(chosen, self._mixed_precision) as telling:
-                train(
-                    estimator,
-                    input_fn,
-                    distribution=chosen,
-                    hooks=hooks or (),
-                    steps=steps,
-                    max_steps=max_steps,
-                    saving_listeners=saving_listeners or (),
-                    callbacks=[*self._callbacks(), *telling],
-                    audited=self._audited,
-                )
+            with lost_workers(chosen), refusals(self._jit_compile), mixed_precision(chosen, self._mixed_precision) as reports:
+                train(estimator, call, chosen, callbacks=[*self._callbacks(), *reports], audited=self._audited)
         return estimator
 
     def _trainer(self, config: Any) -> Callable[..., None]:
-        strategy = strategies.decided(config).strategy
+        strategy = strategies.decision_for(config).strategy
         if not (self._jit_compile or self._mixed_precision):
             return _TRAIN.get(strategy) or training.train
         if strategy in _TRAIN:
             flag = "--jit-compile" if self._jit_compile else "--mixed-precision"
-            raise NotSupportedError(f"{flag} is not for {strategy}.", fix=f"Leave out {flag}.")
+            raise NotSupportedError(f"{flag} does not work with {strategy}.", fix=f"Leave out {flag}.")
         make_transplant = CompiledTransplant if self._jit_compile else UnscaledTransplant
         return functools.partial(training.train, make_transplant=make_transplant)
 
-    def evaluate(
-        self,
-        estimator: Any,
-        input_fn: Callable[..., Any],
-        steps: int | None = None,
-        hooks: Any = None,
-        checkpoint_path: str | None = None,
-        name: str | None = None,
-    ) -> dict[str, Any]:
-        """``Estimator.evaluate``, its event file included."""
+    def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
+        """Executes ``Estimator.evaluate``, its event file included."""
         from tensorflow_estimator.python.estimator import estimator as estimator_lib
 
-        if steps is not None and steps <= 0:
-            raise ValueError(f"Must specify steps > 0, given: {steps}")
-        path = checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir)
+        if call.steps is not None and call.steps <= 0:
+            raise ValueError(f"Must specify steps > 0, given: {call.steps}")
+        call = _with_checkpoint(call, estimator)
         with self._outside_graphs(estimator, EVAL):
-            results, graph = evaluation.evaluate(estimator, input_fn, steps=steps, hooks=hooks or (), checkpoint_path=path)
+            results, graph = evaluation.evaluate(estimator, call)
         if _follows(estimator.config):
             return results
-        with graph.as_default():  # which the event file shows
-            folder, step = estimator.eval_dir(name), results["global_step"]
+        with graph.as_default():  # the event file shows it
+            folder, step = estimator.eval_dir(call.name), results["global_step"]
             estimator_lib._write_dict_to_summary(folder, results, step)
-            if path:
-                estimator_lib._write_checkpoint_path_to_summary(folder, path, step)
+            if call.checkpoint_path:
+                estimator_lib._write_checkpoint_path_to_summary(folder, call.checkpoint_path, step)
         return results
 
-    def predict(
-        self,
-        estimator: Any,
-        input_fn: Callable[..., Any],
-        predict_keys: Any = None,
-        hooks: Any = None,
-        checkpoint_path: str | None = None,
-        yield_single_examples: bool = True,
-    ) -> Iterator[Any]:
-        """``Estimator.predict``."""
-        path = checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir)
-        batches = evaluation.predict(estimator, input_fn, predict_keys=predict_keys, hooks=hooks or (), checkpoint_path=path)
+    def predict(self, estimator: Any, call: PredictCall) -> Iterator[Any]:
+        """Executes ``Estimator.predict``."""
+        batches = evaluation.predict(estimator, _with_checkpoint(call, estimator))
         while True:
-            with self._outside_graphs(estimator, PREDICT):  # not across a yield: the caller has modes of its own
+            with self._outside_graphs(estimator, PREDICT):  # not across a yield, since the caller has modes of its own
                 batch = next(batches, None)
             if batch is None:
                 return
-            yield from [batch] if not yield_single_examples else _examples(estimator, batch)
+            yield from [batch] if not call.yield_single_examples else _examples(estimator, batch)
 
-    def export_saved_model(self, estimator: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> bytes:
-        """``Estimator.export_saved_model``, by tensorflow-estimator itself.
+    def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
+        """Executes ``Estimator.export_saved_model``, by tensorflow-estimator itself.
 
-        The checkpoint has TF1's names, so the exporter finds every variable, and a serving client finds the SavedModel that it knows:
-        same signatures, same tensor names. A worker that is not the chief exports for itself, into a folder that goes with the process.
+        The checkpoint has TF1's names, so the exporter finds every variable. The SavedModel has the signatures and tensor names that
+        serving clients know. A worker that is not the chief exports into a temporary folder.
         """
         self.calls += 1
         if _follows(estimator.config):
-            export_dir_base = self._aside.name
-        exported: bytes = self._estimator.export_saved_model(estimator, export_dir_base, *args, **kwargs)
+            call = dataclasses.replace(call, export_dir_base=self._aside.name)
+        exported: bytes = self._estimator.export_saved_model(estimator, call)
         return exported
 
     @contextlib.contextmanager
     def _outside_graphs(self, estimator: Any, mode: str) -> Iterator[Distribution | None]:
-        """Eager mode with TF2's shapes, whatever graph the script is building; gives the TPU's strategy, where there is one."""
+        """Enters eager mode with TF2's shapes, whatever graph the script is building. Yields the TPU's distribution, if any."""
         self.calls += 1
         with context.eager_mode(), tf2_shapes(), control_flow_v2(), without_tpu(estimator, mode) as distribution:
             if self._configured is not estimator.config.session_config:
@@ -191,7 +159,7 @@ class ModernEngine:
 
 
 def _follows(config: Any) -> bool:
-    """True in a worker of a cluster whose chief writes what there is to write."""
+    """Returns True in a worker of a cluster whose chief writes all files."""
     return config.task_type == "worker" and not config.is_chief
 
 
@@ -209,6 +177,11 @@ def _check_steps(steps: int | None, max_steps: int | None) -> None:
     for name, value in (("steps", steps), ("max_steps", max_steps)):
         if value is not None and value <= 0:
             raise ValueError(f"Must specify {name} > 0, given: {value}")
+
+
+def _with_checkpoint(call: Any, estimator: Any) -> Any:
+    """Returns a call of evaluate or predict that names its checkpoint, if there is one."""
+    return dataclasses.replace(call, checkpoint_path=call.checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir))
 
 
 def _saved_step(estimator: Any) -> int:

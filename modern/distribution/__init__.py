@@ -1,1 +1,1 @@
-"""Distribution on the modern path: strategies, workers in step, parameter servers, input shards."""
+"""Distribution on the modern path: strategies, workers that train in step, parameter servers, input shards."""

@@ -1,8 +1,8 @@
-"""A task of a TF_CONFIG cluster on the modern path: tensorflow-estimator's ``train_and_evaluate``, without what TF1 needed for it.
+"""Tasks of a TF_CONFIG cluster on the modern path, run by tensorflow-estimator's own ``train_and_evaluate``.
 
-``train_and_evaluate`` stays tensorflow-estimator's own, its evaluator included: tf_keras' SidecarEvaluator restores the object-based
-checkpoints of a Keras model, and Estimator's evaluator calls ``Estimator.evaluate`` and the exporters, which the modern path executes.
-What is gone is the distribute coordinator and the server of a session: strategies of TensorFlow 2 connect by themselves.
+Its evaluator calls ``Estimator.evaluate`` and the exporters, which the modern path executes. SidecarEvaluator of tf_keras is no
+substitute, since it restores the object-based checkpoints of a Keras model. The distribute coordinator and the servers of sessions
+are left out, since strategies of TensorFlow 2 connect by themselves.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ from estimator_bridge.modern.distribution import strategies
 from estimator_bridge.runtime.patching import replaced
 
 logging = tf.compat.v1.logging
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
 @contextlib.contextmanager
 def tasks() -> Iterator[None]:
-    """While active, ``train_and_evaluate`` runs the task that TF_CONFIG names; enter it before the script's first RunConfig."""
+    """While active, ``train_and_evaluate`` runs the task that TF_CONFIG names; enter it before the script makes a RunConfig."""
     from tensorflow.python.distribute import estimator_training
     from tensorflow_estimator.python.estimator import estimator, training
 
     executor, extended = training._TrainingExecutor, CollectiveAllReduceExtended
     with (
-        replaced(estimator_training, init_run_config=_placed(estimator_training.init_run_config)),
-        replaced(training, _DELAY_SECS_PER_WORKER=0),  # those that train together have nobody to wait for
+        replaced(estimator_training, init_run_config=_patched_init_run_config(estimator_training.init_run_config)),
+        replaced(training, _DELAY_SECS_PER_WORKER=0),  # workers that train in step start together
         replaced(
             executor,
-            _start_std_server=_serving(executor._start_std_server),
-            run_worker=_led(executor.run_worker),
-            run_ps=_needed(executor.run_ps),
+            _start_std_server=_patched_start_std_server(executor._start_std_server),
+            run_worker=_patched_run_worker(executor.run_worker),
+            run_ps=_patched_run_ps(executor.run_ps),
         ),
-        replaced(estimator.Estimator, evaluate=_apart(estimator.Estimator.evaluate)),
+        replaced(estimator.Estimator, evaluate=_patched_evaluate(estimator.Estimator.evaluate)),
         replaced(
             extended,
-            _initialize_strategy=_describing(extended._initialize_strategy),
+            _initialize_strategy=_patched_initialize_strategy(extended._initialize_strategy),
             __deepcopy__=lambda self, memo: self,  # Estimator.config copies it in eager mode, too
-            _initialize_local_devices=_seen(extended._initialize_local_devices),
+            _initialize_local_devices=_patched_init_local_devices(extended._initialize_local_devices),
         ),
     ):
         yield
 
 
-def _placed(init_run_config: Callable[..., None]) -> Callable[..., None]:
-    """A RunConfig with a strategy knows its task at once; TF1's coordinator told it later."""
+def _patched_init_run_config(init_run_config: Callable[..., None]) -> Callable[..., None]:
+    """Sets the task of a RunConfig with a strategy at once; TF1's coordinator set it later."""
 
     @functools.wraps(init_run_config)
     def place(config: Any, tf_config: dict[str, Any]) -> None:
@@ -72,10 +72,10 @@ def _placed(init_run_config: Callable[..., None]) -> Callable[..., None]:
         if not cluster.get("worker"):
             raise BridgeError(
                 "TF_CONFIG's cluster has neither a chief nor a worker.",
-                expected="one that leads the training: a chief, or the first worker",
+                expected="a chief, or a worker that can lead the training",
                 received=", ".join(sorted(cluster)),
             )
-        first, *others = cluster["worker"]  # where all are equal the first worker is the chief
+        first, *others = cluster["worker"]  # in a cluster without a chief the first worker leads
         numbered = {**cluster, "chief": [first], "worker": others}
         index = int(task.get("index", 0))
         own = dict(task)
@@ -88,35 +88,39 @@ def _placed(init_run_config: Callable[..., None]) -> Callable[..., None]:
     return place
 
 
-def _serving(start: Callable[..., Any]) -> Callable[..., Any]:
-    """Only the tasks of parameter servers run TF1's kind of server."""
+def _patched_start_std_server(start: Callable[..., Any]) -> Callable[..., Any]:
+    """Starts a server of TF1's kind only under a ParameterServerStrategy."""
 
     @functools.wraps(start)
     def start_std_server(self: Any, config: Any) -> Any:
-        return cluster.start(start, self, config) if strategies.decided(config).strategy == "ParameterServerStrategy" else None
+        return (
+            cluster.start(start, self, config)
+            if strategies.decision_for(config).strategy == "ParameterServerStrategy"
+            else None
+        )
 
     return start_std_server
 
 
-def _needed(run_ps: Callable[..., None]) -> Callable[..., None]:
-    """A parameter server beside a strategy that keeps the variables on the workers has nothing to do, and ends."""
+def _patched_run_ps(run_ps: Callable[..., None]) -> Callable[..., None]:
+    """Ends a parameter server without work, since the strategy keeps the variables on the workers."""
 
     @functools.wraps(run_ps)
     def run(self: Any) -> None:
-        row = strategies.decided(self._estimator.config)
+        row = strategies.decision_for(self._estimator.config)
         if row.strategy == "ParameterServerStrategy":
             run_ps(self)
         else:
-            logging.warn("No variable is on this parameter server, whose task ends: %s.", row.note)
-            meeting = Rendezvous.of_this_process()
-            while meeting is not None and not meeting.has_flag(Flag.TRAINED):  # a launcher takes one that ends before for lost
-                time.sleep(_LOOK_SECONDS)
+            logging.warn("This parameter server holds no variables, so its task ends: %s.", row.note)
+            rendezvous = Rendezvous.of_this_process()
+            while rendezvous is not None and not rendezvous.has_flag(Flag.TRAINED):  # ending earlier would count as a failure
+                time.sleep(_POLL_SECONDS)
 
     return run
 
 
-def _led(run_worker: Callable[..., None]) -> Callable[..., None]:
-    """The first worker of a cluster without a chief does what a chief does."""
+def _patched_run_worker(run_worker: Callable[..., None]) -> Callable[..., None]:
+    """Makes the first worker of a cluster without a chief do what a chief does."""
 
     @functools.wraps(run_worker)
     def run(self: Any) -> None:
@@ -128,20 +132,20 @@ def _led(run_worker: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _apart(evaluate: Callable[..., Any]) -> Callable[..., Any]:
-    """A launcher hears of an evaluation in the midst of a training: those in step with this task wait for it, which is no stall."""
+def _patched_evaluate(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    """Tells the launcher of an evaluation within a training, since other tasks wait for it, which is no stall."""
 
     @functools.wraps(evaluate)
     def without_steps(self: Any, *args: Any, **kwargs: Any) -> Any:
-        meeting = Rendezvous.of_this_process()
-        with meeting.pause_steps(TaskId.of_config(self.config)) if meeting else contextlib.nullcontext():
+        rendezvous = Rendezvous.of_this_process()
+        with rendezvous.pause_steps(TaskId.of_config(self.config)) if rendezvous else contextlib.nullcontext():
             return evaluate(self, *args, **kwargs)
 
     return without_steps
 
 
-def _describing(initialize: Callable[..., None]) -> Callable[..., None]:
-    """The strategy object of an evaluator's or parameter server's script describes nothing: its task does not train."""
+def _patched_initialize_strategy(initialize: Callable[..., None]) -> Callable[..., None]:
+    """Gives a strategy in an evaluator's or parameter server's script one CPU, since its task does not train."""
 
     @functools.wraps(initialize)
     def initialize_strategy(self: Any, cluster_resolver: Any, devices: Any) -> None:
@@ -152,8 +156,8 @@ def _describing(initialize: Callable[..., None]) -> Callable[..., None]:
     return initialize_strategy
 
 
-def _seen(initialize: Callable[..., Any]) -> Callable[..., Any]:
-    """A strategy that a script makes in its graph counts the devices without initialising them, for ours to come."""
+def _patched_init_local_devices(initialize: Callable[..., Any]) -> Callable[..., Any]:
+    """Lets a strategy that a script makes in graph mode count devices without initialising them, so that ours still can."""
 
     @functools.wraps(initialize)
     def initialize_local_devices(self: Any, cluster_resolver: Any, worker_device: str) -> Any:

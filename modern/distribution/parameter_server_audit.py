@@ -1,4 +1,7 @@
-"""Reports audited steps to the launcher: every trainer its own batches, and the chief whether the steps of each trainer have an effect."""
+"""Reports of audited steps to the launcher.
+
+Every trainer reports its own batches. The chief reports whether the steps of each trainer have an effect.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ class BatchReport:
     """Writes a report of each audited batch that this process trains on.
 
     Args:
-        auditing: which steps, and where to.
+        auditing: Interval of the audit, and the folder of the reports.
         task: This task.
     """
 
@@ -24,7 +27,7 @@ class BatchReport:
         self._local = self._step = 0
 
     def __call__(self, step: int, batch: Sequence[Any]) -> None:
-        """Counts a step, and reports it if it is audited."""
+        """Counts a step and reports it if it is audited."""
         self._local += 1
         self._step = max(step + 1, self._step)
         if self._auditing.is_due(self._local):
@@ -35,13 +38,14 @@ class BatchReport:
 class EffectReport:
     """Reports which trainers' steps change the variables, and whether the global step counts every step.
 
-    Steps of others would hide that one has no effect, so a trainer makes the step alone. In the first steps of a training each has its
-    turn as often as batches are audited; from then on one of them, whenever each has made ``auditing.every`` steps on average.
+    Steps of other trainers would hide a step without effect, so no other trainer runs during an audited step. In the first steps of a
+    training each trainer has its turn as often as batches are audited. Later one trainer has its turn whenever each has made
+    ``auditing.every`` steps on average.
 
     Args:
-        auditing: how often, and where to.
-        trainers: All trainers, the chief first, whose process this is.
-        digest: of the trainable variables.
+        auditing: Interval of the audit, and the folder of the reports.
+        trainers: All trainers; the first is the chief, this process.
+        digest: Function that computes a digest of the trainable variables.
     """
 
     def __init__(self, auditing: AuditPlan, trainers: Sequence[TaskId], digest: Callable[[], Any]) -> None:
@@ -52,12 +56,12 @@ class EffectReport:
         self._next = 0
 
     def turns(self, step: int, limit: int, global_step: Callable[[], int]) -> Iterator[tuple[int, int]]:
-        """Whose turn it is, by its place among the trainers, and the global step before it; whoever iterates lets it make one step.
+        """Yields the place of a trainer and the global step before its turn; the caller lets it make one step before the next.
 
         Args:
-            step: the global step now.
-            limit: the global step to stop at.
-            global_step: reads it.
+            step: Global step now.
+            limit: Global step to stop at.
+            global_step: Function that reads the global step.
         """
         before = None
         while step < limit and self._is_due(step):
@@ -67,12 +71,18 @@ class EffectReport:
             self._next = step + self._auditing.every * len(self._trainers)
             yield place, step
             step, made_from, after = global_step(), step, int(self._digest())
-            if step > made_from:  # else its input has ended, or it does not answer
+            if step > made_from:  # else the trainer's input has ended, or the trainer does not answer
                 self._write(self._trainers[place], 1 + (self._taken - 1) // len(self._trainers), step, changed=after != before)
             before = after
 
     def count(self, made: int, before: int, after: int) -> None:
-        """Reports steps that were made from one global step to another, if that is too few; who is lost may have made more than we know."""
+        """Reports it if the global step has counted too few steps; a lost trainer may have made more than are known.
+
+        Args:
+            made: Number of known steps.
+            before: Global step before them.
+            after: Global step after them.
+        """
         if made > after - before:
             self._write(self._trainers[0], made, after, uncounted=made - (after - before))
 

@@ -1,4 +1,4 @@
-"""Who a task is in a cluster with parameter servers: they and the workers serve, the chief connects to them."""
+"""Servers and connections of a cluster with parameter servers: workers and parameter servers serve, the chief connects to them."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ _servers: dict[str, Any] = {}
 
 
 def start(start_server: Callable[[Any, Any], Any], executor: Any, config: Any) -> Any:
-    """Brings this task into the cluster, where ``train_and_evaluate`` on TF1 starts its server.
+    """Brings this task into the cluster, at the point where ``train_and_evaluate`` on TF1 starts its server.
 
     Args:
-        start_server: starts TensorFlow's server, as tensorflow-estimator does.
-        executor: tensorflow-estimator's.
-        config: a RunConfig that knows its task.
+        start_server: Function of tensorflow-estimator that starts TensorFlow's server.
+        executor: Executor of tensorflow-estimator.
+        config: RunConfig with its task.
 
     Returns:
-        The server of a worker or of a parameter server. A chief connects, and TensorFlow's eager runtime answers at its address.
+        The server of a worker or of a parameter server. For a chief, None: TensorFlow's eager runtime answers at its address.
 
     Raises:
-        BridgeError: where not all of them answer in time.
-        NotSupportedError: for a cluster that lacks a chief or workers, and for a second training.
+        BridgeError: A task of the cluster does not answer in time.
+        NotSupportedError: The cluster has no chief or no workers, or this process has trained before.
     """
     feed(config).check_unused()
     meeting = Rendezvous.of_this_process()
     if meeting is not None:
         meeting.report_recovery(Recovery.WORKER)
     if config.task_type in _SERVING:
-        if config.master not in _servers:  # a script that was started anew skips trainings that are done, and comes here again
+        if config.master not in _servers:  # a restarted script skips finished trainings and comes here again
             _servers[config.master] = start_server(executor, config)
         return _servers[config.master]
     with context.eager_mode():
@@ -69,20 +69,20 @@ def _feed(task: TaskId) -> Feed:
 
 
 def feed(config: Any) -> Feed:
-    """This task's own input for steps, the same at each call."""
+    """Returns this task's own input for steps, the same object at each call."""
     return _feed(TaskId.of_config(config))
 
 
 def coordinator(config: Any) -> Any:
-    """The ``ClusterCoordinator`` of a chief, the same at each call: a process connects once."""
+    """Returns the ``ClusterCoordinator`` of a chief, the same at each call, since a process connects once."""
     jobs = config.cluster_spec.as_dict()
     missing = [job for job in ("chief", "worker", "ps") if not jobs.get(job)]
     if missing:
         raise NotSupportedError(
-            f"A cluster with parameter servers needs a chief and a worker beside it on the modern path; it has no {missing[0]}.",
+            f"A cluster with parameter servers needs a chief and a worker on the modern path; this cluster has no {missing[0]}.",
             expected="one chief, workers, and ps tasks",
             received=", ".join(f"{len(tasks)} {job}" for job, tasks in jobs.items()),
-            fix="Add it to TF_CONFIG (a master is a chief by its old name), or use --path legacy.",
+            fix="Add it to TF_CONFIG (master is the old name of a chief), or use --path legacy.",
         )
     return _coordinator(tuple((job, tuple(jobs[job])) for job in ("chief", "worker", "ps")), config.task_id, config.protocol)
 
@@ -96,36 +96,36 @@ def _coordinator(jobs: tuple[tuple[str, tuple[str, ...]], ...], index: int, prot
         strategy = make_strategy(config)
     if strategy.num_replicas_in_sync > 1:
         raise NotSupportedError(
-            "A worker has several GPUs, of which Estimator uses the first.",
-            expected="one GPU a worker, or none",
+            "A worker has several GPUs, but an Estimator uses only the first.",
+            expected="at most one GPU for each worker",
             received=strategy.num_replicas_in_sync,
-            fix="Set CUDA_VISIBLE_DEVICES for each worker, and start a worker for each GPU.",
+            fix="Start one worker for each GPU, with CUDA_VISIBLE_DEVICES set.",
         )
-    strategy.extended._allow_run_without_coordinator = True  # the chief trains, too
+    strategy.extended._allow_run_without_coordinator = True  # since the chief trains, too
     return tf.distribute.coordinator.ClusterCoordinator(strategy)
 
 
 def _check_free(address: str) -> None:
-    """Said before anything is connected."""
+    """Refuses a port in use before anything is connected."""
     try:
         socket.create_server(("", int(address.rpartition(":")[2]))).close()
     except OSError as error:
         raise BridgeError(
-            "The chief cannot listen at its port, as TensorFlow does on the modern path when it connects to the cluster.",
-            expected="a script that leaves the servers to train_and_evaluate, and a port of its own",
+            "The chief cannot listen at its port, which it needs on the modern path to connect to the cluster.",
+            expected="a free port, and a script that leaves the servers to train_and_evaluate",
             received=f"{address}: {error.strerror}",
             fix="Drop tf.train.Server from the script, or use --path legacy.",
         ) from error
 
 
 def _reporter(meeting: Rendezvous, task: TaskId) -> Callable[[int, Batch], None]:
-    """Tells the launcher the global step, once a second."""
+    """Returns a function that reports the global step to the launcher, at most once a second."""
     reported_at = -_REPORT_SECONDS
 
     def report(step: int, batch: Batch) -> None:
         nonlocal reported_at
         if time.monotonic() - reported_at >= _REPORT_SECONDS:
             reported_at = time.monotonic()
-            meeting.report_step(task, step, training=False)  # how long that lasts is the chief's to say
+            meeting.report_step(task, step, training=False)  # only the chief reports how long training lasts
 
     return report

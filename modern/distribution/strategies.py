@@ -1,10 +1,10 @@
-"""Which tf.distribute strategy a RunConfig amounts to, and how its replicas share the input."""
+"""Choice of the tf.distribute strategy that a RunConfig stands for."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -21,21 +21,20 @@ from estimator_bridge.modern.config.make_strategy import make_strategy
 from estimator_bridge.modern.config.runtime_settings import set_runtime
 from estimator_bridge.modern.distribution.multi_worker import multi_worker, number_of_workers
 from estimator_bridge.modern.distribution.parameter_servers import coordinator
-from estimator_bridge.modern.graph.input_pipeline import piece_of
 
 logging = tf.compat.v1.logging
 
 
 @dataclasses.dataclass(frozen=True)
 class Distribution:
-    """A strategy, and whether each batch of the input_fn is split over its replicas (else each takes whole batches)."""
+    """A strategy, and whether its replicas split each batch of the input_fn (else each takes whole batches)."""
 
     strategy: Any
     split: bool = False
 
     @property
     def replicas(self) -> int:
-        """Number of replicas in sync, of all workers."""
+        """Number of replicas in sync on all workers."""
         return int(self.strategy.num_replicas_in_sync)
 
     @property
@@ -45,42 +44,28 @@ class Distribution:
 
     @property
     def together(self) -> bool:
-        """Whether other processes take part."""
+        """Returns True if other processes train in step with this one."""
         return self.workers > 1
 
     @property
     def worker(self) -> int:
-        """Which of them this one is, from 0; the first is the chief."""
+        """Number of this process among the workers, from 0; the first is the chief."""
         return int(getattr(self.strategy.extended, "_id_in_cluster", 0))
 
     @property
     def replica(self) -> int:
-        """The number of the replica that asks among those of this process, in a replica's context."""
+        """Number of the current replica among those of this process; needs a replica's context."""
         number = int(tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group))
         return number % (self.replicas // self.workers)
 
-    @property
-    def batches(self) -> int:
-        """How many batches of the input a step takes in this process: one for all replicas, or one for each."""
-        return 1 if self.split else self.replicas // self.workers
-
-    def share(self, batches: Sequence[Any]) -> Any:
-        """What the replica that asks gets of them."""
-        if len(batches) > 1:
-            return batches[self.replica]
-        if not self.split or self.replicas == 1:
-            return batches[0]
-        with tf.device("/cpu:0"):  # only the piece is copied to the replica's device
-            return piece_of(batches[0], self.replica, self.replicas)
-
     def gather(self, row: Any) -> Any:
-        """Brings together what each worker has; all of them have to ask, and wait for each other.
+        """Gathers a row from each worker; all workers must call it, and wait for each other.
 
         Args:
             row: int64 tensor of shape [n].
 
         Returns:
-            int64 tensor of shape [workers, n], the same everywhere.
+            int64 tensor of shape [workers, n], the same on every worker.
         """
         if self.workers == 1:
             return row[tf.newaxis]
@@ -88,10 +73,10 @@ class Distribution:
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, own[:, tf.newaxis] * row[tf.newaxis], axis=None)
 
     def describe(self, batch_size: int | None = None) -> str:
-        """One sentence for the log.
+        """Returns one sentence for the log.
 
         Args:
-            batch_size: of the input_fn's batches; None where it varies.
+            batch_size: Number of examples in a batch of the input_fn; None if it varies.
         """
         if self.replicas == 1 and self.workers == 1:
             return "One device."
@@ -106,59 +91,59 @@ class Distribution:
 
 
 def prepare(replicas: int) -> None:
-    """Makes ``replicas`` devices available before TensorFlow initialises them: GPUs, else virtual CPUs.
+    """Makes ``replicas`` devices available before TensorFlow initialises them: GPUs, or virtual CPUs without enough GPUs.
 
     Raises:
-        BridgeError: for a number that no machine has, and in a task of a cluster.
+        BridgeError: The number is below 1, or this process is a task of a cluster.
     """
     if replicas < 1:
-        raise BridgeError("There is no training on less than one replica.", expected="--replicas 1 or more", received=replicas)
+        raise BridgeError("--replicas must be at least 1.", expected="--replicas 1 or more", received=replicas)
     cluster = _cluster()
     if replicas > 1 and cluster:
         raise NotSupportedError(
-            "--replicas belongs to one process, and TF_CONFIG makes this one a task of a cluster.",
+            "--replicas cannot be used in a cluster, and TF_CONFIG makes this process a task of one.",
             expected="one replica for each GPU of a worker, or one for its CPU",
             received=f"--replicas {replicas}",
-            fix="Leave --replicas out, and start more workers.",
+            fix="Leave out --replicas, and start more workers.",
         )
     if replicas > 1 and len(tf.config.list_physical_devices("GPU")) < replicas:
         set_runtime({"devices.logical_cpus": replicas})
 
 
-def decided(config: Any) -> Decision:
-    """The row of ``compat.config.decisions`` that a RunConfig and its cluster fall under.
+def decision_for(config: Any) -> Decision:
+    """Returns the row of ``compat.config.decisions`` for a RunConfig and its cluster.
 
     Args:
-        config: a RunConfig that knows its task, see ``modern.tasks``.
+        config: RunConfig with its task, see ``estimator_tasks``.
     """
-    asked = config.train_distribute
+    given = config.train_distribute
     cluster = config.cluster_spec.as_dict() if config.cluster_spec else {}
-    distribute = None if asked is None else Part(type(asked).__name__)
+    distribute = None if given is None else Part(type(given).__name__)
     return decide(LegacyConfig(train_distribute=distribute, tf_config={"cluster": cluster}))
 
 
 def distribution_for(config: Any, replicas: int = 1) -> Distribution:
-    """The distribution of a training run.
+    """Chooses the distribution of a training run.
 
     Args:
-        config: a RunConfig.
-        replicas: asked for on the command line; each batch is split over them.
+        config: RunConfig.
+        replicas: Number of replicas from the command line, which split each batch.
 
     Returns:
-        The strategy that the RunConfig and its cluster amount to; without either, MirroredStrategy over ``replicas`` devices, or one
+        The strategy that the RunConfig and its cluster stand for; without either, MirroredStrategy over ``replicas`` devices, or one
         device.
 
     Raises:
-        NotSupportedError: for what this path does not execute, named.
+        NotSupportedError: The modern path does not execute this RunConfig.
     """
     _refuse(config)
-    row, asked = decided(config), config.train_distribute
+    row, given = decision_for(config), config.train_distribute
     if row.name == "other_strategy":
-        return Distribution(asked)
+        return Distribution(given)
     if row.strategy is None and row.fidelity is Fidelity.EXACT:
         return Distribution(_mirrored(replicas), split=True) if replicas > 1 else Distribution(tf.distribute.get_strategy())
     if row.strategy is None or row.strategy not in _MAKERS:
-        name = "this cluster" if asked is None else f"RunConfig(train_distribute={type(asked).__name__})"
+        name = "this cluster" if given is None else f"RunConfig(train_distribute={type(given).__name__})"
         raise NotSupportedError(
             f"A job with {name} does not run on the modern path: {row.note}.",
             expected=", ".join(_MAKERS),
@@ -169,18 +154,18 @@ def distribution_for(config: Any, replicas: int = 1) -> Distribution:
 
 
 def _from_devices(config: Any) -> Distribution:
-    asked = config.train_distribute.extended
-    devices = tuple(map(short_device, asked.worker_devices))
-    if len(devices) > 1 and isinstance(asked, MirroredExtended):
+    extended = config.train_distribute.extended
+    devices = tuple(map(short_device, extended.worker_devices))
+    if len(devices) > 1 and isinstance(extended, MirroredExtended):
         return Distribution(_mirrored_over(devices))
     if len(devices) > 1:
-        own = Strategy("CentralStorageStrategy", devices, parameter_device=short_device(asked.parameter_devices[0]))
+        own = Strategy("CentralStorageStrategy", devices, parameter_device=short_device(extended.parameter_devices[0]))
         return Distribution(make_strategy(ModernConfig(strategy=own)))
     return Distribution(make_strategy(ModernConfig(strategy=Strategy("OneDeviceStrategy", devices))))
 
 
 def _multi_worker(config: Any) -> Distribution:
-    row = decided(config)
+    row = decision_for(config)
     if row.fidelity is not Fidelity.EXACT:
         logging.warn("This cluster trains under MultiWorkerMirroredStrategy: %s.", row.note)
     return Distribution(multi_worker(config))
@@ -206,9 +191,9 @@ def _mirrored(replicas: int) -> Any:
 
 @functools.cache
 def _mirrored_over(devices: tuple[str, ...]) -> Any:
-    """One strategy a process and set of devices: a second one would number its collective operations as the first did.
+    """Makes one strategy for a set of devices in a process, since a second would number its collective operations like the first.
 
-    On CPUs without collective operations: those refuse sparse gradients whose number of rows changes from step to step.
+    On CPUs it has no collective operations, which refuse sparse gradients whose number of rows changes from step to step.
     """
     on_cpus = all(device.startswith("CPU") for device in devices)
     return make_strategy(
@@ -231,7 +216,7 @@ def _refuse(config: Any) -> None:
     for name, present in unsupported.items():
         if present:
             raise NotSupportedError(
-                f"A job with a {name} does not run on the modern path.",
+                f"A job with {name} does not run on the modern path.",
                 expected="RunConfig(train_distribute=...), TF_CONFIG, or neither",
                 fix="Use --path legacy for this script.",
             )

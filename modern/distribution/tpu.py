@@ -1,4 +1,4 @@
-"""TPUEstimator: tensorflow-estimator's own code builds its graphs as with use_tpu=False; a TPU comes in as a TPUStrategy."""
+"""TPUEstimator on the modern path: graphs are built as with use_tpu=False, and a TPU is used by a TPUStrategy."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def without_tpu(estimator: Any, mode: str) -> Iterator[Distribution | None]:
     """While active, a TPUEstimator builds its graphs as for CPU and GPU, with each replica's share of the training batch.
 
     Args:
-        estimator: any Estimator; nothing happens to one that asks for no TPU.
-        mode: a ``ModeKeys`` value.
+        estimator: Estimator; one that uses no TPU stays as it is.
+        mode: ``ModeKeys`` value.
 
     Yields:
-        The TPUStrategy to train under, where the estimator asks for a TPU. Each replica takes whole batches, as on a TPU.
+        The TPUStrategy to train under if the estimator uses a TPU, else None. Each replica takes whole batches, as on a TPU.
 
     Raises:
-        NotSupportedError: where there is no TPU.
-        BridgeError: for a train_batch_size that the TPU's cores cannot share.
+        NotSupportedError: This machine has no TPU.
+        BridgeError: The train_batch_size is no multiple of the number of the TPU's cores.
     """
-    if not _asks_for_tpu(estimator, mode):
+    if not _uses_tpu(estimator, mode):
         yield None
         return
     distribution = Distribution(_strategy(estimator.config.master))
@@ -39,7 +39,7 @@ def without_tpu(estimator: Any, mode: str) -> Iterator[Distribution | None]:
     ctx._train_batch_size, rest = divmod(ctx._train_batch_size, distribution.replicas)
     if rest:
         raise BridgeError(
-            "The train_batch_size cannot be shared by the TPU's cores.",
+            "The train_batch_size is not divisible by the number of the TPU's cores.",
             expected=f"a multiple of {distribution.replicas}",
             received=estimator._ctx._train_batch_size,
             fix="Pass another train_batch_size to TPUEstimator.",
@@ -48,7 +48,7 @@ def without_tpu(estimator: Any, mode: str) -> Iterator[Distribution | None]:
         yield distribution
 
 
-def _asks_for_tpu(estimator: Any, mode: str) -> bool:
+def _uses_tpu(estimator: Any, mode: str) -> bool:
     from tensorflow_estimator.python.estimator.tpu.tpu_estimator import TPUEstimator
 
     if not isinstance(estimator, TPUEstimator):
@@ -59,10 +59,10 @@ def _asks_for_tpu(estimator: Any, mode: str) -> bool:
 
 @functools.cache
 def _strategy(master: str) -> Any:
-    """One strategy a process: initialising a TPU ends what runs on it."""
+    """Makes one strategy for the process, since initialising a TPU again would end what runs on it."""
     if master or not tf.config.list_physical_devices("TPU"):
         raise NotSupportedError(
-            "TPUEstimator(use_tpu=True) needs a TPU of this machine.",
+            "TPUEstimator(use_tpu=True) needs a TPU on this machine.",
             expected="a TPU among tf.config.list_physical_devices(), and a RunConfig without cluster and master",
             received=f"master {master!r}" if master else "no TPU",
             fix="Pass use_tpu=False: the same model trains on CPU or GPU.",

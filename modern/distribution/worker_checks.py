@@ -1,4 +1,4 @@
-"""What workers that train together check of each other: that they start from the same state, and that nobody is lost."""
+"""Checks between workers that train in step: they start from the same state, and none is lost."""
 
 from __future__ import annotations
 
@@ -16,32 +16,36 @@ from estimator_bridge.modern.distribution.strategies import Distribution
 
 _LOSS = (tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.DeadlineExceededError, tf.errors.FailedPreconditionError,
          tf.errors.InternalError, tf.errors.UnavailableError)  # fmt: skip
-"""What TensorFlow says where a worker does not answer any more."""
+"""Errors that TensorFlow raises when a worker no longer answers."""
 
 _OF_EITHER = (tf.errors.FailedPreconditionError, tf.errors.InternalError)
-"""Those of them that this worker's own kernels raise, too."""
+"""Those of them that this worker's own kernels raise as well."""
 
 
 def check_equal(variables: Mapping[str, Any], distribution: Distribution) -> None:
     """Compares the variables of all workers.
 
+    Args:
+        variables: Name -> variable.
+        distribution: Strategy of the workers.
+
     Raises:
-        BridgeError: where they differ; training would go on from there, and never come together.
+        BridgeError: Variables differ; each worker would go on training its own.
     """
     if distribution.workers == 1:
         return
-    apart = differing(variables, distribution)
-    if apart:
+    different = differing(variables, distribution)
+    if different:
         raise BridgeError(
-            f"The workers do not start from the same state: {len(apart)} of {len(variables)} variables differ.",
+            f"The workers do not start from the same state: {len(different)} of {len(variables)} variables differ.",
             expected="one model_dir that all workers see, and one script",
-            received=", ".join(apart[:5]) + (", ..." if len(apart) > 5 else ""),
+            received=", ".join(different[:5]) + (", ..." if len(different) > 5 else ""),
             fix="Put the model_dir on storage that all machines share.",
         )
 
 
 def differing(variables: Mapping[str, Any], distribution: Distribution) -> list[str]:
-    """The names of those of which not all copies, on all replicas of all workers, have the same value."""
+    """Returns the names of the variables whose copies, on all replicas of all workers, do not all have the same value."""
     copies = [(name, copy) for name, variable in variables.items() for copy in getattr(variable, "values", [variable])]
     sums = tf.constant([_checksum(name, copy) for name, copy in copies], tf.int64)
     known: dict[str, set[int]] = {}
@@ -56,10 +60,10 @@ def _checksum(name: str, variable: Any) -> int:
 
 @contextlib.contextmanager
 def lost_workers(distribution: Distribution) -> Iterator[None]:
-    """Says what it means when TensorFlow's collective operations fail.
+    """While active, replaces errors of TensorFlow's collective operations by one that says what happened.
 
     Raises:
-        BridgeError: in place of TensorFlow's error.
+        BridgeError: Another worker no longer answers.
     """
     if distribution.workers == 1:
         yield
@@ -70,15 +74,15 @@ def lost_workers(distribution: Distribution) -> Iterator[None]:
         if isinstance(error, _OF_EITHER) and not _names_others(error.message, distribution):
             raise
         raise BridgeError(
-            "The training ended, since another worker did: it failed, was killed, or does not answer any more.",
+            "The training ended, since another worker failed, was killed, or no longer answers.",
             expected=f"an answer from each of {distribution.workers} workers",
             received=error.message.partition("\n")[0],
-            fix="Start all tasks again: they go on from the last checkpoint.",
+            fix="Start all tasks again. They go on from the last checkpoint.",
         ) from error
 
 
 def _names_others(message: str, distribution: Distribution) -> bool:
-    """Whether an error speaks of collective operations or of another task."""
+    """Returns True if an error is about collective operations or about another task."""
     own = distribution.strategy.extended._worker_device
     tasks = {f"/job:{job}/task:{index}" for job, index in re.findall(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)", message)}
     return "collective" in message.lower() or not tasks <= {own.replace("/replica:0", "")}

@@ -1,7 +1,8 @@
-"""A task's own input, for steps that another process sends here: they ask for a batch by a name that is the same in every process.
+"""A task's own input for steps that another process sends to it.
 
-An input_fn may depend on the task that calls it, in ways that only the script knows (its RunConfig, TF_CONFIG, flags), so it runs where
-its batches are used. A ``PyFunc`` operation names a Python function by a token; the token of this one is known, not numbered.
+An input_fn may depend on the task that calls it, in ways that only the script knows (its RunConfig, TF_CONFIG, flags). So it runs in
+the process that uses its batches. A ``PyFunc`` operation finds a Python function by its token, and TensorFlow numbers tokens. The
+tokens here have fixed names, the same in every process.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from tensorflow.python.ops import script_ops
 from estimator_bridge.errors import BridgeError, NotSupportedError
 
 _BATCH, _END = "estimator_bridge/batch", "estimator_bridge/end"
-_PUBLISH_SECONDS = 1800.0  # an input_fn may read its data first
+_PUBLISH_SECONDS = 1800.0  # an input_fn may read all of its data first
 Tensor = Any
 Batch = tuple[Any, ...]
 """Tensors without their structure."""
 
 
 class Feed:
-    """What the steps that run in this process are fed with.
+    """Batches for the steps that run in this process.
 
     Args:
-        task: its name, for errors.
-        reports: get the global step of a batch that is about to be used, and the batch.
+        task: Name of the task, for errors.
+        reports: Functions that receive the global step of a batch that is about to be used, and the batch.
 
     Attributes:
-        ended: set when the coordinator says that training has ended.
+        ended: Event that is set when the coordinator ends the training.
     """
 
     def __init__(self, task: str, *reports: Callable[[int, Batch], None]) -> None:
@@ -48,40 +49,40 @@ class Feed:
         script_ops._py_funcs._funcs.update(zip((_BATCH, _END), self._registered, strict=True))
 
     def check_unused(self) -> None:
-        """The chief's farewell to a first training could not be told from that to a second one.
+        """Refuses a second training, since the chief's message at the end of the first would also end the second.
 
         Raises:
-            NotSupportedError: where this process has trained.
+            NotSupportedError: This process has trained before.
         """
         if self._published.is_set():
             raise NotSupportedError(
-                f"{self._task} has trained on parameter servers already, and a process does so once on the modern path.",
+                f"{self._task} has trained on parameter servers already; on the modern path a process can do so only once.",
                 expected="a script that trains once",
-                fix="Start the script anew, in every task, for each training: it goes on from the last checkpoint.",
+                fix="Start the script again, in every task, for each training. It goes on from the last checkpoint.",
             )
 
     def publish(self, batches: Any) -> None:
-        """Makes the iterator of a dataset of flat tuples the input from now on; a step that came before waits for it."""
+        """Sets the input to the iterator of a dataset of flat tuples; steps that came earlier wait for it."""
         self._specs = batches.element_spec
         self._batches = batches
         self._published.set()
 
     def _next(self, unused: np.ndarray, step: np.ndarray, expected: bytes) -> list[Any]:
-        """Whether there is a batch, and its tensors: those of the last call again where they are ``unused``."""
+        """Returns whether there is a batch, and its tensors; if the last batch is ``unused``, returns that again."""
         if not self._published.wait(_PUBLISH_SECONDS):
             raise BridgeError(
-                f"The script of {self._task} has not come to its training.",
-                expected=f"an input_fn that has given its dataset {_PUBLISH_SECONDS:g} s after the chief began to train",
-                received="a server, and no batches",
-                fix="Read this task's log: it says what the script is doing.",
+                f"The script of {self._task} has not reached its training.",
+                expected=f"a dataset from its input_fn within {_PUBLISH_SECONDS:g} s after the chief began to train",
+                received="a server, but no batches",
+                fix="Read this task's log to see what the script is doing.",
             )
         own = _described(self._specs)
         if own.encode() != expected:
             raise NotSupportedError(
-                f"The input_fn of {self._task} gives other tensors than the chief's.",
+                f"The input_fn of {self._task} gives different tensors than the chief's.",
                 expected=expected.decode(),
                 received=own,
-                fix="Let it give the same features and labels in every task, in batches of one size or of any (drop_remainder=False).",
+                fix="Return the same features and labels in every task, with the same drop_remainder.",
             )
         if step >= 0 and self._batch is not None:
             for report in self._reports:
@@ -97,13 +98,12 @@ def take(unused: bool, step: Tensor, specs: Sequence[tf.TensorSpec]) -> tuple[Te
     """Takes a batch of the input of the process in which this operation runs.
 
     Args:
-        unused: the last one that was taken was not used, and is taken again.
-        step: the last global step that this process has begun to make; 0 if that has no number, -1 where nobody
-            is to be told.
-        specs: of the batch's tensors.
+        unused: True to take the last batch again, since no step used it.
+        step: Last global step that this process has begun; 0 if it has no number, -1 if it need not be reported.
+        specs: Specs of the batch's tensors.
 
     Returns:
-        Whether there is a batch, and its tensors, of no use where there is none.
+        A boolean, whether there is a batch, and its tensors, which are void without one.
     """
     given, *batch = tf.raw_ops.PyFunc(
         input=[tf.constant(unused), step, tf.constant(_described(specs))],
@@ -114,14 +114,14 @@ def take(unused: bool, step: Tensor, specs: Sequence[tf.TensorSpec]) -> tuple[Te
 
 
 def end(device: str) -> None:
-    """Tells the process of a device that training has ended."""
+    """Tells the process of a device that the training has ended."""
     with tf.device(device):
         tf.raw_ops.PyFunc(input=[], token=_END, Tout=[])
 
 
 def _know_types() -> None:
-    """Has TensorFlow look up NumPy's types now: 2.15 does it when it first converts a tensor, and may crash where that is in its own thread."""
-    with tf.Graph().as_default():  # no session and no eager context, which others configure
+    """Makes TensorFlow look up NumPy's types now; 2.15 does so at the first conversion, and may crash in a thread of its own."""
+    with tf.Graph().as_default():  # without a session or an eager context, which are not configured yet
         smart_cond.smart_constant_value(tf.logical_not(tf.constant(True)))
 
 

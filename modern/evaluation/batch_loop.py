@@ -1,4 +1,4 @@
-"""Runs something on every batch of a dataset: many batches in one call of one tf.function, no Python between them."""
+"""A compiled loop over the batches of a dataset: many batches in one call of one tf.function, without Python between them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.input_pipeline import read_ahead
 
 _SECONDS = 0.25
-"""A call that takes less is followed by one of twice as many batches."""
+"""Duration below which a call is followed by one of twice as many batches."""
 
 
 def for_each_batch(dataset: tf.data.Dataset, run: Callable[[Sequence[Tensor]], Any], tell: Callable[[int], None]) -> None:
     """Executes ``run`` once for each batch, in order.
 
     Args:
-        dataset: of flat tuples.
-        run: traced once.
-        tell: called now and then with the number of batches so far.
+        dataset: Dataset of flat tuples.
+        run: Function of a batch, traced once.
+        tell: Function that is called now and then with the number of batches so far.
 
     Example:
         >>> import tensorflow as tf
@@ -33,10 +33,10 @@ def for_each_batch(dataset: tf.data.Dataset, run: Callable[[Sequence[Tensor]], A
     """
 
     @tf.function(autograph=False)
-    def some(batches: Any, most: Tensor) -> Tensor:  # returns something, since TensorFlow prunes and folds only then
+    def some(batches: Any, most: Tensor) -> Tensor:  # returns a tensor, since TensorFlow optimises only then
         def one(done: Tensor) -> Tensor:
             batch = next(batches)
-            with tf.control_dependencies(batch):  # at the input's end nothing may run, not even what needs no batch
+            with tf.control_dependencies(batch):  # at the end of the input, not even operations without a batch may run
                 run(batch)
             return done + 1
 

@@ -3,74 +3,72 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.training import evaluation as tf_evaluation
 
-from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.progress import shown_batches
 from estimator_bridge.modern.evaluation.batch_loop import for_each_batch
-from estimator_bridge.modern.evaluation.hooked_batches import begun, hooked_batches
+from estimator_bridge.modern.evaluation.hooked_batches import begin, hooked_batches
 from estimator_bridge.modern.graph import model_graph
-from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, is_source, upstream
 from estimator_bridge.modern.graph.input_pipeline import releasing
-from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
+from estimator_bridge.modern.graph.model_graph import ModelGraph, metric_values, operation, v1
 from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.modern.step.transplant import initialise_tables
+from estimator_bridge.runtime.estimator_calls import EvaluateCall, PredictCall
 
 
 @releasing
-def evaluate(
-    estimator: Any, input_fn: Callable[..., Any], *, steps: int | None, hooks: Sequence[Any], checkpoint_path: str | None
-) -> tuple[dict[str, Any], Any]:
+def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
     """Runs the metrics of the model_fn's EVAL graph over the input, with the variables of a checkpoint.
 
     Args:
-        estimator: whose model_fn, config and model_dir to use.
-        input_fn, steps, hooks, checkpoint_path: as ``Estimator.evaluate`` takes them.
+        estimator: Estimator with the model_fn, config and model_dir.
+        call: Arguments of ``Estimator.evaluate``; its checkpoint_path names the variables' values, None for initial ones.
 
     Returns:
         Metric name -> value, with ``loss`` (the mean over batches) and ``global_step``; and the graph.
 
     Raises:
-        NotSupportedError: for session hooks that do more than reading.
+        NotSupportedError: A session hook does more than reading.
     """
-    model = model_graph.build(estimator, input_fn, model_graph.EVAL, checkpoint_path)
+    model = model_graph.build(estimator, call.input_fn, model_graph.EVAL, call.checkpoint_path)
     with model.graph.as_default():
         metrics = dict(model.spec.eval_metric_ops)
         _refuse_reserved(metrics)
         metrics["loss"] = v1.metrics.mean(model.spec.loss)
     updates = [operation(update) for update in (*(update for _, update in metrics.values()), *model.every_batch)]
-    if hooks or model.spec.evaluation_hooks:
-        in_order = [*hooks, *estimator._convert_eval_steps_to_hooks(steps), *model.spec.evaluation_hooks]
+    if call.hooks or model.spec.evaluation_hooks:
+        in_order = [
+            *(call.hooks or ()),
+            *estimator._convert_eval_steps_to_hooks(call.steps),
+            *model.spec.evaluation_hooks,
+        ]
         store = _run_hooked(model, in_order, updates)
     else:
         store = _store(model)
-        update = Fragment.cut(upstream(updates, is_source), [])
-        model.check_fed(update.inputs)
-        _run_over(model, update, store, steps)
+        _run_over(model, Fragment.cut(upstream(updates, is_source), []), store, call.steps)
     return _results(metrics, model, store), model.graph
 
 
-def predict(
-    estimator: Any, input_fn: Callable[..., Any], *, predict_keys: Any, hooks: Sequence[Any], checkpoint_path: str | None
-) -> Iterator[Any]:
-    """Yields one batch of predictions after the other: a dict of arrays, or one array.
+def predict(estimator: Any, call: PredictCall) -> Iterator[Any]:
+    """Yields the predictions batch by batch, each a dict of arrays or one array.
 
     Args:
-        estimator: whose model_fn, config and model_dir to use.
-        input_fn, predict_keys, hooks, checkpoint_path: as ``Estimator.predict`` takes them.
+        estimator: Estimator with the model_fn, config and model_dir.
+        call: Arguments of ``Estimator.predict``; its checkpoint_path names the variables' values, None for initial ones.
 
     Raises:
-        NotSupportedError: for session hooks that do more than reading.
+        NotSupportedError: A session hook does more than reading.
     """
-    model = model_graph.build(estimator, input_fn, model_graph.PREDICT, checkpoint_path)
-    predictions = estimator._extract_keys(model.spec.predictions, predict_keys)
+    model = model_graph.build(estimator, call.input_fn, model_graph.PREDICT, call.checkpoint_path)
+    predictions = estimator._extract_keys(model.spec.predictions, call.predict_keys)
     outputs = tf.nest.flatten(predictions)
-    run = begun([*hooks, *(model.spec.prediction_hooks or ())], model, predictions)
+    run = begin([*(call.hooks or ()), *(model.spec.prediction_hooks or ())], model, predictions)
     for values in hooked_batches(model, _store(model), run, [*outputs, *model.every_batch]):
         yield tf.nest.pack_sequence_as(predictions, [values[tensor.name] for tensor in outputs])
 
@@ -82,7 +80,7 @@ def _store(model: ModelGraph) -> VariableStore:
 
 
 def _run_hooked(model: ModelGraph, hooks: Sequence[Any], updates: Sequence[Any]) -> VariableStore:
-    """Evaluates under hooks, with TF1's counter of batches, which some of them read."""
+    """Evaluates under hooks, with TF1's counter of batches, which some hooks read."""
     with model.graph.as_default():
         counted = v1.assign_add(tf_evaluation._get_or_create_eval_step(), 1, use_locking=True)
         elements = [tf.group(*updates), counted]
@@ -90,34 +88,21 @@ def _run_hooked(model: ModelGraph, hooks: Sequence[Any], updates: Sequence[Any])
     for hook in hooks:
         if hasattr(hook, "_set_evals_completed_tensor"):
             hook._set_evals_completed_tensor(done)
-    run = begun(hooks, model, elements)
+    run = begin(hooks, model, elements)
     store = _store(model)
     collections.deque(hooked_batches(model, store, run, [operation(element) for element in elements]), maxlen=0)
     return store
 
 
 def _run_over(model: ModelGraph, update: Fragment, store: VariableStore, steps: int | None) -> None:
-    call = store.function(update)
-    names = [placeholder.name for placeholder in model.batch]
+    run = model.batch_function(update, store)
     dataset = model.pipeline.dataset()
-
-    def run(batch: Sequence[Tensor]) -> None:
-        known = dict(zip(names, batch, strict=True))
-        call([known[tensor.name] for tensor in update.inputs])
-
     with shown_batches(steps) as tell:
         for_each_batch(dataset if steps is None else dataset.take(steps), run, tell)
 
 
 def _results(metrics: Mapping[str, Any], model: ModelGraph, store: VariableStore) -> dict[str, Any]:
-    values: list[Tensor] = [tf.nest.flatten(value)[0] for value, _ in metrics.values()]
-    fragment = Fragment.cut(upstream([tensor.op for tensor in values], is_source), values)
-    if fragment.inputs:
-        raise NotSupportedError(
-            f"The value of a metric depends on the batch ({fragment.inputs[0].name!r}).",
-            expected="(value, update) pairs whose value reads variables alone, as tf.metrics makes them",
-            fix="Use --path legacy for this script.",
-        )
+    fragment = metric_values([tf.nest.flatten(value)[0] for value, _ in metrics.values()])
     results = {name: value.numpy() for name, value in zip(metrics, store.function(fragment)([]), strict=True)}
     results["global_step"] = store[model.global_step].numpy()
     return {name: value[()] if isinstance(value, np.ndarray) and not value.shape else value for name, value in results.items()}

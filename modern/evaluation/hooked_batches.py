@@ -1,4 +1,4 @@
-"""Evaluation and prediction under session hooks: batch by batch, each hook called as a MonitoredSession calls it."""
+"""Evaluation and prediction under session hooks, batch by batch, with the calls that a MonitoredSession makes."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from estimator_bridge.modern.graph.variables import VariableStore
 Values = dict[str, np.ndarray]  # by the tensor's name
 
 
-def begun(hooks: Sequence[Any], model: ModelGraph, fetches: Any) -> HookedRun:
+def begin(hooks: Sequence[Any], model: ModelGraph, fetches: Any) -> HookedRun:
     """Begins session hooks, before the graph is finished.
 
     Args:
         hooks: ``tf.train.SessionRunHook`` objects in their order.
-        model: the graph that they look at.
-        fetches: what TF1 would run for each batch.
+        model: Graph that the hooks read.
+        fetches: Operations and tensors that TF1 would run for each batch.
 
     Raises:
-        NotSupportedError: for a hook that cannot work without a session.
-        TypeError: for what is no hook, as Estimator does.
+        NotSupportedError: A hook cannot work without a session.
+        TypeError: An object is no hook; Estimator raises the same.
     """
     check_hooks(hooks)
     run = HookedRun(model.graph, fetches)
@@ -42,16 +42,16 @@ def hooked_batches(model: ModelGraph, store: VariableStore, run: HookedRun, elem
     """Runs operations and tensors for each batch until the input ends or a hook asks to stop.
 
     Args:
-        model: its pipeline gives the batches.
-        store: its variables.
-        run: the hooks.
-        elements: what each batch is for.
+        model: Graph, whose pipeline gives the batches.
+        store: Variables of the graph.
+        run: Hooks that ``begin`` has begun.
+        elements: Operations and tensors to run for each batch.
 
     Yields:
-        The values of the tensors among ``elements``, and of those that hooks asked for.
+        The values of the tensors among ``elements``, and of those that hooks request.
 
     Raises:
-        NotSupportedError: where a hook does more than reading, at that moment.
+        NotSupportedError: A hook does more than reading, at that moment.
     """
     operations = upstream(map(operation, elements), is_source)
     variables = {template.op.name: store[template] for template in model.variables()}
@@ -95,15 +95,11 @@ def _tensors(elements: Sequence[Any]) -> list[Tensor]:
 def _step(
     model: ModelGraph, store: VariableStore, operations: set[Any], outputs: Sequence[Tensor]
 ) -> Callable[[Sequence[Tensor]], Values]:
-    """One function of all that happens with a batch, so that nothing is computed twice."""
+    """Returns one function of all that runs with a batch, so that nothing is computed twice."""
     fragment = Fragment.cut(operations | upstream([tensor.op for tensor in outputs], is_source), outputs)
-    model.check_fed(fragment.inputs)
-    call = store.function(fragment)
-    names = [placeholder.name for placeholder in model.batch]
+    run = model.batch_function(fragment, store)
 
     def step(batch: Sequence[Tensor]) -> Values:
-        known = dict(zip(names, batch, strict=True))
-        values = call([known[tensor.name] for tensor in fragment.inputs])
-        return {tensor.name: value.numpy() for tensor, value in zip(outputs, values, strict=True)}
+        return {tensor.name: value.numpy() for tensor, value in zip(outputs, run(batch), strict=True)}
 
     return step

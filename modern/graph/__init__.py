@@ -1,1 +1,1 @@
-"""The graph that model_fn builds, and the parts that are taken from it."""
+"""The graph that a model_fn builds, and the parts that are cut out of it."""

@@ -1,8 +1,7 @@
-"""Cuts a set of operations out of a TF1 graph and makes it a function of variable handles and tensors.
+"""Fragments: sets of operations, cut out of a TF1 graph and made functions of variable handles and tensors.
 
-An unpruned graph, imported into a ``tf.function``, would run its initialisers at every step: automatic control dependencies
-execute every stateful operation they find. So a fragment holds only the operations that its caller named, and each function
-imports its fragment once.
+Automatic control dependencies execute every stateful operation in a ``tf.function``, so a whole graph would run its initialisers at
+every step. A fragment holds only the operations that its caller named, and each function imports its fragment once.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from estimator_bridge.modern.graph.gradient_gates import holds_up
 
 Operation = Any  # tf.Operation: TensorFlow ships no types
 Tensor = Any
-BATCH = "estimator_bridge/batch"  # no name that a variable of a script might have
+BATCH = "estimator_bridge/batch"  # a name that no variable of a script has
 """The operations between an input pipeline and its model."""
 _CONTROL_FLOW = frozenset({"Case", "If", "While"})
 
 
 def producers(op: Operation) -> Iterable[Operation]:
-    """The operations that ``op`` waits for: the sources of its inputs and its control inputs."""
+    """Yields the operations that ``op`` waits for: the sources of its inputs, and its control inputs."""
     yield from (tensor.op for tensor in op.inputs)
     yield from op.control_inputs
 
@@ -36,15 +35,15 @@ def upstream(
     stop: Callable[[Operation], bool],
     parents: Callable[[Operation], Iterable[Operation]] = producers,
 ) -> set[Operation]:
-    """Every operation that ``targets`` depend on, themselves included.
+    """Finds every operation that ``targets`` depend on, and ``targets`` themselves.
 
     Args:
-        targets: where the walk begins.
-        stop: operations for which it answers True are left out, and nothing behind them is visited.
-        parents: the operations that one operation waits for.
+        targets: Operations at which the walk begins.
+        stop: Function that returns True for an operation to leave out, with all that it waits for.
+        parents: Function that gives the operations that one operation waits for.
 
     Returns:
-        The operations reached.
+        The operations.
 
     Example:
         >>> import tensorflow as tf
@@ -64,16 +63,16 @@ def upstream(
 
 
 _SEEDS_APART = 0x9E3779B1
-"""From the seed of one replica to that of the next: further than seeds of operations, which count up."""
+"""Distance between the seeds of two replicas, larger than that between operations, whose seeds count up."""
 
 
 def is_source(op: Operation) -> bool:
-    """True for what a fragment is given from outside: variables' handles, placeholders and the batch."""
+    """Returns True for inputs of a fragment: variables' handles, placeholders and the batch."""
     return op.type in ("VarHandleOp", "Placeholder") or op.name.startswith(BATCH)
 
 
 def is_copied(op: Operation) -> bool:
-    """True for what every fragment that uses it has a copy of: constants, and tables, which their shared name identifies."""
+    """Returns True for operations of which each fragment has a copy: constants, and tables, identified by their shared name."""
     if is_source(op):
         return False
     return op.type == "Const" or (not op.inputs and bool(op.outputs) and all(out.dtype == tf.resource for out in op.outputs))
@@ -83,8 +82,11 @@ def is_copied(op: Operation) -> bool:
 class Fragment:
     """A part of a graph, ready to be imported.
 
-    ``handles`` are the resource tensors of the variables it reads or writes, ``inputs`` the other tensors that come from outside,
-    ``outputs`` what its function returns, all as tensors of the graph it was cut from.
+    Attributes:
+        graph_def: Operations of the fragment.
+        handles: Resource tensors of the variables that it reads or writes, as tensors of the original graph.
+        inputs: Other tensors that come from outside, as tensors of the original graph.
+        outputs: Tensors that its function returns, as tensors of the original graph.
     """
 
     graph_def: Any
@@ -97,11 +99,11 @@ class Fragment:
         """Cuts ``ops`` out of their graph.
 
         Args:
-            ops: what the fragment executes; constants and tables that it reads are copied along.
-            outputs: tensors of the same graph; each is produced by ``ops`` or passed through from outside.
+            ops: Operations that the fragment executes; constants and tables that they read are copied along.
+            outputs: Tensors of the same graph; each is made by ``ops`` or passed through from outside.
 
         Returns:
-            The fragment. Control inputs from outside are dropped: the caller orders fragments.
+            The fragment. Control inputs from outside are dropped, since the caller orders fragments.
         """
         inside = set(ops) | {tensor.op for op in ops for tensor in op.inputs if is_copied(tensor.op)}
         outside = {tensor.name: tensor for op in inside for tensor in op.inputs if tensor.op not in inside}
@@ -114,8 +116,8 @@ class Fragment:
         """Imports the fragment into one ``tf.function``.
 
         Args:
-            handles_like: for each of ``handles``, an eager handle of a variable of the same shape and dtype.
-            compiled: XLA compiles it.
+            handles_like: Eager handle of a variable of the same shape and dtype, for each of ``handles``.
+            compiled: True to have XLA compile it.
 
         Returns:
             ``call(handles, inputs) -> outputs``: lists of tensors in the order of the fragment's fields.
@@ -132,38 +134,37 @@ class Fragment:
             outside = [tensor.name for tensor in self.handles + self.inputs]
             return self._import(dict(zip(outside, [*handles, *inputs], strict=True)))
 
-        call._omit_frequent_tracing_warning = True  # each is traced once: TensorFlow counts all as one, whose code is the same
+        call._omit_frequent_tracing_warning = (
+            True  # each is traced once, but TensorFlow counts functions of the same code as one
+        )
         return call
 
     @functools.cached_property
     def seeded(self) -> bool:
-        """Whether its random operations draw the same in each run."""
-        return any(map(_seeded, _nodes(self.graph_def)))
+        """True if some of its random operations draw the same numbers in each run."""
+        return any(map(_is_seeded, all_nodes(self.graph_def)))
 
     def reseeded(self, number: int) -> Fragment:
-        """The fragment for a replica that draws other random numbers: TF1 built a model_fn anew, with other seeds, for each.
+        """Returns the fragment with other seeds, since TF1 built the model_fn again, with other seeds, for each replica.
 
-        Functions get names of their own, too: a process has one function of a name.
+        Functions get new names, too, since a process has only one function of each name.
 
         Args:
-            number: of the replica; that of the script's own seeds is 0.
+            number: Number of the replica; replica 0 keeps the script's own seeds.
         """
         graph_def = tf.compat.v1.GraphDef.FromString(self.graph_def.SerializeToString())
         names = {
             function.signature.name: f"{function.signature.name}_replica_{number}" for function in graph_def.library.function
         }
-        for node in _nodes(graph_def):
-            if _seeded(node):
+        for node in all_nodes(graph_def):
+            if _is_seeded(node):
                 node.attr["seed2"].i += number * _SEEDS_APART
             node.op = names.get(node.op, node.op)
-            for value in node.attr.values():
-                for called in (*([value.func] if value.HasField("func") else []), *value.list.func):
-                    called.name = names.get(called.name, called.name)
+            for called in called_functions(node):
+                called.name = names.get(called.name, called.name)
         for function in graph_def.library.function:
             function.signature.name = names[function.signature.name]
-            if not context.context().has_function(
-                function.signature.name
-            ):  # as TensorFlow knows the script's since it made them
+            if not context.context().has_function(function.signature.name):  # TensorFlow knows only the script's own functions
                 context.context().add_function_def(function)
         for gradient in graph_def.library.gradient:
             gradient.function_name, gradient.gradient_func = (
@@ -184,12 +185,19 @@ class Fragment:
         return [tf.identity(by_name[tensor.name]) for tensor in self.outputs]
 
 
-def _nodes(graph_def: Any) -> list[Any]:
+def all_nodes(graph_def: Any) -> list[Any]:
+    """Returns the nodes of a GraphDef and of its functions."""
     return [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
 
 
-def _seeded(node: Any) -> bool:
-    """A random operation that draws the same in each run: without a seed, each kernel finds one for itself."""
+def called_functions(node: Any) -> list[Any]:
+    """Returns the NameAttrList of each function that a NodeDef has as an attribute."""
+    values = node.attr.values()
+    return [called for value in values for called in ([value.func] if value.HasField("func") else value.list.func)]
+
+
+def _is_seeded(node: Any) -> bool:
+    """Returns True for a random operation with a seed; without one, each kernel chooses its own."""
     return "seed2" in node.attr and bool(node.attr["seed"].i or node.attr["seed2"].i)
 
 
@@ -198,7 +206,7 @@ def _tensor_name(node_input: str) -> str:
 
 
 def _without_use(ops: set[Operation], outputs: Sequence[Tensor]) -> set[Operation]:
-    """Control flow whose results nothing uses: what its bodies do is all there is to it."""
+    """Returns control flow whose results nothing uses, which only runs for the effects of its bodies."""
     ends = [tensor.op for tensor in outputs] + [op for op in ops if op.op_def.is_stateful and op.type not in _CONTROL_FLOW]
     used = upstream(ends, lambda op: op not in ops)
     return {op for op in ops - used if op.type in _CONTROL_FLOW}
@@ -211,12 +219,12 @@ def _graph_def(ops: set[Operation], without_use: Collection[Operation]) -> Any:
         node = graph_def.node.add()
         node.CopyFrom(op.node_def)
         node.device = ""  # the strategy places it
-        if op in without_use:  # TensorFlow would inline the bodies, and then leave out what nothing uses
+        if op in without_use:  # else TensorFlow would inline the bodies and prune unused operations
             node.attr.pop("_lower_using_switch_merge", None)
-        if node.op == "HashTableV2":  # without it, whoever loads a SavedModel gives each function a table of its own
+        if node.op == "HashTableV2":  # else a loaded SavedModel has a table of its own in each function
             node.attr["use_node_name_sharing"].b = True
         _keep(node.input, functools.partial(_is_input, set() if holds_up(op) else names))
-        if "_class" in node.attr:  # colocation with something that stayed behind cannot be resolved
+        if "_class" in node.attr:  # colocation with an operation outside of the fragment cannot be resolved
             _keep(node.attr["_class"].list.s, lambda name: name.decode().removeprefix("loc:@") in names)
             if not node.attr["_class"].list.s:
                 del node.attr["_class"]
@@ -255,10 +263,6 @@ def _add_library(graph_def: Any, ops: set[Operation]) -> None:
         waiting.extend(other for node in functions[name].node_def for other in _called(node, functions))
 
 
-def _called(node: Any, functions: Collection[str]) -> Iterable[str]:
-    if node.op in functions:
-        yield node.op
-    for value in node.attr.values():
-        if value.HasField("func"):
-            yield value.func.name
-        yield from (func.name for func in value.list.func)
+def _called(node: Any, functions: Collection[str]) -> list[str]:
+    by_name = [node.op] if node.op in functions else []  # as TF1's Defun makes its calls
+    return [*by_name, *(called.name for called in called_functions(node))]

@@ -1,11 +1,11 @@
 """Control edges of TF1's gradients that a training step does without.
 
-``Optimizer.minimize`` has the gradients of an operation by all of its inputs wait for each other (``GATE_OP``), and what comes before
-it waits for all of them. The gradient by a convolution's filter takes as long as that by its input, and only the latter is on the way
-to the layers below: where they do not wait for the former, another core computes it meanwhile.
+With ``GATE_OP`` the gradients of an operation by all of its inputs wait for each other, and the layers below wait for all of them.
+The gradient by a convolution's filter takes as long as that by its input, but only the latter is needed below. Without this gate
+another core computes the former meanwhile.
 
-Every other gate stays, for TensorFlow fuses operations that no gate is between, and sums in another order then. Above all, oneDNN
-would compute the gradient by a convolution's bias along with that by its filter.
+All other gates stay. Without a gate TensorFlow fuses operations and sums in another order. In particular, oneDNN would compute the
+gradient by a convolution's bias together with that by its filter.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _BY_FILTER: Mapping[str, str] = {
     "Conv3DBackpropInputV2": "Conv3DBackpropFilterV2",
     "DepthwiseConv2dNativeBackpropInput": "DepthwiseConv2dNativeBackpropFilter",
 }
-"""Gradient by a convolution's input -> that by its filter."""
+"""Gradient by a convolution's input -> gradient by its filter."""
 
 
 def holds_up(op: Any) -> bool:
-    """True for what passes on the gradient by a convolution's input, once that by its filter is there, too.
+    """Returns True if ``op`` only forwards a convolution's input gradient and, by a gate, waits for its filter gradient.
 
     Args:
-        op: an operation of a graph; without its control inputs, it gives the same.
+        op: Operation of a graph; without its control inputs it gives the same.
 
     Example:
         >>> import tensorflow as tf

@@ -1,4 +1,4 @@
-"""The host_call of a TPUEstimatorSpec, as operations to run with each batch."""
+"""The host_call of a TPUEstimatorSpec as operations that run with each batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def host_call(spec: Any) -> tuple[Any, list[Any]]:
     """Takes a TPUEstimatorSpec's host_call out of its session hooks.
 
     Args:
-        spec: the EstimatorSpec that tensorflow-estimator makes of it.
+        spec: EstimatorSpec that tensorflow-estimator makes of the TPUEstimatorSpec.
 
     Returns:
         The spec with hooks that only open and close the host_call's event files, and the operations and tensors to run with each
@@ -49,7 +49,7 @@ class SummaryWriters(tf.compat.v1.train.SessionRunHook):
         _run(self._open)
 
     def close(self) -> None:
-        """Writes what is left, and closes the files, however the run ended."""
+        """Writes the remaining events and closes the files, also after an error."""
         if self._opened:
             _run(self._close)
 

@@ -1,4 +1,4 @@
-"""What an input_fn returned, as a tf.data.Dataset that runs outside its graph."""
+"""The result of an input_fn as a tf.data.Dataset that runs outside of its graph."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import gc
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 import tensorflow as tf
@@ -26,7 +26,7 @@ _GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync")
 
 @contextlib.contextmanager
 def recorded_iterators() -> Iterator[list[tuple[Any, Any]]]:
-    """While active, each v1 iterator that is made is appended to the list it gives, with the dataset it walks over."""
+    """Yields a list to which each new v1 iterator is added while this is active, with its dataset."""
     made: list[tuple[Any, Any]] = []
 
     def recording(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,12 +48,13 @@ def recorded_iterators() -> Iterator[list[tuple[Any, Any]]]:
 
 @dataclasses.dataclass(frozen=True)
 class InputPipeline:
-    """The tensors that an input_fn left in its graph, and where they come from.
+    """The tensors that an input_fn left in its graph, and their sources.
 
     Attributes:
         structure: (features, labels) as the model_fn receives them.
-        datasets: iterator operation's name -> the dataset it walks over.
-        queue_runners, initializers: what a session must start first where the input is no dataset.
+        datasets: Name of an iterator operation -> its dataset.
+        queue_runners: Queue runners that a session must start first if the input is no dataset.
+        initializers: Operations that a session must run first if the input is no dataset.
     """
 
     structure: Any
@@ -63,37 +64,37 @@ class InputPipeline:
 
     @property
     def leaves(self) -> list[Tensor]:
-        """The tensors of ``structure``, composite ones by their components; what is no tensor stays out."""
+        """The tensors of ``structure``, with composite tensors as their components, and without other values."""
         flat = tf.nest.flatten(self.structure, expand_composites=True)
         return [leaf for leaf in flat if tf.is_tensor(leaf)]
 
     def with_leaves(self, leaves: list[Tensor]) -> Any:
-        """``structure`` with its tensors replaced."""
+        """Returns ``structure`` with its tensors replaced by ``leaves``."""
         remaining = iter(leaves)
         flat = tf.nest.flatten(self.structure, expand_composites=True)
         replaced = [next(remaining) if tf.is_tensor(leaf) else leaf for leaf in flat]
         return tf.nest.pack_sequence_as(self.structure, replaced, expand_composites=True)
 
     def check(self) -> None:
-        """Raises NotSupportedError where the pipeline reads a variable or a placeholder."""
+        """Raises NotSupportedError if the pipeline reads a variable or a placeholder."""
         variants = [dataset._variant_tensor.op for dataset in self.datasets.values()]
         _refuse_outside(upstream([*variants, *(leaf.op for leaf in self.leaves)], lambda op: False))
 
     def dataset(self) -> tf.data.Dataset:
-        """The same batches, in the same order, as flat tuples of ``leaves``; call it in eager mode."""
+        """Returns the same batches in the same order as flat tuples of ``leaves``; call it in eager mode."""
         ops = upstream([leaf.op for leaf in self.leaves], lambda op: op.type in _GET_NEXT)
         sources = {tensor.op for op in ops for tensor in op.inputs if tensor.op.type in _GET_NEXT}
         sources |= {leaf.op for leaf in self.leaves if leaf.op.type in _GET_NEXT}
         if len(sources) != 1 or any(op.op_def.is_stateful for op in ops):
             return self._from_session()
         (get_next,) = sources
-        walked = self.datasets.get(get_next.inputs[0].op.name)
-        if walked is None:
+        source = self.datasets.get(get_next.inputs[0].op.name)
+        if source is None:
             return self._from_session()
         if not ops and [leaf.value_index for leaf in self.leaves] == list(range(len(get_next.outputs))):
-            return _eager_dataset(walked, tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in self.leaves))
-        dataset = _eager_dataset(walked, dataset_ops.get_structure(walked))
-        return dataset.map(self._leaves_of(walked.element_spec, get_next, ops))
+            return _eager_dataset(source, tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in self.leaves))
+        dataset = _eager_dataset(source, dataset_ops.get_structure(source))
+        return dataset.map(self._leaves_of(source.element_spec, get_next, ops))
 
     def _leaves_of(self, spec: Any, get_next: Operation, ops: set[Operation]) -> Callable[..., tuple[Tensor, ...]]:
         fragment = Fragment.cut(ops, self.leaves)
@@ -107,12 +108,12 @@ class InputPipeline:
         return leaves
 
     def _from_session(self) -> tf.data.Dataset:
-        """Queues and other stateful input run in a session of their own, one batch at a time."""
+        """Returns the batches of queues and other stateful input, which run in a session of their own."""
         leaves = self.leaves
         graph = leaves[0].graph
 
         def batches() -> Iterator[tuple[Any, ...]]:
-            # No `with`: left by an exception, a session's exit starts a thread, and where Python is ending that never returns.
+            # No `with`: after an exception, a session's exit starts a thread, which never returns while Python exits.
             session = tf.compat.v1.Session(graph=graph)
             coordinator = tf.compat.v1.train.Coordinator()
             try:
@@ -128,22 +129,22 @@ class InputPipeline:
             finally:
                 coordinator.request_stop()
                 session.close()
-            coordinator.join(threads, ignore_live_threads=True)  # raises what ended a queue before its time
+            coordinator.join(threads, ignore_live_threads=True)  # raises the error that ended a queue early
 
         signature = tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves)
         return tf.data.Dataset.from_generator(batches, output_signature=signature)
 
 
 def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """The same batches, made while the last ones are computed with.
+    """Returns the same batches, which are made while a step computes.
 
-    Without TensorFlow's tuning of data pipelines: on 2.21 an eager iterator that is tuned sometimes waits up to a minute at its end.
+    TensorFlow's tuning of data pipelines is off, since a tuned eager iterator of 2.21 sometimes waits up to a minute at its end.
 
     Args:
-        dataset: what to read; numbers of parallel calls that are AUTOTUNE take TensorFlow's initial value.
+        dataset: Batches; parallel calls that are AUTOTUNE keep TensorFlow's initial number.
 
     Returns:
-        The dataset two batches ahead, or as many as the script's own prefetch at its end.
+        The dataset, read two batches ahead, or as far as the script's own prefetch at its end.
 
     Example:
         >>> import tensorflow as tf
@@ -156,12 +157,12 @@ def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def releasing(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The same function, whose input pipelines are gone when it ends.
+    """Decorates a function so that its input pipelines are freed when it ends.
 
-    One that is left to the end of Python may wait there for a py_func or a generator of the script, which that end has stopped.
+    A pipeline that lives until Python exits may wait then for a py_func or a generator of the script, which Python has stopped.
 
     Args:
-        function: makes pipelines; where it raises, the variables of its frames go, too.
+        function: Function that makes pipelines; if it raises, the variables of its frames are freed, too.
     """
 
     @functools.wraps(function)
@@ -177,34 +178,8 @@ def releasing(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return release
 
 
-def piece_of(batch: Sequence[Tensor], index: int, pieces: int) -> tuple[Tensor, ...]:
-    """One of the consecutive parts, of (nearly) equal size, that a batch is cut into.
-
-    Args:
-        batch: tensors with the batch as their first axis.
-        index: which part, counted from 0.
-        pieces: number of parts.
-
-    Returns:
-        The rows of that part; fails in use on a batch with fewer rows than pieces.
-
-    Example:
-        >>> import tensorflow as tf
-        >>> [piece_of((tf.range(5),), index, 2)[0].numpy().tolist() for index in range(2)]
-        [[0, 1], [2, 3, 4]]
-    """
-    sizes = {tensor.shape[0] for tensor in batch}
-    (size,) = sizes if len(sizes) == 1 else (None,)
-    rows = size // pieces if size is not None and size % pieces == 0 else None
-    total = tf.shape(batch[0], out_type=tf.int64)[0]
-    enough = tf.debugging.assert_greater_equal(total, tf.constant(pieces, tf.int64), "A batch has fewer rows than replicas.")
-    with tf.control_dependencies([enough] if enough is not None else []):
-        start, end = index * total // pieces, (index + 1) * total // pieces
-    return tuple(tf.ensure_shape(tensor[start:end], [rows, *tensor.shape[1:]]) for tensor in batch)
-
-
 class _ReadAhead(dataset_ops._VariantDataset):
-    """A dataset whose last operation is a prefetch of the script."""
+    """Dataset whose last operation is a prefetch of the script."""
 
 
 def _eager_dataset(dataset: Any, element_spec: Any) -> tf.data.Dataset:

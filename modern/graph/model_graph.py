@@ -1,4 +1,4 @@
-"""The graph that a model_fn builds, made exactly as Estimator makes it, with the batch left open."""
+"""The graph that a model_fn builds, made exactly as Estimator makes it, but with placeholders for the batch."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import tensorflow as tf
 from tensorflow.python.ops import control_flow_util, resource_variable_ops
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import BATCH, Tensor
+from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Tensor, is_source, upstream
 from estimator_bridge.modern.graph.host_call import host_call
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, recorded_iterators
 from estimator_bridge.modern.graph.optimizers.capture import Update, recorded_updates
 from estimator_bridge.modern.graph.savers import SavedTensor, missing_from, saved_tensors
 from estimator_bridge.modern.graph.shapes import script_shapes
 from estimator_bridge.modern.graph.source_lines import located
+from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.runtime.patching import replaced
 
 v1 = tf.compat.v1
@@ -26,19 +27,19 @@ TRAIN, EVAL, PREDICT = "train", "eval", "infer"  # the values of tf.estimator.Mo
 
 @dataclasses.dataclass(frozen=True)
 class ModelGraph:
-    """One call of a model_fn.
+    """The graph of one call of a model_fn.
 
     Attributes:
-        graph: holds everything below.
-        pipeline: what input_fn returned.
-        batch: the placeholders that stand for ``pipeline.leaves``; per replica, where a batch is split. Where it is not, each of them
-            is the pipeline's tensor unless it is fed, so that the graph is complete for whoever reads it from a checkpoint's side.
-        spec: the EstimatorSpec.
-        updates: calls of optimizers that have a Keras counterpart.
-        global_step: its variable.
-        every_batch: operations and tensors that run with every batch besides what the mode asks for: a TPUEstimator's host_call.
-        checkpoint_path: where the variables' values come from; without one, their initialisers run.
-        checkpoint_dir: in training the model_dir, whose list of checkpoints goes on.
+        graph: ``tf.Graph`` of all of the following.
+        pipeline: Pipeline of the input_fn.
+        batch: Placeholders for ``pipeline.leaves``, with one replica's rows if the batch is split. If it is not split, they default to
+            the pipeline's tensors, so that the graph beside a checkpoint is complete.
+        spec: EstimatorSpec.
+        updates: Calls of optimizers that have a Keras counterpart.
+        global_step: Variable of the global step.
+        every_batch: Further operations and tensors that run with every batch: the host_call of a TPUEstimator.
+        checkpoint_path: Checkpoint with the variables' values; None to run their initialisers.
+        checkpoint_dir: model_dir in training, whose list of checkpoints is continued; else None.
     """
 
     graph: Any
@@ -52,16 +53,16 @@ class ModelGraph:
     checkpoint_dir: str | None
 
     def collection(self, key: str) -> list[Any]:
-        """A copy of one of the graph's collections."""
+        """Returns a copy of one of the graph's collections."""
         return list(self.graph.get_collection(key))
 
     def variables(self) -> list[Any]:
-        """The graph's global and local variables, each once."""
+        """Returns the graph's global and local variables, each once."""
         found = [*self.collection(v1.GraphKeys.GLOBAL_VARIABLES), *self.collection(v1.GraphKeys.LOCAL_VARIABLES)]
         return list({variable.op.name: variable for variable in found}.values())
 
     def check_fed(self, tensors: Sequence[Tensor]) -> None:
-        """Raises NotSupportedError where one of a fragment's inputs is a placeholder that no batch fills."""
+        """Raises NotSupportedError if one of a fragment's inputs is a placeholder that no batch fills."""
         fed = {placeholder.name for placeholder in self.batch}
         for tensor in tensors:
             if tensor.op.type == "Placeholder" and tensor.name not in fed:
@@ -72,13 +73,33 @@ class ModelGraph:
                 )
                 raise located(error, tensor.op)
 
+    def batch_function(self, fragment: Fragment, store: VariableStore) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+        """Returns a function of the tensors of a batch, in the order of ``batch``, that runs a fragment.
+
+        Args:
+            fragment: Fragment of this graph.
+            store: Its variables.
+
+        Raises:
+            NotSupportedError: The fragment reads a placeholder that no batch fills.
+        """
+        self.check_fed(fragment.inputs)
+        names, call = [placeholder.name for placeholder in self.batch], store.function(fragment)
+
+        def run(batch: Sequence[Tensor]) -> list[Tensor]:
+            known = dict(zip(names, batch, strict=True))
+            outputs: list[Tensor] = call([known[tensor.name] for tensor in fragment.inputs])
+            return outputs
+
+        return run
+
     @property
     def saver(self) -> Any:
         """The Saver of the model's checkpoints, once ``initial_values`` has finished the graph."""
         return self.spec.scaffold.saver
 
     def saved(self) -> list[SavedTensor]:
-        """What a checkpoint of the model holds, once the graph is finished."""
+        """Returns the tensors of the model's checkpoints, once ``initial_values`` has finished the graph."""
         return saved_tensors(self.graph, self.saver)
 
     def initial_values(self) -> dict[str, Any]:
@@ -88,8 +109,8 @@ class ModelGraph:
             The value of every variable by its operation's name.
 
         Raises:
-            BridgeError: for a checkpoint that lacks some of the model's variables.
-            RuntimeError: where the Scaffold's ready_op says so.
+            BridgeError: The checkpoint lacks some of the model's variables.
+            RuntimeError: The Scaffold's ready_op reports variables without a value.
         """
         variables = self.variables()
         on_cpu = v1.ConfigProto(device_count={"GPU": 0}, allow_soft_placement=True)
@@ -106,8 +127,25 @@ class ModelGraph:
 
 
 def operation(op_or_tensor: Any) -> Any:
-    """The operation itself, or the one that makes a tensor."""
+    """Returns an operation itself, or the operation that makes a tensor."""
     return op_or_tensor.op if tf.is_tensor(op_or_tensor) else op_or_tensor
+
+
+def metric_values(tensors: Sequence[Tensor]) -> Fragment:
+    """Cuts out the values of metrics.
+
+    Raises:
+        NotSupportedError: A value depends on the batch.
+    """
+    fragment = Fragment.cut(upstream([tensor.op for tensor in tensors], is_source), tensors)
+    if fragment.inputs:
+        error = NotSupportedError(
+            f"The value of a metric depends on the batch ({fragment.inputs[0].name!r}).",
+            expected="(value, update) pairs whose value reads only variables, as tf.metrics makes them",
+            fix="Make the metric with tf.compat.v1.metrics, or use --path legacy.",
+        )
+        raise located(error, tensors[0].op)
+    return fragment
 
 
 def build(
@@ -122,19 +160,19 @@ def build(
     """Calls input_fn and model_fn in a graph of their own.
 
     Args:
-        estimator: a ``tf.estimator.Estimator``.
-        input_fn: as Estimator takes it.
-        mode: a ``ModeKeys`` value.
-        checkpoint_path: where the variables will come from; without one, warm-start settings apply.
-        replicas: number of replicas that will train.
-        split: each batch is split over them, and the model_fn sees the shape of one piece; else each takes whole batches.
-        input_seed: of the input_fn's random numbers, where the RunConfig has none.
+        estimator: ``tf.estimator.Estimator``.
+        input_fn: Function as Estimator takes it.
+        mode: ``ModeKeys`` value.
+        checkpoint_path: Checkpoint with the variables' values; None to apply warm-start settings.
+        replicas: Number of replicas that will train.
+        split: True if the replicas split each batch, so that the model_fn sees the shape of one part; else each takes whole batches.
+        input_seed: Seed of the input_fn's random numbers if the RunConfig has none.
 
     Returns:
         The graph, with placeholders between the input and the model.
 
     Raises:
-        NotSupportedError: for what cannot be transplanted, named.
+        NotSupportedError: The graph cannot be transplanted.
     """
     graph = tf.Graph()
     with graph.as_default(), script_shapes(), control_flow_v2(), true_variables():
@@ -143,7 +181,7 @@ def build(
         features, labels = pipeline.with_leaves(batch)
         with recorded_updates(1 if split else replicas) as updates:
             spec, every_batch = host_call(estimator._call_model_fn(features, labels, mode, estimator.config))
-        if isinstance(spec.loss, tf.Variable):  # such as a moving average
+        if isinstance(spec.loss, tf.Variable):  # e.g., a moving average
             spec = spec._replace(loss=tf.convert_to_tensor(spec.loss))
         estimator._maybe_warm_start(checkpoint_path)
         if mode == TRAIN:
@@ -165,17 +203,17 @@ def build(
 
 
 def control_flow_v2() -> contextlib.AbstractContextManager[Any]:
-    """While active, loops and conditions become functions, whatever the script switched off: TF1's form of a loop is a cycle."""
+    """While active, loops and conditions become functions, even if the script disabled that; TF1's loops are cycles."""
     return replaced(control_flow_util, ENABLE_CONTROL_FLOW_V2=True)
 
 
 def true_variables() -> contextlib.AbstractContextManager[Any]:
-    """While active, ``if variable`` asks whether there is one, as of TF1's reference variables; a resource variable would ask its value."""
+    """While active, ``if variable`` is true for each variable, as for TF1's reference variables, instead of reading its value."""
     return replaced(resource_variable_ops.BaseResourceVariable, __bool__=lambda variable: True)
 
 
 def input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:
-    """What an input_fn returns, in a graph of its own, with the random numbers that it would draw in ``build``."""
+    """Calls an input_fn in a graph of its own, with the random numbers that it would draw in ``build``."""
     with tf.Graph().as_default(), script_shapes():
         return _input_pipeline(estimator, input_fn, mode)
 
@@ -211,7 +249,7 @@ def _call_input_fn(estimator: Any, input_fn: Callable[..., Any], mode: str) -> I
 
 
 def _add_saver(scaffold: Any, config: Any) -> None:
-    """Estimator's own Saver for training, unless the script brings one."""
+    """Adds Estimator's own Saver for training unless the script brings one."""
     if not (scaffold.saver or v1.get_collection(v1.GraphKeys.SAVERS)):
         saver = v1.train.Saver(
             sharded=True,
@@ -241,7 +279,7 @@ def _placeholder(leaf: Tensor, pieces: int) -> Tensor:
 def _refuse(model: ModelGraph) -> None:
     for saveable in model.collection(v1.GraphKeys.SAVEABLE_OBJECTS):
         error = NotSupportedError(
-            f"The model keeps state in {saveable.name!r}, which is no variable, and the modern path would not save it.",
+            f"The model keeps state in {saveable.name!r}, which is not a variable, so the modern path would not save it.",
             expected="variables, and tables that do not change",
             fix="Use --path legacy for this script.",
         )

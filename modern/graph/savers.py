@@ -1,4 +1,4 @@
-"""What a TF1 Saver saves, read from the operations that it made: any Saver is followed whose tensors are variables."""
+"""The tensors that a TF1 Saver saves, read from its operations; any Saver of variables is supported."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class SavedTensor(NamedTuple):
     """One tensor of a checkpoint: a whole variable, or one slice of a partitioned one.
 
     Attributes:
-        name: its key, that of the whole variable for a slice.
-        slice_spec: "" or TF's notation of full shape and extents.
-        dtype: as saved.
-        variable: the operation name of the variable whose value it is.
+        name: Key in the checkpoint; for a slice, the key of the whole variable.
+        slice_spec: Full shape and extents of a slice in TensorFlow's notation, or "".
+        dtype: Type in the checkpoint.
+        variable: Operation name of the variable.
     """
 
     name: str
@@ -30,17 +30,17 @@ class SavedTensor(NamedTuple):
 
 
 def saved_tensors(graph: Any, saver: Any) -> list[SavedTensor]:
-    """What a Saver saves.
+    """Finds the tensors that a Saver saves.
 
     Args:
-        graph: whose variables it saves.
-        saver: a ``tf.compat.v1.train.Saver`` that is built.
+        graph: Graph of the Saver's operations.
+        saver: ``tf.compat.v1.train.Saver`` that is built.
 
     Returns:
-        Its tensors, in its order.
+        The tensors in the Saver's order.
 
     Raises:
-        NotSupportedError: for a Saver that writes the format of TensorFlow 0, or something else than variables.
+        NotSupportedError: The Saver writes the format of TensorFlow 0, or saves other objects than variables.
 
     Example:
         >>> import tensorflow as tf
@@ -56,7 +56,7 @@ def saved_tensors(graph: Any, saver: Any) -> list[SavedTensor]:
 
 
 def missing_from(path: str | None, saved: Sequence[SavedTensor]) -> BridgeError | None:
-    """The error that names what a checkpoint lacks of ``saved``; None where it lacks nothing, or there is none."""
+    """Returns an error with the tensors of ``saved`` that a checkpoint lacks; None if it lacks none or there is no checkpoint."""
     reader = tf.train.load_checkpoint(path) if path else None
     missing = sorted({tensor.name for tensor in saved if reader and not reader.has_tensor(tensor.name)})
     if not reader or not missing:
@@ -72,7 +72,7 @@ def missing_from(path: str | None, saved: Sequence[SavedTensor]) -> BridgeError 
 def _tensors(op: Any) -> list[SavedTensor]:
     if op.type != "SaveV2":
         raise NotSupportedError(
-            "A Saver of the model_fn writes the checkpoint format that TensorFlow replaced in 2016.",
+            "A Saver of the model_fn writes the old checkpoint format, which TensorFlow replaced in 2016.",
             expected="Saver(write_version=tf.train.SaverDef.V2), the default",
             fix="Drop write_version, or use --path legacy.",
         )
@@ -90,7 +90,7 @@ def _variable(name: str, tensor: Tensor) -> str:
         op = op.inputs[0].op
     if op.type != "VarHandleOp":
         raise NotSupportedError(
-            f"A Saver of the model_fn saves {name!r}, which is no variable, and the modern path would not save it.",
+            f"A Saver of the model_fn saves {name!r}, which is not a variable, so the modern path would not save it.",
             expected="variables, and tables that do not change",
             fix="Use --path legacy for this script.",
         )

@@ -1,4 +1,4 @@
-"""TensorShape as the code at hand expects it: TF1's Dimension objects for a TF1 script, TF2's integers for ours and Keras'."""
+"""The switch between TF1's Dimension objects, which a script expects in shapes, and TF2's integers, for our code and Keras."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from tensorflow.python.framework import tensor_shape
 
-_scripts: list[bool | None] = []  # what the script runs with, for each nested call out of it
+_scripts: list[bool | None] = []  # the script's own setting, for each nested call from it
 
 
 @contextlib.contextmanager
 def tf2_shapes() -> Iterator[None]:
-    """While active, shapes behave as in TF2; ``script_shapes`` knows how they behaved before."""
+    """While active, shapes behave as in TF2; ``script_shapes`` goes back to the script's own setting."""
     before = tensor_shape._TENSORSHAPE_V2_OVERRIDE
     _scripts.append(_scripts[-1] if _scripts else before)
     tensor_shape._TENSORSHAPE_V2_OVERRIDE = True
@@ -25,7 +25,7 @@ def tf2_shapes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def script_shapes() -> Iterator[None]:
-    """Inside ``tf2_shapes``: back to what the script runs with, while its model_fn or input_fn is called."""
+    """While active inside ``tf2_shapes``, shapes behave as the script expects in its model_fn and input_fn."""
     before = tensor_shape._TENSORSHAPE_V2_OVERRIDE
     tensor_shape._TENSORSHAPE_V2_OVERRIDE = _scripts[-1] if _scripts else before
     try:

@@ -1,16 +1,16 @@
-"""What running an operation leaves behind: nothing, a printed line, a random state that has moved on, or changed state."""
+"""Side effects of operations: none, a printed line, an advanced random state, or changed state."""
 
 from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from estimator_bridge.modern.graph.fragments import Operation
+from estimator_bridge.modern.graph.fragments import Operation, called_functions
 
 _READS = frozenset(
     {
@@ -27,18 +27,20 @@ _READS = frozenset(
 )
 _OUTWARD = frozenset({"Assert", "EagerPyFunc", "Print", "PrintV2", "PyFunc"})
 _RANDOM = ("Random", "TruncatedNormal", "CandidateSampler", "Multinomial")
-_CALLS = frozenset({"Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"})  # as harmless as their bodies
+_CALLS = frozenset(
+    {"Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"}
+)  # their effects are those of their bodies
 _RESOURCE = tf.resource.as_datatype_enum
 
 
 class Effect(enum.IntEnum):
-    """The worst that an operation does.
+    """The strongest effect of an operation.
 
     Attributes:
-        NONE: it may run any number of times.
-        OUTWARD: it prints, checks or runs Python.
-        DRAW: it draws random numbers, and its kernel keeps the state of their generator.
-        CHANGE: it may change a variable, a table, a queue, an iterator or a file.
+        NONE: The operation may run any number of times.
+        OUTWARD: The operation prints, checks or runs Python.
+        DRAW: The operation draws random numbers, and its kernel keeps the state of their generator.
+        CHANGE: The operation may change a variable, a table, a queue, an iterator or a file.
     """
 
     NONE = 0
@@ -48,10 +50,10 @@ class Effect(enum.IntEnum):
 
 
 class Effects:
-    """The effects of a graph's operations; whatever is not known to be harmless counts as a change.
+    """The effects of a graph's operations; an operation that is not known to be harmless counts as a change.
 
     Args:
-        graph: a ``tf.Graph``.
+        graph: ``tf.Graph`` of the operations.
 
     Example:
         >>> import tensorflow as tf
@@ -67,19 +69,19 @@ class Effects:
         self._graph = graph
 
     def of(self, op: Operation) -> Effect:
-        """The effect of one operation, with that of the functions it calls."""
+        """Returns the effect of one operation and of the functions that it calls."""
         return max(map(_effect, self.kinds(op)))
 
     def kinds(self, op: Operation) -> set[str]:
-        """The types of an operation and of everything in the functions that it calls."""
+        """Returns the types of an operation and of all operations in the functions that it calls."""
         if not _takes_functions(op.type):
-            return {op.type}  # without its node, which takes long to get
+            return {op.type}  # without its NodeDef, which is slow to get
         kinds, waiting, seen = set[str](), [op.node_def], set[str]()
         while waiting:
             node = waiting.pop()
-            called = set(_functions(node))
+            called = {function.name for function in called_functions(node)}
             if _definition(node.op) is None:
-                called.add(node.op)  # a function's name, as TF1's Defun makes its calls
+                called.add(node.op)  # the type is the function's name, as in calls of TF1's Defun
             else:
                 kinds.add(node.op)
             for name in called - seen:
@@ -90,13 +92,6 @@ class Effects:
     @functools.cached_property
     def _library(self) -> Mapping[str, Any]:
         return {function.signature.name: function for function in self._graph.as_graph_def().library.function}
-
-
-def _functions(node: Any) -> Iterable[str]:
-    for value in node.attr.values():
-        if value.HasField("func"):
-            yield value.func.name
-        yield from (function.name for function in value.list.func)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The line of a script that made an operation, for refusals."""
+"""The line of a script that made an operation, for error messages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Refusal = TypeVar("Refusal", bound=BridgeError)
 
 
 def located(error: Refusal, op: Any) -> Refusal:
-    """The same error, which now names the innermost line of the user's code on the way to ``op``.
+    """Adds to an error the innermost line of the user's code that led to ``op``.
 
     Args:
-        error: a refusal.
-        op: the operation of the graph that it is about.
+        error: Error about an operation.
+        op: Operation of a graph.
 
     Returns:
-        ``error``; as it was where the operation comes from no line of the user's.
+        ``error``, unchanged if no line of the user's made the operation.
     """
     lines = [f"{frame.filename}:{frame.lineno}" for frame in op.traceback if is_users(frame.filename)]
     error.asked_by = lines[-1] if lines else None

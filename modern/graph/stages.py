@@ -1,9 +1,9 @@
-"""Cuts a training graph at its optimizer updates: what runs before them, between them and after them.
+"""Stages of a training step: the training graph, cut at its optimizer updates.
 
-TF1 runs everything as one graph. A Keras optimizer takes the place of each captured update, so the rest is cut into stages: stage
-0 computes the gradients (and runs what hangs on them, such as batch norm's moving averages), then the updates that need nothing
-later are applied, stage 1 holds what waited for them (counting the global step, exponential moving averages, a second
-optimizer's gradients), and so on.
+TF1 runs everything as one graph. Here a Keras optimizer takes the place of each captured update, and the rest is cut into stages.
+Stage 0 computes the gradients and what belongs to them (e.g., moving averages of batch norm). Then the updates that wait for nothing
+else are applied. Stage 1 holds the operations that waited for them (e.g., counting the global step, exponential moving averages, the
+gradients of a second optimizer), and so on.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Stage:
 
 
 @dataclasses.dataclass(frozen=True)
-class Look:
-    """Tensors that are looked at together, now and then: ``late.outputs``.
+class Observation:
+    """Tensors that one callback reads together, at some of the steps: ``late.outputs``.
 
     Attributes:
-        early: what of them depends on variables alone; a TF1 session reads it before it updates them.
-        late: the rest, after the last stage.
+        early: Part that depends only on variables; a TF1 session reads it before it updates them.
+        late: Rest, after the last stage.
     """
 
     early: Fragment
@@ -43,10 +43,10 @@ class Look:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A whole training step: ``stages`` in order, ``looks`` at it (such as summaries), and the ``operations`` of the stages."""
+    """A whole training step: ``stages`` in order, its ``observations`` (e.g., summaries), and the ``operations`` of the stages."""
 
     stages: tuple[Stage, ...]
-    looks: tuple[Look, ...]
+    observations: tuple[Observation, ...]
     operations: frozenset[Operation]
 
     @property
@@ -59,17 +59,17 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
     """Divides a training graph.
 
     Args:
-        train_op: the operation that Estimator would run at each step.
-        loss: its loss; an output of the stage that computes it.
-        updates: the captured optimizer calls; those that ``train_op`` does not run are left out.
-        report: groups of tensors to look at.
+        train_op: Operation that Estimator would run at each step.
+        loss: Loss of a step; an output of the stage that computes it.
+        updates: Captured optimizer calls; those that ``train_op`` does not run are left out.
+        report: Groups of tensors to observe.
 
     Returns:
-        The plan, with a look for each group; with one look for all, where two of them share an operation that may run once in a
-        step, such as drawing a random number.
+        The plan, with an observation for each group. It has one observation for all groups if two of them share an operation
+        that may run only once in a step, e.g., one that draws a random number.
 
     Raises:
-        NotSupportedError: for TF1 while loops with cycles in the graph.
+        NotSupportedError: The graph has TF1 while loops, which are cycles.
     """
     by_op = {update.op: update for update in updates}
 
@@ -77,11 +77,11 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
         return by_op[op].producers() if op in by_op else producers(op)
 
     closure = upstream([train_op, loss.op], is_source, parents)
-    behind = [upstream([tensor.op for tensor in group], lambda op: is_source(op) or op in closure) for group in report]
-    if _share_effects(behind):
+    observed = [upstream([tensor.op for tensor in group], lambda op: is_source(op) or op in closure) for group in report]
+    if _share_effects(observed):
         report = [list({tensor.name: tensor for group in report for tensor in group}.values())]
-        behind = [set().union(*behind)]
-    reporting: set[Operation] = set().union(*behind)
+        observed = [set().union(*observed)]
+    reporting: set[Operation] = set().union(*observed)
     level = _levels({op: [parent for parent in parents(op) if parent in closure] for op in closure}, set(by_op))
     used = [update for update in updates if update.op in closure]
     wanted = [loss, *(tensor for group in report for tensor in group), *(tensor for update in used for tensor in needs(update))]
@@ -94,13 +94,13 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
         )
         for at, ops in zip(levels, members, strict=True)
     )
-    looks = tuple(_look(group, ops, closure) for group, ops in zip(report, behind, strict=True))
-    return Plan(stages, looks, frozenset(closure))
+    observations = tuple(_observation(group, ops, closure) for group, ops in zip(report, observed, strict=True))
+    return Plan(stages, observations, frozenset(closure))
 
 
-def _look(tensors: Sequence[Tensor], ops: set[Operation], step: set[Operation]) -> Look:
+def _observation(tensors: Sequence[Tensor], ops: set[Operation], step: set[Operation]) -> Observation:
     early = _independent(ops, step)
-    return Look(Fragment.cut(early, _outputs(early, tensors, ops)), Fragment.cut(ops - early, tensors))
+    return Observation(Fragment.cut(early, _outputs(early, tensors, ops)), Fragment.cut(ops - early, tensors))
 
 
 def _share_effects(groups: Sequence[set[Operation]]) -> bool:
@@ -111,7 +111,7 @@ def _share_effects(groups: Sequence[set[Operation]]) -> bool:
 
 
 def _independent(ops: set[Operation], step: set[Operation]) -> set[Operation]:
-    """Those of ``ops`` that wait neither for an operation of the step nor for its batch."""
+    """Returns the ``ops`` that wait neither for an operation of the step nor for its batch."""
     dependent: set[Operation] = set()
     for op in sorted(ops, key=lambda op: op._id):
         if any(one in step or one in dependent or _is_batch(one) for one in producers(op)):
@@ -124,7 +124,7 @@ def _is_batch(op: Operation) -> bool:
 
 
 def needs(update: Update) -> list[Tensor]:
-    """What an update is given at each step: its gradients and the hyperparameters that change."""
+    """Returns the inputs of an update at each step: its gradients and the hyperparameters that change."""
     return [*update.gradients(), *update.changing().values()]
 
 
@@ -136,7 +136,7 @@ def _levels(parents: dict[Operation, list[Operation]], updates: set[Operation]) 
     except graphlib.CycleError as error:
         (op, *_) = error.args[1]
         refusal = NotSupportedError(
-            f"The training graph has a TF1 loop around {op.name!r}.",
+            f"The training graph has a loop of TensorFlow 1's kind around {op.name!r}.",
             expected="tf.while_loop as TensorFlow 2 builds it",
             fix="Import no MetaGraph with loops and do not switch control flow inside of the model_fn, or use --path legacy.",
         )

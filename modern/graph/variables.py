@@ -1,4 +1,4 @@
-"""A TF1 graph's variables as tf.Variables of a strategy, under their TF1 names."""
+"""Variables of a TF1 graph as tf.Variables of a strategy, with their TF1 names."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tensorflow.python.distribute.parameter_server_strategy import ParameterServ
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from estimator_bridge.modern.graph.fragments import Fragment, Tensor
+from estimator_bridge.modern.graph.side_effects import Effects
 
 _READS = frozenset(
     {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp", "StridedSlice"}
@@ -21,14 +22,14 @@ Variable = Any  # tf.Variable or what a strategy makes of it
 
 
 class VariableStore:
-    """Variables by the operation name that they have in the graph.
+    """Variables by their operation names in the graph.
 
     Args:
-        templates: the graph's variables.
-        values: operation name -> initial value, of the variable's shape.
-        updated: operation names of variables that the graph itself assigns to. Under several replicas each replica keeps its
-            own copy of these, and their mean is what is saved, as TF1 does with moving averages.
-        shared: operation name -> a variable that is there already, taken as it is.
+        templates: Variables of the graph.
+        values: Operation name -> initial value, of the variable's shape.
+        updated: Operation names of variables that the graph itself assigns to. Each of several replicas keeps its own copy of these,
+            and the mean is saved, as TF1 does with moving averages.
+        shared: Operation name -> existing variable to use.
     """
 
     def __init__(
@@ -44,26 +45,31 @@ class VariableStore:
         }
 
     def __getitem__(self, template: Any) -> Variable:
-        """The variable that stands for one of the graph's."""
+        """Returns the variable for one of the graph's."""
         return self._by_name[template.op.name]
 
     def named(self, name: str) -> Variable:
-        """The variable of an operation name."""
+        """Returns the variable of an operation name."""
         return self._by_name[name]
 
     def __contains__(self, template: Any) -> bool:
         return template.op.name in self._by_name
 
     def values(self) -> list[Variable]:
-        """All variables."""
+        """Returns all variables."""
         return list(self._by_name.values())
 
     def handles(self, fragment: Fragment) -> list[Tensor]:
-        """The handles that a fragment needs, of the replica that asks (the first one outside of a replica)."""
+        """Returns the handles that a fragment needs, for the current replica (the first, outside of a replica's context)."""
         return [_local(self._by_name[handle.op.name], _replica()).handle for handle in fragment.handles]
 
     def function(self, fragment: Fragment, compiled: bool = False) -> Any:
-        """``call(inputs) -> outputs`` over this store's variables, see ``Fragment.function``; each replica draws its own numbers."""
+        """Returns ``call(inputs) -> outputs`` over this store's variables; each replica draws random numbers of its own.
+
+        Args:
+            fragment: Fragment of the graph.
+            compiled: True to have XLA compile it.
+        """
         handles = [_local(self._by_name[handle.op.name], 0).handle for handle in fragment.handles]
         calls = {0: fragment.function(handles, compiled)}
 
@@ -78,15 +84,17 @@ class VariableStore:
 
 
 class Copies:
-    """A copy for each replica, under CentralStorageStrategy, whose own variables are one for all: each would add its update to it.
+    """A variable with a copy for each replica of CentralStorageStrategy.
+
+    The strategy's own variables are shared by all replicas, so each replica would add its update to the same value.
 
     Args:
-        template: the graph's variable.
-        value: the initial one.
+        template: Variable of the graph.
+        value: Initial value.
 
     Attributes:
-        values: one for each replica.
-        synchronization: as a strategy's variables say it.
+        values: Copies, one for each replica.
+        synchronization: Synchronization, as the variables of a strategy have it.
     """
 
     synchronization = tf.VariableSynchronization.ON_READ
@@ -97,7 +105,7 @@ class Copies:
         self.values = [ResourceVariable(value, **own) for _ in range(replicas)]  # tf.Variable would be the strategy's
 
     def read_value(self) -> Tensor:
-        """A replica's own value; outside of replicas the mean, and of what cannot have one the first's."""
+        """Returns the current replica's value; outside of a replica's context, the mean, or the first value if not floating."""
         context = tf.distribute.get_replica_context()
         if context is not None and context.num_replicas_in_sync > 1:
             return self.values[int(tf.get_static_value(context.replica_id_in_sync_group))].read_value()
@@ -106,36 +114,38 @@ class Copies:
         return tf.add_n([value.read_value() for value in self.values]) / len(self.values)
 
     def numpy(self) -> Any:
-        """``read_value`` as an array."""
+        """Returns ``read_value`` as an array."""
         return self.read_value().numpy()
 
 
 def _variable(template: Any, value: Any, updated: bool) -> Variable:
-    if updated and type(tf.distribute.get_strategy().extended) is ParameterServerStrategyExtended:  # of CentralStorageStrategy
+    if (
+        updated and type(tf.distribute.get_strategy().extended) is ParameterServerStrategyExtended
+    ):  # that of CentralStorageStrategy
         return Copies(template, value)
     kwargs: dict[str, Any] = {}
     if updated and template.dtype.is_floating:
         kwargs = {"synchronization": tf.VariableSynchronization.ON_READ, "aggregation": tf.VariableAggregation.MEAN}
     elif updated:
         kwargs = {"aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
-    if not template.shape.is_fully_defined():  # as of the centers of k-means, whose number grows
+    if not template.shape.is_fully_defined():  # e.g., the centers of k-means, whose number grows
         kwargs["shape"] = template.shape
     return tf.Variable(value, trainable=template.trainable, name=template.op.name, dtype=template.dtype.base_dtype, **kwargs)
 
 
 def _replica() -> int:
-    """The number of the replica that asks among those of all workers; outside of replicas, the first one's."""
+    """Returns the number of the current replica among those of all workers; 0 outside of a replica's context."""
     context = tf.distribute.get_replica_context()
     return int(tf.get_static_value(context.replica_id_in_sync_group)) if context is not None else 0
 
 
 def _local(variable: Variable, replica: int) -> Variable:
-    """A process has the copies of its own replicas; numbers of replicas count those of the workers before it, too."""
+    """Returns a replica's copy; a process has only the copies of its own replicas, but replicas are numbered over all workers."""
     return variable.values[replica % len(variable.values)] if hasattr(variable, "values") else variable
 
 
 def assigned(ops: Iterable[Any]) -> frozenset[str]:
-    """The names of the variables that some of ``ops`` write to.
+    """Returns the names of the variables that some of ``ops`` write to.
 
     Example:
         >>> import tensorflow as tf
@@ -145,29 +155,19 @@ def assigned(ops: Iterable[Any]) -> frozenset[str]:
         ...     sorted(assigned(op.graph.get_operations()))
         ['count']
     """
+    effects: dict[Any, Effects] = {}
     return frozenset(
-        tensor.op.name for op in ops for tensor in op.inputs if tensor.op.type == "VarHandleOp" and not _only_reads(op)
+        tensor.op.name
+        for op in ops
+        for tensor in op.inputs
+        if tensor.op.type == "VarHandleOp" and not _only_reads(op, effects.setdefault(op.graph, Effects(op.graph)))
     )
 
 
-def _only_reads(op: Any) -> bool:
-    """Conservative: control flow and calls write if any operation in their bodies does."""
+def _only_reads(op: Any, effects: Effects) -> bool:
+    """Returns True if ``op`` surely does not write; control flow and calls write if any operation in their bodies does."""
     if op.type in _READS:
         return True
-    functions = {
-        name for attr in op.node_def.attr.values() for name in (attr.func.name, *(f.name for f in attr.list.func)) if name
-    }
-    if not functions:
-        return False
-    library = {function.signature.name: function for function in op.graph.as_graph_def().library.function}
-    waiting, seen = list(functions), set()
-    while waiting:
-        name = waiting.pop()
-        if name in seen or name not in library:
-            continue
-        seen.add(name)
-        for node in library[name].node_def:
-            if node.op.startswith(_WRITES):
-                return False
-            waiting += [f for attr in node.attr.values() for f in (attr.func.name, *(one.name for one in attr.list.func)) if f]
-    return True
+    kinds = effects.kinds(op)
+    is_call = op.type in kinds and len(kinds) > 1
+    return is_call and not any(kind.startswith(_WRITES) for kind in kinds)

@@ -1,4 +1,4 @@
-"""What Keras users hand to fit, evaluate and predict, held against what an Estimator's graphs were built for."""
+"""Data of fit, evaluate and predict, checked against the batches that an Estimator's graphs were built for."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Spec = Any  # a structure of tf.TypeSpec
 
 
 def spec_of(data: Any) -> Spec | None:
-    """The structure of one batch.
+    """Returns the structure of one batch.
 
     Args:
-        data: a dataset, or a structure of arrays or tensors with the batch as first axis.
+        data: Dataset, or structure of arrays or tensors with the batch as first axis.
 
     Returns:
-        A structure of specs, of any batch size where it was no dataset; None for generators and their kin, which must be read first.
+        A structure of specs, of any batch size unless ``data`` is a dataset; None for generators etc., which must be read first.
 
     Example:
         >>> import numpy as np
@@ -40,27 +40,27 @@ def spec_of(data: Any) -> Spec | None:
 
 
 def named(spec: Spec) -> Spec:
-    """The same structure, each tensor named by its keys: what a SavedModel's signature calls its arguments."""
+    """Returns the same structure with each tensor named by its keys, as the arguments of a SavedModel's signature."""
     return nest.map_structure_with_tuple_paths(_with_name, spec)
 
 
 def any_batch_size(spec: Spec) -> Spec:
-    """The same structure with an open first axis."""
+    """Returns the same structure with an open first axis."""
     return tf.nest.map_structure(_open_batch, spec)
 
 
 def features_of(data: Any) -> Any:
-    """The features of a batch, or of its spec, as Keras tells them from labels: the first of a tuple."""
+    """Returns the features of a batch or of its spec, which Keras takes from the first place of a tuple."""
     return data[0] if isinstance(data, tuple) else data
 
 
 def empty_input(spec: Spec) -> Callable[[], tf.data.Dataset]:
-    """An input_fn without a batch, for graphs that are built before there are any."""
+    """Returns an input_fn without batches, for graphs that are built before any batch is there."""
     return lambda: tf.data.Dataset.from_generator(lambda: iter(()), output_signature=spec)
 
 
 def structured(pipeline: InputPipeline) -> tf.data.Dataset:
-    """The batches of an input_fn as Keras takes them: (features, labels), or features alone where there are no labels."""
+    """Returns the batches of an input_fn as Keras takes them: (features, labels), or only features if there are no labels."""
     _, labels = pipeline.structure
 
     def element(*leaves: Tensor) -> Any:
@@ -71,17 +71,17 @@ def structured(pipeline: InputPipeline) -> tf.data.Dataset:
 
 
 def leaves_for(model: ModelGraph, data: Any) -> list[Tensor]:
-    """The tensors of a batch, or their specs, in the order of ``model.batch``.
+    """Returns the tensors of a batch, or their specs, in the order of ``model.batch``.
 
     Args:
-        model: the graph that they are for.
-        data: (features, labels), or features alone; the same structure that the graph was built for.
+        model: Graph that takes the batch.
+        data: (features, labels), or only features, in the structure that the graph was built for.
 
     Raises:
-        BridgeError: for another structure, other types or shapes, and for sample weights.
+        BridgeError: The structure, a type or a shape differs, or there are sample weights.
     """
     wanted = model.pipeline.structure[0] if model.pipeline.structure[1] is None else model.pipeline.structure
-    given = data[0] if isinstance(data, tuple) and len(data) == 1 else data  # Keras' form of features alone
+    given = data[0] if isinstance(data, tuple) and len(data) == 1 else data  # Keras' form of features without labels
     try:
         tf.nest.assert_same_structure(wanted, given, check_types=False, expand_composites=True)
         leaves = tf.nest.flatten(given, expand_composites=True)
@@ -90,11 +90,11 @@ def leaves_for(model: ModelGraph, data: Any) -> list[Tensor]:
         fits = False
     if not fits:
         raise BridgeError(
-            "The batches are not what the model was built for.",
+            "The batches differ from those that the model was built for.",
             expected=_described(wanted),
             received=_described(given),
-            fix="Give (features, labels) as the input_fn does; weights of examples are one of its features. For float64 give a "
-            "tf.data.Dataset: Keras makes float32 of arrays.",
+            fix="Give (features, labels) as the input_fn does, with weights of examples among the features. For float64 give a "
+            "tf.data.Dataset, since Keras converts arrays to float32.",
         )
     return leaves
 

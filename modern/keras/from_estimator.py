@@ -1,4 +1,4 @@
-"""``from_estimator``: an Estimator as one tf_keras.Model, which trains, evaluates and predicts with one set of variables."""
+"""An Estimator as one tf_keras.Model, which trains, evaluates and predicts with one set of variables."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ Tensor = Any
 def from_estimator(estimator: Any, input_fn: InputFn | tf.data.Dataset) -> EstimatorModel:
     """Makes a Keras model of an Estimator.
 
-    The model's variables have TF1's names, and the values of the latest checkpoint in ``model_dir``; without a checkpoint, those that
-    the model_fn's initialisers give. Call it under the scope of a ``tf.distribute`` strategy to train on several replicas, over
-    which ``fit`` splits each batch.
+    The model's variables have TF1's names and the values of the latest checkpoint in ``model_dir``, or initial values without a
+    checkpoint. To train on several replicas, call it under the scope of a ``tf.distribute`` strategy; ``fit`` then splits each batch.
 
     Args:
-        estimator: a ``tf.estimator.Estimator``, canned or not.
-        input_fn: what ``Estimator.train`` would be given, or a dataset of (features, labels): it tells what the batches are like. Only
-            from an input_fn are initial values drawn by the random numbers that the Estimator would draw.
+        estimator: ``tf.estimator.Estimator``, canned or not.
+        input_fn: Argument of ``Estimator.train``, or a dataset of (features, labels), that shows the structure of the batches. Initial
+            values are drawn with the Estimator's random numbers only if it is an input_fn.
 
     Returns:
         The model: ``fit`` runs the model_fn's train_op, ``evaluate`` its ``eval_metric_ops``, ``predict`` and a call its predictions.
 
     Raises:
-        NotSupportedError: for what cannot be transplanted, named, before anything is trained.
+        NotSupportedError: The model_fn cannot be transplanted; nothing has been trained.
 
     Example:
         >>> from estimator_bridge import legacy, modern
@@ -59,8 +58,8 @@ def from_estimator(estimator: Any, input_fn: InputFn | tf.data.Dataset) -> Estim
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     if estimator.config.train_distribute is not None:
         raise NotSupportedError(
-            "RunConfig(train_distribute=...) gives whole batches to each replica, where fit splits them.",
-            expected="the strategy by its scope",
+            "RunConfig(train_distribute=...) gives whole batches to each replica, but fit splits them.",
+            expected="a RunConfig without train_distribute",
             fix="Drop train_distribute, and call from_estimator under strategy.scope().",
         )
     for note in session_config.apply(estimator.config.session_config):
@@ -75,12 +74,12 @@ def from_estimator(estimator: Any, input_fn: InputFn | tf.data.Dataset) -> Estim
 class EstimatorModel(TransplantedModel):
     """An Estimator as a Keras model; ``from_estimator`` makes it.
 
-    ``fit``, ``evaluate`` and ``predict`` take what Keras' do, and an input_fn in place of data. The logs of ``fit`` have the loss of
-    the last step, as an Estimator logs it. Losses, metrics, the optimizer and its learning rate are the model_fn's.
+    ``fit``, ``evaluate`` and ``predict`` take Keras' arguments, and also an input_fn in place of data. The logs of ``fit`` have the
+    loss of the last step, as an Estimator logs it. Losses, metrics, the optimizer and its learning rate are the model_fn's.
 
     Args:
-        estimator: whose model_fn to use.
-        transplant: of its training graph.
+        estimator: Estimator with the model_fn.
+        transplant: Transplant of its training graph.
     """
 
     def __init__(self, estimator: Any, transplant: Transplant) -> None:
@@ -93,20 +92,20 @@ class EstimatorModel(TransplantedModel):
 
     @property
     def metrics(self) -> list[Any]:
-        """The model_fn's, after the first call of ``evaluate``."""
+        """Metrics of the model_fn, after the first call of ``evaluate``."""
         return list(self._evaluation.metrics) if self._evaluation else []
 
     def reset_metrics(self) -> None:
-        """Every local variable of the graph of EVAL mode as it was at first."""
+        """Resets every local variable of the graph of EVAL mode."""
         if self._evaluation:
             self._evaluation.reset()
 
     def fit(self, x: Any = None, y: Any = None, *args: Any, validation_data: Any = None, **kwargs: Any) -> Any:
-        """``tf_keras.Model.fit``; ``x`` and ``validation_data`` may be input_fns.
+        """Trains as ``tf_keras.Model.fit`` does; ``x`` and ``validation_data`` may be input_fns.
 
         Raises:
-            BridgeError: for batches that the training graph was not built for.
-            NotSupportedError: for validation that ``evaluate`` would refuse, weights of classes or examples, and callbacks that set
+            BridgeError: The batches differ from those that the training graph was built for.
+            NotSupportedError: ``evaluate`` would refuse the validation, there are weights of classes or examples, or a callback sets
                 the learning rate.
         """
         refuse_weights(kwargs)
@@ -114,14 +113,14 @@ class EstimatorModel(TransplantedModel):
         x = self._modes.dataset(x, TRAIN)
         self._modes.check_training(x, y)
         validation_data = self._modes.dataset(validation_data, EVAL)
-        if validation_data is not None:  # refused now rather than after an epoch
+        if validation_data is not None:  # a refusal now is better than after an epoch
             held_out = validation_data if isinstance(validation_data, tuple) else (validation_data, None)
             refuse_weights({"sample_weight": held_out[2] if len(held_out) > 2 else None})
             self._modes.evaluation(*held_out[:2])
         return super().fit(x, y, *args, validation_data=validation_data, **kwargs)
 
     def evaluate(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """``tf_keras.Model.evaluate``; ``x`` may be an input_fn. Metrics come by name with ``return_dict=True``."""
+        """Evaluates as ``tf_keras.Model.evaluate`` does; ``x`` may be an input_fn."""
         refuse_weights(kwargs)
         x = self._modes.dataset(x, EVAL)
         chosen = self._modes.evaluation(x, y)
@@ -130,7 +129,7 @@ class EstimatorModel(TransplantedModel):
         return super().evaluate(x, y, *args, **kwargs)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """``tf_keras.Model.predict``; ``x`` may be an input_fn. Gives the structure of ``EstimatorSpec.predictions``."""
+        """Predicts as ``tf_keras.Model.predict`` does, in the structure of ``EstimatorSpec.predictions``; ``x`` may be an input_fn."""
         x = self._modes.dataset(x, PREDICT)
         chosen = self._modes.prediction(keras_data.spec_of(x))
         if chosen is not self._predicting:
@@ -138,7 +137,7 @@ class EstimatorModel(TransplantedModel):
         return super().predict(x, *args, **kwargs)
 
     def call(self, inputs: Any) -> Any:
-        """``EstimatorSpec.predictions`` of PREDICT mode for a batch of features."""
+        """Returns ``EstimatorSpec.predictions`` of PREDICT mode for a batch of features."""
         with tf.init_scope():
             prediction = self._modes.prediction(
                 keras_data.any_batch_size(tf.nest.map_structure(tf.type_spec_from_value, inputs))
@@ -149,18 +148,18 @@ class EstimatorModel(TransplantedModel):
         """Saves a SavedModel for inference: the predictions of PREDICT mode for the features of training.
 
         Raises:
-            NotSupportedError: for .keras and .h5 files, and for moving averages of several replicas.
+            NotSupportedError: The file is a .keras or .h5 file, or the model has moving averages of several replicas.
         """
         if save_format not in (None, "tf") or str(filepath).endswith((".keras", ".h5")):
             raise NotSupportedError(
-                "A model_fn is Python code, which a .keras or .h5 file does not hold.",
+                "A model_fn is Python code, which a .keras or .h5 file cannot hold.",
                 expected="a path without suffix, for a SavedModel",
                 received=filepath,
                 fix="Save a SavedModel, or save_weights and make the model by from_estimator again.",
             )
         self._modes.check_saving()
         self._exported_tables = self._modes.prediction(self._modes.features).tables
-        evaluation, self._evaluation = self._evaluation, None  # metrics of a graph are no part of it
+        evaluation, self._evaluation = self._evaluation, None  # a SavedModel has no place for metrics of a graph
         try:
             super().save(filepath, overwrite, "tf", **({"include_optimizer": False} | kwargs))
         finally:
@@ -169,21 +168,21 @@ class EstimatorModel(TransplantedModel):
 
     def get_config(self) -> dict[str, Any]:
         """Not available: a model_fn is Python code."""
-        raise NotImplementedError("A model_fn is Python code, which no Keras config holds.")
+        raise NotImplementedError("A model_fn is Python code, which a Keras config cannot hold.")
 
     def train_step(self, data: Any) -> dict[str, Tensor]:
-        """One step on one replica: ``{"loss": scalar}``."""
+        """Runs one step on one replica and returns ``{"loss": scalar}``."""
         return super().train_step(keras_data.leaves_for(self.transplant.model, data))
 
     def test_step(self, data: Any) -> dict[str, Tensor]:
-        """Takes one batch into the metrics."""
+        """Updates the metrics with one batch."""
         evaluation = self._evaluation
         assert evaluation is not None, "evaluate chooses the graph"
         evaluation.update(keras_data.leaves_for(evaluation.model, data))
         return {metric.name: metric.result() for metric in evaluation.metrics}
 
     def predict_step(self, data: Any) -> Any:
-        """Predictions of one batch; labels are passed over."""
+        """Returns the predictions of one batch; labels are ignored."""
         prediction = self._predicting
         assert prediction is not None, "predict chooses the graph"
         return prediction(keras_data.leaves_for(prediction.model, keras_data.features_of(data)))
@@ -195,5 +194,5 @@ def _refuse_other_rates(callbacks: Any) -> None:
             raise NotSupportedError(
                 f"{type(callback).__name__} sets a learning rate, which is the model_fn's.",
                 expected="callbacks that watch, stop or save",
-                fix="Let the model_fn compute its learning rate of the global step.",
+                fix="Let the model_fn compute its learning rate from the global step.",
             )

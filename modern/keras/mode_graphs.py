@@ -1,4 +1,4 @@
-"""A model_fn's graphs of EVAL and PREDICT mode over the variables of training: nothing is copied, nothing saved in between."""
+"""Graphs of EVAL and PREDICT mode of a model_fn over the variables of training, without copies or checkpoints in between."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, upstream
-from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
+from estimator_bridge.modern.graph.model_graph import ModelGraph, metric_values, operation, v1
 from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
 from estimator_bridge.modern.step.transplant import initialise_tables
@@ -24,11 +24,12 @@ class Prediction:
     """The predictions of a model_fn.
 
     Args:
-        model: a graph of PREDICT mode.
-        variables: what it reads.
+        model: Graph of PREDICT mode.
+        variables: Operation name -> variable of the training.
 
     Attributes:
-        tables: to be tracked by what is saved with the predictions.
+        model: Graph of PREDICT mode.
+        tables: Lookup tables, to be tracked by a model that is saved.
     """
 
     def __init__(self, model: ModelGraph, variables: Variables) -> None:
@@ -36,11 +37,11 @@ class Prediction:
         self._structure = model.spec.predictions
         outputs = tf.nest.flatten(self._structure)
         fragment = Fragment.cut(upstream([tensor.op for tensor in outputs], is_source), outputs)
-        self._run = _Runner(model, fragment, _store(model, variables, _local_values(model, variables)))
+        self._run = model.batch_function(fragment, _store(model, variables, _local_values(model, variables)))
         self.tables = Tables(model)
 
     def __call__(self, leaves: Sequence[Tensor]) -> Any:
-        """``EstimatorSpec.predictions`` of one batch, given in the order of ``ModelGraph.batch``."""
+        """Returns ``EstimatorSpec.predictions`` of one batch, given in the order of ``ModelGraph.batch``."""
         return tf.nest.pack_sequence_as(self._structure, self._run(leaves))
 
 
@@ -48,14 +49,15 @@ class Evaluation:
     """The metrics of a model_fn.
 
     Args:
-        model: a graph of EVAL mode.
-        variables: what it reads.
+        model: Graph of EVAL mode.
+        variables: Operation name -> variable of the training.
 
     Attributes:
-        metrics: ``loss``, the mean over batches, then ``eval_metric_ops`` by name, as metrics of tf_keras.
+        model: Graph of EVAL mode.
+        metrics: Metrics of tf_keras: ``loss``, the mean over batches, then ``eval_metric_ops`` by name.
 
     Raises:
-        NotSupportedError: for metrics that write to the model's own variables, or whose value depends on the last batch.
+        NotSupportedError: A metric writes to the model's own variables, or its value depends on the last batch.
     """
 
     def __init__(self, model: ModelGraph, variables: Variables) -> None:
@@ -67,15 +69,15 @@ class Evaluation:
         local = model.initial_values()
         self._store = _store(model, variables, local)
         self._initial = {name: value for name, value in local.items() if name not in variables}
-        self._update = _Runner(model, Fragment.cut(updating, []), self._store)
+        self._update = model.batch_function(Fragment.cut(updating, []), self._store)
         self.metrics = [self._metric(name, value) for name, (value, _) in pairs.items()]
 
     def update(self, leaves: Sequence[Tensor]) -> None:
-        """Takes one batch, given in the order of ``ModelGraph.batch``, into all metrics."""
+        """Updates all metrics with one batch, given in the order of ``ModelGraph.batch``."""
         self._update(leaves)
 
     def reset(self) -> None:
-        """All local variables as a new session would have them, not only those that a metric's value reads."""
+        """Resets all local variables as a new session would, not only those that a metric's value reads."""
         self._assign(self._initial)
 
     def _assign(self, names: Sequence[str] | Mapping[str, Any]) -> None:
@@ -83,15 +85,7 @@ class Evaluation:
             self._store.named(name).assign(self._initial[name])
 
     def _metric(self, name: str, value: Any) -> GraphMetric:
-        (tensor,) = tf.nest.flatten(value)
-        fragment = Fragment.cut(upstream([tensor.op], is_source), [tensor])
-        if fragment.inputs:
-            error = NotSupportedError(
-                f"The value of the metric {name!r} depends on the batch ({fragment.inputs[0].name!r}).",
-                expected="(value, update) pairs whose value reads variables alone, as tf.metrics makes them",
-                fix="Make it with tf.compat.v1.metrics, or use --path legacy.",
-            )
-            raise located(error, tensor.op)
+        fragment = metric_values(tf.nest.flatten(value))
         read = self._store.function(fragment)
         own = [handle.op.name for handle in fragment.handles if handle.op.name in self._initial]
         return GraphMetric(name, read, functools.partial(self._assign, own))
@@ -101,9 +95,9 @@ class GraphMetric(tf_keras.metrics.Metric):
     """A (value, update) pair of a graph; the model updates all of its pairs at once.
 
     Args:
-        name: its key in ``eval_metric_ops``.
-        read: gives its value, the one tensor of a list, when it is given no inputs.
-        reset: sets its variables back.
+        name: Key in ``eval_metric_ops``.
+        read: Function of an empty list that returns the value, as the only tensor of a list.
+        reset: Function that resets the metric's variables.
     """
 
     def __init__(self, name: str, read: Callable[[Sequence[Tensor]], list[Tensor]], reset: Callable[[], None]) -> None:
@@ -111,23 +105,23 @@ class GraphMetric(tf_keras.metrics.Metric):
         self._read, self._reset = read, reset
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
-        """Not available: a metric of a graph reads features and labels."""
-        raise NotSupportedError(f"The metric {self.name!r} takes batches through the model alone.", fix="Use model.evaluate.")
+        """Not available, since a metric of a graph reads features and labels."""
+        raise NotSupportedError(f"Only the model can update the metric {self.name!r}.", fix="Use model.evaluate.")
 
     def result(self) -> Tensor:
-        """Its value so far."""
+        """Returns the value so far."""
         return self._read([])[0]
 
     def reset_state(self) -> None:
-        """Back to its value before the first batch."""
+        """Resets the metric to its value before the first batch."""
         self._reset()
 
 
 class Tables(tf.saved_model.experimental.TrackableResource):
-    """A graph's lookup tables as part of a SavedModel, whose loading fills them; files that they are filled from are its assets.
+    """Lookup tables of a graph as part of a SavedModel, with their files as assets; loading the SavedModel fills the tables.
 
     Args:
-        model: whose tables.
+        model: Graph with the tables.
     """
 
     def __init__(self, model: ModelGraph) -> None:
@@ -141,44 +135,28 @@ class Tables(tf.saved_model.experimental.TrackableResource):
         super().__init__()
 
     def _create_resource(self) -> Tensor:
-        return tf.raw_ops.AnonymousHashTable(
-            key_dtype=tf.int64, value_dtype=tf.int64
-        )  # stands for the tables, found by their names
+        # Stands for the tables, which are found by their names.
+        return tf.raw_ops.AnonymousHashTable(key_dtype=tf.int64, value_dtype=tf.int64)
 
     def _initialize(self) -> None:
         self._fill([], [asset.asset_path for asset in self._assets])
 
 
 def _given(fragment: Fragment, constants: Sequence[Tensor]) -> Fragment:
-    """The same fragment, with some of its constants as inputs."""
+    """Returns the same fragment with some of its constants as inputs."""
     names = {tensor.op.name for tensor in constants}
     graph_def = v1.GraphDef(versions=fragment.graph_def.versions, library=fragment.graph_def.library)
     graph_def.node.extend(node for node in fragment.graph_def.node if node.name not in names)
     return dataclasses.replace(fragment, graph_def=graph_def, inputs=(*fragment.inputs, *constants))
 
 
-class _Runner:
-    """Calls a fragment with the tensors of a batch that it needs."""
-
-    def __init__(self, model: ModelGraph, fragment: Fragment, store: VariableStore) -> None:
-        model.check_fed(fragment.inputs)
-        self._names = [placeholder.name for placeholder in model.batch]
-        self._inputs = [tensor.name for tensor in fragment.inputs]
-        self._call = store.function(fragment)
-
-    def __call__(self, leaves: Sequence[Tensor]) -> list[Tensor]:
-        known = dict(zip(self._names, leaves, strict=True))
-        outputs: list[Tensor] = self._call([known[name] for name in self._inputs])
-        return outputs
-
-
 def _local_values(model: ModelGraph, variables: Variables) -> dict[str, Any]:
-    """What a new session would find in the variables that are not saved."""
+    """Returns the values of the variables that are not saved, as in a new session."""
     missing = [v.op for v in model.collection(v1.GraphKeys.GLOBAL_VARIABLES) if v.op.name not in variables]
     if missing:
         error = NotSupportedError(
             f"The variable {missing[0].name!r} is not part of the training graph ({len(missing)} such variables).",
-            expected="a model_fn that makes the same variables in every mode, as checkpoints need it too",
+            expected="a model_fn that makes the same variables in every mode, as checkpoints require",
             fix="Make the variable in TRAIN mode as well.",
         )
         raise located(error, missing[0])

@@ -1,8 +1,9 @@
-"""``model_to_estimator``: a compiled Keras model for code that calls an Estimator."""
+"""A compiled Keras model as an Estimator."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
@@ -20,24 +21,24 @@ def model_to_estimator(
 ) -> Any:
     """Makes an Estimator of a compiled Keras model, by tensorflow-estimator's own ``model_to_estimator``.
 
-    Training goes on from the model's weights; its optimizer starts anew. A model of Keras 3 is made again in Keras 2, layer by layer,
-    and its weights are copied; the optimizer becomes one of ``tf.keras.optimizers.legacy``, which graphs need.
+    Training goes on from the model's weights, with a new optimizer. A model of Keras 3 is rebuilt in Keras 2, layer by layer, and its
+    weights are copied. Its optimizer becomes one of ``tf.keras.optimizers.legacy``, which graphs need.
 
     Args:
-        keras_model: a compiled model of tf_keras or Keras 3.
-        model_dir: where checkpoints go; the first, of the weights as they are, is ``keras/keras_model.ckpt`` in it.
-        config: a RunConfig.
+        keras_model: Compiled model of tf_keras or Keras 3.
+        model_dir: Folder of the checkpoints; the first holds the present weights, in ``keras/keras_model.ckpt``.
+        config: RunConfig.
         checkpoint_format: "saver" for TF1's names, which either path and the converters read, or "checkpoint" for Keras' objects.
-        custom_objects: classes and functions that the model's config names, of Keras 2.
+        custom_objects: Name in the model's config -> class or function of Keras 2.
         metric_names_map: Keras' name of a metric -> its name in ``evaluate``.
-        export_outputs: name of an output -> a class of ``tf.estimator.export``.
+        export_outputs: Name of an output -> class of ``tf.estimator.export``.
 
     Returns:
-        A ``tf.estimator.Estimator``; its input_fns give features under the names of the model's inputs.
+        A ``tf.estimator.Estimator``, whose input_fns return features under the names of the model's inputs.
 
     Raises:
-        BridgeError: for a model that is not compiled, or has no weights yet.
-        NotSupportedError: for a layer, an optimizer, a loss or a metric that Keras 2 does not have, by its name.
+        BridgeError: The model is not compiled, or has no weights yet.
+        NotSupportedError: Keras 2 lacks a layer, the optimizer, a loss or a metric of the model.
 
     Example:
         >>> from estimator_bridge import legacy, modern
@@ -53,16 +54,11 @@ def model_to_estimator(
     """
     import tensorflow as tf
 
-    if not hasattr(tf, "estimator"):
-        raise BridgeError("There is no tf.estimator.", fix="Call estimator_bridge.legacy.install() first.")
-    if not getattr(keras_model, "optimizer", None):
-        raise BridgeError(
-            "The Keras model is not compiled.", expected="a model with optimizer and loss", fix="Call model.compile."
-        )
+    _check(keras_model)
     twin = twin_of(keras_model, tf.keras, custom_objects or {})
     _restore_classes(twin)
-    twin.__dict__.pop("_get_compile_args", None)  # a conversion before left it there, with tensors of its graph
-    try:
+    twin.__dict__.pop("_get_compile_args", None)  # an earlier conversion left it there, with tensors of its graph
+    with _named_optimizer(keras_model.optimizer):
         estimator = tf.keras.estimator.model_to_estimator(
             twin,
             model_dir=model_dir,
@@ -72,18 +68,36 @@ def model_to_estimator(
             metric_names_map=metric_names_map and dict(metric_names_map),
             export_outputs=export_outputs and dict(export_outputs),
         )
+    _restore_classes(twin)
+    estimator._model_fn = _restoring(estimator._model_fn, twin)
+    return estimator
+
+
+def _check(keras_model: Any) -> None:
+    import tensorflow as tf
+
+    if not hasattr(tf, "estimator"):
+        raise BridgeError("tf.estimator is missing.", fix="Call estimator_bridge.legacy.install() first.")
+    if not getattr(keras_model, "optimizer", None):
+        raise BridgeError(
+            "The Keras model is not compiled.", expected="a model with optimizer and loss", fix="Call model.compile."
+        )
+
+
+@contextlib.contextmanager
+def _named_optimizer(optimizer: Any) -> Iterator[None]:
+    """Replaces TensorFlow's error about an optimizer by one that says what to do."""
+    try:
+        yield
     except ValueError as error:
         if "interpret optimizer" not in str(error):
             raise
         raise NotSupportedError(
-            f"{type(keras_model.optimizer).__name__} cannot be made anew beside another Keras, as TensorFlow 2.15 with tf_keras has.",
+            f"{type(optimizer).__name__} cannot be rebuilt, since TensorFlow 2.15 with tf_keras has a second Keras beside it.",
             expected="an optimizer of tf.keras.optimizers.legacy",
-            received=f"one of {type(keras_model.optimizer).__module__}",
+            received=f"one of {type(optimizer).__module__}",
             fix="Compile the model with an optimizer of tf.keras.optimizers.legacy.",
         ) from error
-    _restore_classes(twin)
-    estimator._model_fn = _restoring(estimator._model_fn, twin)
-    return estimator
 
 
 def _restoring(model_fn: Callable[..., Any], model: Any) -> Callable[..., Any]:
@@ -97,7 +111,7 @@ def _restoring(model_fn: Callable[..., Any], model: Any) -> Callable[..., Any]:
 
 
 def _restore_classes(model: Any) -> None:
-    """A Keras model made in a graph turns the classes of those made before into TF1's; one made outside turns them back."""
+    """Makes an empty model outside of graphs; a model made in a graph had turned the classes of earlier ones into TF1's."""
     import tensorflow as tf
 
     cls: Any = type(model)

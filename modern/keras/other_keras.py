@@ -1,4 +1,4 @@
-"""A Keras model made again in the Keras that an Estimator needs: same layers, same weights, same training."""
+"""Rebuilding of a Keras model in the Keras that an Estimator needs, with the same layers, weights and training."""
 
 from __future__ import annotations
 
@@ -23,35 +23,37 @@ _CHANGES_THE_STEP = {
     "loss_scale_factor": (None,),
     "gradient_accumulation_steps": (None,),
 }
-"""Arguments of an optimizer that legacy optimizers do not have, and the values at which it does without them."""
+"""Argument of an optimizer that legacy optimizers lack -> values at which it has no effect."""
 _SAME_STEP = ("ema_momentum", "ema_overwrite_frequency", "jit_compile", "is_legacy_optimizer", "name")
-"""Those that change nothing where the others are at these values."""
+"""Further arguments that legacy optimizers lack; they have no effect on a step by themselves."""
 
 
 def twin_of(model: Model, keras: Keras, custom_objects: Mapping[str, Any]) -> Model:
-    """The model itself where an Estimator can take it as it is, else its twin.
+    """Returns the model itself if an Estimator can take it, else its twin in Keras 2.
 
     Args:
-        model: compiled.
-        keras: the Keras 2 of the twin.
-        custom_objects: what its config names besides Keras' own.
+        model: Compiled model.
+        keras: Keras 2 for the twin.
+        custom_objects: Name in the model's config -> class or function of the user.
 
     Raises:
-        BridgeError: for a model without weights.
-        NotSupportedError: for what Keras 2 does not have, by its name.
+        BridgeError: The model has no weights.
+        NotSupportedError: Keras 2 lacks a part of the model.
     """
     library = libraries.of_model(model)
     if not libraries.is_keras3(library):
         check_optimizer(model.optimizer)
         if not isinstance(model, keras.Model):
             raise NotSupportedError(
-                f"The model is of {libraries.named(library)}, and this TensorFlow's Estimator takes its own Keras.",
+                f"The model was built with {libraries.named(library)}, but this TensorFlow's Estimator takes only its own Keras.",
                 expected="a model of tf.keras",
                 fix="Build the model with tf.keras.",
             )
         return model
     if not model.built:
-        raise BridgeError("The Keras model has no weights yet.", expected="a model with an input shape", fix="Call it once.")
+        raise BridgeError(
+            "The Keras model has no weights yet.", expected="a model with an input shape", fix="Call the model once."
+        )
     with keras.utils.custom_object_scope(dict(custom_objects)):
         _note_sparse_steps(model)
         twin = _of_keras3(model, library, keras)
@@ -60,18 +62,18 @@ def twin_of(model: Model, keras: Keras, custom_objects: Mapping[str, Any]) -> Mo
 
 
 def check_optimizer(optimizer: Any) -> None:
-    """Refuses an optimizer whose step no ``tf.keras.optimizers.legacy`` optimizer takes.
+    """Refuses an optimizer whose step no optimizer of ``tf.keras.optimizers.legacy`` can make.
 
     Raises:
-        NotSupportedError: with the argument that it lacks.
+        NotSupportedError: The optimizer has an argument that legacy optimizers lack.
     """
-    if hasattr(optimizer, "optimizer"):  # Keras' cover of one of tf.compat.v1.train, which graphs take as it is
+    if hasattr(optimizer, "optimizer"):  # Keras' wrapper of an optimizer of tf.compat.v1.train, which graphs take
         return
     for name, neutral in _CHANGES_THE_STEP.items():
         value = optimizer.get_config().get(name)
         if value not in neutral:
             raise NotSupportedError(
-                f"{type(optimizer).__name__} has {name}={value!r}, which optimizers of an Estimator's graph do not have.",
+                f"{type(optimizer).__name__} has {name}={value!r}, which optimizers of an Estimator's graph do not support.",
                 expected=f"{name}={neutral[0]!r}",
                 fix="Compile the model with an optimizer of tf.keras.optimizers.legacy.",
             )
@@ -81,8 +83,8 @@ def _note_sparse_steps(model: Model) -> None:
     embeddings = [layer.name for layer in model._flatten_layers() if type(layer).__name__ == "Embedding"]
     if embeddings and type(model.optimizer).__name__ != "SGD":
         tf.compat.v1.logging.warn(
-            "%s will be trained a little differently: of a row that a batch has several times, Keras 3's %s squares each gradient, "
-            "where Keras 2 and TensorFlow 1 square their sum.",
+            "%s will train slightly differently. If a batch has a row several times, Keras 3's %s squares each of its gradients, "
+            "but Keras 2 and TensorFlow 1 square their sum.",
             ", ".join(embeddings),
             type(model.optimizer).__name__,
         )
@@ -99,13 +101,13 @@ def _of_keras3(model: Model, library: Any, keras: Keras) -> Model:
     elif type(model).__name__ == "Functional":
         twin = _functional(model, library, keras)
     else:
-        raise _refused("model", type(model).__name__, "a Sequential or functional model: a subclass is Python code")
+        raise _refused("model", type(model).__name__, "a Sequential or functional model; a subclass is Python code")
     _copy_weights(model, twin)
     return twin
 
 
 def _functional(model: Model, library: Any, keras: Keras) -> Model:
-    """Keras 3 walks its own graph, with layers of Keras 2 and their tensors."""
+    """Lets Keras 3 walk its own graph with layers and tensors of Keras 2."""
     made: dict[str, Layer] = {}
 
     def counterpart(layer: Layer) -> Layer:
@@ -122,19 +124,18 @@ def _layer(layer: Layer, library: Any, keras: Keras) -> Layer:
     if isinstance(layer, library.Model):
         return _of_keras3(layer, library, keras)
     if not isinstance(layer, library.Layer):
-        raise _refused("operation", layer.name, "layers: operations of keras.ops have no counterpart")
+        raise _refused("operation", layer.name, "only layers; operations of keras.ops have no counterpart")
     return _made(layer, keras.layers, "layer", layer.name)
 
 
 def _made(thing: Any, home: Any, kind: str, name: str) -> Any:
-    """An object of Keras 2 from the config of one of Keras 3."""
+    """Makes an object of Keras 2 from the config of one of Keras 3."""
     own = type(thing).__name__
     cls = tf.keras.utils.get_custom_objects().get(own) or getattr(home, own, None)
     if cls is None:
         raise _refused(kind, f"{name} ({own})", f"a {kind} of {home.__name__}")
-    config = {
-        key: _plain(value) for key, value in thing.get_config().items() if not key.endswith("_initializer")
-    }  # weights are copied
+    # Initialisers are not needed, since weights are copied.
+    config = {key: _plain(value) for key, value in thing.get_config().items() if not key.endswith("_initializer")}
     accepted = _arguments(cls)
     for key in [key for key in config if key not in accepted]:
         value = config.pop(key)
@@ -156,7 +157,7 @@ def _default(cls: Any, argument: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A type in place of Keras 3's policy of types."""
+    """Returns a plain type in place of Keras 3's policy of types."""
     if isinstance(value, dict) and value.get("class_name") == "DTypePolicy":
         return value["config"]["name"]
     return value
@@ -174,7 +175,7 @@ def _copy_weights(model: Model, twin: Model) -> None:
 
 
 def _training(model: Model, keras: Keras) -> dict[str, Any]:
-    """What ``compile`` was given, in Keras 2."""
+    """Returns the arguments of ``compile``, in Keras 2."""
     check_optimizer(model.optimizer)
     given = model._compile_config.config
     homes = {"loss": keras.losses, "metrics": keras.metrics, "weighted_metrics": keras.metrics}
@@ -189,7 +190,7 @@ def _training(model: Model, keras: Keras) -> dict[str, Any]:
 
 
 def _compiled(one: Any, home: Any, name: str) -> Any:
-    """A loss or a metric of Keras 2; names and plain functions are what they are."""
+    """Returns a loss or a metric of Keras 2; names and plain functions stay as they are."""
     if not hasattr(one, "get_config"):
         return one
     return _made(one, home, name, one.name)
@@ -209,7 +210,7 @@ def _optimizer(optimizer: Any, keras: Keras) -> Any:
 
 def _refused(kind: str, name: str, expected: str) -> NotSupportedError:
     return NotSupportedError(
-        f"The {kind} {name} cannot be made in Keras 2, which an Estimator needs.",
+        f"The {kind} {name} cannot be rebuilt in Keras 2, which an Estimator needs.",
         expected=expected,
-        fix="Build this part with tf_keras, or give custom_objects.",
+        fix="Build this part with tf_keras, or pass custom_objects.",
     )

@@ -1,4 +1,4 @@
-"""A transplant as a tf_keras.Model: ``fit`` trains it, and tf.train.Checkpoint saves it under TF1's names."""
+"""A transplant as a tf_keras.Model, which ``fit`` trains and tf.train.Checkpoint saves under TF1's names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tf_keras
 
 from estimator_bridge.compat.checkpoint.models import named_graph
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.step.checkpoints import Entry, entries
+from estimator_bridge.modern.step.checkpoints import CheckpointEntry, entries
 from estimator_bridge.modern.step.transplant import Transplant
 
 Tensor = Any
@@ -18,17 +18,17 @@ _HOW_TO_RUN = ("steps_per_execution", "run_eagerly", "jit_compile")
 
 
 class TransplantedModel(tf_keras.Model):
-    """A transplant that ``fit`` trains: build it under the strategy's scope.
+    """A transplant that ``fit`` trains; build it under the strategy's scope.
 
     ``fit`` takes a dataset of the flat tuples that ``ModelGraph.pipeline.dataset()`` yields. ``tf.train.Checkpoint(model=model,
-    optimizer=model.optimizer)`` saves and restores what a TF1 Saver would, under TF1's names. Hyperparameters are not part of that:
-    they are the script's.
+    optimizer=model.optimizer)`` saves and restores the tensors that a TF1 Saver would, under TF1's names. Hyperparameters are not
+    saved, since they are the script's.
 
     Args:
-        transplant: what to train; its variables keep their TF1 names.
+        transplant: Training step; its variables keep their TF1 names.
 
     Attributes:
-        optimizer: the state of all of the script's optimizers: slots and beta powers by their TF1 names.
+        optimizer: State of all of the script's optimizers: slots and beta powers by their TF1 names.
     """
 
     def __init__(self, transplant: Transplant) -> None:
@@ -41,40 +41,40 @@ class TransplantedModel(tf_keras.Model):
         self.compile()
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Takes ``steps_per_execution``, ``run_eagerly`` and ``jit_compile``; the rest of a training is the model_fn's.
+        """Compiles the model with ``steps_per_execution``, ``run_eagerly`` and ``jit_compile``.
 
         Raises:
-            NotSupportedError: for an optimizer, a loss or metrics.
+            NotSupportedError: There is an optimizer, a loss or a metric, but the model_fn has its own.
         """
         given = [*args, *(name for name in kwargs if name not in _HOW_TO_RUN)]
         if given:
             raise NotSupportedError(
-                "The model_fn brings its own loss, optimizer and metrics.",
+                "The model_fn has its own loss, optimizer and metrics.",
                 expected=", ".join(_HOW_TO_RUN),
                 received=", ".join(map(str, given)),
                 fix="Leave them out, or change the model_fn.",
             )
         state = self.optimizer
         super().compile(**kwargs)
-        self.optimizer = state  # in place of the one that Keras makes by default
+        self.optimizer = state  # instead of the one that Keras makes by default
 
     def call(self, inputs: Any) -> Any:
-        """Not available: the training graph computes a loss; predictions come from the graph of PREDICT mode."""
+        """Not available, since the training graph computes only a loss; predictions come from the graph of PREDICT mode."""
         raise NotSupportedError(
             "A transplanted training graph has no forward pass of its own.",
             fix="Use fit() here and Estimator.predict for predictions.",
         )
 
     def train_step(self, data: Any) -> dict[str, Tensor]:
-        """One step on one replica: ``{"loss": scalar}``."""
+        """Runs one step on one replica and returns ``{"loss": scalar}``."""
         return {"loss": self.transplant.step(data)[0]}
 
 
 class OptimizerState(tf.__internal__.tracking.AutoTrackable):
-    """The slots and beta powers of a transplant, tracked by name: one namespace however many optimizers a script has.
+    """The slots and beta powers of a transplant, tracked by name in one namespace for all of a script's optimizers.
 
     Args:
-        variables: name -> variable.
+        variables: Name -> variable.
     """
 
     def __init__(self, variables: dict[str, Any]) -> None:
@@ -83,5 +83,5 @@ class OptimizerState(tf.__internal__.tracking.AutoTrackable):
             self._track_trackable(variable, name)
 
 
-def _by_label(chosen: Iterable[Entry]) -> dict[str, Any]:
+def _by_label(chosen: Iterable[CheckpointEntry]) -> dict[str, Any]:
     return {named_graph.label(entry.name, entry.slice_spec): entry.variable for entry in chosen}

@@ -1,1 +1,1 @@
-"""The transplanted training step, and the checkpoints of its variables."""
+"""The transplanted training step and the checkpoints of its variables."""

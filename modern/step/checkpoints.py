@@ -1,4 +1,4 @@
-"""Name-based checkpoints of a transplanted model: what the legacy path saves, either path resumes from."""
+"""Name-based checkpoints of a transplanted model, from which either path resumes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from estimator_bridge.modern.graph.savers import saved_tensors
 from estimator_bridge.modern.step.transplant import Transplant
 
 
-class Entry(NamedTuple):
+class CheckpointEntry(NamedTuple):
     """One tensor of a checkpoint: a whole variable, or one slice of a partitioned one.
 
     Attributes:
-        name: its TF1 name in a checkpoint, that of the whole variable for a slice.
-        slice_spec: "" or TF's notation of full shape and extents.
-        dtype: as saved.
-        variable: whose value it is.
+        name: TF1 name in a checkpoint; for a slice, the name of the whole variable.
+        slice_spec: Full shape and extents of a slice in TensorFlow's notation, or "".
+        dtype: Type in the checkpoint.
+        variable: Variable with the value.
     """
 
     name: str
@@ -27,25 +27,25 @@ class Entry(NamedTuple):
     variable: Any
 
     def read(self) -> Any:
-        """The value to save."""
+        """Returns the value to save."""
         return tf.cast(self.variable.read_value(), self.dtype)
 
 
-def entries(transplant: Transplant, saver: Any = None) -> list[Entry]:
-    """What a TF1 Saver saves of the graph, as variables of the transplant: slots and beta powers included.
+def entries(transplant: Transplant, saver: Any = None) -> list[CheckpointEntry]:
+    """Finds the variables of a transplant that a TF1 Saver of the graph saves, slots and beta powers included.
 
     Args:
-        transplant: whose variables to save.
-        saver: a Saver of the same graph; without one, the model's own.
+        transplant: Transplant of the graph.
+        saver: Saver of the same graph; None for the model's own.
 
     Raises:
-        NotSupportedError: for a Saver of something else than variables.
+        NotSupportedError: The Saver saves other objects than variables.
     """
     saved = saved_tensors(transplant.model.graph, saver or transplant.model.saver)
-    return [Entry(one.name, one.slice_spec, one.dtype, transplant.settled[one.variable]) for one in saved]
+    return [CheckpointEntry(one.name, one.slice_spec, one.dtype, transplant.settled[one.variable]) for one in saved]
 
 
-def save(items: Sequence[Entry], prefix: str) -> None:
+def save(items: Sequence[CheckpointEntry], prefix: str) -> None:
     """Writes ``PREFIX.index`` and ``PREFIX.data-00000-of-00001``; both appear under their names only when complete."""
     tf.raw_ops.SaveV2(
         prefix=prefix,

@@ -1,4 +1,4 @@
-"""A model_fn's training graph as one function of variables and batch."""
+"""The training graph of a model_fn as one function of variables and batch."""
 
 from __future__ import annotations
 
@@ -19,33 +19,35 @@ from estimator_bridge.modern.graph.optimizers.capture import Update, rebuild, su
 from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
-from estimator_bridge.modern.step.batch_splitting import check_split
+from estimator_bridge.modern.step.split_checks import check_split
 
 
 class Transplant:
-    """One training step of a model_fn on the strategy in scope: same kernels, same variable names, Keras optimizers.
+    """One training step of a model_fn on the strategy in scope, with the same kernels and variable names, but Keras optimizers.
 
     Args:
-        model: the training graph.
-        report: groups of tensors of the graph to look at besides a step's loss.
-        split: each replica has a piece of one batch (else a batch of its own).
+        model: Training graph.
+        report: Groups of tensors of the graph to watch besides a step's loss.
+        split: True if each replica takes part of one batch, False if each takes a batch of its own.
 
     Attributes:
-        store: the variables, but for the slots that the Keras optimizers keep.
-        updates: the script's optimizer calls and the Keras optimizer that stands for each.
-        variables: every variable of the graph, slots included, by its operation's name.
-        settled: the same, as whoever saves is to see them: of a variable of which each replica has a copy of its own, the mean.
-        watched: ``report``, or what ``watch`` was given since.
-        looks: the groups as they are computed.
-        asked: a variable that says for each of ``looks`` whether to compute it.
-        pieces: how many replicas share one batch.
+        model: Training graph.
+        global_step: Variable of the global step.
+        store: Variables, without the slots that the Keras optimizers keep.
+        updates: The script's optimizer calls, each with its Keras optimizer.
+        variables: Operation name -> variable, for every variable of the graph, slots included.
+        settled: The same variables as they are saved, with the mean of a variable of which each replica has a copy.
+        watched: Groups of tensors of ``report``, or of the last call of ``watch``.
+        observations: Groups as they are computed.
+        wanted: Variable of booleans: for each of ``observations``, whether to compute it.
+        pieces: Number of replicas that share one batch.
 
     Raises:
-        NotSupportedError: for what cannot run on the strategy in scope, named.
+        NotSupportedError: The step cannot run on the strategy in scope.
     """
 
-    _asking: list[bool]
-    asked: Any
+    _wanted: list[bool]
+    wanted: Any
 
     def __init__(self, model: ModelGraph, report: Sequence[Sequence[Tensor]] = (), split: bool = False) -> None:
         self.model = model
@@ -74,13 +76,13 @@ class Transplant:
         initialise_tables(model)
 
     def _copies(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Where several workers reduce the copies of a variable, which takes them all, the mean has a variable of its own."""
-        apart = [name for name, variable in self.variables.items() if isinstance(variable, SyncOnReadVariable)]
-        together = number_of_workers(tf.distribute.get_strategy()) > 1
-        return {name: tf.Variable(values[name], trainable=False) for name in apart} if together else {}
+        """Makes variables for means over replicas of several workers, since only all workers together can compute a mean."""
+        copied = [name for name, variable in self.variables.items() if isinstance(variable, SyncOnReadVariable)]
+        has_others = number_of_workers(tf.distribute.get_strategy()) > 1
+        return {name: tf.Variable(values[name], trainable=False) for name in copied} if has_others else {}
 
     def settle(self, needed: Tensor) -> None:
-        """Brings ``settled`` up to date, where it is ``needed``; call it after a step, outside of the replicas."""
+        """Brings ``settled`` up to date if that is ``needed``; call it after a step, outside of the replicas."""
         if self._means:
             tf.cond(needed, self._settle, lambda: None)
 
@@ -90,53 +92,55 @@ class Transplant:
 
     @property
     def operations(self) -> frozenset[Operation]:
-        """What a step runs, but for the optimizers' own operations."""
+        """Operations that a step runs, without the optimizers' own."""
         return self._plan.operations
 
     def watch(self, report: Sequence[Sequence[Tensor]]) -> None:
-        """Replaces the groups to look at; whoever calls a step from a function must trace that anew."""
+        """Replaces the groups of watched tensors; functions that call ``step`` must be traced again."""
         self._plan = self._planned(report)
         self._import()
 
-    def ask(self, groups: Sequence[bool]) -> None:
-        """Says which groups of ``watched`` the next steps are asked for; all, unless it is called."""
-        groups = list(groups) if len(groups) == len(self.looks) else [any(groups)]
-        if groups != self._asking:
-            self._asking = groups
-            self.asked.assign(groups)
+    def set_wanted(self, groups: Sequence[bool]) -> None:
+        """Chooses the groups of ``watched`` that the next steps compute; before the first call, all of them."""
+        groups = list(groups) if len(groups) == len(self.observations) else [any(groups)]
+        if groups != self._wanted:
+            self._wanted = groups
+            self.wanted.assign(groups)
 
     def named(self, values: Iterable[Any]) -> dict[str, Any]:
-        """By the tensors' names, those of the values of all ``looks`` that were asked for."""
+        """Returns the values of the wanted observations by the tensors' names, given those of all ``observations``."""
         remaining = iter(values)
         return {
             tensor.name: value
-            for look, asked in zip(self.looks, self._asking, strict=True)
-            for tensor, value in [(tensor, next(remaining)) for tensor in look.late.outputs]
-            if asked
+            for observation, wanted in zip(self.observations, self._wanted, strict=True)
+            for tensor, value in [(tensor, next(remaining)) for tensor in observation.late.outputs]
+            if wanted
         }
 
     def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
         made = plan(operation(self.model.spec.train_op), self.model.spec.loss, self.model.updates, report)
-        for fragment in [*(stage.fragment for stage in made.stages), *(look.late for look in made.looks)]:
+        for fragment in [*(stage.fragment for stage in made.stages), *(one.late for one in made.observations)]:
             self.model.check_fed(fragment.inputs)
-        self.watched, self.looks = [list(group) for group in report], made.looks
-        self._asking = [True] * len(made.looks)
-        self.asked = ResourceVariable(self._asking, dtype=tf.bool, trainable=False)  # tf.Variable would be the strategy's
+        self.watched, self.observations = [list(group) for group in report], made.observations
+        self._wanted = [True] * len(made.observations)
+        self.wanted = ResourceVariable(
+            self._wanted, dtype=tf.bool, trainable=False
+        )  # a tf.Variable would belong to the strategy
         return made
 
     def _import(self) -> None:
         variables = VariableStore(self.model.variables(), {}, shared=self.variables)
         self._stages = [(stage, variables.function(stage.fragment)) for stage in self._plan.stages]
-        self._looks = [(variables.function(look.early), variables.function(look.late)) for look in self.looks]
+        self._observers = [(variables.function(one.early), variables.function(one.late)) for one in self.observations]
 
     def step(self, batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Runs one step on one replica.
 
         Args:
-            batch: this replica's tensors, in the order of ``ModelGraph.batch``.
+            batch: Tensors of this replica, in the order of ``ModelGraph.batch``.
 
         Returns:
-            The loss, combined over the replicas, and every tensor that the stages passed on, by its name in the graph.
+            The loss, combined over the replicas, and every tensor that passes from stage to stage, by its name in the graph.
         """
         known = {placeholder.name: tensor for placeholder, tensor in zip(self.model.batch, batch, strict=True)}
         weight = self._weight(batch)
@@ -149,7 +153,7 @@ class Transplant:
         return self._combined(known[self.model.spec.loss.name], weight), known
 
     def _with_optimizers(self) -> list[tuple[Update, Any]]:
-        """One Keras optimizer for each TF1 optimizer, which may apply several times in a step: Adam's count is shared."""
+        """Makes one Keras optimizer for each TF1 optimizer, which may apply several times in a step and shares Adam's count."""
         built: dict[int, Any] = {}
         for update in self._plan.updates:
             built.setdefault(id(update.optimizer), optimizers.build(update.optimizer, update.hyperparameters))
@@ -158,14 +162,20 @@ class Transplant:
             optimizer._create_all_weights([self.store[variable] for update in own for _, variable in update.pairs])
         return [(update, built[id(update.optimizer)]) for update in self._plan.updates]
 
-    def read_early(self, look: int) -> list[Tensor]:
-        """What of a look depends on variables alone, as its ``early.outputs``: call it before the step that is looked at."""
-        early: list[Tensor] = self._looks[look][0]([])
+    def read_early(self, index: int) -> list[Tensor]:
+        """Returns the ``early.outputs`` of an observation, which depend only on variables; call it before the observed step."""
+        early: list[Tensor] = self._observers[index][0]([])
         return early
 
-    def report(self, look: int, known: dict[str, Tensor]) -> list[Tensor]:
-        """The tensors of a look, for the step that gave ``known``, which holds what was read early by name, too."""
-        late: list[Tensor] = self._looks[look][1]([known[tensor.name] for tensor in self.looks[look].late.inputs])
+    def report(self, index: int, known: dict[str, Tensor]) -> list[Tensor]:
+        """Returns the tensors of an observation after a step.
+
+        Args:
+            index: Number of the observation.
+            known: Tensors of the step and those that were read early, by name.
+        """
+        inputs = self.observations[index].late.inputs
+        late: list[Tensor] = self._observers[index][1]([known[tensor.name] for tensor in inputs])
         return late
 
     def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
@@ -180,7 +190,7 @@ class Transplant:
         variable.assign(tf.cast(value, variable.dtype))
 
     def _weight(self, batch: Sequence[Tensor]) -> Tensor | None:
-        """This replica's share of the gradient; None where gradients are added up as they are."""
+        """Returns this replica's share of the gradient; None if gradients are added up as they are."""
         context = tf.distribute.get_replica_context()
         if context.num_replicas_in_sync == 1 or not self._split or sums_loss(self.model.graph):
             return None
@@ -188,7 +198,7 @@ class Transplant:
         return rows / context.all_reduce(tf.distribute.ReduceOp.SUM, rows)
 
     def _combined(self, loss: Tensor, weight: Tensor | None) -> Tensor:
-        """The loss of all replicas, as Estimator reports it."""
+        """Returns the loss of all replicas, as Estimator reports it."""
         context = tf.distribute.get_replica_context()
         if context.num_replicas_in_sync == 1:
             return loss
@@ -197,22 +207,22 @@ class Transplant:
 
 
 def initialise_tables(model: ModelGraph) -> None:
-    """Runs the graph's table initialisers once on every replica of the strategy in scope: tables live on devices."""
+    """Runs the graph's table initialisers once on every replica of the strategy in scope, since tables live on devices."""
     if model.collection(v1.GraphKeys.TABLE_INITIALIZERS):
         fill = table_filler(model)
-        fill()  # the device of the input pipeline
+        fill()  # on the device of the input pipeline
         tf.distribute.get_strategy().run(tf.function(fill))
 
 
 def table_filler(model: ModelGraph) -> Callable[[], object]:
-    """A function that runs the graph's table initialisers."""
+    """Returns a function that runs the graph's table initialisers."""
     initialisers = [operation(op) for op in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
     run = Fragment.cut(upstream(initialisers, lambda op: False), []).function([])
     return functools.partial(run, [], [])
 
 
 def _written(model: ModelGraph) -> frozenset[str]:
-    """The variables that the graph itself assigns to in a step, other than through a captured optimizer."""
+    """Returns the names of the variables that the graph itself assigns to in a step, without those of captured optimizers."""
     inside = {op for update in model.updates for op in update.internals}
     before = [producer for update in model.updates for producer in update.producers()]
     return assigned(upstream([operation(model.spec.train_op), *before], lambda op: op in inside))
@@ -234,7 +244,7 @@ def _check_waiting(operations: Iterable[Operation]) -> None:
     for op in operations:
         if op.type.endswith("ConditionalAccumulator"):
             error = NotSupportedError(
-                "SyncReplicasOptimizer waits for the gradients of other workers, which do not come on the modern path.",
+                "SyncReplicasOptimizer waits for the gradients of other workers, which never arrive on the modern path.",
                 expected="an optimizer that each worker applies by itself",
                 fix="Drop SyncReplicasOptimizer and the ps tasks, and set RunConfig(train_distribute="
                 "tf.distribute.experimental.MultiWorkerMirroredStrategy()), which is synchronous; or use --path legacy.",
@@ -243,7 +253,7 @@ def _check_waiting(operations: Iterable[Operation]) -> None:
 
 
 def _slots(store: VariableStore, update: Update, optimizer: Any) -> Iterator[tuple[Any, Any]]:
-    """The variables of the graph that an optimizer made for itself, and what the Keras optimizer keeps in their place."""
+    """Yields the variables that an optimizer made in the graph, each with the variable of the Keras optimizer that replaces it."""
     rule = optimizers.RULES[type(update.optimizer).__name__]
     for _, variable in update.pairs:
         for old, new in rule.slots.items():

@@ -1,4 +1,4 @@
-"""XLA for the gradients of a transplanted step: what it compiles, what stays outside, and what it cannot do."""
+"""XLA for the gradients of a transplanted step: choice of the compiled operations, and refusals."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ logging = tf.compat.v1.logging
 
 
 class CompiledTransplant(Transplant):
-    """A transplant whose gradients XLA computes, from the first operation that it can compile on.
+    """A transplant whose gradients XLA computes, from the first operation that it can compile.
 
-    Outside stay the optimizers' updates, reports, and what XLA has no kernel for or what works on strings, with all that it waits for.
+    XLA does not compile the optimizers' updates, the watched tensors, operations on strings or without an XLA kernel, and all
+    operations for which these wait.
 
     Raises:
-        NotSupportedError: where the loss itself would stay outside, and on several replicas.
+        NotSupportedError: XLA cannot compile the loss itself, or there are several replicas.
     """
 
     def _import(self) -> None:
         replicas = tf.distribute.get_strategy().num_replicas_in_sync
         if replicas > 1:
             raise NotSupportedError(
-                "XLA compiles the steps of one replica only.",
+                "XLA compiles steps only on one replica.",
                 received=f"--jit-compile on {replicas} replicas",
                 fix="Leave out --jit-compile, or train on one device.",
             )
@@ -45,7 +46,7 @@ class CompiledTransplant(Transplant):
         compiled: set[Operation] = set()
         stages: list[tuple[Stage, Any]] = []
         for stage, run in self._stages:
-            if not stage.updates and stages:  # such as counting the step
+            if not stage.updates and stages:  # e.g., counting the step
                 stages.append((stage, run))
                 continue
             outside, inside = self._parts(stage, effects)
@@ -60,7 +61,7 @@ class CompiledTransplant(Transplant):
         _tell(compiled & self.operations, self.operations, effects)
 
     def _parts(self, stage: Stage, effects: Effects) -> tuple[Stage, Stage]:
-        """A stage in two: what runs outside of XLA, and then what XLA compiles."""
+        """Splits a stage in two: operations outside of XLA, and then those that XLA compiles."""
         ops = self._operations(stage)
         outside = upstream([op for op in ops if not _can_compile(op, effects)], lambda op: op not in ops)
         inside = ops - outside
@@ -76,27 +77,27 @@ class CompiledTransplant(Transplant):
 
 
 @contextlib.contextmanager
-def refusals(asked: bool) -> Iterator[None]:
-    """While active, what XLA finds out when it compiles, at the first batch of a shape, ends in a refusal.
+def refusals(enabled: bool) -> Iterator[None]:
+    """While active, replaces XLA's errors, which it raises when it compiles for the first batch of a shape.
 
     Args:
-        asked: XLA compiles by our word; what a script has it compile is the script's.
+        enabled: True if --jit-compile asked for XLA; if the script did, its errors stay TensorFlow's.
 
     Raises:
-        NotSupportedError: in place of TensorFlow's error.
+        NotSupportedError: XLA cannot compile the step.
     """
     try:
         yield
     except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
-        if not asked or ("tf2xla" not in error.message and "compile-time constant" not in error.message):
+        if not enabled or ("tf2xla" not in error.message and "compile-time constant" not in error.message):
             raise
         raise NotSupportedError(
             "XLA cannot compile the training step.",
-            expected="operations whose results have shapes that follow from those of the batch",
+            expected="operations whose result shapes follow from the shapes of the batch",
             received=next(
                 (line for line in error.message.splitlines() if re.search("must be|nsupported|No registered", line)), ""
             ),
-            fix="Leave out --jit-compile, or give batches a fixed size (drop_remainder=True) if shapes are what is missing.",
+            fix="Leave out --jit-compile, or give batches a fixed size (drop_remainder=True) if shapes are missing.",
         ) from error
 
 
@@ -114,7 +115,7 @@ def _has_kernel(kind: str) -> bool:
 
 @functools.cache
 def _load_xla() -> None:
-    """TensorFlow knows XLA's kernels once it has compiled something."""
+    """Compiles a small function, since TensorFlow registers XLA's kernels only then."""
     tf.function(lambda: tf.constant(0.0) + 1.0, jit_compile=True)()
 
 
@@ -132,7 +133,7 @@ def _loss_waits(loss: Operation, ops: Collection[Operation], effects: Effects) -
 def _refuse_changes(names: Collection[str]) -> None:
     if names:
         raise NotSupportedError(
-            f"The variable {min(names)!r} changes before an operation that XLA cannot compile, and is read after it.",
+            f"The variable {min(names)!r} changes before an operation that XLA cannot compile, and is read after that operation.",
             expected="variables that change after the gradients",
             fix="Leave out --jit-compile.",
         )
@@ -141,11 +142,11 @@ def _refuse_changes(names: Collection[str]) -> None:
 def _tell(compiled: Collection[Operation], ops: Collection[Operation], effects: Effects) -> None:
     without = sorted({op.type for op in ops if not _can_compile(op, effects)})
     logging.warn(
-        "XLA compiles %d of the %d operations of a step%s. It adds and multiplies in another order: results are equal but for rounding.",
+        "XLA compiles %d of the %d operations of a step%s. It adds and multiplies in another order, so results differ by rounding.",
         len(compiled),
         len(ops),
         f"; it has no kernel for {', '.join(without)}" if without else "",
     )
     drawing = [op.name for op in compiled if effects.of(op) is Effect.DRAW]
     if drawing:
-        logging.warn("XLA draws random numbers of its own, which no seed repeats: %s.", ", ".join(sorted(drawing)))
+        logging.warn("XLA draws its own random numbers, which no seed repeats: %s.", ", ".join(sorted(drawing)))

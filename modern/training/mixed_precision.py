@@ -1,4 +1,4 @@
-"""Mixed precision: bfloat16 where TensorFlow's optimizer of graphs chooses it for oneDNN's kernels, and word of what it chose."""
+"""Mixed precision: bfloat16 for the operations that TensorFlow's graph optimizer chooses for oneDNN's kernels, and a log of them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tensorflow.python.training.experimental import mixed_precision_global_state
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.distribution.strategies import Distribution
+from estimator_bridge.modern.graph.fragments import all_nodes
 from estimator_bridge.modern.step.transplant import Transplant
 
 logging = tf.compat.v1.logging
@@ -22,78 +23,78 @@ _PASS = "auto_mixed_precision_onednn_bfloat16"
 
 
 @contextlib.contextmanager
-def mixed_precision(distribution: Distribution, asked: bool) -> Iterator[list[Callback]]:
-    """While active, what runs for the first time computes in bfloat16 what TensorFlow deems safe; variables stay float32.
+def mixed_precision(distribution: Distribution, enabled: bool) -> Iterator[list[Callback]]:
+    """While active, new functions compute in bfloat16 wherever TensorFlow considers it safe; variables stay float32.
 
-    bfloat16 has the exponents of float32, so no gradient vanishes that would not otherwise, and losses need no scaling.
+    bfloat16 has the exponents of float32, so gradients vanish no more often than in float32, and losses need no scaling.
 
     Args:
-        distribution: what trains.
-        asked: else nothing changes.
+        distribution: Distribution of the training.
+        enabled: False to change nothing.
 
     Yields:
-        The callbacks that tell what became of the training step.
+        Callbacks that log which operations compute in bfloat16.
 
     Raises:
-        NotSupportedError: on other devices than CPUs, and on several replicas.
+        NotSupportedError: There are devices other than CPUs, or several replicas.
     """
-    if not asked:
+    if not enabled:
         yield []
         return
     _check(distribution)
     before = tf.config.optimizer.get_experimental_options().get(_PASS, False)
     tf.config.optimizer.set_experimental_options({_PASS: True})
     try:
-        with contextlib.closing(_Telling()) as telling:
-            yield [telling]
+        with contextlib.closing(_PrecisionLog()) as log:
+            yield [log]
     finally:
         tf.config.optimizer.set_experimental_options({_PASS: before})
 
 
 class UnscaledTransplant(Transplant):
-    """A transplant whose script leaves the precision to us.
+    """A transplant whose script sets no precision of its own.
 
     Raises:
-        NotSupportedError: where the script asked TensorFlow for float16 and a scaled loss.
+        NotSupportedError: The script asked TensorFlow for float16 and a scaled loss.
     """
 
     def _import(self) -> None:
         if mixed_precision_global_state.is_mixed_precision_graph_rewrite_enabled():
             raise NotSupportedError(
                 "The script calls enable_mixed_precision_graph_rewrite, which is for float16.",
-                expected="with --mixed-precision: a script that names no precision of its own",
-                fix="Leave out --mixed-precision, or the call.",
+                expected="with --mixed-precision: a script that sets no precision of its own",
+                fix="Leave out --mixed-precision, or remove the call.",
             )
         super()._import()
 
 
-class _Telling(Callback):
-    """Looks at the graphs that the first steps ran, as TensorFlow optimised them."""
+class _PrecisionLog(Callback):
+    """Logs the precision of the first steps' graphs, as TensorFlow optimised them."""
 
-    _looking = False
+    _is_active = False
 
     def begin(self, transplant: Transplant, step: int) -> None:
         context.context().enable_graph_collection()
-        self._looking = True
+        self._is_active = True
 
     def after(self, progress: Progress) -> bool:
-        if self._looking:
-            _tell(context.context().export_run_metadata())
+        if self._is_active:
+            _log(context.context().export_run_metadata())
             self.close()
         return False
 
     def close(self) -> None:
-        """Looks no longer."""
-        if self._looking:
+        """Stops collecting graphs."""
+        if self._is_active:
             context.context().disable_graph_collection()
-        self._looking = False
+        self._is_active = False
 
 
 def _check(distribution: Distribution) -> None:
     accelerators = {device.device_type for device in tf.config.list_logical_devices()} - {"CPU"}
     if accelerators:
         raise NotSupportedError(
-            "Mixed precision is for CPUs.",
+            "Mixed precision works only on CPUs.",
             expected="no other devices",
             received=f"--mixed-precision with a {min(accelerators)}",
             fix="Leave out --mixed-precision, or hide the device (for GPUs: CUDA_VISIBLE_DEVICES=-1).",
@@ -101,14 +102,14 @@ def _check(distribution: Distribution) -> None:
     replicas = distribution.strategy.num_replicas_in_sync
     if replicas > 1:
         raise NotSupportedError(
-            "Mixed precision is for the steps of one replica.",
+            "Mixed precision works only on one replica.",
             received=f"--mixed-precision on {replicas} replicas",
             fix="Leave out --mixed-precision, or train on one device.",
         )
 
 
-def _tell(metadata: Any) -> None:
-    nodes = [node for ran in metadata.function_graphs for node in _nodes(ran.post_optimization_graph)]
+def _log(metadata: Any) -> None:
+    nodes = [node for ran in metadata.function_graphs for node in all_nodes(ran.post_optimization_graph)]
     rounded = Counter(node.op for node in nodes if node.attr["T"].type == tf.bfloat16.as_datatype_enum)
     if not rounded:
         logging.warn("Mixed precision changes nothing: TensorFlow found no operation to compute in bfloat16 on this CPU.")
@@ -120,7 +121,3 @@ def _tell(metadata: Any) -> None:
         len(nodes),
         ", ".join(sorted(rounded)),
     )
-
-
-def _nodes(graph: Any) -> list[Any]:
-    return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]

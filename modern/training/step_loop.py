@@ -1,4 +1,4 @@
-"""Runs training steps in bulk: many steps in one call of one tf.function, no Python between them."""
+"""The compiled training loop: many steps in one call of one tf.function, without Python between them."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.distribution.input_sharding import batches_per_step, replica_rows
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.step.transplant import Transplant
-from estimator_bridge.modern.training.watched_tensors import Report
+from estimator_bridge.modern.training.watched_tensors import WatchedTensors
 from estimator_bridge.runtime.collectives import keys_kept
 
 MAX_STEPS_PER_CALL = 100
 NEVER = 2**62  # a global step that no training reaches
 REBUILD, STOP, PREEMPTED = 0, -1, -2
-"""What a worker may ask for in place of a number of steps: that all build their loops anew, end the training, or end it for now."""
+"""Requests of a worker in place of a number of steps: all rebuild their loops, end the training, or end it for a restart."""
 
 
 class Ran(NamedTuple):
     """Steps that ran.
 
     Attributes:
-        losses, digests: a loss and a batch digest each.
-        step: the global step after them.
-        report: if there is one.
-        ended: the input of a worker did.
-        agreed: the least that a worker asked for: a number of steps at most, or ``REBUILD``, ``STOP`` or ``PREEMPTED``.
+        losses: Loss of each step.
+        digests: Batch digest of each step.
+        step: Global step after them.
+        report: Values of the watched tensors after the last step; None without them.
+        ended: True if the input of a worker has ended.
+        agreed: Smallest request of the workers: a number of steps, or ``REBUILD``, ``STOP`` or ``PREEMPTED``.
     """
 
     losses: np.ndarray
@@ -40,20 +42,20 @@ class Ran(NamedTuple):
 
 
 class Loop(Protocol):
-    """Runs steps.
+    """A loop that runs steps.
 
     Attributes:
-        exact: it stops at the global step that it is told, whatever else it is told.
+        exact: True if it always stops exactly at ``until``.
     """
 
     exact: bool
 
     def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
-        """See ``StepLoop.run``."""
+        """Runs steps, see ``StepLoop.run``."""
 
 
 class _Limits(NamedTuple):
-    """What ends a call, as ``StepLoop.run`` takes it."""
+    """Limits of a call, see ``StepLoop.run``."""
 
     steps: Tensor
     until: Tensor
@@ -63,16 +65,16 @@ class _Limits(NamedTuple):
 class StepLoop:
     """The compiled loop over one dataset.
 
-    There is one function for any number of steps: kernels of random operations keep their state per function, and a second one
+    There is one function for any number of steps. Kernels of random operations keep their state per function, so a second function
     would repeat the stream of the first.
 
     Args:
-        transplant: what to train.
-        iterator: of the dataset.
-        distribution: the strategy that the transplant was built under, and the share of each replica. Its workers run the same
-            steps: before the first they agree how many, and before each that no input has ended, unless it is ``endless``.
-        endless: no worker's input ends.
-        audited: the batch's last tensor is its digest, a vector of one value.
+        transplant: Training step and its variables.
+        iterator: Iterator of the dataset.
+        distribution: Strategy under which the transplant was built. Its workers run the same steps: before the first step they agree
+            on a number, and before each step that no input has ended, unless all are ``endless``.
+        endless: True if no worker's input ends.
+        audited: True if the batch's last tensor is its digest, repeated for each row.
     """
 
     exact = False
@@ -89,36 +91,36 @@ class StepLoop:
         self._iterator = iterator
         self._distribution = distribution
         self._strategy = distribution.strategy
-        self._asks = distribution.workers > 1 and not endless
+        self._checks_inputs = distribution.workers > 1 and not endless
         self._audited = audited
         self._losses = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1]), trainable=False)
         self._digests = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1], tf.int64), trainable=False)
         self._done = tf.Variable(0, trainable=False, dtype=tf.int64)
         self._agreed = tf.Variable(0, trainable=False, dtype=tf.int64)
         self._ended = tf.Variable(False, trainable=False)
-        self._report = Report(transplant)
-        traced = tf.function(self._steps, autograph=False)  # nothing in it needs converting, which takes seconds
-        # TensorFlow takes as long to find the one trace of a function anew as a small step takes.
+        self._watched = WatchedTensors(transplant)
+        traced = tf.function(self._steps, autograph=False)  # no conversion is needed, and it would take seconds
+        # Finding the one trace of a function again takes TensorFlow as long as a small step.
         with keys_kept():
             self._run = traced.get_concrete_function(tf.TensorSpec([3], tf.int64))
 
     def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
-        """Executes up to ``steps`` steps, fewer where the input ends or the global step gets to ``until`` before.
+        """Executes up to ``steps`` steps; fewer if the input ends or the global step reaches ``until`` before.
 
-        A train_op may count several steps at once. TF1's hooks compare the step before a run, plus one, and then the step after
-        it; so does this loop.
+        A train_op may count several steps at once. Like TF1's hooks, the loop compares the step before a run, plus one, and then the
+        step after it.
 
         Args:
-            steps: at most ``MAX_STEPS_PER_CALL``; one more where only TF1's way of comparing needs it. Or what else a worker may ask
-                for; then no step runs.
-            until: the global step to stop at.
-            report_from: compute the report tensors with the last step, if the global step is then as far as this.
+            steps: Number of steps, at most ``MAX_STEPS_PER_CALL``, or a request in place of steps. One more step may run if TF1's
+                way of comparing needs it.
+            until: Global step to stop at.
+            report_from: Global step from which the watched tensors are computed with the last step.
 
         Returns:
-            What ran.
+            The steps that ran.
 
         Raises:
-            BridgeError: where the input of one of several workers ends, which none expected; the others are to learn it from its end.
+            BridgeError: The input of one of several workers has ended unexpectedly; the others fail when this process ends.
         """
         broken = False
         try:
@@ -126,27 +128,27 @@ class StepLoop:
         except tf.errors.OutOfRangeError:
             if self._distribution.workers > 1:
                 raise BridgeError(
-                    "The input of this worker has ended, though it repeats for ever: its share of the input has no batch.",
-                    expected="a share with batches for every worker: no fewer files than workers, where files are shared out",
-                    fix="Start no more workers than there are files, or shard the examples in place of the files.",
+                    "The input of this worker has ended, although it repeats without end: its share of the input has no batch.",
+                    expected="a share with batches for every worker; if files are sharded, at least one file for each",
+                    fix="Start no more workers than there are files, or shard the examples instead of the files.",
                 ) from None
             broken = True
             state = self._state()
         done, step, agreed, ended, losses, digests = (tensor.numpy() for tensor in state[:6])
         reported = done and not broken and not ended and step >= report_from
-        if reported and np.isnan(losses[done - 1]):  # it ends a call where nobody was to look, too: an older step is kept then
+        if reported and np.isnan(losses[done - 1]):  # NaN ends a call early, so an older step may be kept
             reported = done >= agreed or step >= until
         report = [tensor.numpy() for tensor in state[6:]] if reported else None
         return Ran(losses[:done], digests[:done], int(step), report, broken or bool(ended), int(agreed))
 
     def _steps(self, limits: Tensor) -> list[Tensor]:
-        """Returns something also because TensorFlow prunes and folds only in functions that do."""
+        """Runs the steps of a call. It returns tensors, since TensorFlow optimises only functions that do."""
         self._done.assign(0)
         self._ended.assign(False)
         steps, until = tf.unstack(tf.reduce_min(self._distribution.gather(limits[:2]), axis=0))
         to = _Limits(steps, until, limits[2])
         self._agreed.assign(to.steps)
-        # Carried from step to step: to read them in each takes time.
+        # These pass from step to step, since reading them in each would take time.
         so_far = [to.steps > 0, tf.constant(0, tf.int64), self._global_step()]
         tf.while_loop(lambda going, *_: going, lambda _, done, step: self._one_step(done, step, to), so_far)
         return self._state()
@@ -155,16 +157,16 @@ class StepLoop:
         return tf.cast(self._transplant.global_step.read_value(), tf.int64)
 
     def _state(self) -> list[Tensor]:
-        """What is left of the steps that ran, also where the input's end broke the last one off."""
+        """Returns the results of the steps that ran, also if the end of the input interrupted the last one."""
         counts = [self._done, self._transplant.global_step, self._agreed, self._ended]
-        variables = [*counts, self._losses, self._digests, *self._report.variables]
+        variables = [*counts, self._losses, self._digests, *self._watched.variables]
         return [variable.read_value() for variable in variables]
 
     def _one_step(self, done: Tensor, before: Tensor, to: _Limits) -> Any:
-        """Whether another step is to follow, how many are done, and the global step."""
-        number = self._distribution.batches
-        # A distributed iterator would do the same, but one that is dropped before its input's end may wait for itself for ever.
-        if not self._asks:
+        """Runs a step unless an input has ended. Returns whether another step follows, the steps so far, and the global step."""
+        number = batches_per_step(self._distribution)
+        # A distributed iterator would do the same, but may wait without end if it is dropped before its input ends.
+        if not self._checks_inputs:
             return self._step_with([next(self._iterator) for _ in range(number)], done, before, to)
         batches = [self._iterator.get_next_as_optional() for _ in range(number)]
         own = tf.reduce_all([batch.has_value() for batch in batches])
@@ -177,16 +179,16 @@ class StepLoop:
 
     def _at_the_end(self, *counts: Tensor) -> list[Tensor]:
         self._ended.assign(True)
-        self._transplant.settle(tf.constant(True))  # no step before knew that it was the last one
+        self._transplant.settle(tf.constant(True))  # no earlier step knew that it was the last
         return [tf.constant(False), *counts]
 
     def _step_with(self, batches: Any, done: Tensor, before: Tensor, to: _Limits) -> list[Tensor]:
-        # At the input's end nothing of a step may run, not even what needs no batch, such as counting.
+        # At the end of the input no part of a step may run, not even counting, which needs no batch.
         with tf.control_dependencies(tf.nest.flatten(batches)):
             results = self._strategy.run(self._replica_step, args=(batches, before, done + 1 >= to.steps, to))
             loss, digest, last, after = [self._strategy.experimental_local_results(result)[0] for result in results]
-            loss = tf.reshape(tf.cast(loss, tf.float32), [])  # of a model whose shapes are not all known
-            last |= tf.math.is_nan(loss)  # where TF1's NanTensorHook ends the training
+            loss = tf.reshape(tf.cast(loss, tf.float32), [])  # the shape is unknown in some models
+            last |= tf.math.is_nan(loss)  # TF1's NanTensorHook ends the training there
             self._losses.scatter_update(tf.IndexedSlices(loss, done))
             if self._audited:
                 self._digests.scatter_update(tf.IndexedSlices(digest, done))
@@ -195,14 +197,14 @@ class StepLoop:
             return [tf.logical_not(last), done + 1, after]
 
     def _replica_step(self, batches: Any, before: Tensor, full: Tensor, to: _Limits) -> tuple[Tensor, ...]:
-        batch = self._distribution.share(batches)
+        batch = replica_rows(batches, self._distribution)
         tensors = batch[:-1] if self._audited else batch
         digest = batch[-1][0] if self._audited else tf.constant(0, tf.int64)
-        early = self._report.early(tf.logical_or(full, before + 1 >= to.until))
-        with tf.control_dependencies(tf.nest.flatten(batches)):  # anew in the thread of each replica
+        early = self._watched.read_early(tf.logical_or(full, before + 1 >= to.until))
+        with tf.control_dependencies(tf.nest.flatten(batches)):  # again in the thread of each replica
             loss, known = self._transplant.step(tensors)
         after = self._global_step()
         last = tf.where(after >= to.until, before + 1 >= to.until, full)
         if self._distribution.replica == 0:
-            self._report.keep(tf.logical_and(last, after >= to.report_from), known | early)
+            self._watched.keep(tf.logical_and(last, after >= to.report_from), known | early)
         return loss, digest, last, after

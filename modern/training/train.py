@@ -35,6 +35,7 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training.step_loop import MAX_STEPS_PER_CALL, NEVER, PREEMPTED, REBUILD, STOP, Loop, Ran, StepLoop
 from estimator_bridge.runtime.batch_digest import batch_digest
+from estimator_bridge.runtime.estimator_calls import TrainCall
 
 logging = v1.logging
 _WRITERS = (v1.train.CheckpointSaverHook, v1.train.ProfilerHook, v1.train.StepCounterHook, v1.train.SummarySaverHook)
@@ -43,13 +44,9 @@ _WRITERS = (v1.train.CheckpointSaverHook, v1.train.ProfilerHook, v1.train.StepCo
 @releasing
 def train(
     estimator: Any,
-    input_fn: Callable[..., Any],
-    *,
+    call: TrainCall,
     distribution: Distribution,
-    hooks: Sequence[Any] = (),
-    steps: int | None = None,
-    max_steps: int | None = None,
-    saving_listeners: Sequence[Any] = (),
+    *,
     callbacks: Sequence[Callback] = (),
     audited: bool = False,
     make_transplant: Callable[..., Transplant] = Transplant,
@@ -58,39 +55,33 @@ def train(
     """Trains as ``Estimator.train`` does, and leaves the checkpoints that it would leave.
 
     Args:
-        estimator: whose model_fn, config and model_dir to use.
-        input_fn, hooks, steps, max_steps, saving_listeners: as ``Estimator.train`` takes them.
-        distribution: the strategy and the share of its replicas.
-        callbacks: in addition to those that the config and the hooks amount to.
-        audited: give the callbacks a digest of each batch.
+        estimator: Estimator with the model_fn, config and model_dir.
+        call: Arguments of ``Estimator.train``.
+        distribution: Strategy, and whether its replicas split each batch.
+        callbacks: Callbacks in addition to those of the config and the hooks.
+        audited: True to give the callbacks a digest of each batch.
         make_transplant: ``Transplant`` or a subclass.
-        make_loop: makes what runs the steps of a transplant over an iterator of batches; None for a ``StepLoop``.
+        make_loop: Function that makes a loop from a transplant and an iterator of batches; None for a ``StepLoop``.
 
     Raises:
-        NotSupportedError: for what cannot be transplanted, before anything is trained.
-        SystemExit: where a task of the cluster was told to end, once everything is saved.
+        NotSupportedError: The job cannot be transplanted; nothing has been trained.
+        SystemExit: A task of the cluster received the order to end; everything is saved.
     """
-    latest = tf.train.latest_checkpoint(estimator.model_dir)
-    seed = common_seed(input_fn, distribution)
-    asking = with_context(input_fn, distribution)
-    model = model_graph.build(estimator, asking, model_graph.TRAIN, latest, distribution.replicas, distribution.split, seed)
-    stop = StopAtStep(steps, max_steps)
+    model = _model(estimator, call.input_fn, distribution)
+    stop = StopAtStep(call.steps, call.max_steps)
     run = HookedRun(model.graph, [model.spec.train_op, model.spec.loss])
-    asked = _callbacks if distribution.worker == 0 else _workers_callbacks
-    given = asked(model, run, estimator.config, hooks, saving_listeners, stop)
-    counts = [EqualCounts(distribution)] if distribution.replicas > 1 else []  # before what saves
-    chosen = [*counts, *given, *_told(model, estimator.config, distribution, make_loop is None), *callbacks]
+    make_callbacks = _chief_callbacks if distribution.worker == 0 else _worker_callbacks
+    own = make_callbacks(model, run, estimator.config, call, stop)
+    counts = [EqualCounts(distribution)] if distribution.replicas > 1 else []  # must come before the saver
+    launched = _launcher_callbacks(model, estimator.config, distribution, make_loop is None)
+    every = [*counts, *own, *launched, *callbacks]
     with distribution.strategy.scope():
-        transplant = make_transplant(model, _report(chosen), distribution.split)
+        transplant = make_transplant(model, _report(every), distribution.split)
     check_equal(transplant.variables, distribution)
-    dataset, share = own_share(model.pipeline.dataset(), model.pipeline, input_fn, distribution)
-    endless = is_endless(dataset, distribution)
-    if audited:
-        dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
-    logging.info("%s", " ".join(filter(None, [distribution.describe(batch_size(model.pipeline)), share])))
-    if transplant.pieces > 1 and transplant.looks:
+    dataset, endless = _batches(model, call.input_fn, distribution, audited)
+    if transplant.pieces > 1 and transplant.observations:
         logging.warn(
-            "Summaries and logged tensors show the first replica's piece of each batch; the loss of a step is that of all."
+            "Summaries and logged tensors show only the first replica's rows of each batch; the loss is that of all rows."
         )
     iterator = iter(read_ahead(dataset))
     run.batches = None if make_loop else iterator
@@ -103,18 +94,46 @@ def train(
         shown_progress(stop) as bar,
         catch_preemption(distribution.together) as preemption,
     ):
-        preempted = _run(transplant, loop, [*chosen, *bar], preemption)
-        distribution.gather(tf.constant([0], tf.int64))  # nobody leaves, or looks for checkpoints, before the chief has saved
+        preempted = run_steps(transplant, loop, [*every, *bar], preemption)
+        distribution.gather(tf.constant([0], tf.int64))  # no worker leaves or looks for checkpoints before the chief has saved
     if preempted:
-        logging.warn("A task was told to end: all tasks end here, where everything is saved.")
+        logging.warn("A task received the order to end, so all tasks end here. Everything is saved.")
         raise SystemExit(EXIT_CODE)
 
 
-def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback], preemption: Preemption) -> bool:
+def _model(estimator: Any, input_fn: Callable[..., Any], distribution: Distribution) -> ModelGraph:
+    """Builds the training graph from the latest checkpoint."""
+    latest = tf.train.latest_checkpoint(estimator.model_dir)
+    seed = common_seed(input_fn, distribution)
+    given = with_context(input_fn, distribution.workers, distribution.worker, distribution.replicas)
+    return model_graph.build(estimator, given, model_graph.TRAIN, latest, distribution.replicas, distribution.split, seed)
+
+
+def _batches(
+    model: ModelGraph, input_fn: Callable[..., Any], distribution: Distribution, audited: bool
+) -> tuple[tf.data.Dataset, bool]:
+    """Returns this worker's batches, and whether no worker's input ends. Logs who reads what."""
+    dataset, share = own_share(model.pipeline.dataset(), model.pipeline, input_fn, distribution)
+    endless = is_endless(dataset, distribution)
+    if audited:
+        dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
+    logging.info("%s", " ".join(filter(None, [distribution.describe(batch_size(model.pipeline)), share])))
+    return dataset, endless
+
+
+def run_steps(
+    transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback], preemption: Preemption
+) -> bool:
     """Trains; all workers of a cluster leave at the same step.
 
+    Args:
+        transplant: Training step and its variables.
+        make_loop: Function that builds the loop for the tensors that the transplant reports.
+        callbacks: Callbacks in the order of their calls.
+        order: Order of the launcher or the system to end, of which the workers tell each other.
+
     Returns:
-        True where one of them was told to end.
+        True if a worker received the order to end.
     """
     step = int(transplant.global_step.numpy())
     for callback in callbacks:
@@ -123,24 +142,24 @@ def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Seque
     stopping = False
     steps = _Steps(transplant, make_loop, callbacks)
     while True:
-        for callback in callbacks if not stopping else ():  # another round is what the other workers are told by
+        for callback in callbacks if not stopping else ():  # the next call only tells the other workers to stop
             callback.before()
         stops = [callback.next_stop(step) for callback in callbacks]
         ran = steps.run(step, stops, PREEMPTED if preemption.is_requested else STOP if stopping else None)
-        if _over(ran):
+        if _is_over(ran):
             break
         if not len(ran.losses) and ran.step == step:
-            continue  # a worker was lost with the only step that was to run
+            continue  # the only step was lost with its worker
         loss = ran.losses[-1] if len(ran.losses) else loss
         before, step = step, _advanced(step, ran.step)
         report = transplant.named(ran.report) if ran.report is not None else {}
         progress = Progress(step, ran.losses, ran.digests, report)
-        asking = [  # every callback sees every progress
+        requests = [  # a list, since every callback must see every progress
             callback.after(progress)
             for callback, stop in zip(callbacks, stops, strict=True)
             if not (steps.may_jump and _jumped(before, stop, step))
         ]
-        stopping = any(asking)
+        stopping = any(requests)
         if ran.ended:
             break
     if loss is None:
@@ -151,21 +170,21 @@ def _run(transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Seque
     return ran.agreed == PREEMPTED
 
 
-def _over(ran: Ran) -> bool:
-    """True where no step ran, and none will."""
+def _is_over(ran: Ran) -> bool:
+    """Returns True if no step ran and none will."""
     return not len(ran.losses) and (ran.ended or ran.agreed <= 0)
 
 
 class _Steps:
-    """Runs steps up to where a callback wants to see one.
+    """Runs steps up to the next one that a callback wants to see.
 
     Args:
-        transplant: what is trained.
-        make_loop: builds the loop for what the transplant reports.
-        callbacks: may ask for more to be reported.
+        transplant: Training step and its variables.
+        make_loop: Function that builds the loop for the tensors that the transplant reports.
+        callbacks: Callbacks, which may ask for more tensors.
 
     Attributes:
-        one_by_one: a callback sees every step.
+        one_by_one: True if a callback sees every step.
     """
 
     def __init__(self, transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback]) -> None:
@@ -178,29 +197,29 @@ class _Steps:
 
     @property
     def may_jump(self) -> bool:
-        """True where steps run one by one, and one may count several."""
+        """Returns True if steps run one by one and one may count several."""
         return self.one_by_one and self._loop is not None and not self._loop.exact
 
     def run(self, step: int, stops: Sequence[int | None], wish: int | None) -> Ran:
-        """Runs some.
+        """Runs steps up to the nearest stop at most.
 
         Args:
-            step: the global step so far.
-            stops: where the callbacks stop.
-            wish: what this worker asks for in place of steps.
+            step: Global step so far.
+            stops: Next stop of each callback, None without one.
+            wish: Request of this worker in place of steps, if any: ``STOP`` or ``PREEMPTED``.
         """
         wanted = _report(self._callbacks)
         grown = sum(map(len, wanted)) > sum(map(len, self._transplant.watched))
         if grown:
             self._transplant.watch(wanted)
         if self.one_by_one:
-            self._transplant.ask([callback.asks(step + 1) for callback in self._callbacks if callback.report])
-        known = self._loop is not None
+            self._transplant.set_wanted([callback.asks(step + 1) for callback in self._callbacks if callback.report])
+        has_loop = self._loop is not None
         self._loop = self._loop or self._make_loop()
         until = min((stop for stop in stops if stop is not None and stop > step and not self.may_jump), default=NEVER)
         reporting = [stop or step for callback, stop in zip(self._callbacks, stops, strict=True) if callback.report]
         report_from = min(reporting, default=NEVER)
-        ran = self._pace.run(self._loop, until, report_from, REBUILD if wish is None and known and grown else wish)
+        ran = self._pace.run(self._loop, until, report_from, REBUILD if wish is None and has_loop and grown else wish)
         if ran.agreed == REBUILD:
             self._loop = self._make_loop()
             ran = self._pace.run(self._loop, until, report_from, wish)
@@ -208,24 +227,29 @@ class _Steps:
 
 
 def _report(callbacks: Sequence[Callback]) -> list[list[Tensor]]:
-    """A group for each callback that looks at steps."""
+    """Returns a group of tensors for each callback that observes steps."""
     return [list({tensor.name: tensor for tensor in callback.report}.values()) for callback in callbacks if callback.report]
 
 
 def _jumped(before: int, stop: int | None, after: int) -> bool:
-    """True where a train_op that counts several steps at once passed a stop at which TF1's hooks do not act yet."""
+    """Returns True if a train_op that counts several steps at once passed a stop at which TF1's hooks do not act yet."""
     return stop is not None and before + 1 < stop <= after
 
 
 class Pace:
-    """How many steps to run in one call: so many that Python does not matter, so few that clocks and Ctrl-C are heard."""
+    """Chooses how many steps one call runs: enough to hide Python's time, few enough for timers and Ctrl-C.
+
+    Args:
+        most: Largest number of steps.
+        seconds: Aim for the duration of a call.
+    """
 
     def __init__(self, most: int = MAX_STEPS_PER_CALL, seconds: float = 2.0) -> None:
         self._seconds = seconds
         self._most = self._steps = most
 
     def run(self, loop: Loop, until: int, report_from: int, wish: int | None = None) -> Ran:
-        """``loop.run`` with a number of steps that the last call suggests, or another wish."""
+        """Calls ``loop.run`` with a number of steps that the last call suggests, or with ``wish``."""
         start = time.monotonic()
         ran = loop.run(self._steps if wish is None else wish, until, report_from)
         per_step = (time.monotonic() - start) / max(1, len(ran.losses))
@@ -234,61 +258,57 @@ class Pace:
 
 
 def _advanced(before: int, step: int) -> int:
-    """The global step as the graph counts it, which need not be one a step."""
+    """Returns the new global step, which need not grow by one a step, and warns if it has not grown."""
     if step == before:
         logging.log_first_n(logging.WARN, "The train_op does not increase the global step (still %d).", 5, step)
     return step
 
 
-def _callbacks(
-    model: ModelGraph, run: HookedRun, config: Any, hooks: Sequence[Any], listeners: Sequence[Any], stop: StopAtStep
-) -> list[Callback]:
-    """In TF1's order."""
-    spec, every = model.spec, config.log_step_count_steps
+def _chief_callbacks(model: ModelGraph, run: HookedRun, config: Any, call: TrainCall, stop: StopAtStep) -> list[Callback]:
+    """Returns the chief's callbacks in TF1's order."""
+    spec, every, hooks = model.spec, config.log_step_count_steps, call.hooks or ()
     _add_loss_summary(model)
-    asked = [*hooks, *spec.training_hooks, *spec.training_chief_hooks]
-    saver = with_saver(asked, model, config, listeners)[len(asked) :]
+    given = [*hooks, *spec.training_hooks, *spec.training_chief_hooks]
+    saver = with_saver(given, model, config, call.saving_listeners or ())[len(given) :]
     chief = callbacks_for([*saver, *spec.training_chief_hooks], model, run)
     speed = [StepCounter(Timer(steps=every), config.model_dir)] if every else []
     losses = [LossLogger(every)] if every else []
     others = [*callbacks_for(hooks, model, run), stop, NanGuard(), *losses, *callbacks_for(spec.training_hooks, model, run)]
-    summary = _merged_summaries(model)  # those that hooks have added, too
-    written = config.save_summary_steps and summary is not None
-    summaries = [SummarySaver(summary, Timer(steps=config.save_summary_steps), config.model_dir)] if written else []
+    summary = _merged_summaries(model)  # after the hooks, which may add summaries
+    has_summaries = config.save_summary_steps and summary is not None
+    summaries = [SummarySaver(summary, Timer(steps=config.save_summary_steps), config.model_dir)] if has_summaries else []
     return [*chief, *speed, *summaries, *others]
 
 
-def _workers_callbacks(
-    model: ModelGraph, run: HookedRun, config: Any, hooks: Sequence[Any], listeners: Sequence[Any], stop: StopAtStep
-) -> list[Callback]:
-    """Of a worker that is not the chief: it writes nothing."""
+def _worker_callbacks(model: ModelGraph, run: HookedRun, config: Any, call: TrainCall, stop: StopAtStep) -> list[Callback]:
+    """Returns the callbacks of a worker that is not the chief, which write nothing."""
     every = config.log_step_count_steps
     losses = [LossLogger(every)] if every else []
-    given, own = (callbacks_for(_reading(some), model, run) for some in (hooks, model.spec.training_hooks))
+    given, own = (callbacks_for(_without_writers(hooks or ()), model, run) for hooks in (call.hooks, model.spec.training_hooks))
     return [*given, stop, NanGuard(), *losses, *own]
 
 
-def _reading(hooks: Sequence[Any]) -> list[Any]:
-    """Without those of TensorFlow's that write into a folder, where the chief's do."""
-    writing = [hook for hook in hooks if isinstance(hook, _WRITERS)]
-    if writing:
-        logging.info("The chief alone runs %s.", ", ".join(type(hook).__name__ for hook in writing))
-    return [hook for hook in hooks if hook not in writing]
+def _without_writers(hooks: Sequence[Any]) -> list[Any]:
+    """Leaves out TensorFlow's hooks that write into a folder, where the chief writes already."""
+    writers = [hook for hook in hooks if isinstance(hook, _WRITERS)]
+    if writers:
+        logging.info("Only the chief runs %s.", ", ".join(type(hook).__name__ for hook in writers))
+    return [hook for hook in hooks if hook not in writers]
 
 
-def _told(model: ModelGraph, config: Any, distribution: Distribution, in_step: bool) -> list[Callback]:
-    """Where a launcher started this process, it wants to know how far the training is, and perhaps whether it is sound.
+def _launcher_callbacks(model: ModelGraph, config: Any, distribution: Distribution, in_step: bool) -> list[Callback]:
+    """Returns callbacks that report progress and audited steps to the launcher, if one started this process.
 
-    Trainers that are not ``in_step`` with this one tell that themselves.
+    Trainers that are not ``in_step`` with this one report their audited steps themselves.
     """
-    meeting, task = Rendezvous.of_this_process(), TaskId.of_config(config)
-    auditing = AuditPlan.read(meeting)
-    steps = [StepReport(meeting, task)] if meeting else []
+    rendezvous, task = Rendezvous.of_this_process(), TaskId.of_config(config)
+    auditing = AuditPlan.read(rendezvous)
+    steps = [StepReport(rendezvous, task)] if rendezvous else []
     return [*steps, *([AuditReport(auditing, task, model, distribution)] if auditing and in_step else [])]
 
 
 def _add_loss_summary(model: ModelGraph) -> None:
-    """Estimator adds a summary of the loss where there is none."""
+    """Adds a summary of the loss if there is none, as Estimator does."""
     with model.graph.as_default():
         if not any(summary.op.name == "loss" for summary in v1.get_collection(v1.GraphKeys.SUMMARIES)):
             v1.summary.scalar("loss", model.spec.loss)
@@ -303,6 +323,6 @@ def _merged_summaries(model: ModelGraph) -> Any:
 
 
 def _digest_column(batch: Sequence[Any]) -> Any:
-    """The digest once for each row, so that it is split with the batch."""
+    """Returns the digest once for each row, so that it is split with the batch."""
     rows = tf.shape(batch[0])[:1] if batch[0].shape.rank else tf.constant([1])
     return tf.fill(rows, batch_digest(batch))

@@ -1,4 +1,4 @@
-"""Tensors of the graph that a callback asked to see of a step: kept in variables, since a compiled loop returns long after that step."""
+"""Tensors that callbacks watch, kept in variables, since a compiled loop returns long after the step that they belong to."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.step.transplant import Transplant
 
 
-class Report:
-    """Where a function of many steps leaves what the looks of a transplant were at one of them.
+class WatchedTensors:
+    """Variables in which a function of many steps keeps a transplant's observations of one step.
 
     Args:
-        transplant: what is trained.
+        transplant: Training step with its observations.
 
     Attributes:
-        variables: one for each tensor of each look.
+        variables: One variable for each tensor of each observation.
     """
 
     def __init__(self, transplant: Transplant) -> None:
         self._transplant = transplant
         self._kept = [
-            [tf.Variable(_empty(tensor.dtype), shape=tf.TensorShape(None), trainable=False) for tensor in look.late.outputs]
-            for look in transplant.looks
+            [tf.Variable(_empty(one.dtype), shape=tf.TensorShape(None), trainable=False) for one in observation.late.outputs]
+            for observation in transplant.observations
         ]
         self.variables = [variable for variables in self._kept for variable in variables]
 
-    def early(self, needed: Tensor) -> dict[str, Tensor]:
-        """What the report reads before the step: call it there; of no use where it is not ``needed``."""
+    def read_early(self, needed: Tensor) -> dict[str, Tensor]:
+        """Reads what the observations need from before the step; call it there. The values are void unless ``needed``."""
         known: dict[str, Tensor] = {}
-        for index, look in enumerate(self._transplant.looks):
-            if look.early.outputs:
-                values = self._early(index, look.early.outputs, needed & self._transplant.asked[index])
+        for index, observation in enumerate(self._transplant.observations):
+            if observation.early.outputs:
+                values = self._read_early(index, observation.early.outputs, needed & self._transplant.wanted[index])
                 known |= {_key(index, name): value for name, value in values.items()}
         return known
 
-    def _early(self, look: int, templates: Sequence[Tensor], needed: Tensor) -> dict[str, Tensor]:
-        read = functools.partial(self._transplant.read_early, look)
+    def _read_early(self, index: int, templates: Sequence[Tensor], needed: Tensor) -> dict[str, Tensor]:
+        read = functools.partial(self._transplant.read_early, index)
         values = tf.cond(needed, read, lambda: [tf.constant(_empty(one.dtype)) for one in templates])
         tensors = tf.nest.flatten(values)  # one value comes without its list
         for template, tensor in zip(templates, tensors, strict=True):
@@ -49,21 +49,26 @@ class Report:
         return {template.name: tensor for template, tensor in zip(templates, tensors, strict=True)}
 
     def keep(self, needed: Tensor, known: dict[str, Tensor]) -> None:
-        """Leaves the looks that are asked for at the step that gave ``known``, which holds ``early`` too, where ``needed``."""
+        """Keeps the wanted observations of a step if it is ``needed``.
+
+        Args:
+            needed: Scalar boolean.
+            known: Tensors of the step and those of ``read_early``, by name.
+        """
         for index, variables in enumerate(self._kept):
             if variables:
                 keep = functools.partial(self._keep, index, known)
-                tf.cond(needed & self._transplant.asked[index], keep, lambda: None)
+                tf.cond(needed & self._transplant.wanted[index], keep, lambda: None)
 
-    def _keep(self, look: int, known: dict[str, Tensor]) -> None:
-        early = {tensor.name: known[_key(look, tensor.name)] for tensor in self._transplant.looks[look].early.outputs}
-        for variable, value in zip(self._kept[look], self._transplant.report(look, known | early), strict=True):
+    def _keep(self, index: int, known: dict[str, Tensor]) -> None:
+        early = {tensor.name: known[_key(index, tensor.name)] for tensor in self._transplant.observations[index].early.outputs}
+        for variable, value in zip(self._kept[index], self._transplant.report(index, known | early), strict=True):
             variable.assign(value)
 
 
-def _key(look: int, name: str) -> str:
-    """Two looks may read the same early, and one of them not be asked for."""
-    return f"{look} {name}"
+def _key(index: int, name: str) -> str:
+    """Returns a key for one observation, since two may read the same tensor early and only one of them be wanted."""
+    return f"{index} {name}"
 
 
 def _empty(dtype: tf.DType) -> Any:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_bridge import legacy
-from estimator_bridge.runtime.estimator_calls import EstimatorEngine
+from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, methods
 
 legacy.install()
 
@@ -32,9 +33,14 @@ CLASSES = (Y > 0).astype(np.int64)
 WORDS = _random.randint(0, IDS - 1, size=[ROWS, 4]).astype(np.int64)  # with duplicates; the last id never occurs
 
 
-def engine(path: str) -> Any:
-    """The executor of one path."""
-    return EstimatorEngine() if path == "legacy" else ModernEngine()
+def make_engine(path: str, **options: Any) -> Engine:
+    """Returns the engine of one path."""
+    return EstimatorEngine() if path == "legacy" else ModernEngine(**options)
+
+
+def engine(path: str, **options: Any) -> Any:
+    """Returns Estimator's methods as one path executes them."""
+    return SimpleNamespace(**methods(make_engine(path, **options)))
 
 
 def estimator(model_fn: ModelFn, model_dir: Path, params: Any = None, **config: Any) -> Any:

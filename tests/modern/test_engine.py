@@ -15,8 +15,8 @@ from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
 from estimator_bridge.modern.engine import ModernEngine
-from estimator_bridge.runtime.estimator_calls import interposed
-from tests.modern.jobs import PATHS, estimator, minimizing, regression_input, saved, v1
+from estimator_bridge.runtime.estimator_calls import TrainCall, interposed
+from tests.modern.jobs import PATHS, engine, estimator, minimizing, regression_input, saved, v1
 
 Run = Callable[..., str]
 pytestmark = pytest.mark.timeout(150)
@@ -76,7 +76,7 @@ def test_an_unmodified_script_that_disables_tf2_runs_on_it(run_python: Run, tmp_
 def test_the_callers_modes_are_left_as_they_were(tmp_path: Path) -> None:
     made = estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path)
     with tf.Graph().as_default() as graph:
-        ModernEngine().train(made, regression_input, steps=1)
+        engine("modern").train(made, regression_input, steps=1)
         assert tf.compat.v1.get_default_graph() is graph
         assert not graph.get_operations()
     assert tf.executing_eagerly()
@@ -84,7 +84,7 @@ def test_the_callers_modes_are_left_as_they_were(tmp_path: Path) -> None:
 
 def test_calls_are_counted(tmp_path: Path) -> None:
     executor = ModernEngine()
-    executor.train(estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path), regression_input, steps=1)
+    executor.train(estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path), TrainCall(regression_input, steps=1))
     assert executor.calls == 1
 
 
@@ -135,7 +135,7 @@ def test_an_audited_run_digests_each_batch(tmp_path: Path) -> None:
         recorder = Recorder()
         executor = ModernEngine(callbacks=lambda recorder=recorder: [recorder], audited=True)  # type: ignore[misc]
         made = estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path / str(len(seen)))
-        executor.train(made, regression_input, steps=12)
+        executor.train(made, TrainCall(regression_input, steps=12))
         seen.append(recorder.digests)
     assert seen[0] == seen[1]
     assert len(set(seen[0])) == 6, "48 rows in batches of 8, twice"
@@ -146,6 +146,6 @@ def test_an_audited_run_digests_each_batch(tmp_path: Path) -> None:
 def test_hooks_and_listeners_of_the_wrong_kind_are_no_silence(tmp_path: Path) -> None:
     wrong: Any = object()
     with pytest.raises((TypeError, NotSupportedError), match="object"):
-        ModernEngine().train(
+        engine("modern").train(
             estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path), regression_input, steps=1, hooks=[wrong]
         )

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.runtime.estimator_calls import interposed
-from tests.modern.jobs import ONE_BY_ONE, PATHS, X, Y, assert_close, engine, estimator, linear, saved, spec, v1
+from tests.modern.jobs import ONE_BY_ONE, PATHS, X, Y, assert_close, estimator, linear, make_engine, saved, spec, v1
 from tests.modern.test_event_files import read
 
 pytestmark = pytest.mark.timeout(150)
@@ -79,7 +79,7 @@ def run(path: str, folder: Path, vocabulary: Path, max_steps: int) -> None:
     eval_spec = tf.estimator.EvalSpec(
         input_fn, name="held_out", exporters=exporters, start_delay_secs=0, throttle_secs=0, steps=None
     )
-    with interposed(engine(path)):
+    with interposed(make_engine(path)):
         tf.estimator.train_and_evaluate(made, train_spec, eval_spec)
     v1.summary.FileWriterCache.clear()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,36 +12,41 @@ from typing import Any
 import pytest
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.runtime.estimator_calls import VERBS, EstimatorEngine, check_model_dir, interposed
+from estimator_bridge.runtime.estimator_calls import (
+    CALLS,
+    Engine,
+    EstimatorEngine,
+    EvaluateCall,
+    ExportCall,
+    PredictCall,
+    TrainCall,
+    check_model_dir,
+    interposed,
+)
 
-METHODS = (*VERBS, "export_savedmodel")
 
-
-class Recorder:
+class Recorder(Engine):
     """Answers each call with its name."""
 
     def __init__(self, name: str = "recorder") -> None:
         self.name = name
         self.calls: list[tuple[Any, ...]] = []
 
-    def train(self, estimator: Any, input_fn: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._note("train", estimator, input_fn, *args, kwargs)
+    def train(self, estimator: Any, call: TrainCall) -> Any:
+        self.calls.append((estimator, call))
+        return self.name
 
-    def evaluate(self, estimator: Any, input_fn: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        self._note("evaluate", estimator, input_fn, *args, kwargs)
+    def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
+        self.calls.append((estimator, call))
         return {"global_step": 1}
 
-    def predict(self, estimator: Any, input_fn: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        self._note("predict", estimator, input_fn, *args, kwargs)
+    def predict(self, estimator: Any, call: PredictCall) -> Iterator[Any]:
+        self.calls.append((estimator, call))
         return iter((1, 2))
 
-    def export_saved_model(self, estimator: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> bytes:
-        self._note("export_saved_model", estimator, export_dir_base, *args, kwargs)
+    def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
+        self.calls.append((estimator, call))
         return b"exported"
-
-    def _note(self, *call: Any) -> Any:
-        self.calls.append(call)
-        return self.name
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +74,10 @@ def test_calls_are_handed_over_as_they_were_made(estimator: Any) -> None:
         assert estimator.export_saved_model("folder", "receiver") == b"exported"
 
     assert engine.calls == [
-        ("train", estimator, "input", {"steps": 3}),
-        ("evaluate", estimator, "input", {"steps": 2}),
-        ("predict", estimator, "input", {}),
-        ("export_saved_model", estimator, "folder", "receiver", {}),
+        (estimator, TrainCall("input", steps=3)),  # type: ignore[arg-type]
+        (estimator, EvaluateCall("input", steps=2)),  # type: ignore[arg-type]
+        (estimator, PredictCall("input")),  # type: ignore[arg-type]
+        (estimator, ExportCall("folder", "receiver")),
     ]
 
 
@@ -83,7 +89,29 @@ def test_the_old_name_of_the_export_is_handed_over_as_the_new_one(estimator: Any
             estimator.export_savedmodel("folder", "receiver", checkpoint_path="ckpt", strip_default_attrs=True) == b"exported"
         )
 
-    assert engine.calls == [("export_saved_model", estimator, "folder", "receiver", None, False, "ckpt", {})]
+    assert engine.calls == [(estimator, ExportCall("folder", "receiver", checkpoint_path="ckpt"))]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_has_the_arguments_and_defaults_of_the_method(estimator_class: Any, name: str) -> None:
+    _, *expected = inspect.signature(estimator_class.__dict__[name]).parameters.values()
+    actual = inspect.signature(CALLS[name]).parameters.values()
+    assert [(one.name, one.default) for one in actual] == [(one.name, one.default) for one in expected]
+
+
+def test_the_engine_s_surroundings_are_active_while_it_is_interposed() -> None:
+    active: list[bool] = []
+
+    class Surrounded(Recorder):
+        @contextlib.contextmanager
+        def surroundings(self) -> Iterator[None]:
+            active.append(True)
+            yield
+            active.clear()
+
+    with interposed(Surrounded()):
+        assert active
+    assert not active
 
 
 def test_subclasses_and_estimators_of_tensorflow_2_are_handed_over_too(estimator_class: Any, tmp_path: Path) -> None:
@@ -108,12 +136,12 @@ def test_train_and_evaluate_stays_and_calls_the_engine(estimator: Any) -> None:
             estimator, tf.estimator.TrainSpec(lambda: None, max_steps=1), tf.estimator.EvalSpec(lambda: None)
         )
 
-    assert engine.calls[0][:2] == ("train", estimator)
-    assert engine.calls[0][-1]["max_steps"] == 1
+    assert engine.calls[0][0] is estimator
+    assert engine.calls[0][1].max_steps == 1
 
 
 def test_methods_come_back_after_an_error_and_from_nested_use(estimator_class: Any, estimator: Any) -> None:
-    before = {name: estimator_class.__dict__[name] for name in METHODS}
+    before = {name: estimator_class.__dict__[name] for name in CALLS}
 
     with interposed(Recorder("outer")):
         outer = estimator_class.train
@@ -123,20 +151,21 @@ def test_methods_come_back_after_an_error_and_from_nested_use(estimator_class: A
         assert estimator_class.train is outer
         assert estimator.train("input") == "outer"
 
-    assert {name: estimator_class.__dict__[name] for name in METHODS} == before
+    assert {name: estimator_class.__dict__[name] for name in CALLS} == before
 
 
-def test_tensorflow_estimators_own_methods_can_stand_behind(estimator_class: Any, estimator: Any, tmp_path: Path) -> None:
-    """An engine made before keeps the real ones; made inside, it would call itself for ever."""
-    before = {name: estimator_class.__dict__[name] for name in METHODS}
-    engine = EstimatorEngine()
-
-    assert {name: getattr(engine, name) for name in METHODS} == before
-    with interposed(engine):
+def test_tensorflow_estimators_own_methods_can_stand_behind(estimator: Any, tmp_path: Path) -> None:
+    """An engine that is made before keeps the real methods; one made inside would call itself without end."""
+    with interposed(EstimatorEngine()):
         with pytest.raises(ValueError, match="Must specify steps > 0"):
             estimator.train(lambda: None, steps=0)
-        with pytest.raises(ValueError, match="input_receiver_fn must be defined"):
-            estimator.export_savedmodel(str(tmp_path), None)
+        with pytest.raises(ValueError, match="Must specify steps > 0"):
+            estimator.evaluate(lambda: None, steps=0)
+        with pytest.raises(ValueError, match="model_fn should return an EstimatorSpec"):
+            next(estimator.predict(lambda: None, checkpoint_path=None, hooks=[]))
+        for export in (estimator.export_saved_model, estimator.export_savedmodel):
+            with pytest.raises(ValueError, match="input_receiver_fn must be defined"):
+                export(str(tmp_path), None)
 
 
 def test_the_model_dir_is_looked_at_before_training_only(estimator_class: Any, tmp_path: Path) -> None:
@@ -149,7 +178,7 @@ def test_the_model_dir_is_looked_at_before_training_only(estimator_class: Any, t
         with pytest.raises(BridgeError, match="model_dir cannot be written"):
             below.train("input")
 
-    assert [call[0] for call in engine.calls] == ["evaluate"]
+    assert engine.calls == [(below, EvaluateCall("input"))]  # type: ignore[arg-type]
 
 
 def test_a_model_dir_is_made_with_the_folders_above_it(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""TensorFlow 1 optimizers in the graph, recorded and rebuilt as Keras optimizers."""
+"""Optimizers of TensorFlow 1, recorded in the graph and rebuilt as Keras optimizers."""

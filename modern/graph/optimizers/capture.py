@@ -1,7 +1,7 @@
-"""Records what a model_fn hands to its optimizers.
+"""Recorder of the calls that a model_fn makes on its optimizers.
 
-The (gradient, variable) pairs of ``apply_gradients`` are nodes of the graph already, so clipping, scaling and multipliers that a
-script puts between compute and apply come along with them.
+The gradients in the pairs of ``apply_gradients`` are nodes of the graph. So clipping, scaling and multipliers that a script puts
+between compute and apply are recorded with them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,15 @@ from estimator_bridge.runtime.patching import replaced
 
 @dataclasses.dataclass(frozen=True)
 class Update:
-    """One call of ``apply_gradients``: ``op`` is what its updates end with, ``internals`` everything it made but the global step's count.
+    """One call of ``apply_gradients``.
 
-    ``hyperparameters`` are the optimizer's, under Keras' names. ``untouched``: the gradients are those of ``compute_gradients``, and
-    nothing was done to them since, such as clipping.
+    Attributes:
+        optimizer: Optimizer of TensorFlow 1.
+        hyperparameters: Hyperparameters of the optimizer under Keras' names.
+        pairs: (gradient, variable) pairs.
+        op: Operation at the end of the updates.
+        internals: Operations that the call made, without those that count the global step.
+        untouched: True if the gradients are those of ``compute_gradients``, not changed since (e.g., by clipping).
     """
 
     optimizer: Any
@@ -34,39 +39,39 @@ class Update:
     untouched: bool
 
     def producers(self) -> list[Operation]:
-        """What must have run before this update: gradients, hyperparameters and control inputs from outside."""
+        """Returns the operations that must run before this update: gradients, hyperparameters and outside control inputs."""
         inside = upstream([self.op], lambda op: op not in self.internals)
         return [producer for op in inside for producer in producers(op) if producer not in self.internals]
 
     def slots(self) -> list[Any]:
-        """The variables that the optimizer made for its pairs, and Adam's beta powers."""
+        """Returns the variables that the optimizer made for its pairs, and Adam's beta powers."""
         names = self.optimizer.get_slot_names()
         found = [self.optimizer.get_slot(variable, name) for _, variable in self.pairs for name in names]
         return [*(slot for slot in found if slot is not None), *self.powers().values()]
 
     def powers(self) -> dict[str, Any]:
-        """The variables that belong to no other variable: Adam's ``beta1_power`` and ``beta2_power``."""
+        """Returns the variables that belong to no other variable: Adam's ``beta1_power`` and ``beta2_power``."""
         made = self.optimizer._non_slot_dict.items()
         return {name: variable for (name, graph), variable in made if graph is self.op.graph}
 
     def changing(self) -> dict[str, Tensor]:
-        """The hyperparameters that are computed at each step."""
+        """Returns the hyperparameters that are computed at each step."""
         return {name: value for name, value in self.hyperparameters.items() if tf.is_tensor(value)}
 
     def gradients(self) -> list[Tensor]:
-        """The gradients as plain tensors: values, indices and dense shape where one is sparse."""
+        """Returns the gradients as plain tensors: values, indices and dense shape of sparse ones."""
         return [part for gradient, _ in self.pairs for part in components(gradient)]
 
 
 def components(gradient: Any) -> list[Tensor]:
-    """A dense gradient as itself, an ``IndexedSlices`` as values, indices and dense shape (where it has one)."""
+    """Returns a dense gradient itself, or the values, indices and dense shape (if any) of an ``IndexedSlices``."""
     if isinstance(gradient, tf.IndexedSlices):
         return [part for part in (gradient.values, gradient.indices, gradient.dense_shape) if part is not None]
     return [gradient]
 
 
 def rebuild(gradient: Any, parts: Iterator[Tensor]) -> Any:
-    """The inverse of ``components``: takes as many tensors from ``parts`` as ``gradient`` had."""
+    """Inverts ``components``: takes as many tensors from ``parts`` as ``gradient`` had."""
     if isinstance(gradient, tf.IndexedSlices):
         values, indices = next(parts), next(parts)
         return tf.IndexedSlices(values, indices, None if gradient.dense_shape is None else next(parts))
@@ -75,14 +80,14 @@ def rebuild(gradient: Any, parts: Iterator[Tensor]) -> Any:
 
 @contextlib.contextmanager
 def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
-    """While active, every update by an optimizer with a Keras counterpart is appended to the list it gives.
+    """Yields a list to which each update by an optimizer with a Keras counterpart is added while this is active.
 
-    The original call still runs: it makes the slot variables, under their TF1 names. Optimizers without a counterpart are left
-    alone; their operations are part of the graph like any other.
+    The original call still runs, since it makes the slot variables with their TF1 names. Optimizers without a counterpart are not
+    recorded; their operations are part of the graph like any other.
 
     Args:
-        replicas: where each replica takes a batch of its own: how many. As TF1's optimizers do under a strategy,
-            ``compute_gradients`` divides a mean loss by it, so that gradients (clipped by then, perhaps) can be added up.
+        replicas: Number of replicas that take whole batches; 1 if they split each batch. ``compute_gradients`` divides a mean loss
+            by it, as TF1's optimizers do under a strategy, so that (perhaps clipped) gradients can be added up.
     """
     cls = tf.compat.v1.train.Optimizer
     original, compute = cls.apply_gradients, cls.compute_gradients
@@ -96,7 +101,7 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
 
     def scale_loss(loss: Any) -> Any:
         graph = tf.compat.v1.get_default_graph()
-        graph._is_loss_scaled_by_optimizer = replicas > 1 and not sums_loss(graph)  # where TF1 notes it, too
+        graph._is_loss_scaled_by_optimizer = replicas > 1 and not sums_loss(graph)  # where TF1 keeps it, too
         return loss * (1.0 / replicas) if graph._is_loss_scaled_by_optimizer else loss
 
     def apply_gradients(self: Any, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
@@ -124,7 +129,7 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
 
 
 def sums_loss(graph: Any) -> bool:
-    """TF1 adds up the replicas' gradients after a loss reduced by SUM, and averages them after any other."""
+    """Returns True if TF1 adds up the replicas' gradients, as for a loss reduced by SUM, rather than averaging them."""
     return getattr(graph, "_last_loss_reduction", None) in (tf.compat.v1.losses.Reduction.SUM, "sum")
 
 
@@ -133,6 +138,6 @@ def _with_gradient(pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[Any, Any], .
 
 
 def _before_counting(op: Operation, made: Set[Operation]) -> Operation:
-    """The end of the updates, which ``op``, the count of the global step, or the number 1 that it adds waits for."""
+    """Returns the end of the updates, for which the count of the global step (``op``) or the number 1 that it adds waits."""
     waited_for = [*op.control_inputs, *(one for tensor in op.inputs for one in tensor.op.control_inputs)]
     return next(one for one in waited_for if one in made)

@@ -1,9 +1,8 @@
 """Keras optimizers that compute an update as TensorFlow 1 does, to the last bit.
 
-``tf_keras.optimizers.legacy`` follows TF1's rules but not its kernels: another kernel rounds otherwise, a rounding sends some unit
-to the other side of a relu's corner sooner or later, and from there two correct trainings drift apart. These subclasses run the
-kernels that TF1 runs, so that a difference between the paths always means something. SGD, Ftrl and Adadelta need no subclass:
-tf_keras runs the same kernels for them.
+``tf_keras.optimizers.legacy`` follows TF1's rules but not its kernels, and other kernels round differently. Sooner or later such a
+difference moves a unit across the corner of a relu, and two correct trainings drift apart. These subclasses run TF1's kernels, so
+that a difference between the paths always has a cause. SGD, Ftrl and Adadelta need no subclass, since tf_keras runs the same kernels.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _BETAS = {"beta1_power": "beta_1", "beta2_power": "beta_2"}
 
 
 class _ReadsOnce:
-    """Reads hyperparameters once for all variables of a device and type, not once for each."""
+    """Mixin that reads hyperparameters once for all variables of a device and type, not once for each."""
 
     def _prepare_local(self: Any, var_device: str, var_dtype: tf.DType, apply_state: Any) -> None:
         names = [name for name in self._hyper if name != "decay"]
@@ -34,19 +33,29 @@ class _ReadsOnce:
         return (apply_state or {}).get(key) or self._fallback_apply_state(*key)
 
 
-class Momentum(_ReadsOnce, tf_keras.optimizers.legacy.SGD):
-    """``accum = momentum * accum + gradient; variable -= learning_rate * accum``.
+class _OneKernel(_ReadsOnce):
+    """Mixin that applies an update by one kernel.
 
-    ``legacy.SGD`` keeps ``-learning_rate * accum`` instead, which weighs past gradients otherwise once the rate changes.
+    ``_kernels`` returns the kernels for dense and for sparse gradients, and ``_arguments`` their further arguments.
     """
 
-    def _resource_apply_dense(self, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
-        return ops.ResourceApplyMomentum(grad=grad, **self._arguments(var, apply_state), use_locking=self._use_locking)
+    def _resource_apply_dense(self: Any, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
+        kernel, _ = self._kernels()
+        return kernel(grad=grad, **self._arguments(var, apply_state), use_locking=self._use_locking)
 
-    def _resource_apply_sparse(self, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
-        return ops.ResourceSparseApplyMomentum(
-            grad=grad, indices=indices, **self._arguments(var, apply_state), use_locking=self._use_locking
-        )
+    def _resource_apply_sparse(self: Any, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
+        _, kernel = self._kernels()
+        return kernel(grad=grad, indices=indices, **self._arguments(var, apply_state), use_locking=self._use_locking)
+
+
+class Momentum(_OneKernel, tf_keras.optimizers.legacy.SGD):
+    """``accum = momentum * accum + gradient; variable -= learning_rate * accum``.
+
+    ``legacy.SGD`` keeps ``-learning_rate * accum`` instead, which weighs past gradients differently once the rate changes.
+    """
+
+    def _kernels(self) -> tuple[Any, Any]:
+        return ops.ResourceApplyMomentum, ops.ResourceSparseApplyMomentum
 
     def _arguments(self, var: Variable, apply_state: Any) -> Mapping[str, Any]:
         read = self._read(var, apply_state)
@@ -59,16 +68,11 @@ class Momentum(_ReadsOnce, tf_keras.optimizers.legacy.SGD):
         }
 
 
-class Adagrad(_ReadsOnce, tf_keras.optimizers.legacy.Adagrad):
+class Adagrad(_OneKernel, tf_keras.optimizers.legacy.Adagrad):
     """``accum += gradient ** 2; variable -= learning_rate * gradient / sqrt(accum)``: there is no epsilon."""
 
-    def _resource_apply_dense(self, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
-        return ops.ResourceApplyAdagrad(grad=grad, **self._arguments(var, apply_state), use_locking=self._use_locking)
-
-    def _resource_apply_sparse(self, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
-        return ops.ResourceSparseApplyAdagrad(
-            grad=grad, indices=indices, **self._arguments(var, apply_state), use_locking=self._use_locking
-        )
+    def _kernels(self) -> tuple[Any, Any]:
+        return ops.ResourceApplyAdagrad, ops.ResourceSparseApplyAdagrad
 
     def _arguments(self, var: Variable, apply_state: Any) -> Mapping[str, Any]:
         read = self._read(var, apply_state)
@@ -80,7 +84,7 @@ class Adam(_ReadsOnce, tf_keras.optimizers.legacy.Adam):
     """Adam with TF1's running products ``beta1_power`` and ``beta2_power`` in place of ``pow(beta, iterations)``.
 
     Attributes:
-        powers: the two variables, by TF1's names.
+        powers: TF1's name -> variable.
     """
 
     def _create_slots(self, var_list: list[Variable]) -> None:
@@ -129,7 +133,7 @@ class Adam(_ReadsOnce, tf_keras.optimizers.legacy.Adam):
         return var.assign_sub(rate * m / (tf.sqrt(v) + self.epsilon), use_locking=self._use_locking)
 
     def _decayed(self, slot: Variable, beta: Tensor, values: Tensor, indices: Tensor) -> Tensor:
-        # Of a variable that is scattered into, TensorFlow copies the whole at each read and each assignment that follow.
+        # TensorFlow copies a variable whole at each read and assignment after a scatter into it.
         decayed = tf.tensor_scatter_nd_add(slot * beta, indices[:, tf.newaxis], values)
         slot.assign(decayed, use_locking=self._use_locking, read_value=False)
         return decayed
@@ -140,7 +144,7 @@ class Adam(_ReadsOnce, tf_keras.optimizers.legacy.Adam):
         apply_state[var_device, var_dtype].update(powers)
 
 
-class RMSprop(_ReadsOnce, tf_keras.optimizers.legacy.RMSprop):
+class RMSprop(_OneKernel, tf_keras.optimizers.legacy.RMSprop):
     """RMSProp by TF1's kernels, whose sparse form differs from Keras'; the momentum slot is always there."""
 
     def _create_slots(self, var_list: list[Variable]) -> None:
@@ -148,13 +152,10 @@ class RMSprop(_ReadsOnce, tf_keras.optimizers.legacy.RMSprop):
         for var in var_list:
             self.add_slot(var, "momentum")
 
-    def _resource_apply_dense(self, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
-        kernel = ops.ResourceApplyCenteredRMSProp if self.centered else ops.ResourceApplyRMSProp
-        return kernel(grad=grad, **self._arguments(var, apply_state), use_locking=self._use_locking)
-
-    def _resource_apply_sparse(self, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
-        kernel = ops.ResourceSparseApplyCenteredRMSProp if self.centered else ops.ResourceSparseApplyRMSProp
-        return kernel(grad=grad, indices=indices, **self._arguments(var, apply_state), use_locking=self._use_locking)
+    def _kernels(self) -> tuple[Any, Any]:
+        if self.centered:
+            return ops.ResourceApplyCenteredRMSProp, ops.ResourceSparseApplyCenteredRMSProp
+        return ops.ResourceApplyRMSProp, ops.ResourceSparseApplyRMSProp
 
     def _arguments(self, var: Variable, apply_state: Any) -> Mapping[str, Any]:
         read = self._read(var, apply_state)

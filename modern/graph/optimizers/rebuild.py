@@ -1,7 +1,7 @@
-"""TF1 optimizers and the Keras optimizers that take their place: one row an optimizer.
+"""Table of TF1 optimizers and the Keras optimizers that take their place.
 
-``tf_keras.optimizers.legacy`` and its subclasses in ``exact_optimizers`` are the target because only they treat sparse gradients
-as TF1 did. Epsilons are always given: Keras' defaults differ from TF1's.
+The targets are ``tf_keras.optimizers.legacy`` and its subclasses in ``exact``, since only they treat sparse gradients as TF1 did.
+Epsilons are always given, since Keras' defaults differ from TF1's.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Optimizer = Any  # tf.compat.v1.train.Optimizer or tf_keras.optimizers.legacy.Op
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule:
-    """How one TF1 optimizer becomes a Keras one.
+class OptimizerRule:
+    """Mapping of one TF1 optimizer to a Keras one.
 
     Attributes:
-        keras: name of a class in ``exact_optimizers``, else under ``tf_keras.optimizers.legacy``.
+        keras: Name of a class in ``exact``, else under ``tf_keras.optimizers.legacy``.
         hyperparameters: Keras argument -> attribute of the TF1 optimizer that holds it.
         slots: TF1 slot name -> Keras slot name.
     """
@@ -31,24 +31,24 @@ class Rule:
     slots: Mapping[str, str]
 
 
-RULES: Mapping[str, Rule] = {
-    "GradientDescentOptimizer": Rule("SGD", {"learning_rate": "_learning_rate"}, {}),
-    "MomentumOptimizer": Rule(
+RULES: Mapping[str, OptimizerRule] = {
+    "GradientDescentOptimizer": OptimizerRule("SGD", {"learning_rate": "_learning_rate"}, {}),
+    "MomentumOptimizer": OptimizerRule(
         "Momentum",
         {"learning_rate": "_learning_rate", "momentum": "_momentum", "nesterov": "_use_nesterov"},
         {"momentum": "momentum"},
     ),
-    "AdagradOptimizer": Rule(
+    "AdagradOptimizer": OptimizerRule(
         "Adagrad",
         {"learning_rate": "_learning_rate", "initial_accumulator_value": "_initial_accumulator_value"},
         {"accumulator": "accumulator"},
     ),
-    "AdamOptimizer": Rule(
+    "AdamOptimizer": OptimizerRule(
         "Adam",
         {"learning_rate": "_lr", "beta_1": "_beta1", "beta_2": "_beta2", "epsilon": "_epsilon"},
         {"m": "m", "v": "v"},
     ),
-    "RMSPropOptimizer": Rule(
+    "RMSPropOptimizer": OptimizerRule(
         "RMSprop",
         {
             "learning_rate": "_learning_rate",
@@ -59,7 +59,7 @@ RULES: Mapping[str, Rule] = {
         },
         {"rms": "rms", "momentum": "momentum", "mg": "mg"},
     ),
-    "FtrlOptimizer": Rule(
+    "FtrlOptimizer": OptimizerRule(
         "Ftrl",
         {
             "learning_rate": "_learning_rate",
@@ -72,7 +72,7 @@ RULES: Mapping[str, Rule] = {
         },
         {"accum": "accumulator", "linear": "linear"},
     ),
-    "AdadeltaOptimizer": Rule(
+    "AdadeltaOptimizer": OptimizerRule(
         "Adadelta",
         {"learning_rate": "_lr", "rho": "_rho", "epsilon": "_epsilon"},
         {"accum": "accum_grad", "accum_update": "accum_var"},
@@ -80,12 +80,12 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def rule_for(optimizer: Optimizer) -> Rule | None:
-    """The row for a TF1 optimizer.
+def rule_for(optimizer: Optimizer) -> OptimizerRule | None:
+    """Finds the row of a TF1 optimizer.
 
     Returns:
-        None where Keras has no counterpart: own subclasses, and hyperparameters that change while training (other than a
-        learning rate that is a tensor).
+        The row, or None if Keras has no counterpart: for subclasses of a script, and for hyperparameters that change while training
+        (other than a learning rate that is a tensor).
 
     Example:
         >>> import tensorflow as tf
@@ -101,7 +101,7 @@ def rule_for(optimizer: Optimizer) -> Rule | None:
 
 
 def hyperparameters(optimizer: Optimizer) -> dict[str, Any]:
-    """The values a TF1 optimizer was made with, under Keras' names: Python numbers, or what a schedule is made of."""
+    """Returns the values of a TF1 optimizer under Keras' names: Python numbers, or the tensor or callable of a schedule."""
     rule = RULES[type(optimizer).__name__]
     return {name: _value(getattr(optimizer, attribute)) for name, attribute in rule.hyperparameters.items()}
 
@@ -109,22 +109,22 @@ def hyperparameters(optimizer: Optimizer) -> dict[str, Any]:
 def _value(value: Any) -> Any:
     given = value() if callable(value) and not isinstance(value, tf.Variable) else value
     constant = tf.get_static_value(given) if isinstance(given, tf.Tensor) else given
-    if constant is None:  # a schedule; one that is called would make new operations each time, so it stays as it was given
+    if constant is None:  # a schedule; a callable stays as it is, since each call makes new operations
         return value
     return constant.item() if isinstance(constant, (np.generic, np.ndarray)) else constant
 
 
 def _reads_itself(learning_rate: Any) -> bool:
-    """True for what is no node of the graph: variables and callables, which the optimizer reads when it applies."""
+    """Returns True for variables and callables, which the optimizer reads when it applies gradients."""
     return not isinstance(learning_rate, (bool, int, float, tf.Tensor))
 
 
 def build(optimizer: Optimizer, given: Mapping[str, Any]) -> Optimizer:
-    """The Keras optimizer that continues a TF1 one; a learning-rate schedule starts at 0 and is set at every step.
+    """Makes the Keras optimizer that continues a TF1 one; a learning-rate schedule starts at 0 and is set at every step.
 
     Args:
-        optimizer: a TF1 optimizer that ``rule_for`` knows.
-        given: its ``hyperparameters``.
+        optimizer: TF1 optimizer that ``rule_for`` knows.
+        given: Hyperparameters of the optimizer, as ``hyperparameters`` returns them.
 
     Returns:
         A ``tf_keras.optimizers.legacy`` optimizer, or a subclass of one, with every hyperparameter given.

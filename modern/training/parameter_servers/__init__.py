@@ -1,6 +1,6 @@
-"""Asynchronous training over parameter servers: tf.distribute's ParameterServerStrategy and ClusterCoordinator, as Estimator divided the work.
+"""Asynchronous training over parameter servers, by tf.distribute's ParameterServerStrategy and ClusterCoordinator.
 
-Chief and workers train, each on the batches of its own input_fn, which runs in its own process. The chief's process alone builds the
-model; what the workers run is sent to them. Variables live on the parameter servers, one after the other in turn, each slice of a
-partitioned variable by itself, as TF1 places them.
+Chief and workers train, each on the batches of its own input_fn, which runs in its own process. Only the chief builds the model; it
+sends functions to the workers. Variables are placed on the parameter servers in turn, each slice of a partitioned variable by itself,
+as TF1 places them.
 """

@@ -1,4 +1,4 @@
-"""What it means when TensorFlow's operations fail: the variables of a parameter server are lost, or a task refuses what it is to feed."""
+"""Errors of TensorFlow's operations on a cluster, translated: a parameter server is lost, or a task refuses its input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from estimator_bridge.errors import BridgeError, NotSupportedError
 
 _SERVER = re.compile(r"/job:ps/replica:0/task:([0-9]+)")
 _LOST = ("unknown device", "Unable to find the relevant tensor remote_handle", "Could not find variable", "was not found")
-"""TensorFlow's words where a parameter server is there again, but without its variables."""
+"""Parts of TensorFlow's errors if a parameter server came back without its variables."""
 _OURS = {error.__name__: error for error in (BridgeError, NotSupportedError)}
 _REFUSAL = re.compile(rf"estimator_bridge\.errors\.({'|'.join(_OURS)}): (.+?)\n\n", re.DOTALL)
 """An error of a ``Feed`` at the end of the Python traceback that TensorFlow's error holds."""
@@ -20,11 +20,11 @@ _REFUSAL = re.compile(rf"estimator_bridge\.errors\.({'|'.join(_OURS)}): (.+?)\n\
 
 @contextlib.contextmanager
 def failures_named() -> Iterator[None]:
-    """Says which parameter server is lost, and what a task's ``Feed`` says.
+    """While active, replaces errors of TensorFlow by those of a task's ``Feed``, or by one that names the lost server.
 
     Raises:
-        BridgeError: in place of TensorFlow's error.
-        NotSupportedError: the same.
+        BridgeError: A parameter server is lost, or a task's ``Feed`` raised this.
+        NotSupportedError: A task's ``Feed`` raised this.
     """
     try:
         yield
@@ -36,8 +36,8 @@ def failures_named() -> Iterator[None]:
         if not lost or server is None:
             raise
         raise BridgeError(
-            f"Parameter server {server[1]} does not answer any more, and the variables that it had are lost.",
+            f"Parameter server {server[1]} no longer answers, and its variables are lost.",
             expected="parameter servers that run as long as the training",
             received=next((line.strip() for line in words.splitlines() if server[0] in line), None),
-            fix="Start it and the chief again: training goes on from the last checkpoint. Workers need not be started again.",
+            fix="Start it and the chief again. Training goes on from the last checkpoint, and workers can keep running.",
         ) from error

@@ -1,11 +1,11 @@
-"""What the tasks of a cluster with parameter servers do when the script trains: the chief leads, the workers serve it."""
+"""Estimator.train in a cluster with parameter servers: the chief leads, and the workers serve it."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
+import dataclasses
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,7 +13,7 @@ import tensorflow as tf
 from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.modern.callbacks.base import Callback
-from estimator_bridge.modern.distribution.input_sharding import takes_context
+from estimator_bridge.modern.distribution.input_sharding import with_context
 from estimator_bridge.modern.distribution.parameter_servers import coordinator, feed
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.distribution.worker_feed import end
@@ -24,15 +24,16 @@ from estimator_bridge.modern.step.parameter_servers import SharedTransplant
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training import train as training
 from estimator_bridge.modern.training.parameter_servers.lost_servers import failures_named
-from estimator_bridge.modern.training.parameter_servers.step_pool import Pool
+from estimator_bridge.modern.training.parameter_servers.step_pool import StepPool
+from estimator_bridge.runtime.estimator_calls import TrainCall
 
 logging = tf.compat.v1.logging
-_LOOK_SECONDS = 5.0
+_POLL_SECONDS = 5.0
 _FAREWELL_SECONDS = 10.0
 
 
 class ParameterServers(Distribution):
-    """Variables on parameter servers; who trains with them is one replica, on its own."""
+    """Variables on parameter servers; each trainer is one replica on its own."""
 
     workers = 1
     worker = 0
@@ -40,7 +41,7 @@ class ParameterServers(Distribution):
     replicas = 1
 
     def describe(self, batch_size: int | None = None) -> str:
-        """One sentence for the log."""
+        """Returns one sentence for the log."""
         workers, servers = self.strategy.extended._num_workers, self.strategy.extended._num_ps
         return (
             f"ParameterServerStrategy: the chief and {workers} workers train, each on the batches of its own input_fn and without "
@@ -50,49 +51,43 @@ class ParameterServers(Distribution):
 
 def train(
     estimator: Any,
-    input_fn: Callable[..., Any],
-    *,
+    call: TrainCall,
     distribution: Distribution,
-    hooks: Sequence[Any] = (),
-    steps: int | None = None,
-    max_steps: int | None = None,
-    saving_listeners: Sequence[Any] = (),
+    *,
     callbacks: Sequence[Callback] = (),
     audited: bool = False,
 ) -> None:
-    """``training.train`` over parameter servers.
+    """Trains over parameter servers as ``training.train`` does on other strategies.
 
     Args:
-        estimator, input_fn, hooks, steps, max_steps, saving_listeners, callbacks, audited: as ``training.train`` takes them.
-        distribution: of the chief; a worker has none.
+        estimator, call, callbacks, audited: Arguments of ``training.train``.
+        distribution: Distribution of the chief; a worker has none.
 
     Raises:
-        NotSupportedError: for what cannot be trained in this way, and for a second training, before anything is
-            trained; and for a worker whose input is not as the chief's.
-        BridgeError: where a parameter server is lost.
+        NotSupportedError: The job cannot be trained in this way, or this process has trained before; nothing has been trained. Or the
+            input of a worker differs from the chief's.
+        BridgeError: A parameter server is lost.
     """
     own = feed(estimator.config)
     own.check_unused()
-    asking = _with_context(input_fn, estimator.config)
+    config = estimator.config
+    input_fn = with_context(call.input_fn, config.num_worker_replicas, config.global_id_in_cluster, config.num_worker_replicas)
+    call = dataclasses.replace(call, input_fn=input_fn)
     if estimator.config.task_type == "worker":
-        _serve(estimator, asking, hooks, max_steps)
+        _serve(estimator, call)
         return
     auditing = AuditPlan.read(Rendezvous.of_this_process())
 
     with _leader(estimator.config) as leader, failures_named():
 
-        def pool(transplant: Transplant, batches: Any) -> Pool:
+        def pool(transplant: Transplant, batches: Any) -> StepPool:
             own.publish(batches)
-            return Pool(transplant, leader, auditing)
+            return StepPool.of_cluster(transplant, leader, auditing)
 
         training.train(
             estimator,
-            asking,
-            distribution=ParameterServers(distribution.strategy),
-            hooks=hooks,
-            steps=steps,
-            max_steps=max_steps,
-            saving_listeners=saving_listeners,
+            call,
+            ParameterServers(distribution.strategy),
             callbacks=callbacks,
             audited=audited,
             make_transplant=SharedTransplant,
@@ -103,10 +98,10 @@ def train(
 
 @contextlib.contextmanager
 def _leader(config: Any) -> Iterator[Any]:
-    """A coordinator that is let go in time: its own end waits as long as a worker that is being taken back does not answer."""
+    """Yields a coordinator and stops it in a thread, since its own end may wait without limit for a worker that comes back."""
     leader = coordinator(config)
     stopping = threading.Thread(target=leader._cluster.stop, daemon=True)
-    leader._cluster.stop = lambda: None  # what its destructor calls
+    leader._cluster.stop = lambda: None  # its destructor calls this
     try:
         yield leader
     finally:
@@ -114,39 +109,35 @@ def _leader(config: Any) -> Iterator[Any]:
         stopping.join(_FAREWELL_SECONDS)
 
 
-def _with_context(input_fn: Callable[..., Any], config: Any) -> Callable[..., Any]:
-    """Where the input_fn takes an ``input_context``: which trainer asks, of how many."""
-    given = tf.distribute.InputContext(config.num_worker_replicas, config.global_id_in_cluster, config.num_worker_replicas)
-    return functools.partial(input_fn, input_context=given) if takes_context(input_fn) else input_fn
-
-
-def _serve(estimator: Any, input_fn: Callable[..., Any], hooks: Sequence[Any], max_steps: int | None) -> None:
-    """Gives the batches of this worker's own input_fn to the steps that the chief sends, until training ends."""
+def _serve(estimator: Any, call: TrainCall) -> None:
+    """Serves the batches of this worker's own input_fn to the steps that the chief sends, until training ends."""
     own = feed(estimator.config)
-    pipeline = model_graph.input_pipeline(estimator, input_fn, model_graph.TRAIN)
+    pipeline = model_graph.input_pipeline(estimator, call.input_fn, model_graph.TRAIN)
     filling = list(pipeline.leaves[0].graph.get_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS))
     Fragment.cut(upstream(filling, lambda op: False), []).function([])([], [])
     own.publish(iter(read_ahead(pipeline.dataset())))
-    if hooks:
-        names = ", ".join(type(hook).__name__ for hook in hooks)
+    if call.hooks:
+        names = ", ".join(type(hook).__name__ for hook in call.hooks)
         logging.warn(
-            "Session hooks run on the chief alone, and see its steps: not on this worker, where TF1 ran them too: %s.", names
+            "Session hooks run only on the chief, and see only its steps. On TF1 they ran on this worker, too: %s.", names
         )
-    logging.info("Worker %d trains with its own input on parameter servers, as the chief says.", estimator.config.task_id)
-    while not own.ended.wait(_LOOK_SECONDS):
-        if max_steps is not None and _trained(estimator.model_dir, max_steps):  # a chief that ended while this worker was away
+    logging.info("Worker %d trains with its own input on parameter servers, led by the chief.", estimator.config.task_id)
+    while not own.ended.wait(_POLL_SECONDS):
+        if call.max_steps is not None and _has_trained(
+            estimator.model_dir, call.max_steps
+        ):  # the chief ended while this worker was away
             break
 
 
-def _trained(model_dir: str, max_steps: int) -> bool:
+def _has_trained(model_dir: str, max_steps: int) -> bool:
     latest = tf.train.latest_checkpoint(model_dir)
-    with contextlib.suppress(tf.errors.OpError):  # an older checkpoint goes as we look
+    with contextlib.suppress(tf.errors.OpError):  # an older checkpoint may be deleted meanwhile
         return latest is not None and int(tf.train.load_variable(latest, "global_step")) >= max_steps
     return False
 
 
 def _say_farewell(devices: Sequence[str]) -> None:
-    """Tells the workers that training has ended; not who does not answer."""
+    """Tells the workers that training has ended; workers that do not answer are skipped."""
 
     def say(device: str) -> None:
         with contextlib.suppress(tf.errors.OpError):

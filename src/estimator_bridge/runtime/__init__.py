@@ -1,1 +1,1 @@
-"""What a running job needs on either path."""
+"""Parts of a running job that both paths need."""

@@ -1,10 +1,10 @@
-"""What AutoGraph takes for a library.
+"""Code that AutoGraph must call as it is.
 
-Whatever is no library's is rewritten at its first call in a graph, and Keras calls many functions of its own. AutoGraph of TensorFlow 2.15
-knows ``keras``, not ``tf_keras``: the first ``fit`` of a process takes seconds there in place of a fraction of one, and each later one twice as
-long.
+AutoGraph rewrites every function that belongs to no library at its first call in a graph, and Keras calls many functions of its own.
+AutoGraph of TensorFlow 2.15 knows ``keras`` but not ``tf_keras``. There the first ``fit`` of a process takes seconds in place of a
+fraction of one, and each later one twice as long.
 
-It rewrites what it reads in the function's file. Where code was compiled from something else than the file, that would undo it.
+AutoGraph rewrites the source in the function's file. If the code was compiled from another source, the rewriting would undo that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from estimator_bridge.runtime.user_code import is_users
 
 
 def leave_tf_keras_alone() -> None:
-    """Has AutoGraph call the functions of tf_keras as they are, as it does from TensorFlow 2.16 on.
+    """Makes AutoGraph call the functions of tf_keras as they are, as TensorFlow 2.16 and later do.
 
     Example:
         >>> from tensorflow.python.autograph.core import config
@@ -50,12 +50,12 @@ def users_code_as_compiled() -> Iterator[None]:
     config.CONVERSION_RULES += (rule,)
     try:
         yield
-    finally:  # a rule that was added meanwhile stays
+    finally:  # rules that were added meanwhile stay
         config.CONVERSION_RULES = tuple(each for each in config.CONVERSION_RULES if each is not rule)
 
 
 class _UsersFiles:
-    """A rule of AutoGraph's."""
+    """Rule of AutoGraph for the user's own files."""
 
     def get_action(self, module: ModuleType) -> Any:
         from tensorflow.python.autograph.core.config import Action

@@ -1,4 +1,4 @@
-"""Digests of a batch and of variables, computed by TensorFlow where they are."""
+"""Digests of a batch and of variables, computed by TensorFlow on their own device or the CPU beside it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 _MULTIPLIER = 6364136223846793005  # of Knuth's 64-bit linear congruential generator
-_SAMPLED = 2**16  # elements of a variable, twice that at most; a large embedding takes longer to read than a step takes
+_SAMPLED = 2**16  # elements of a variable, at most twice that; reading a large embedding takes longer than a step
 
 
 def batch_digest(tensors: Sequence[Any]) -> Any:
-    """One int64 for all of a batch's bytes, shapes and types, in order; equal batches give equal digests.
+    """Returns one int64 for all bytes, shapes and types of a batch, in order; equal batches give equal digests.
 
     Args:
-        tensors: of any shape and dtype that ``tf.io.serialize_tensor`` takes, strings included.
+        tensors: Tensors of any shape and dtype that ``tf.io.serialize_tensor`` takes, strings included.
 
     Returns:
         An int64 scalar tensor; in graph mode its operations belong to the tensors' graph.
@@ -34,13 +34,13 @@ def batch_digest(tensors: Sequence[Any]) -> Any:
 
 
 def variables_digest(variables: Sequence[Any]) -> Any:
-    """One int64 for the values of variables, each read where it is; of large ones for evenly spaced elements.
+    """Returns one int64 for the values of variables; of a large variable, evenly spaced elements count.
 
     Args:
-        variables: of any kind that has ``read_value``; none of them a container of several.
+        variables: Variables of any kind with ``read_value``, but no containers of several variables.
 
     Returns:
-        An int64 scalar tensor; what travels between devices is one number for each of them.
+        An int64 scalar tensor. Each variable is read on its device, and one number travels from each device.
 
     Example:
         >>> import tensorflow as tf
@@ -61,13 +61,13 @@ def variables_digest(variables: Sequence[Any]) -> Any:
 
 
 def processor_beside(device: str) -> str:
-    """The CPU in the task of a device: no other kind hashes strings.
+    """Returns the CPU in the task of a device, since only CPUs hash strings.
 
     Args:
-        device: of an operation or a variable, empty where it has none.
+        device: Device of an operation or a variable; empty if it has none.
 
     Returns:
-        Its name.
+        The name of the CPU.
 
     Example:
         >>> processor_beside("/job:ps/task:1/device:GPU:3")

@@ -1,8 +1,9 @@
-"""What a script asks of its Estimators, as a protocol: whoever implements it can execute the script."""
+"""The calls that a script makes on its Estimators, and the protocol of the engines that execute them."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,90 +12,175 @@ from typing import Any, Protocol
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.runtime.patching import replaced
 
-VERBS = ("train", "evaluate", "predict", "export_saved_model")
+
+@dataclasses.dataclass(frozen=True)
+class TrainCall:
+    """The arguments of ``Estimator.train``."""
+
+    input_fn: Callable[..., Any]
+    hooks: Any = None
+    steps: int | None = None
+    max_steps: int | None = None
+    saving_listeners: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateCall:
+    """The arguments of ``Estimator.evaluate``."""
+
+    input_fn: Callable[..., Any]
+    steps: int | None = None
+    hooks: Any = None
+    checkpoint_path: str | None = None
+    name: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PredictCall:
+    """The arguments of ``Estimator.predict``."""
+
+    input_fn: Callable[..., Any]
+    predict_keys: Any = None
+    hooks: Any = None
+    checkpoint_path: str | None = None
+    yield_single_examples: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportCall:
+    """The arguments of ``Estimator.export_saved_model``."""
+
+    export_dir_base: str
+    serving_input_receiver_fn: Any
+    assets_extra: Any = None
+    as_text: bool = False
+    checkpoint_path: str | None = None
+    experimental_mode: str = "infer"
+
+
+@dataclasses.dataclass(frozen=True)
+class OldExportCall:
+    """The arguments of ``Estimator.export_savedmodel``, the old name of the export."""
+
+    export_dir_base: str
+    serving_input_receiver_fn: Any
+    assets_extra: Any = None
+    as_text: bool = False
+    checkpoint_path: str | None = None
+    strip_default_attrs: bool = False
+
+    def renamed(self) -> ExportCall:
+        """Returns the same export under its new name, which always strips default attributes: any consumer is new enough."""
+        return ExportCall(
+            self.export_dir_base, self.serving_input_receiver_fn, self.assets_extra, self.as_text, self.checkpoint_path
+        )
+
+
+CALLS: dict[str, Callable[..., Any]] = {
+    "train": TrainCall,
+    "evaluate": EvaluateCall,
+    "predict": PredictCall,
+    "export_saved_model": ExportCall,
+    "export_savedmodel": OldExportCall,
+}
+"""Name of a method of Estimator and of an engine -> the class of its arguments."""
 
 
 class Engine(Protocol):
-    """Executes Estimator's public methods; each takes the Estimator first, then what the method takes."""
+    """Executes the public methods of Estimators."""
 
-    def train(self, estimator: Any, input_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """``Estimator.train``."""
+    def train(self, estimator: Any, call: TrainCall) -> Any:
+        """Executes ``Estimator.train``."""
 
-    def evaluate(self, estimator: Any, input_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """``Estimator.evaluate``."""
+    def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
+        """Executes ``Estimator.evaluate``."""
 
-    def predict(self, estimator: Any, input_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Iterator[Any]:
-        """``Estimator.predict``."""
+    def predict(self, estimator: Any, call: PredictCall) -> Iterator[Any]:
+        """Executes ``Estimator.predict``."""
 
-    def export_saved_model(self, estimator: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> bytes:
-        """``Estimator.export_saved_model``."""
+    def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
+        """Executes ``Estimator.export_saved_model``."""
+
+    def export_savedmodel(self, estimator: Any, call: OldExportCall) -> bytes:
+        """Executes ``Estimator.export_savedmodel``."""
+        return self.export_saved_model(estimator, call.renamed())
+
+    def surroundings(self) -> contextlib.AbstractContextManager[None]:
+        """Returns a context manager that is active while the script runs."""
+        return contextlib.nullcontext()
 
 
-class EstimatorEngine:
-    """tensorflow-estimator's own methods, as they were before anything stood in front of them."""
+class EstimatorEngine(Engine):
+    """The methods of tensorflow-estimator itself, as they were when this engine was made."""
 
     def __init__(self) -> None:
-        cls = _estimator_class()
-        self.train = cls.train
-        self.evaluate = cls.evaluate
-        self.predict = cls.predict
-        self.export_saved_model = cls.export_saved_model
-        self.export_savedmodel = cls.export_savedmodel
+        self._methods = {name: getattr(_estimator_class(), name) for name in CALLS}
+
+    def train(self, estimator: Any, call: TrainCall) -> Any:
+        """Executes ``Estimator.train``."""
+        return self._methods["train"](estimator, **vars(call))
+
+    def evaluate(self, estimator: Any, call: EvaluateCall) -> Any:
+        """Executes ``Estimator.evaluate``."""
+        return self._methods["evaluate"](estimator, **vars(call))
+
+    def predict(self, estimator: Any, call: PredictCall) -> Any:
+        """Executes ``Estimator.predict``."""
+        return self._methods["predict"](estimator, **vars(call))
+
+    def export_saved_model(self, estimator: Any, call: ExportCall) -> Any:
+        """Executes ``Estimator.export_saved_model``."""
+        return self._methods["export_saved_model"](estimator, **vars(call))
+
+    def export_savedmodel(self, estimator: Any, call: OldExportCall) -> Any:
+        """Executes ``Estimator.export_savedmodel``."""
+        return self._methods["export_savedmodel"](estimator, **vars(call))
 
 
 @contextlib.contextmanager
 def interposed(engine: Engine) -> Iterator[None]:
-    """While active, every Estimator hands its calls to ``engine``.
+    """While active, every Estimator passes its calls to ``engine``, inside the engine's ``surroundings``.
 
-    ``tf.estimator.train_and_evaluate`` and the exporters stay tensorflow-estimator's own: they call these methods. The old name
-    ``export_savedmodel`` is handed over as ``export_saved_model``.
+    ``tf.estimator.train_and_evaluate`` and the exporters stay tensorflow-estimator's own: they call these methods.
 
     Args:
-        engine: make it before, so that it can keep tensorflow-estimator's own methods. Its ``surroundings``, if it has any, are
-            entered, too.
+        engine: Engine made before, so that it can keep tensorflow-estimator's own methods.
     """
-
-    def handing_over(method: Callable[..., Any], check: Callable[[str], None] = lambda model_dir: None) -> Callable[..., Any]:
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            check(self.model_dir)
-            return method(self, *args, **kwargs)
-
-        return call
-
-    calls: dict[str, Any] = {verb: handing_over(getattr(engine, verb)) for verb in VERBS}
-    calls["train"] = handing_over(engine.train, check_model_dir)
-    calls["export_savedmodel"] = handing_over(getattr(engine, "export_savedmodel", _renamed(engine)))
-    surroundings = getattr(engine, "surroundings", contextlib.nullcontext)
-    with replaced(_estimator_class(), **calls), surroundings():
+    with replaced(_estimator_class(), **methods(engine)), engine.surroundings():
         yield
 
 
-def _renamed(engine: Engine) -> Callable[..., Any]:
-    """``Estimator.export_savedmodel``; of ``strip_default_attrs`` only True is left, for which any consumer is new enough."""
+def methods(engine: Engine) -> dict[str, Any]:
+    """Returns the public methods of an Estimator, which pass their calls to an engine.
 
-    def export_savedmodel(
-        estimator: Any,
-        export_dir_base: str,
-        serving_input_receiver_fn: Any,
-        assets_extra: Any = None,
-        as_text: bool = False,
-        checkpoint_path: str | None = None,
-        strip_default_attrs: bool = True,
-    ) -> Any:
-        return engine.export_saved_model(
-            estimator, export_dir_base, serving_input_receiver_fn, assets_extra, as_text, checkpoint_path
-        )
+    Args:
+        engine: Engine that executes the calls.
 
-    return export_savedmodel
+    Returns:
+        Name -> function that takes the Estimator, then the method's own arguments.
+    """
+
+    def method(name: str) -> Callable[..., Any]:
+        execute, arguments_of = getattr(engine, name), CALLS[name]
+
+        def pass_on(self: Any, *args: Any, **kwargs: Any) -> Any:
+            call = arguments_of(*args, **kwargs)
+            if name == "train":
+                check_model_dir(self.model_dir)
+            return execute(self, call)
+
+        return pass_on
+
+    return {name: method(name) for name in CALLS}
 
 
 def check_model_dir(model_dir: str) -> None:
-    """Makes the folder; TensorFlow would find out only after building the graph.
+    """Makes the folder, since TensorFlow would fail only after it has built the graph.
 
     Raises:
-        BridgeError: where checkpoints could not be written.
+        BridgeError: No checkpoint can be written there.
     """
-    if "://" in model_dir:  # another file system, which TensorFlow knows and we do not
+    if "://" in model_dir:  # another file system, which only TensorFlow can reach
         return
     try:
         Path(model_dir).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Which files are the user's own: neither ours, nor Python's, nor of an installed package."""
+"""Tells the user's own files from ours, Python's and those of installed packages."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib
 
 @functools.cache
 def is_users(filename: str) -> bool:
-    """Whether a file is neither ours, nor Python's, nor of an installed package.
+    """Returns True if a file is neither ours, nor Python's, nor part of an installed package.
 
     Args:
-        filename: as a traceback has it.
+        filename: Name of the file in a traceback.
 
     Example:
         >>> import enum
@@ -31,7 +31,7 @@ def is_users(filename: str) -> bool:
 
 @functools.cache
 def is_ours(filename: str) -> bool:
-    """Whether a file belongs to estimator-bridge."""
+    """Returns True if a file belongs to estimator-bridge."""
     return _is_in(Path(filename).resolve(), _FOLDERS)
 
 

@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-class _Recorder:
+class _Recorder(Engine):
     """Engine that writes the Estimator's config at its first call, and ends the script."""
 
     def __init__(self, out: Path) -> None:
@@ -57,19 +57,19 @@ class _Recorder:
         """``tf.estimator.train_and_evaluate``."""
         self._write(estimator.config, train_spec, eval_spec)
 
-    def train(self, estimator: Any, input_fn: Any, *args: Any, **kwargs: Any) -> Any:
+    def train(self, estimator: Any, call: Any) -> Any:
         """``Estimator.train``."""
         return self._write(estimator.config)
 
-    def evaluate(self, estimator: Any, input_fn: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def evaluate(self, estimator: Any, call: Any) -> dict[str, Any]:
         """``Estimator.evaluate``."""
         return self._write(estimator.config)
 
-    def predict(self, estimator: Any, input_fn: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+    def predict(self, estimator: Any, call: Any) -> Iterator[Any]:
         """``Estimator.predict``."""
         return self._write(estimator.config)
 
-    def export_saved_model(self, estimator: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> bytes:
+    def export_saved_model(self, estimator: Any, call: Any) -> bytes:
         """``Estimator.export_saved_model``."""
         return self._write(estimator.config)
 

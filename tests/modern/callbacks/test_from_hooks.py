@@ -14,7 +14,19 @@ import tensorflow as tf
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.runtime.estimator_calls import interposed
 from tests.modern.callbacks.test_session_hook import assert_same, model
-from tests.modern.jobs import ONE_BY_ONE, PATHS, engine, estimator, linear, regression_input, saved, spec, train, v1
+from tests.modern.jobs import (
+    ONE_BY_ONE,
+    PATHS,
+    engine,
+    estimator,
+    linear,
+    make_engine,
+    regression_input,
+    saved,
+    spec,
+    train,
+    v1,
+)
 from tests.modern.training.test_train import events
 
 pytestmark = pytest.mark.timeout(150)
@@ -159,7 +171,7 @@ def test_an_experiment_evaluates_new_checkpoints_while_it_trains(tmp_path: Path)
     written = []
     for path in PATHS:
         made = estimator(evaluated, tmp_path / path, save_checkpoints_steps=2)
-        with interposed(engine(path)):
+        with interposed(make_engine(path)):
             batches = regression_input, lambda: regression_input(epochs=1)
             Experiment(made, *batches, train_steps=3, min_eval_frequency=1, check_interval_secs=None).train_and_evaluate()
         v1.summary.FileWriterCache.clear()

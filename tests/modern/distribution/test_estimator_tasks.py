@@ -58,7 +58,7 @@ def test_a_script_with_a_strategy_finds_its_place(
     config = _config(monkeypatch, cluster, job, index, strategy=True)
     assert (config.task_type, config.task_id) == (job, index)
     assert (config.is_chief, config.num_worker_replicas, config.train_distribute.num_replicas_in_sync) == expected
-    assert strategies.decided(config).strategy == "MultiWorkerMirroredStrategy"
+    assert strategies.decision_for(config).strategy == "MultiWorkerMirroredStrategy"
 
 
 def test_a_server_that_nobody_needs_ends_with_the_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_server_that_nobody_needs_ends_with_the_training(monkeypatch: pytest.M
     slept.assert_called_once()
     (line,) = said
     assert line.startswith(
-        "No variable is on this parameter server, whose task ends: parameter servers are left out of the cluster"
+        "This parameter server holds no variables, so its task ends: parameter servers are left out of the cluster"
     )
 
 
@@ -88,7 +88,7 @@ def test_a_cluster_without_a_worker_to_lead_it_is_named(monkeypatch: pytest.Monk
 
 def test_workers_without_servers_train_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
     config = _config(monkeypatch, CHIEF, "chief", 0, strategy=False)
-    assert strategies.decided(config).strategy == "MultiWorkerMirroredStrategy"
+    assert strategies.decision_for(config).strategy == "MultiWorkerMirroredStrategy"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +113,9 @@ class Second:
 def _share(input_fn: Callable[..., Any], apart: bool = False) -> tuple[list[list[int]], str]:
     second: Any = Second(apart)
     with tf.Graph().as_default(), recorded_iterators() as made:
-        batch = v1.data.make_one_shot_iterator(input_sharding.with_context(input_fn, second)()).get_next()
+        batch = v1.data.make_one_shot_iterator(
+            input_sharding.with_context(input_fn, second.workers, second.worker, second.replicas)()
+        ).get_next()
     pipeline = InputPipeline(batch, {iterator._iterator_resource.op.name: dataset for iterator, dataset in made})
     dataset, said = input_sharding.own_share(pipeline.dataset(), pipeline, input_fn, second)
     return [leaf.numpy().tolist() for (leaf,) in dataset], said
@@ -149,8 +151,13 @@ def _by_python() -> Any:
 @pytest.mark.parametrize(
     ("input_fn", "apart", "expected", "word"),
     [
-        (_batches, False, [[2, 3], [8, 9], [14, 15]], "takes one in 3: this one from number 1 on"),
-        (lambda: tf.data.Dataset.range(8).shard(1, 0).batch(2), False, [[2, 3]], "takes one in 3"),  # the same shard for all
+        (_batches, False, [[2, 3], [8, 9], [14, 15]], "keeps one batch in 3; this worker starts at batch 1."),
+        (
+            lambda: tf.data.Dataset.range(8).shard(1, 0).batch(2),
+            False,
+            [[2, 3]],
+            "keeps one batch in 3",
+        ),  # the same shard for all
         (_own, True, [[1, 2], [3]], "for input_context 1 of 3"),
         (lambda: tf.data.Dataset.range(8).shard(3, 1).batch(2), True, [[1, 4], [7]], "shards its dataset by itself"),
         (_files, True, [[1, 4], [7, 9], [12, 15]], "shards its dataset by itself"),
@@ -179,7 +186,7 @@ def test_a_share_that_nobody_can_tell_is_refused(input_fn: Callable[..., Any], a
 def test_an_input_that_cannot_be_shared_is_refused() -> None:
     with tf.Graph().as_default():
         pipeline = InputPipeline(tf.constant([1, 2]), {})
-    with pytest.raises(NotSupportedError, match="all would train on the same batches"):
+    with pytest.raises(NotSupportedError, match="All would train on the same batches"):
         input_sharding.own_share(_batches(), pipeline, lambda: None, Second())  # type: ignore[arg-type]
 
 
@@ -227,6 +234,8 @@ def test_a_worker_that_is_not_the_chief_evaluates_and_exports_for_itself(
     (aside := tmp_path / "aside").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(aside))
     made = estimator(minimizing(lambda: v1.train.GradientDescentOptimizer(0.1)), tmp_path / "model")
+    exporter = v1.estimator.Estimator.__mro__[-2]
+    monkeypatch.setattr(exporter, "export_saved_model", lambda estimator, export_dir_base, **rest: export_dir_base.encode())
     worker = engine("modern")
     worker.train(made, regression_input, steps=1)
     monkeypatch.setattr(made._config, "_task_type", "worker")
@@ -234,8 +243,7 @@ def test_a_worker_that_is_not_the_chief_evaluates_and_exports_for_itself(
     assert worker.evaluate(made, regression_input, steps=1)["global_step"] == 1
     assert not (tmp_path / "model" / "eval").exists()
     assert not list(aside.iterdir())
-    monkeypatch.setattr(worker._estimator, "export_saved_model", lambda estimator, folder: folder.encode())
-    exported = worker.export_saved_model(made, str(tmp_path / "exports"))
+    exported = worker.export_saved_model(made, str(tmp_path / "exports"), lambda: None)
     assert [str(path) for path in aside.iterdir()] == [exported.decode()]
 
 

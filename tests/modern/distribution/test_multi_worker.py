@@ -184,7 +184,7 @@ def test_what_each_worker_reads_is_said(jobs: dict[str, Job]) -> None:
             in log
         )
         assert "per-replica batch size 4, global batch size 8" in log
-        assert f"of its batches each takes one in 2: this one from number {number} on" in log
+        assert f"keeps one batch in 2; this worker starts at batch {number}." in log
 
 
 @pytest.mark.parametrize("name", ["auto", "ring"])
@@ -230,7 +230,7 @@ def test_preempted_killed_and_started_again_in_other_numbers(python: str, tmp_pa
         two.until_step("worker-0", 2)
         two.kill("worker-0", signal.SIGKILL)
         assert two.processes["chief-0"].wait(60) == 2
-    assert "another worker did: it failed, was killed, or does not answer any more" in two.log("chief-0")
+    assert "another worker failed, was killed, or no longer answers" in two.log("chief-0")
     assert f"Restoring parameters from {model_dir}/model.ckpt-{preempted}" in two.log("worker-0")
 
     last = saved_step() + 4

@@ -24,11 +24,11 @@ import sys
 from pathlib import Path
 from tests.modern.jobs import *
 from tests.modern.surface.building import together, two_tables
-from tests.modern.test_transplant import MODELS, squared
+from tests.modern.step.test_transplant import MODELS, squared
 from estimator_bridge.errors import NotSupportedError
 folder = Path(sys.argv[1])
-two = ModernEngine(replicas=2)
-one = EstimatorEngine()
+two = engine("modern", replicas=2)
+one = engine("legacy")
 
 def on(engine, model_fn, name, input_fn=regression_input, steps=12, **config):
     engine.train(estimator(model_fn, folder / name, **config), input_fn, steps=steps)
@@ -92,7 +92,7 @@ from unittest import mock
 with mock.patch.object(v1.logging, "warn") as said:
     for engine in (two, one):
         engine.train(estimator(models["mean"], folder / f"said-{engine is one}", save_summary_steps=1), lambda: regression_input(8, 1), steps=2)
-assert sum("first replica's piece" in call.args[0] for call in said.call_args_list) == 1  # by the one that splits
+assert sum("first replica's rows" in call.args[0] for call in said.call_args_list) == 1  # by the one that splits
 try:
     two.train(estimator(models["mean"], folder / "piece"), regression_input, hooks=[Asking("dense/BiasAdd:0")], steps=5)
 except NotSupportedError as error:
@@ -118,7 +118,7 @@ def model_fn(features, labels, mode):
     with tf.control_dependencies([kept("mask", mask()), kept("total", total)]):
         return spec(mode, loss, v1.train.GradientDescentOptimizer(0.01).minimize(loss, v1.train.get_global_step()))
 
-alone, mean = on(ModernEngine(), model_fn, "alone", steps=1), on(two, model_fn, "two", steps=1)
+alone, mean = on(engine("modern"), model_fn, "alone", steps=1), on(two, model_fn, "two", steps=1)
 for name, values in {"mask": {0.0, 2.0}, "total": {0.0, 2.0, 4.0}}.items():
     second = 2 * mean[name] - alone[name]
     assert set(second) == values, (name, second)
@@ -187,7 +187,7 @@ refused = {
     "in a cond": (MODELS["accumulating"], "without a Keras counterpart"),
     "plain sum": (reducing(lambda errors, _: tf.reduce_sum(errors)), "adds up the batch"),
     "plain sum, half": (reducing(lambda errors, _: 0.5 * tf.reduce_sum(errors) + 1.0), "adds up the batch"),
-    "masked": (reducing(lambda errors, f: tf.reduce_sum(errors) / (1 + tf.reduce_sum(tf.nn.relu(f["x"])))), "what is in the batch"),
+    "masked": (reducing(lambda errors, f: tf.reduce_sum(errors) / (1 + tf.reduce_sum(tf.nn.relu(f["x"])))), "the values in the batch"),
     "regularized sum": (summed_and_regularized, "regularization"),
 }
 for name, (model, words) in refused.items():
@@ -233,7 +233,7 @@ def reducing():
 
     return Ops
 
-modern = ModernEngine()  # the script brings its strategy
+modern = engine("modern")  # the script brings its strategy
 session_config = v1.ConfigProto(device_count={"CPU": 2})
 cpus = ["/cpu:0", "/cpu:1"]
 models = {
@@ -247,7 +247,7 @@ for name, model in models.items():
     results = []
     for engine in (one, modern):
         strategy = tf.distribute.MirroredStrategy(cpus)
-        path = f"{name}-{type(engine).__name__}"
+        path = f"{name}-{engine is one}"
         # 11 batches: the last one has no partner, and neither path takes it
         results.append(on(engine, model, path, lambda: regression_input(4, 1).take(11), steps=None if name == "momentum" else 5,
                           train_distribute=strategy, session_config=session_config))
@@ -302,14 +302,14 @@ def test_one_device_strategies_are_one_device(tmp_path: Path) -> None:
 
 
 def test_no_replicas_make_no_training() -> None:
-    with pytest.raises(BridgeError, match="less than one"):
+    with pytest.raises(BridgeError, match="must be at least 1"):
         ModernEngine(replicas=0)
 
 
 def test_replicas_are_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = {"chief": ["localhost:1"], "worker": ["localhost:2"]}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}}))
-    with pytest.raises(NotSupportedError, match="--replicas belongs to one process"):
+    with pytest.raises(NotSupportedError, match="--replicas cannot be used in a cluster"):
         ModernEngine(replicas=2)
 
 

@@ -14,7 +14,7 @@ from tensorflow.python.ops import summary_ops_v2
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.distribution import tpu
 from estimator_bridge.runtime.estimator_calls import interposed
-from tests.modern.jobs import ONE_BY_ONE, PATHS, X, Y, assert_close, embedded, engine, linear, saved, v1
+from tests.modern.jobs import ONE_BY_ONE, PATHS, X, Y, assert_close, embedded, linear, make_engine, saved, v1
 from tests.modern.test_event_files import read
 
 pytestmark = pytest.mark.timeout(150)
@@ -125,7 +125,7 @@ def test_everything_is_the_same_to_the_last_bit(own: bool, tmp_path: Path) -> No
     for path in PATHS:
         seen.clear()
         estimator = made(tmp_path / path, own)
-        with interposed(engine(path)):
+        with interposed(make_engine(path)):
             estimator.train(input_fn, max_steps=12)
             metrics = estimator.evaluate(input_fn, steps=4)
             exported = estimator.export_saved_model(str(tmp_path / path / "export"), serving_input)
@@ -158,7 +158,7 @@ def test_host_calls_write_what_they_write_on_cpu(tmp_path: Path) -> None:
     for path in PATHS:
         host_fn.folder = str(tmp_path / path / "host")  # type: ignore[attr-defined]
         estimator = made(tmp_path / path, host_call=True)
-        with interposed(engine(path)):
+        with interposed(make_engine(path)):
             estimator.train(input_fn, steps=5)
             estimator.train(input_fn, steps=2)
             estimator.evaluate(input_fn, steps=2)
@@ -178,7 +178,7 @@ def test_event_files_of_a_host_call_are_whole_after_a_training_that_fails(tmp_pa
                 raise RuntimeError("of the hook")
 
     host_fn.folder = str(tmp_path / "host")  # type: ignore[attr-defined]
-    with interposed(engine("modern")), pytest.raises(RuntimeError, match="of the hook"):
+    with interposed(make_engine("modern")), pytest.raises(RuntimeError, match="of the hook"):
         made(tmp_path / "made", host_call=True).train(input_fn, hooks=[Failing()], steps=5)
     assert [step for step, tag, _ in read(tmp_path / "host") if tag == "host_loss"] == [0, 2]
 
@@ -190,7 +190,7 @@ def test_a_tpu_that_is_not_there_is_refused_before_training(tmp_path: Path) -> N
         lambda estimator: next(estimator.predict(input_fn)),
     ]
     for call in calls:
-        with interposed(engine("modern")), pytest.raises(NotSupportedError, match="use_tpu=False"):
+        with interposed(make_engine("modern")), pytest.raises(NotSupportedError, match="use_tpu=False"):
             call(made(tmp_path, use_tpu=True))
     assert not list(tmp_path.glob("model.ckpt*"))
 
@@ -201,16 +201,15 @@ def test_where_a_tpu_is_its_cores_share_the_batch(run_python: Callable[..., str]
         """
         import sys
         from pathlib import Path
-        from tests.modern.test_tpu import *
-        from estimator_bridge.modern.engine import ModernEngine
-        from estimator_bridge.modern.strategies import _mirrored_over
+        from tests.modern.distribution.test_tpu import *
+        from estimator_bridge.modern.distribution.strategies import _mirrored_over
 
-        folder, executor = Path(sys.argv[1]), ModernEngine(replicas=2)
+        folder, executor = Path(sys.argv[1]), make_engine("modern", replicas=2)
         tpu._strategy = lambda master: _mirrored_over(("CPU:0", "CPU:1"))
         with interposed(executor):
             made(folder / "modern", use_tpu=True).train(input_fn, max_steps=6)
         assert seen == [{"mode": "train", "batch_size": 4, "use_tpu": False, "own": False}], seen
-        with interposed(engine("legacy")):
+        with interposed(make_engine("legacy")):
             made(folder / "legacy").train(input_fn, max_steps=6)
         """,
         tmp_path,
@@ -220,5 +219,5 @@ def test_where_a_tpu_is_its_cores_share_the_batch(run_python: Callable[..., str]
 
 def test_a_batch_that_the_cores_cannot_share_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(tpu, "_strategy", lambda master: type("Three", (), {"num_replicas_in_sync": 3}))
-    with interposed(engine("modern")), pytest.raises(BridgeError, match="train_batch_size"):
+    with interposed(make_engine("modern")), pytest.raises(BridgeError, match="train_batch_size"):
         made(tmp_path, use_tpu=True).train(input_fn, max_steps=4)

@@ -117,7 +117,7 @@ def test_stages_without_updates_are_one() -> None:
         loss = x * 2.0
         stages = plan(tf.group(loss), loss, [], [[loss + 1.0]])
     assert len(stages.stages) == 1
-    assert stages.looks[0].late.inputs == (loss,)
+    assert stages.observations[0].late.inputs == (loss,)
     assert stages.updates == ()
 
 
@@ -126,7 +126,7 @@ def test_loops_with_cycles_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) 
         with monkeypatch.context() as building:
             building.setattr(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False)  # as a script of TensorFlow 1 has it
             (loss,) = tf.nest.flatten(tf.while_loop(lambda value: value < 3.0, lambda value: value + 1.0, [tf.constant(0.0)]))
-        with pytest.raises(NotSupportedError, match="TF1 loop"):
+        with pytest.raises(NotSupportedError, match="loop of TensorFlow 1's kind"):
             plan(tf.group(loss), loss, [], [])
 
 

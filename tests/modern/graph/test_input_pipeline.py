@@ -14,8 +14,8 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.input_pipeline import InputPipeline, piece_of, read_ahead
-from tests.modern.jobs import CLASSES, IDS, ROWS, WORDS, X, Y, check_same, embedded, linear, regression_input, spec, train, v1
+from estimator_bridge.modern.graph.input_pipeline import InputPipeline, read_ahead
+from tests.modern.jobs import IDS, ROWS, WORDS, X, Y, check_same, embedded, linear, regression_input, spec, train, v1
 
 InputFn = Callable[..., Any]
 pytestmark = pytest.mark.timeout(120)
@@ -203,18 +203,6 @@ def test_what_no_pipeline_can_hold_is_refused_by_name(kind: str, tmp_path: Path)
 
     with pytest.raises(NotSupportedError, match=f"the {kind} 'outside'"):
         train("modern", model_fn, tmp_path, input_fn)
-
-
-def test_pieces_keep_every_row_in_order() -> None:
-    pieces = [piece_of((tf.constant(X[:7]), tf.constant(CLASSES[:7])), index, 3) for index in range(3)]
-    assert [len(x) for x, _ in pieces] == [2, 2, 3]
-    np.testing.assert_array_equal(np.concatenate([x for x, _ in pieces]), X[:7])
-    np.testing.assert_array_equal(np.concatenate([y for _, y in pieces]), CLASSES[:7])
-
-
-def test_a_batch_with_fewer_rows_than_pieces_fails() -> None:
-    with pytest.raises(tf.errors.InvalidArgumentError, match="fewer rows than replicas"):
-        piece_of((tf.constant(X[:1]),), 0, 2)
 
 
 def test_nothing_is_read_by_a_tuned_iterator_since_ending_one_can_take_a_minute() -> None:

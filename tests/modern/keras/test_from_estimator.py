@@ -272,7 +272,7 @@ ONES = np.ones(len(Y))
         (lambda model, path: model.fit(FEATURES, Y, validation_data=(FEATURES, Y, ONES)), "sample_weight"),
         (lambda model, path: model.fit({"x": X}, Y), "expected:.*words"),
         (lambda model, path: model.fit(FEATURES, CLASSES), r"received:.*int64\(None, 1\)"),
-        (lambda model, path: model.fit(FEATURES), "not what the model was built for"),
+        (lambda model, path: model.fit(FEATURES), "differ from those that the model was built for"),
         (lambda model, path: model.compile("adam"), "optimizer"),
         (lambda model, path: model.save(path / "model.keras"), "save_weights"),
     ],

@@ -52,7 +52,6 @@ def legacy(model_fn: ModelFn, folder: Path) -> tuple[list[Any], Values]:
 
 def modern(model_fn: ModelFn, folder: Path) -> tuple[list[Any], Values]:
     from estimator_bridge.modern.callbacks.base import Callback
-    from estimator_bridge.modern.engine import ModernEngine
 
     class Recorder(Callback):
         def after(self, progress: Any) -> bool:
@@ -61,7 +60,7 @@ def modern(model_fn: ModelFn, folder: Path) -> tuple[list[Any], Values]:
 
     losses: list[Any] = []
     tf.keras.utils.set_random_seed(SEED)
-    ModernEngine(callbacks=lambda: [Recorder()]).train(estimator(model_fn, folder), regression_input, steps=STEPS)
+    engine("modern", callbacks=lambda: [Recorder()]).train(estimator(model_fn, folder), regression_input, steps=STEPS)
     return losses, saved(folder)
 
 

@@ -12,8 +12,7 @@ import tensorflow as tf
 
 from estimator_bridge.cli.main import main
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.engine import ModernEngine
-from tests.modern.jobs import WORDS, X, Y, estimator, linear, regression_input, saved, spec, v1
+from tests.modern.jobs import WORDS, X, Y, engine, estimator, linear, regression_input, saved, spec, v1
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -41,7 +40,7 @@ def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
 
 def train(folder: Path, printed: bool = False, **options: Any) -> dict[str, np.ndarray]:
     made = estimator(model_fn, folder, {"printed": printed})
-    ModernEngine(**options).train(made, input_fn, steps=20)
+    engine("modern", **options).train(made, input_fn, steps=20)
     return saved(folder)
 
 
@@ -94,7 +93,7 @@ def minimizing(loss: Any, mode: str) -> Any:
 )
 def test_a_step_that_xla_cannot_compile_is_refused(refused: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(NotSupportedError, match=words):
-        ModernEngine(jit_compile=True).train(estimator(refused, tmp_path), regression_input, steps=2)
+        engine("modern", jit_compile=True).train(estimator(refused, tmp_path), regression_input, steps=2)
 
 
 def test_what_a_script_has_xla_compile_is_not_put_down_to_the_flag(tmp_path: Path) -> None:
@@ -102,13 +101,13 @@ def test_what_a_script_has_xla_compile_is_not_put_down_to_the_flag(tmp_path: Pat
         return minimizing(tf.function(summed, jit_compile=True)(linear(features["x"])), mode)
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="compile-time constant"):
-        ModernEngine().train(estimator(model_fn, tmp_path), regression_input, steps=2)
+        engine("modern").train(estimator(model_fn, tmp_path), regression_input, steps=2)
 
 
 def test_several_replicas_are_refused(run_python: Callable[..., str], tmp_path: Path) -> None:
     script = """
         import pathlib, sys
-        from tests.modern.test_compilation import NotSupportedError, train
+        from tests.modern.step.test_xla import NotSupportedError, train
         try:
             train(pathlib.Path(sys.argv[1]), replicas=2, jit_compile=True)
         except NotSupportedError as error:

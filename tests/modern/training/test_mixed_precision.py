@@ -16,7 +16,7 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.engine import ModernEngine
 from estimator_bridge.modern.training import mixed_precision
-from tests.modern.jobs import Values, X, Y, check_same, estimator, regression_input, saved, v1
+from tests.modern.jobs import Values, X, Y, check_same, engine, estimator, regression_input, saved, v1
 
 pytestmark = pytest.mark.timeout(120)
 NOTHING = "Mixed precision changes nothing"
@@ -51,7 +51,7 @@ def spec(labels: Any, net: Any, mode: str, optimizer: Any) -> Any:
 
 
 def train(folder: Path, model_fn: Any = deep, steps: int = 20, **options: Any) -> Values:
-    ModernEngine(**options).train(estimator(model_fn, folder), regression_input, steps=steps)
+    engine("modern", **options).train(estimator(model_fn, folder), regression_input, steps=steps)
     return saved(folder)
 
 
@@ -127,7 +127,7 @@ def test_other_devices_and_several_replicas_are_refused(monkeypatch: pytest.Monk
 def test_parameter_servers_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cluster = {name: ["127.0.0.1:1"] for name in ("chief", "ps", "worker")}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}}))
-    with pytest.raises(NotSupportedError, match="--mixed-precision is not for ParameterServerStrategy"):
+    with pytest.raises(NotSupportedError, match="--mixed-precision does not work with ParameterServerStrategy"):
         train(tmp_path, mixed_precision=True)
 
 

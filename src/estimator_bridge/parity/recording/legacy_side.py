@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,7 +18,7 @@ from estimator_bridge.parity.recording.ordering import order_assignments
 from estimator_bridge.parity.recording.randomness import random_functions, random_operations
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.batch_digest import batch_digest
-from estimator_bridge.runtime.estimator_calls import EstimatorEngine
+from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, EvaluateCall, ExportCall, PredictCall, TrainCall
 from estimator_bridge.runtime.patching import replace
 
 v1 = tf.compat.v1
@@ -25,78 +26,59 @@ _batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> th
 _specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> the EstimatorSpec that it is trained by
 
 
-class RecordingEngine:
+class RecordingEngine(Engine):
     """Executes calls as tensorflow-estimator does and records them.
 
     Args:
-        trace: where to.
-        recording: keep the batches, for a replay; else only their digests.
+        trace: Trace of the legacy side.
+        recording: True to keep the batches for a replay, False to keep only their digests.
     """
 
     def __init__(self, trace: Trace, recording: bool) -> None:
         self._estimator = EstimatorEngine()
-        self.export_saved_model = self._estimator.export_saved_model
         self._trace = trace
         self._recording = recording
         self._names = CallNames()
         _remember_batches()
         _remember_specs()
 
-    def train(
-        self,
-        estimator: Any,
-        input_fn: Callable[..., Any],
-        hooks: Any = None,
-        steps: int | None = None,
-        max_steps: int | None = None,
-        saving_listeners: Any = None,
-    ) -> Any:
-        """``Estimator.train``, each step written down."""
+    def train(self, estimator: Any, call: TrainCall) -> Any:
+        """Executes ``Estimator.train`` and records each step."""
         if estimator.config.train_distribute is not None or estimator.config.cluster_spec:
             raise BridgeError(
                 "The legacy side trains on several replicas or tasks, whose batches cannot be recorded yet.",
                 expected="a RunConfig without train_distribute, and no cluster in TF_CONFIG",
                 fix="Compare the same script on one device.",
             )
-        call = self._names.next("train")
-        self._trace.write("train", call=call, max_steps=max_steps or steps)
-        hook = _TrainHook(self._trace, call, self._recording)
-        self._estimator.train(estimator, input_fn, [*(hooks or []), hook], steps, max_steps, saving_listeners)
-        self._trace.write("trained", call=call, checkpoint=tf.train.latest_checkpoint(estimator.model_dir))
+        name = self._names.next("train")
+        self._trace.write("train", call=name, max_steps=call.max_steps or call.steps)
+        self._estimator.train(estimator, _with_hook(call, _TrainHook(self._trace, name, self._recording)))
+        self._trace.write("trained", call=name, checkpoint=tf.train.latest_checkpoint(estimator.model_dir))
         return estimator
 
-    def evaluate(
-        self,
-        estimator: Any,
-        input_fn: Callable[..., Any],
-        steps: int | None = None,
-        hooks: Any = None,
-        checkpoint_path: str | None = None,
-        name: str | None = None,
-    ) -> dict[str, Any]:
-        """``Estimator.evaluate``, its metrics written down."""
-        call = self._names.next("evaluate")
-        hook = _BatchHook(self._trace, call, self._recording)
-        metrics = self._estimator.evaluate(estimator, input_fn, steps, [*(hooks or []), hook], checkpoint_path, name)
-        self._trace.write("evaluated", call=call, name=name or "", metrics=scalar_metrics(metrics))
+    def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
+        """Executes ``Estimator.evaluate`` and records its metrics."""
+        name = self._names.next("evaluate")
+        hook = _BatchHook(self._trace, name, self._recording)
+        metrics: dict[str, Any] = self._estimator.evaluate(estimator, _with_hook(call, hook))
+        self._trace.write("evaluated", call=name, name=call.name or "", metrics=scalar_metrics(metrics))
         return metrics
 
-    def predict(
-        self,
-        estimator: Any,
-        input_fn: Callable[..., Any],
-        predict_keys: Any = None,
-        hooks: Any = None,
-        checkpoint_path: str | None = None,
-        yield_single_examples: bool = True,
-    ) -> Iterator[Any]:
-        """``Estimator.predict``, the first predictions written down."""
-        call = self._names.next("predict")
-        hook = _BatchHook(self._trace, call, self._recording)
-        examples = self._estimator.predict(
-            estimator, input_fn, predict_keys, [*(hooks or []), hook], checkpoint_path, yield_single_examples
-        )
-        return write_predictions(self._trace, call, examples)
+    def predict(self, estimator: Any, call: PredictCall) -> Iterator[Any]:
+        """Executes ``Estimator.predict`` and records the first predictions."""
+        name = self._names.next("predict")
+        hook = _BatchHook(self._trace, name, self._recording)
+        return write_predictions(self._trace, name, self._estimator.predict(estimator, _with_hook(call, hook)))
+
+    def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
+        """Executes ``Estimator.export_saved_model``."""
+        exported: bytes = self._estimator.export_saved_model(estimator, call)
+        return exported
+
+
+def _with_hook(call: Any, hook: Any) -> Any:
+    """Returns a call with one more session hook, which comes last."""
+    return dataclasses.replace(call, hooks=[*(call.hooks or []), hook])
 
 
 class _BatchHook(tf.compat.v1.train.SessionRunHook):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,17 @@ from estimator_bridge.parity.recording.batches import replay
 from estimator_bridge.parity.recording.calls import CallNames, scalar_metrics, write_predictions
 from estimator_bridge.parity.recording.model_dirs import install_checkpoint
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.runtime.estimator_calls import Engine, EvaluateCall, ExportCall, PredictCall, TrainCall
 
 
-class ReplayingEngine:
+class ReplayingEngine(Engine):
     """Executes calls on the modern path, from what the legacy side recorded.
 
     Args:
-        trace: where to write.
-        legacy: what to start from.
-        replaying: use the legacy side's batches; else the script's own input.
-        replicas: as for ``ModernEngine``.
+        trace: Trace of the modern side.
+        legacy: Trace of the legacy side, with its initial values and batches.
+        replaying: True to use the legacy side's batches, False to use the script's own input.
+        replicas: Number of devices that share each batch.
     """
 
     def __init__(self, trace: Trace, legacy: Trace, replaying: bool, replicas: int) -> None:
@@ -35,66 +37,42 @@ class ReplayingEngine:
         self._names = CallNames()
         self._call = ""
         self._modern = ModernEngine(replicas, self._callbacks, audited=True)
-        self.export_saved_model = self._modern.export_saved_model
 
-    def train(
-        self,
-        estimator: Any,
-        input_fn: Callable[..., Any],
-        hooks: Any = None,
-        steps: int | None = None,
-        max_steps: int | None = None,
-        saving_listeners: Any = None,
-    ) -> Any:
-        """``Estimator.train`` from the legacy side's initial values."""
-        call = self._call = self._names.next("train")
-        self._trace.write("train", call=call, max_steps=max_steps or steps)
-        initial = self._legacy.values(call, "initial" if self._replaying else "start")
+    def train(self, estimator: Any, call: TrainCall) -> Any:
+        """Executes ``Estimator.train`` from the legacy side's initial values."""
+        name = self._call = self._names.next("train")
+        self._trace.write("train", call=name, max_steps=call.max_steps or call.steps)
+        initial = self._legacy.values(name, "initial" if self._replaying else "start")
         if tf.train.latest_checkpoint(estimator.model_dir) is None and tf.io.gfile.exists(f"{initial}.index"):
             step = int(tf.train.load_variable(initial, "global_step"))
             install_checkpoint(initial, Path(estimator.model_dir), f"model.ckpt-{step}")
-        self._modern.train(
-            estimator, self._input(estimator, input_fn, call, "train"), hooks, steps, max_steps, saving_listeners
-        )
-        self._trace.write("trained", call=call, checkpoint=tf.train.latest_checkpoint(estimator.model_dir))
+        self._modern.train(estimator, self._with_batches(estimator, call, name, "train"))
+        self._trace.write("trained", call=name, checkpoint=tf.train.latest_checkpoint(estimator.model_dir))
         return estimator
 
-    def evaluate(
-        self,
-        estimator: Any,
-        input_fn: Callable[..., Any],
-        steps: int | None = None,
-        hooks: Any = None,
-        checkpoint_path: str | None = None,
-        name: str | None = None,
-    ) -> dict[str, Any]:
-        """``Estimator.evaluate``."""
-        call = self._names.next("evaluate")
-        source = self._input(estimator, input_fn, call, "eval")
-        metrics = self._modern.evaluate(estimator, source, steps, hooks, checkpoint_path, name)
-        self._trace.write("evaluated", call=call, name=name or "", metrics=scalar_metrics(metrics))
+    def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
+        """Executes ``Estimator.evaluate``."""
+        name = self._names.next("evaluate")
+        metrics = self._modern.evaluate(estimator, self._with_batches(estimator, call, name, "eval"))
+        self._trace.write("evaluated", call=name, name=call.name or "", metrics=scalar_metrics(metrics))
         return metrics
 
-    def predict(
-        self,
-        estimator: Any,
-        input_fn: Callable[..., Any],
-        predict_keys: Any = None,
-        hooks: Any = None,
-        checkpoint_path: str | None = None,
-        yield_single_examples: bool = True,
-    ) -> Iterator[Any]:
-        """``Estimator.predict``."""
-        call = self._names.next("predict")
-        source = self._input(estimator, input_fn, call, "infer")
-        examples = self._modern.predict(estimator, source, predict_keys, hooks, checkpoint_path, yield_single_examples)
-        return write_predictions(self._trace, call, examples)
+    def predict(self, estimator: Any, call: PredictCall) -> Iterator[Any]:
+        """Executes ``Estimator.predict``."""
+        name = self._names.next("predict")
+        examples = self._modern.predict(estimator, self._with_batches(estimator, call, name, "infer"))
+        return write_predictions(self._trace, name, examples)
 
-    def _input(self, estimator: Any, input_fn: Callable[..., Any], call: str, mode: str) -> Callable[..., Any]:
-        path = self._legacy.batches(call)
+    def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
+        """Executes ``Estimator.export_saved_model``."""
+        return self._modern.export_saved_model(estimator, call)
+
+    def _with_batches(self, estimator: Any, call: Any, name: str, mode: str) -> Any:
+        """Returns the call with the batches that the legacy side recorded for it, if they are to be replayed."""
+        path = self._legacy.batches(name)
         if not self._replaying or not path.exists():
-            return input_fn
-        return replay(path, lambda: estimator._call_input_fn(input_fn, mode))
+            return call
+        return dataclasses.replace(call, input_fn=replay(path, lambda: estimator._call_input_fn(call.input_fn, mode)))
 
     def _callbacks(self) -> Sequence[Callback]:
         return [_Recorder(self._trace, self._call)]

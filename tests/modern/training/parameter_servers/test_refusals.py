@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.launcher.ports import free_ports
+from estimator_bridge.runtime.estimator_calls import TrainCall
 from tests.modern import jobs  # installs the legacy path
 
 from estimator_bridge.modern.graph import model_graph  # isort: skip
@@ -63,7 +64,7 @@ def _is_synchronous(loss: Any) -> Any:
 @pytest.mark.parametrize(
     ("make_train_op", "words"),
     [
-        (_counts_twice, "does not count the global step by one"),
+        (_counts_twice, "does not increase the global step by one"),
         (_counts_not, "a train_op that does not count"),
         (_counts_by_assignment, r"AssignVariableOp(.|\n)*write global_step.assign_add\(1\)"),
         (_keeps_a_metric, r"local variable 'mean/(total|count)'"),
@@ -112,7 +113,7 @@ def test_a_cluster_without_a_chief_or_a_worker(jobs_of: tuple[str, ...], missing
     """A master is a chief of before TensorFlow 1.4."""
     addresses = {job: [f"127.0.0.1:{port}"] for port, job in enumerate(jobs_of, 1)}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": addresses, "task": {"type": "ps", "index": 0}}))
-    with pytest.raises(NotSupportedError, match=f"it has no {missing}"):
+    with pytest.raises(NotSupportedError, match=f"this cluster has no {missing}"):
         parameter_servers.coordinator(v1.estimator.RunConfig())
 
 
@@ -140,7 +141,7 @@ def test_another_input_than_the_chiefs_is_refused() -> None:
     feed.publish(iter(tf.data.Dataset.from_tensors((np.float32(1.0),))))
     with (
         pytest.raises(
-            NotSupportedError, match=r"\AThe input_fn of worker 1 gives other tensors(.|\n)*int64(.|\n)*drop_remainder.*\Z"
+            NotSupportedError, match=r"\AThe input_fn of worker 1 gives different tensors(.|\n)*int64(.|\n)*drop_remainder.*\Z"
         ),
         failures_named(),
     ):
@@ -150,7 +151,7 @@ def test_another_input_than_the_chiefs_is_refused() -> None:
 def test_a_script_that_does_not_come_to_its_training_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_feed, "_PUBLISH_SECONDS", 0.01)
     feed = Feed("worker 1")
-    with pytest.raises(BridgeError, match=r"\AThe script of worker 1 has not come to its training"), failures_named():
+    with pytest.raises(BridgeError, match=r"\AThe script of worker 1 has not reached its training"), failures_named():
         take(True, tf.constant(-1, tf.int64), [tf.TensorSpec([], tf.int64)])
     assert not feed.ended.is_set()
 
@@ -176,7 +177,7 @@ def test_a_second_training_in_one_process(task: str, monkeypatch: pytest.MonkeyP
     used.publish(iter(tf.data.Dataset.from_tensors((np.float32(1.0),))))
     monkeypatch.setattr(parameter_servers, "_feed", lambda job, index: used)
     for second in (
-        lambda: train.train(estimator, jobs.regression_input, distribution=Distribution(None), max_steps=1),
+        lambda: train.train(estimator, TrainCall(jobs.regression_input, max_steps=1), Distribution(None)),
         lambda: parameter_servers.start(lambda executor, config: pytest.fail("a second server"), None, estimator.config),
     ):
         with pytest.raises(NotSupportedError, match=f"{task} 0 has trained on parameter servers already"):

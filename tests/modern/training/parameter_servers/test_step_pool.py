@@ -19,8 +19,9 @@ from estimator_bridge.modern.training import train  # isort: skip
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard  # isort: skip
 from estimator_bridge.modern.callbacks.stop import StopAtStep  # isort: skip
 from estimator_bridge.modern.training.parameter_servers import train as shared_training  # isort: skip
-from estimator_bridge.modern.training.parameter_servers.step_pool import Pool, _finished  # isort: skip
-from estimator_bridge.modern.training.parameter_servers.step_tickets import Share  # isort: skip
+from estimator_bridge.modern.training.parameter_servers.step_pool import StepPool  # isort: skip
+from estimator_bridge.modern.training.parameter_servers.step_tickets import TakenSteps  # isort: skip
+from estimator_bridge.modern.training.parameter_servers.workers import Workers, finished  # isort: skip
 
 
 class LosingPool:
@@ -49,35 +50,45 @@ def test_a_worker_that_is_lost_with_the_only_step_of_a_pool_ends_nothing(fates: 
     """Training goes on to exactly max_steps, also where the last step is the lost one."""
     pool = LosingPool(fates)
     transplant: Any = SimpleNamespace(global_step=tf.Variable(0), watched=[])
-    told: Any = SimpleNamespace(is_requested=False)
-    train._run(transplant, lambda: pool, [StopAtStep(None, 3), LossLogger(1), NanGuard()], told)
+    preemption: Any = SimpleNamespace(is_requested=False)
+    train.run_steps(transplant, lambda: pool, [StopAtStep(None, 3), LossLogger(1), NanGuard()], preemption)
     assert pool.step == 3
 
 
+def coordinator_of(*workers: Any, prepared: Any = (), queue: Any = None) -> Any:
+    """A coordinator whose workers ran ``prepare`` with the results ``prepared``."""
+    return SimpleNamespace(
+        _cluster=SimpleNamespace(closure_queue=queue, workers=workers),
+        _create_per_worker_resources=lambda prepare: SimpleNamespace(_values=prepared),
+        done=queue.done if queue else None,
+    )
+
+
 def test_what_only_dead_workers_could_run_is_taken_back() -> None:
-    """One that came back would run it with its old limit, on tickets of a later pool."""
+    """A worker that came back would run it with its old limit, on tickets of a later pool."""
     queue = _CoordinatedClosureQueue()
     queue.put(Closure(lambda: None, queue._cancellation_mgr))
-    pool = object.__new__(Pool)
-    pool._coordinator, pool._queue, pool._workers = queue, queue, [SimpleNamespace(_is_dead_with_error=True)]
-    pool._wait()
+    Workers(coordinator_of(SimpleNamespace(_is_dead_with_error=True, worker_index=0), queue=queue)).wait()
     assert queue.done()
     queue.stop()
 
 
 def test_a_result_that_goes_with_its_worker_before_it_is_fetched_is_left_out() -> None:
-    """The steps count, whose losses nobody knows; the chief ended with an error, and began again from the last checkpoint."""
+    """Its steps count, but their losses are lost; formerly the chief failed, and restarted from the last checkpoint."""
 
     def gone() -> Any:
         raise tf.errors.UnavailableError(None, None, "failed to connect to all addresses")
 
     made = (np.array([4]), np.array([0.5]), np.array(False))
     results = [SimpleNamespace(_status=RemoteValueStatus.READY, fetch=fetch) for fetch in (gone, lambda: made)]
-    assert _finished(results) == [Share(*made)]
+    assert finished(results) == [made]
 
 
 class Answering:
-    """A worker, and what it knows of its tables: lost or not, aborted or filled, at each look."""
+    """A worker that is lost or not, and whose tables are aborted or filled, each time it is polled."""
+
+    device_name = "/cpu:0"
+    worker_index = 0
 
     def __init__(self, lost: list[bool], filled: list[bool]) -> None:
         self._lost, self._filled = iter(lost), iter(filled)
@@ -99,23 +110,60 @@ class Answering:
 def test_an_audited_step_waits_for_the_tables_of_a_worker_that_is_there(
     lost: list[bool], filled: list[bool], ready: bool
 ) -> None:
-    """It is not handed out in a queue, behind them."""
+    """It is not scheduled in a queue, behind them."""
     worker = Answering(lost, filled)
-    pool: Any = object.__new__(Pool)
-    pool._workers, pool._tables = [worker], [SimpleNamespace(_values=[worker])]
-    assert pool._is_ready(0) is ready
+    workers = Workers(coordinator_of(worker, prepared=[worker]), lambda: None)
+    assert workers.run_on(0, tf.identity, tf.constant(3)) == (3 if ready else None)
 
 
 def test_an_audited_step_of_a_worker_that_does_not_answer_is_none() -> None:
     def fail(limits: Any) -> Any:
-        assert limits.numpy().tolist() == [8, 0]
         raise tf.errors.UnavailableError(None, None, "Socket closed")
 
-    pool: Any = object.__new__(Pool)
-    pool._workers, pool._tables = [SimpleNamespace(_is_dead_with_error=None, device_name="/cpu:0")], []
-    pool._shares = SimpleNamespace(tickets=tf.Variable(0, dtype=tf.int64), on_worker=fail)
-    assert pool._step_of(1, 7) == []
-    assert pool._shares.tickets.numpy() == 7
+    assert Workers(coordinator_of(Answering([False], []))).run_on(0, fail, tf.constant(3)) is None
+
+
+class Losing:
+    """One worker that is lost: its calls are asked for and give nothing."""
+
+    indices = (0,)
+
+    def __init__(self) -> None:
+        self.limits: list[list[int]] = []
+
+    def run_on(self, worker: int, function: Any, limits: Any) -> None:
+        self.limits.append(limits.numpy().tolist())
+
+    def schedule(self, function: Any, limits: Any) -> list[Any]:
+        self.limits.append(limits.numpy().tolist())
+        return []
+
+    def wait(self) -> None:
+        """Nothing runs."""
+
+
+def test_a_pool_goes_on_without_the_audited_step_of_a_lost_worker() -> None:
+    """The step's ticket is drawn again, by the chief."""
+    global_step, tickets = tf.Variable(7), tf.Variable(0, dtype=tf.int64)
+
+    def on_chief(limits: Any) -> TakenSteps:
+        drawn = np.arange(tickets.numpy(), limits.numpy()[0])
+        global_step.assign_add(len(drawn))
+        return TakenSteps(tf.ones(len(drawn)), tf.constant(drawn), tf.constant(False))
+
+    counted: list[tuple[int, ...]] = []
+    audit = SimpleNamespace(turns=lambda *limits: iter([(1, 7)]), count=lambda *steps: counted.append(steps))
+    workers = Losing()
+    pool: Any = StepPool
+    ran = pool(
+        SimpleNamespace(global_step=global_step),
+        workers,
+        SimpleNamespace(tickets=tickets, on_worker=None, on_chief=on_chief),
+        audit,
+    ).run(1, until=9)
+    assert workers.limits == [[8, 0], [9, 0]]
+    assert (len(ran.losses), ran.step, ran.ended) == (2, 9, False)
+    assert counted == [(2, 7, 9)]
 
 
 def test_a_coordinator_that_does_not_stop_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Whether a batch may be split over replicas: what they compute on their pieces must add up to what one device computes."""
+"""Checks of models whose batches are split: the results of the replicas must add up to the result of one device."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ _OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
 
 
 def check_split(model: ModelGraph, updates: Sequence[Update]) -> None:
-    """Refuses what a split batch would silently change.
+    """Refuses a model whose results a split batch would silently change.
 
     Args:
-        model: the training graph, built for one piece of a batch.
-        updates: those that a step runs.
+        model: Training graph, built for one replica's rows of a batch.
+        updates: Updates that a step runs.
 
     Raises:
-        NotSupportedError: for a loss that is neither a plain mean over the rows nor a declared sum, and for gradients that are not
-            linear in it.
+        NotSupportedError: The loss is neither a plain mean over the rows nor a declared sum, or the gradients are not linear in it.
     """
     for update in updates:
         if not update.untouched:
-            why = f"{type(update.optimizer).__name__} applies gradients that were changed, such as by clipping, first"
+            why = f"{type(update.optimizer).__name__} applies gradients that were changed first (e.g., by clipping)"
             raise _refused(why, update.op)
     sums, weighted = _reductions(model.spec.loss)
     if sums_loss(model.graph):
         if model.collection(v1.GraphKeys.REGULARIZATION_LOSSES):
-            why = "its loss is a sum over the batch, to which each replica would add the regularization once more"
+            why = "its loss is a sum over the batch, and each replica would add the regularization again"
             raise _refused(why, model.spec.loss.op)
     elif sums:
-        raise _refused(f"its loss adds up the batch by {sums[0].name!r}, and not by tf.losses, which would say so", sums[0])
+        raise _refused(
+            f"its loss adds up the batch by {sums[0].name!r} instead of tf.losses, which would declare the sum", sums[0]
+        )
     elif weighted:
-        why = f"its loss divides by {weighted[0].name!r}, which depends on what is in the batch, not on its size"
+        why = f"its loss divides by {weighted[0].name!r}, which depends on the values in the batch, not on its size"
         raise _refused(why, weighted[0])
 
 
@@ -46,13 +47,13 @@ def _refused(why: str, op: Operation) -> NotSupportedError:
     error = NotSupportedError(
         f"A batch of this model cannot be split over replicas: {why}.",
         expected="a loss that is the mean over the batch, and an optimizer's minimize",
-        fix="Run on one replica, or set RunConfig(train_distribute=...), under which each replica takes whole batches.",
+        fix="Run on one replica, or set RunConfig(train_distribute=...), so that each replica takes whole batches.",
     )
     return located(error, op)
 
 
 def _reductions(loss: Tensor) -> tuple[list[Operation], list[Operation]]:
-    """The sums over the batch that a loss is a combination of, and the denominators that the batch's values decide."""
+    """Returns the sums over the batch that a loss combines, and the denominators that depend on the batch's values."""
     sums, weighted = [], []
     for op in upstream([loss.op], lambda op: is_source(op) or op.type in _OF_SHAPE_ALONE, _linear_parents):
         if op.type == "Sum" and _reads_batch(op):
@@ -63,15 +64,15 @@ def _reductions(loss: Tensor) -> tuple[list[Operation], list[Operation]]:
 
 
 def _linear_parents(op: Operation) -> list[Operation]:
-    """The terms and factors of an operation; a numerator is a mean's own sum where the denominator counts the rows."""
+    """Returns the terms and factors of an operation, but none of a quotient, whose numerator is the sum of a mean."""
     if op.type in _QUOTIENTS and op.inputs[1].op.type != "Const":
         return []
     return [tensor.op for tensor in op.inputs] if op.type in _LINEAR else []
 
 
 def _reads_batch(op: Operation) -> bool:
-    """True where the values of a batch, not only their shapes, decide what ``op`` gives."""
+    """Returns True if the result of ``op`` depends on the values of a batch, not only on their shapes."""
     if op.type in _OF_SHAPE_ALONE:
         return False
-    behind = upstream([op], lambda one: one.type in _OF_SHAPE_ALONE, lambda one: [tensor.op for tensor in one.inputs])
-    return any(one.type == "Placeholder" for one in behind)
+    values_of = upstream([op], lambda one: one.type in _OF_SHAPE_ALONE, lambda one: [tensor.op for tensor in one.inputs])
+    return any(one.type == "Placeholder" for one in values_of)
