@@ -129,7 +129,7 @@ def late(task: str) -> Cell:
                 return no_start(run)
             first = min(run.first_steps.values()) - run.born[task]
             return (
-                f"nobody trains before it; first step {first - 20:.0f} s after it" if first > 20 else "the others do not wait"
+                f"no task trains before it; first step {first - 20:.0f} s after it" if first > 20 else "the others do not wait"
             )
 
     return cell
