@@ -170,7 +170,7 @@ class InBlocks(AuditReport):
 
 
 def modern(model: str, folder: Path) -> Iterator[float]:
-    """Yields the same ratios as ``legacy``, from one training."""
+    """As ``legacy``, in one training."""
     Auditing(EVERY // _OFTEN, folder).ask()
     os.environ[VARIABLE] = str(folder)
     modern_training.AuditReport = InBlocks
@@ -199,7 +199,7 @@ class Switched(Pool):
         self._own_audit = self._audit
 
     def run(self, steps: int, *limits: int) -> Ran:
-        """Runs steps, with the audit switched on or off for their block."""
+        """As ``Pool`` does."""
         self._audit = self._own_audit if _is_audited(_SERVED, self._global_step()) else None
         return super().run(steps, *limits)
 
