@@ -1,8 +1,8 @@
-"""Whether all routes train the same: ``python benchmarks/accuracy.py > docs/explanation/cluster-accuracy.md`` (ten minutes).
+"""Compares the accuracy of all strategies: ``python benchmarks/accuracy.py > docs/explanation/cluster-accuracy.md`` (ten minutes).
 
-Each route really trains the classifier of jobs/accuracy_classifier.py by ``estimator-bridge launch``, and numpy does, in float64. Where
-the order of the updates is given, routes are compared in pairs. Asynchronous ones differ from run to run: of these the losses at the end are
-compared over seeds, each of which orders the rows anew. The exit code is 1 where something is further apart than it may be.
+Each strategy trains the classifier of jobs/accuracy_classifier.py by ``estimator-bridge launch``; numpy trains it too, in float64. Strategies
+with a fixed order of updates are compared in pairs. Asynchronous training differs from run to run: there, the final losses are compared over
+seeds, and each seed orders the rows differently. The exit code is 1 if any difference is larger than its bound.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Route(NamedTuple):
     """A way to train.
 
     Attributes:
-        name: a key of NAMES; the job's --route.
-        path: legacy, modern, or BY_HAND.
-        replicas: who share a global batch.
-        worker, ps: tasks beside the chief.
-        idle: whether the workers have no input.
+        name: Key of NAMES; the job's --route.
+        path: One of "legacy", "modern" and BY_HAND.
+        replicas: Number of replicas that share a global batch.
+        worker, ps: Numbers of tasks beside the chief.
+        idle: True if the workers have no input.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Route(NamedTuple):
 
 
 def modern(route: Route) -> Route:
-    """The same on the modern path."""
+    """Returns the same route on the modern path."""
     return route._replace(path="modern")
 
 
@@ -92,7 +92,7 @@ PAIRS = (
     *((route, modern(route), 1e-6) for route in ON_BOTH_PATHS),
     *((route, Route("numpy", BY_HAND, route.replicas), 1e-6) for route in (SYNC_2, SYNC_3, *ON_BOTH_PATHS)),
 )
-"""What is compared, and how far apart it may be; 0: the same bits."""
+"""Pairs of routes, and the largest difference allowed; 0 means the same bits."""
 ASYNC = Route("async", worker=2, ps=1)
 SERVERS = ASYNC._replace(name="servers")
 SPREADS = (
@@ -101,18 +101,18 @@ SPREADS = (
     *(("", route, 1.0) for route in (modern(ASYNC), SERVERS, modern(SERVERS))),
     (", half of the steps", ASYNC, 0.5),
 )
-"""What is compared with the first two; the last one, in which half of the updates are lost as it were, has to be told from them."""
+"""Asynchronous routes, compared with the first two. The test has to detect the last one, which makes half of the updates."""
 
 
 class Result(NamedTuple):
-    """Of a training: the first replica's loss at each step, and what the last checkpoint holds."""
+    """A training's loss of the first replica at each step, and the variables of its last checkpoint."""
 
     losses: Any
     variables: dict[str, Any]
 
 
 def trained(route: Route, steps: int, *options: str) -> Result:
-    """Trains."""
+    """Trains by a route and returns the result."""
     if route.path == BY_HAND:
         losses, variables = by_hand(steps, route.replicas)
         return Result(np.array(losses), variables | {"global_step": np.int64(steps)})
@@ -131,9 +131,9 @@ def trained(route: Route, steps: int, *options: str) -> Result:
 
 
 def apart(one: Result, other: Result) -> tuple[float, float, float]:
-    """The largest differences: of a loss, of a number in a variable, and of such a number in parts of the largest in its variable.
+    """Returns the largest differences: of a loss, of a number in a variable, and of such a number relative to its variable's largest.
 
-    Not a number where one of them is none: numpy's maximum passes that on, Python's may not.
+    A difference is NaN if one of the values is: numpy's maximum propagates NaN, Python's may not.
     """
     if one.variables.keys() != other.variables.keys() or len(one.losses) != len(other.losses):
         return math.inf, math.inf, math.inf
@@ -143,7 +143,7 @@ def apart(one: Result, other: Result) -> tuple[float, float, float]:
 
 
 def in_step(steps: int) -> tuple[list[str], bool]:
-    """Rows of the table of pairs, and whether all are as close as they have to be."""
+    """Returns the rows of the table of pairs, and True if all pairs are within their bounds."""
     results = {route: trained(route, steps) for route in dict.fromkeys(itertools.chain(*(pair[:2] for pair in PAIRS)))}
     rows, fine = [], True
     for one, other, bound in PAIRS:
@@ -158,7 +158,7 @@ def in_step(steps: int) -> tuple[list[str], bool]:
 
 
 def asynchronous(steps: int, seeds: int) -> tuple[list[str], bool]:
-    """Rows of the table of spreads, and whether chance explains all of them but the last."""
+    """Returns the rows of the table of spreads, and True if chance explains all of them except the last."""
     losses: list[list[float]] = [[] for _ in SPREADS]
     for seed, (found, (_, route, part)) in itertools.product(range(seeds), zip(losses, SPREADS, strict=True)):
         variables = trained(route, round(part * steps), f"--seed={seed}").variables
@@ -176,7 +176,7 @@ def asynchronous(steps: int, seeds: int) -> tuple[list[str], bool]:
 
 
 def chance(some: Sequence[float], others: Sequence[float]) -> float:
-    """Of all ways to deal the numbers to two hands of these sizes, the part with means as far apart as they are, or further."""
+    """Returns the share of all splits into groups of these sizes whose means are at least as far apart as those of the given groups."""
     both = np.array([*some, *others])
     deals = [both[list(hand)].mean() for hand in itertools.combinations(range(len(both)), len(some))]
     distances = np.abs(np.array(deals) - both.mean())
@@ -184,7 +184,7 @@ def chance(some: Sequence[float], others: Sequence[float]) -> float:
 
 
 def row(*cells: object) -> str:
-    """Of a table."""
+    """Returns a row of a Markdown table."""
     return "| " + " | ".join(map(str, cells)) + " |"
 
 

@@ -1,10 +1,10 @@
-"""What ``launch --audit`` costs: steps in a second of CPU time with it in percent of those without, at the default distance of audits.
+"""Cost of ``launch --audit``: steps per second of CPU time with the audit, in percent of those without, at the default interval.
 
-``python benchmarks/audit.py`` prints a Markdown table. Legacy path: a worker and a parameter server of TensorFlow's, over gRPC, in this
-process; blocks of steps with and without the hook in turn, in one session, so that whatever else the machine does slows both. Modern path: blocks
-of one training, in every other of which it audits: in one process, or in three with a chief, a worker and a server. What processes use differs by
-a tenth from block to block, which would hide the price of one audit; that of 10 times as many as by default is measured and divided. Figures are
-medians of the ratios of neighbours, with the interval that holds the true median with 95 % probability.
+``python benchmarks/audit.py`` prints a Markdown table. On the legacy path, a worker and a parameter server of TensorFlow's train over gRPC in
+this process. Blocks of steps with and without the hook take turns in one session, so that other load on the machine slows both. On the modern
+path, one training audits in every other block: in one process, or in three with a chief, a worker and a server. CPU time differs by a tenth
+from block to block, which would hide the price of one audit. So 10 times as many audits as by default are measured, and the cost is divided by
+10. Figures are medians of the ratios of neighbouring blocks, with the interval that holds the true median with 95 % probability.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MODELS = ("dense", "embedding")
 
 
 def batch(features: int = 64) -> Any:
-    """Rows of numbers, and of words."""
+    """Returns a dataset of numbers and words."""
     draws = np.random.RandomState(0)
     x = draws.rand(_ROWS * 8, features).astype(np.float32)
     words = draws.randint(0, _WORDS, [_ROWS * 8, 8])
@@ -66,7 +66,7 @@ def batch(features: int = 64) -> Any:
 
 
 def loss_of(model: str, features: Any, labels: Any) -> Any:
-    """A network of 21,000 weights; the embedding beside it has 3.2 million."""
+    """Returns the loss of a network of 21,000 weights; the embedding beside it has 3.2 million."""
     x = features["x"]
     if model == "embedding":
         table = v1.get_variable("table", [_WORDS, 16])
@@ -81,7 +81,7 @@ def _addresses(*jobs: str) -> tf.train.ClusterSpec:
 
 
 def legacy(model: str, folder: Path) -> Iterator[float]:
-    """Ratios of the seconds of a block without the audit to those of its neighbour with it."""
+    """Yields the ratios of the seconds of a block without the audit to those of its neighbour with it."""
     addresses = _addresses("ps", "worker")
     servers = [tf.distribute.Server(addresses, job, 0) for job in ("ps", "worker")]
     config = SimpleNamespace(task_type="worker", task_id=0, num_ps_replicas=1)
@@ -113,7 +113,7 @@ def _block(context: Any, fetches: list[Any], hook: AuditHook | None) -> float:
 
 
 def _ratio(plain: float, audited: float) -> float:
-    """Of seconds, had there been as many audits as by default."""
+    """Returns the ratio of seconds for as many audits as by default."""
     return 1 / (1 + (audited / plain - 1) / _OFTEN)
 
 
@@ -121,8 +121,8 @@ class Blocks(Callback):
     """CPU seconds of processes for each block.
 
     Args:
-        processes: that train.
-        steps: of a block.
+        processes: Processes that train.
+        steps: Number of steps in a block.
     """
 
     def __init__(self, processes: Sequence[psutil.Process], steps: int) -> None:
@@ -132,11 +132,11 @@ class Blocks(Callback):
         self._last = 0.0
 
     def next_stop(self, step: int) -> int:
-        """The end of a block."""
+        """Returns the step at which the block ends."""
         return (step // self._steps + 1) * self._steps
 
     def after(self, progress: Progress) -> bool:
-        """Notes the time."""
+        """Records the CPU seconds of a block that has ended."""
         if progress.step % self._steps == 0:
             now = sum(sum(process.cpu_times()[:2]) for process in self._processes)
             self.seconds.append(now - self._last)
@@ -144,13 +144,13 @@ class Blocks(Callback):
         return False
 
     def ratios(self) -> Iterator[float]:
-        """Of each block without an audit and the next one."""
+        """Yields the ratio of each block without an audit to the next one."""
         plain, audited = (self.seconds[_FIRST_BLOCKS + first :: 2] for first in (0, 1))
         yield from map(_ratio, plain, audited)
 
 
 def _is_audited(path: str, step: int) -> bool:
-    """Whether the step after so many is in a block with audits."""
+    """Returns True if the step after ``step`` steps is in a block with audits."""
     return step // _BLOCK[path] % 2 == 1
 
 
@@ -162,11 +162,11 @@ class InBlocks(AuditReport):
     """Audits in every other block."""
 
     def next_stop(self, step: int) -> int | None:
-        """As AuditReport does."""
+        """Returns the next audited step, in blocks with audits."""
         return super().next_stop(step) if _is_audited("modern", step) else None
 
     def after(self, progress: Progress) -> bool:
-        """As AuditReport does."""
+        """Audits the step, in blocks with audits."""
         return super().after(progress) if _is_audited("modern", progress.step - 1) else False
 
 
@@ -207,7 +207,7 @@ class Switched(StepPool):
 
 
 def _take_part(model: str, folder: Path, job: str, addresses: dict[str, list[str]]) -> None:
-    """What a worker and a parameter server do."""
+    """Runs a worker or a parameter server of the cluster."""
     os.environ |= {"TF_CONFIG": json.dumps({"cluster": addresses, "task": {"type": job, "index": 0}}), VARIABLE: str(folder)}
     server = tf.distribute.Server(tf.train.ClusterSpec(addresses), job, 0)
     if job == "worker":
@@ -223,7 +223,7 @@ def _audit_in_blocks() -> None:
 
 
 def parameter_servers(model: str, folder: Path) -> Iterator[float]:
-    """As ``legacy``, in one training of a chief, a worker and a parameter server, each a process, whose CPU seconds are added."""
+    """Yields the same ratios as ``legacy``, from the summed CPU seconds of a chief, a worker and a parameter server in one training."""
     addresses = _addresses("chief", "worker", "ps").as_dict()
     AuditPlan(EVERY // _OFTEN, folder).publish()
     spawn = multiprocessing.get_context("spawn")

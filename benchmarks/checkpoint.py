@@ -1,8 +1,8 @@
-"""Converting a checkpoint of several GiB: ours by link and by copy, cp, and the ways that TensorFlow's own tools offer.
+"""Conversion of a checkpoint of several GiB: by link, by copy, with cp, and with TensorFlow's own tools.
 
-``python benchmarks/checkpoint.py --gib 4 --folder DIR`` makes the checkpoints, runs each way in a process of its own, and prints
-two Markdown tables: seconds, CPU seconds and peak memory of each way, and the goals. Fast ways take turns for some rounds; their
-figures are medians, their ratios medians of the ratios within a round, since whatever else the machine does changes with time.
+``python benchmarks/checkpoint.py --gib 4 --folder DIR`` makes the checkpoints, runs each method in a separate process, and prints two
+Markdown tables: seconds, CPU seconds and peak memory of each method, and the goals. Fast methods take turns for some rounds. Their
+figures are medians, and their ratios are medians of the ratios within a round, because the load on the machine changes with time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from checkpoint_inputs import ENTRIES, make
 MIB = 2**20
 
 
-class Told(NamedTuple):
-    """What a run took: seconds; CPU seconds and bytes, those of the processes that it started included."""
+class Cost(NamedTuple):
+    """Cost of a run: seconds; CPU seconds and bytes, including those of the processes that it started; seconds with start-up."""
 
     seconds: float
     cpu: float
@@ -36,15 +36,15 @@ class Told(NamedTuple):
 
 
 def main() -> None:
-    """Runs everything, or one way in this process."""
+    """Runs all methods, or one in this process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gib", type=float, default=4.0)
     parser.add_argument(
-        "--converter-gib", type=float, default=0.5, help="for TensorFlow's converter, which takes 12 times as much memory"
+        "--converter-gib", type=float, default=0.5, help="size for TensorFlow's converter, which takes 12 times as much memory"
     )
-    parser.add_argument("--folder", type=Path, required=True, help="on the disk to measure; needs four times as much room")
-    parser.add_argument("--rounds", type=int, default=5, help="of the fast ways")
-    parser.add_argument("--without-tensorflow", action="store_true", help="leave the slow ways out")
+    parser.add_argument("--folder", type=Path, required=True, help="folder on the disk to measure; needs four times the size")
+    parser.add_argument("--rounds", type=int, default=5, help="number of rounds of the fast methods")
+    parser.add_argument("--without-tensorflow", action="store_true", help="leave the slow methods out")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.way:
@@ -55,20 +55,20 @@ def main() -> None:
     maker.start()  # not here: on Linux a child's peak memory starts with its parent's
     maker.join()
     fast = [way for way in WAYS if way not in SLOW]
-    runs: dict[str, list[Told]] = {way: [] for way in WAYS}
+    runs: dict[str, list[Cost]] = {way: [] for way in WAYS}
     for number in range(arguments.rounds):
-        for way in fast if number % 2 == 0 else reversed(fast):  # none is always the one that finds the files in memory
+        for way in fast if number % 2 == 0 else reversed(fast):  # so that no method always finds the files in memory
             runs[way].append(measure(way, arguments.folder, sizes[0]))
     for way in () if arguments.without_tensorflow else SLOW:
         runs[way].append(measure(way, arguments.folder, sizes[0]))
     sys.stdout.writelines(f"{line}\n" for line in report(runs))
 
 
-def measure(way: str, folder: Path, size: int) -> Told:
-    """One run in a process of its own, which finds as much memory free and at hand as it is to write.
+def measure(way: str, folder: Path, size: int) -> Cost:
+    """Runs a method in a separate process, after making sure that as much memory is free as the method will write.
 
-    A virtual machine gives free memory back to its host, and to get it again takes four times as long as to copy into it: without
-    this, a way would be slow or fast by what happened to be removed before it.
+    A virtual machine gives free memory back to its host, and to get it again takes four times as long as to copy into it. Without this
+    step, the speed of a method would depend on the files that were removed before it.
     """
     for target in folder.glob("*/new"):
         shutil.rmtree(target)
@@ -79,12 +79,12 @@ def measure(way: str, folder: Path, size: int) -> Told:
     answer = subprocess.run(command, capture_output=True, check=False, text=True)
     if answer.returncode:
         sys.exit(f"{way}: {answer.stderr}")
-    return Told(*json.loads(answer.stdout.splitlines()[-1]), time.monotonic() - started)
+    return Cost(*json.loads(answer.stdout.splitlines()[-1]), time.monotonic() - started)
 
 
 def timed(folder: Path, way: str) -> None:
-    """Runs a way and prints what it took as JSON."""
-    convert = WAYS[way]()  # its imports do not count; the column with the start has them
+    """Runs a method and prints its cost as JSON."""
+    convert = WAYS[way]()  # imports count only in the column "with start"
     before, started = os.times(), time.monotonic()
     convert(folder)
     seconds, after = time.monotonic() - started, os.times()
@@ -92,12 +92,12 @@ def timed(folder: Path, way: str) -> None:
     sys.stdout.write(json.dumps([seconds, sum(after[:4]) - sum(before[:4]), peak * 1024]) + "\n")
 
 
-def report(runs: dict[str, list[Told]]) -> list[str]:
-    """Both tables."""
-    lines = ["| way | seconds | with start | CPU seconds | peak memory |", "|---|---|---|---|---|"]
-    for way, told in runs.items():
-        if told:
-            seconds, cpu, peak, whole = map(statistics.median, zip(*told, strict=True))
+def report(runs: dict[str, list[Cost]]) -> list[str]:
+    """Returns the lines of both tables."""
+    lines = ["| method | seconds | with start | CPU seconds | peak memory |", "|---|---|---|---|---|"]
+    for way, costs in runs.items():
+        if costs:
+            seconds, cpu, peak, whole = map(statistics.median, zip(*costs, strict=True))
             lines.append(f"| {way} | {seconds:.3f} | {whole:.2f} | {cpu:.2f} | {peak / MIB:.0f} MiB |")
     lines += ["", "| goal | at most | measured | |", "|---|---|---|---|"]
     for name, limit, measured in goals(runs):
@@ -105,16 +105,16 @@ def report(runs: dict[str, list[Told]]) -> list[str]:
     return lines
 
 
-def goals(runs: dict[str, list[Told]]) -> list[tuple[str, float, float]]:
-    """Name, limit and figure of each goal."""
+def goals(runs: dict[str, list[Cost]]) -> list[tuple[str, float, float]]:
+    """Returns name, limit and figure of each goal."""
 
     def ratio(way: str, other: str) -> float:
         return statistics.median(one.seconds / two.seconds for one, two in zip(runs[way], runs[other], strict=True))
 
     def seconds(way: str) -> float:
-        return statistics.median(told.seconds for told in runs[way])
+        return statistics.median(cost.seconds for cost in runs[way])
 
-    peak = max(told.peak for way in (LINK, SCALED, COPY) for told in runs[way])
+    peak = max(cost.peak for way in (LINK, SCALED, COPY) for cost in runs[way])
     return [
         ("link, with fsync: seconds", 0.1, seconds(LINK)),
         ("link: part of cp", 0.02, ratio(LINK, CP)),
@@ -128,12 +128,12 @@ def goals(runs: dict[str, list[Told]]) -> list[tuple[str, float, float]]:
 
 
 def nothing() -> Callable[[Path], None]:
-    """The interpreter alone."""
+    """Prepares a method that only starts the interpreter."""
     return lambda folder: None
 
 
 def ours(optimizer: str, copy: bool = False) -> Callable[[], Callable[[Path], None]]:
-    """Bilingual, by link or by copy."""
+    """Prepares a conversion to a bilingual checkpoint, by link or by copy."""
 
     def prepare() -> Callable[[Path], None]:
         from estimator_bridge.compat.checkpoint.conversion.convert import convert
@@ -149,7 +149,7 @@ def ours(optimizer: str, copy: bool = False) -> Callable[[], Callable[[Path], No
 
 
 def command_line() -> Callable[[Path], None]:
-    """The whole command in a process of its own."""
+    """Prepares a run of the whole command in a separate process."""
 
     def run(folder: Path) -> None:
         paths = map(str, (folder / "Adam" / "keras" / "ckpt-1", *_paths(folder / "Adam")))
@@ -160,7 +160,7 @@ def command_line() -> Callable[[Path], None]:
 
 
 def copy_files(folder: str, pattern: str) -> Callable[[], Callable[[Path], None]]:
-    """``cp``, and a sync, since ours does not return before either."""
+    """Prepares ``cp`` with a sync, because a conversion does not return before its files are synced either."""
 
     def run(root: Path) -> None:
         target = root / folder / "new"
@@ -175,7 +175,7 @@ def copy_files(folder: str, pattern: str) -> Callable[[], Callable[[Path], None]
 
 
 def read_many() -> Callable[[Path], None]:
-    """The index alone."""
+    """Prepares a read of an index."""
     from estimator_bridge.compat.checkpoint.reading.index import read_index
 
     def run(folder: Path) -> None:
@@ -185,7 +185,7 @@ def read_many() -> Callable[[Path], None]:
 
 
 def write_many() -> Callable[[Path], None]:
-    """The index alone, encoded and on the disk."""
+    """Prepares the encoding and writing of an index."""
     from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
     from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index
 
@@ -200,7 +200,7 @@ def write_many() -> Callable[[Path], None]:
 
 
 def reader_and_saver() -> Callable[[Path], None]:
-    """Each value through Python, saved by one SaveV2."""
+    """Prepares a conversion that reads each value into Python and saves all by one SaveV2."""
     import tensorflow as tf
 
     def run(folder: Path) -> None:
@@ -215,7 +215,7 @@ def reader_and_saver() -> Callable[[Path], None]:
 
 
 def migration_guide() -> Callable[[Path], None]:
-    """A tf.Variable for each value, saved by a tf.train.Checkpoint."""
+    """Prepares a conversion with a tf.Variable for each value, saved by a tf.train.Checkpoint."""
     import tensorflow as tf
 
     def run(folder: Path) -> None:
@@ -229,10 +229,10 @@ def migration_guide() -> Callable[[Path], None]:
 
 
 def estimator_converter() -> Callable[[Path], None]:
-    """tensorflow_estimator's own, for canned Estimators, which puts every value into a graph as a constant."""
+    """Prepares tensorflow_estimator's converter for canned Estimators, which puts every value into a graph as a constant."""
     from estimator_bridge.legacy import install
 
-    install()  # the tool stands on what later TensorFlows removed
+    install()  # the tool needs modules that later TensorFlows removed
     from tensorflow_estimator.python.estimator.tools import checkpoint_converter
 
     def run(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What ``checkpoint.py`` converts: name-based checkpoints of any size, and Keras' side of each."""
+"""Inputs of ``checkpoint.py``: name-based checkpoints of any size, and Keras' side of each."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SLOTS = {"Adam": {"Adam": "m", "Adam_1": "v"}, "Momentum": {"Momentum": "momentu
 
 
 def make(folder: Path, size: int, converter_size: int) -> None:
-    """A checkpoint of four variables with Adam's slots, one of the same size with Momentum's, and Keras' side of both.
+    """Writes a checkpoint of four variables with Adam's slots, one of the same size with Momentum's, and Keras' side of both.
 
-    Also the bytes of Momentum's slot alone, a smaller checkpoint as a canned DNN has it, and an index of many entries.
+    It also writes a file with the bytes of Momentum's slot, a smaller checkpoint like that of a canned DNN, and an index of many entries.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for optimizer, slots in SLOTS.items():
@@ -40,7 +40,7 @@ def make(folder: Path, size: int, converter_size: int) -> None:
 
 
 def noise(shape: tuple[int, int]) -> Tensor:
-    """Bytes that no file system can compress, as float32 between 0 and 2."""
+    """Returns float32 values between 0 and 2 whose bytes no file system can compress."""
     import numpy as np
 
     piece = np.random.default_rng(0).random(1 << 20, np.float32).tobytes()
@@ -49,7 +49,7 @@ def noise(shape: tuple[int, int]) -> Tensor:
 
 
 def write_keras_side(prefix: Path, names: list[str], shape: tuple[int, int], slots: list[str]) -> None:
-    """An index with the object graph of a tf_keras model; its data file is a hole of the right size."""
+    """Writes an index with the object graph of a tf_keras model; its data file is a hole of the right size."""
     nodes = [Node({"model": 1, "optimizer": 2}), Node(), Node({"iter": 3, "learning_rate": 4})]
     values: dict[str, Any] = {"optimizer/iter": int64(0), "optimizer/learning_rate": 0.01}
     leaves = {key: key.rpartition("/")[2] for key in values}
@@ -77,7 +77,7 @@ def write_keras_side(prefix: Path, names: list[str], shape: tuple[int, int], slo
 
 
 def write_canned(prefix: Path, size: int) -> None:
-    """As TF1's canned DNNClassifier names it: what TensorFlow's converter knows. Its graph has no hyperparameter."""
+    """Writes a checkpoint with the names of TF1's canned DNNClassifier, which TensorFlow's converter knows, and an empty graph."""
     rows = size // (2 * COLUMNS * 4)
     kernel = "dnn/hiddenlayer_0/kernel"
     write_tensors(prefix, {"global_step": 1000} | {name: noise((rows, COLUMNS)) for name in (kernel, f"{kernel}/t_0/Adagrad")})
@@ -85,7 +85,7 @@ def write_canned(prefix: Path, size: int) -> None:
 
 
 def write_entries(prefix: Path) -> None:
-    """An index of many entries that all have the same eight bytes."""
+    """Writes an index of many entries that all have the same eight bytes."""
     prefix.parent.mkdir(parents=True)
     entries = {f"tower/layer_{number:06d}/kernel/Adam": Entry(1, (2,), 0, 0, 8) for number in range(ENTRIES)}
     index = Index(prefix, Header(1), entries)

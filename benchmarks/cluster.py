@@ -1,8 +1,8 @@
 """``estimator-bridge launch`` against tasks started by hand with TF_CONFIG, in turn: ``python benchmarks/cluster.py [--runs 7] [--routes async]``.
 
-Both run jobs/cluster_training.py by ``estimator-bridge run`` on this machine. Of each run: global steps a second while everybody trains,
-and seconds from the command to the first step of any task and of all. A ratio is taken within each turn; reported are the median of the
-turns and the interval that holds the true median with 95 % probability. One turn of one route: ``--runs 1 --routes async``.
+Both run jobs/cluster_training.py by ``estimator-bridge run`` on this machine. Measured are the global steps per second while all tasks train,
+and the seconds from the command to the first step of any task and of all tasks. Ratios are taken within each turn. Reported are the median of
+the turns and the interval that holds the true median with 95 % probability. One turn of one route: ``--runs 1 --routes async``.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ROUTES = {
     "modern mirrored": ("modern", "mirrored", {"chief": 1, "worker": 1}),
     "modern ps": ("modern", "async", {"chief": 1, "worker": 2, "ps": 1}),
 }
-"""Of each: the path, the job's --strategy, the tasks."""
+"""Mapping from a route to its path, the job's --strategy and its tasks."""
 DEADLINE = 600.0
 WAYS = ("by hand", "launch")
 
 
 class Figures(NamedTuple):
-    """Of one run."""
+    """Figures of one run."""
 
     steps_per_second: float
     first_step: float
@@ -41,9 +41,9 @@ class Figures(NamedTuple):
 
 
 def measured(way: str, route: str, steps: int) -> Figures:
-    """One run to its end."""
+    """Runs the job to its end and returns its figures."""
     path, strategy, counts = ROUTES[route]
-    folder = tempfile.mkdtemp()  # it stays where a run goes wrong: the logs are in it
+    folder = tempfile.mkdtemp()  # kept if a run fails, because the logs are in it
     command = [
         "--path",
         path,
@@ -61,19 +61,19 @@ def measured(way: str, route: str, steps: int) -> Figures:
         cluster = Run([*(word for job, n in counts.items() for word in (f"--{job}", str(n))), *command], Path(folder))
     with cluster:
         if not cluster.finish(DEADLINE):
-            sys.exit(f"{route} {way}: no end, or one with an error; see {folder}")
+            sys.exit(f"{route} {way}: the run did not end, or failed; see {folder}")
     if cluster.lives > len(cluster.pids):
-        sys.exit(f"{route} {way}: a task was started again; see {folder}")
+        sys.exit(f"{route} {way}: a task was restarted; see {folder}")
     shutil.rmtree(folder)
     return Figures(rate(cluster), min(cluster.first_steps.values()) - started, max(cluster.first_steps.values()) - started)
 
 
 def rate(seen: Seen) -> float:
-    """Global steps a second from the first step of the last task to the end of the first."""
+    """Returns the global steps per second from the first step of the last task to the end of the first."""
     begin, end = max(seen.first_steps.values()), min(seen.ends.values())
     within = [(at, step) for at, _, step, _ in seen.steps if begin <= at <= end]
     if len(within) < 2:
-        sys.exit("Nobody trained while all did: more --steps are needed.")
+        sys.exit("At no time did all tasks train: more --steps are needed.")
     (first_at, first), (last_at, last) = within[0], within[-1]
     return (last - first) / (last_at - first_at)
 
@@ -84,7 +84,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--routes", nargs="+", choices=ROUTES, default=["async"])
     parser.add_argument(
-        "--steps", type=int, default=10000, help="enough to train on when the last worker has come, 15 s after the first"
+        "--steps",
+        type=int,
+        default=10000,
+        help="number of steps; enough for the last worker, which starts 15 s after the first",
     )
     arguments = parser.parse_args()
     print("| route | way | steps/s | first step, s | all train, s |\n|---|---|---|---|---|")

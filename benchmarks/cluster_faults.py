@@ -1,8 +1,8 @@
-"""What clusters do when something happens to them: ``python benchmarks/cluster_faults.py [--strategies async ...] [--events ...]``.
+"""Fault tolerance of clusters: ``python benchmarks/cluster_faults.py [--strategies async ...] [--events ...]``.
 
-Real clusters of ``estimator-bridge launch`` on this machine train jobs/cluster_training.py; each event happens at a random step. Cells
-of the table in docs/reference/cluster-faults.md that were run are replaced, the others stay. It takes about half an hour for everything; a cut
-network takes Linux and the right to make network namespaces (root, or ``unshare -rn python benchmarks/cluster_faults.py``).
+Real clusters of ``estimator-bridge launch`` on this machine train jobs/cluster_training.py; each event happens at a random step. The cells of
+the table in docs/reference/cluster-faults.md that were run are replaced, the others stay. All cells take about half an hour. A cut network
+needs Linux and the right to make network namespaces (root, or ``unshare -rn python benchmarks/cluster_faults.py``).
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ STRATEGIES = {
     "pss": ("ParameterServerStrategy V2, modern path", "modern", "async", {"worker": 2, "ps": 2}),
     "in-step": ("MultiWorkerMirroredStrategy, modern path", "modern", "mirrored", {"worker": 1}),
 }
-"""Of each: its heading, the path, the job's --strategy, and tasks beside the chief."""
+"""Mapping from a name to its heading, the path, the job's --strategy, and the tasks beside the chief."""
 STOPPED_SECONDS = CUT_SECONDS = 30.0
 WAITING_SECONDS = 5.0
 DEADLINE = 300.0
-STEPS = 100_000  # more than any event takes; where the end counts it comes sooner
+STEPS = 100_000  # more than any event takes; events about the end use fewer
 Cell = Callable[["Cluster"], str]
 
 
 class Cluster:
-    """Starts runs of one strategy in one model_dir.
+    """Starter of runs of one strategy in one model_dir.
 
     Args:
-        strategy: a key of STRATEGIES.
-        folder: for logs and the model.
+        strategy: Key of STRATEGIES.
+        folder: Folder for logs and the model.
     """
 
     def __init__(self, strategy: str, folder: Path) -> None:
         _, self.path, self.job, self.counts = STRATEGIES[strategy]
         self.folder = folder
         self.tell = 1 if self.path == "modern" and "ps" in self.counts else 1 + self.counts["worker"]
-        """Tasks that say which steps they make: all that train, or the one that coordinates the others."""
+        """Number of tasks that report their steps: all that train, or the one that coordinates the others."""
 
     def command(self, steps: int = STEPS, late: str = "") -> list[str]:
-        """What each task runs."""
+        """Returns the arguments of ``run`` for each task."""
         flags = [
             f"--model_dir={self.folder / 'model'}",
             f"--steps={steps}",
@@ -62,14 +62,14 @@ class Cluster:
         return ["--path", self.path, str(Path(__file__).parent / "jobs" / "cluster_training.py"), *flags]
 
     def start(self, steps: int = STEPS, late: str = "", **counts: int) -> Run:
-        """A cluster on this machine; entered, it runs."""
+        """Starts a cluster on this machine."""
         asked = {"chief": 1} | self.counts | counts
         numbers = [word for job, number in asked.items() for word in (f"--{job}", str(number))]
         return Run([*numbers, "--max-restarts", "10", "--stall-timeout", "60", *self.command(steps, late)], self.folder)
 
 
 def killed(task: str) -> Cell:
-    """SIGKILL to its process."""
+    """Sends SIGKILL to the task's process."""
 
     def cell(cluster: Cluster) -> str:
         with cluster.start() as run:
@@ -85,7 +85,7 @@ def killed(task: str) -> Cell:
 
 
 def stopped(task: str) -> Cell:
-    """SIGSTOP, and SIGCONT after 30 s."""
+    """Sends SIGSTOP to the task's process, and SIGCONT after 30 s."""
 
     def cell(cluster: Cluster) -> str:
         with cluster.start() as run:
@@ -107,7 +107,7 @@ def stopped(task: str) -> Cell:
 
 
 def lost_with_its_step(cluster: Cluster) -> str:
-    """The only worker is stopped, so that who needs its step waits for that, and then killed; training has to make all its steps."""
+    """Stops the only worker, so that tasks that need its step wait for it, and then kills it; training has to make all its steps."""
     last = 500
     cluster.tell = min(cluster.tell, 2)
     with cluster.start(steps=last, worker=1) as run:
@@ -121,7 +121,7 @@ def lost_with_its_step(cluster: Cluster) -> str:
 
 
 def late(task: str) -> Cell:
-    """Starts its script 20 s after the others."""
+    """Starts the task's script 20 s after the others."""
 
     def cell(cluster: Cluster) -> str:
         with cluster.start(late=f"{task.replace(' ', ':')}:20") as run:
@@ -129,14 +129,14 @@ def late(task: str) -> Cell:
                 return no_start(run)
             first = min(run.first_steps.values()) - run.born[task]
             return (
-                f"nobody trains before it; first step {first - 20:.0f} s after it" if first > 20 else "the others do not wait"
+                f"no task trains before it; first step {first - 20:.0f} s after it" if first > 20 else "the others do not wait"
             )
 
     return cell
 
 
 def preempted(cluster: Cluster) -> str:
-    """SIGTERM to the launcher, then the same command again, then with one worker more, to the end."""
+    """Sends SIGTERM to the launcher and looks at its exit code and its checkpoint."""
     with cluster.start() as run:
         if not training(cluster, run, "chief 0"):
             return no_start(run)
@@ -149,7 +149,7 @@ def preempted(cluster: Cluster) -> str:
 
 
 def started_again(workers: int) -> Cell:
-    """The whole cluster is killed with its launcher and started again, with as many workers more or less."""
+    """Kills the whole cluster with its launcher and starts it again, with ``workers`` more workers."""
 
     def cell(cluster: Cluster) -> str:
         with cluster.start() as run:
@@ -158,7 +158,7 @@ def started_again(workers: int) -> Cell:
             run.wait(lambda: run.saved() > 0, DEADLINE)
             left = [psutil.Process(number) for number in run.pids.values()]
             run.process.kill()
-            psutil.wait_procs(left, DEADLINE)  # what they save as they go counts
+            psutil.wait_procs(left, DEADLINE)  # a checkpoint that they save while they end counts
         saved, counts = run.saved(), {"worker": cluster.counts["worker"] + workers}
         with cluster.start(steps=saved + 100, **counts) as again:
             again.wait(lambda: again.process.poll() is not None, DEADLINE)
@@ -171,7 +171,7 @@ def started_again(workers: int) -> Cell:
 
 
 def cut(cluster: Cluster) -> str:
-    """A worker's machine loses the network for 30 s: each task under a launcher in a network namespace of its own."""
+    """Cuts the network of a worker's machine for 30 s; each task has a launcher in a separate network namespace."""
     with Machines({job: 1 for job in ("chief", *cluster.counts) if job != "evaluator"}, cluster.folder) as machines:
         machines.start(cluster.command())
         worker = machines.runs["worker 0" if cluster.tell > 1 else "chief 0"]
@@ -189,14 +189,14 @@ def cut(cluster: Cluster) -> str:
 
 
 def training(cluster: Cluster, run: Run, task: str) -> int:
-    """Waits for a random step of a cluster in which all train; the task's process number, 0 where that does not come."""
-    begun = run.wait(lambda: len(run.first_steps) >= cluster.tell and task in run.pids, DEADLINE)
+    """Waits for a random step of a cluster in which all tasks train. Returns the task's process number, or 0 if that step never comes."""
+    has_started = run.wait(lambda: len(run.first_steps) >= cluster.tell and task in run.pids, DEADLINE)
     target = run.step() + random.randint(120, 250)  # past the first checkpoint, at 100
-    return run.pids[task] if begun and run.wait(lambda: run.step() >= target, DEADLINE) else 0
+    return run.pids[task] if has_started and run.wait(lambda: run.step() >= target, DEADLINE) else 0
 
 
 def resumed(run: Run, happened: float, again: float, highest: int) -> str:
-    """Where it goes on, and whether the loss does: a training that begins anew would show it."""
+    """Describes the step at which training goes on, and reports a loss that shows that training began again from the start."""
     before = [(step, loss) for at, _, step, loss in run.steps if at < happened]
     after = [(step, loss) for _, _, step, loss in run.steps_after(again - POLL_SECONDS)][:10]
     begun = min(step for step, _ in after)
@@ -207,12 +207,12 @@ def resumed(run: Run, happened: float, again: float, highest: int) -> str:
 
 
 def no_start(run: Run) -> str:
-    """The event could not even happen."""
+    """Describes a cluster that failed before the event."""
     return "NO START: " + run.problem()
 
 
 def ended(run: Run) -> str:
-    """It did not come back."""
+    """Describes a cluster that did not come back."""
     return "ENDS: " + run.problem() if run.process.poll() is not None else f"HANGS (no end within {DEADLINE:.0f} s)"
 
 
@@ -229,7 +229,7 @@ EVENTS: dict[str, Cell] = {
 
 
 def run_cell(event: str, strategy: str) -> str:
-    """One cell; a dash where the strategy has no such task."""
+    """Runs one cell; returns a dash if the strategy has no such task."""
     job = next((word for word in event.split() if word in ("ps", "evaluator")), "chief")
     if job not in {"chief", *STRATEGIES[strategy][3]}:
         return "-"
@@ -238,14 +238,14 @@ def run_cell(event: str, strategy: str) -> str:
 
 
 def read_table() -> dict[tuple[str, str], str]:
-    """The cells that are there."""
+    """Returns the cells of the existing table."""
     lines = [line for line in TABLE.read_text().splitlines() if line.startswith("| ")] if TABLE.exists() else []
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {(row[0], strategy): cell for row in rows[1:] for strategy, cell in zip(STRATEGIES, row[1:], strict=False)}
 
 
 def write_table(cells: dict[tuple[str, str], str]) -> None:
-    """The whole page, by moving it in place."""
+    """Writes the whole page aside and moves it into place."""
     heading = " | ".join(("Event", *(heading for heading, *_ in STRATEGIES.values())))
     rows = [" | ".join((event, *(cells.get((event, strategy), "not run") for strategy in STRATEGIES))) for event in EVENTS]
     text = f"""# Fault tolerance

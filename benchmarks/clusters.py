@@ -1,4 +1,4 @@
-"""Clusters as cluster_faults.py and cluster.py see them from outside: their output, line by line."""
+"""Clusters that cluster_faults.py and cluster.py start, and the events in their output."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ PORT = 2222
 
 
 class Seen:
-    """What the tasks of jobs/cluster_training.py have said.
+    """Events in the output of the tasks of jobs/cluster_training.py.
 
     Attributes:
-        lives: how many processes there were.
-        pids: task -> its process's number.
-        born: task -> when it said that, in its last life.
-        first_steps: task -> time of its first step in its first life.
-        ends: task -> when its training ended.
-        steps: time, task, global step, loss.
+        lives: Number of processes so far.
+        pids: Mapping from task to the number of its process.
+        born: Mapping from task to the time at which its last process reported its number.
+        first_steps: Mapping from task to the time of the first step of its first process.
+        ends: Mapping from task to the time at which its training ended.
+        steps: Tuples of time, task, global step and loss.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Seen:
         self.steps: list[tuple[float, str, int, float]] = []
 
     def take(self, task: str, text: str) -> None:
-        """A line of a task."""
+        """Records the event in a line of a task, if there is one."""
         now = time.time()
         if found := re.match(r"process (\d+)", text):
             self.lives += 1
@@ -58,11 +58,11 @@ class Seen:
 
 
 class ByHand(Seen):
-    """A process of ``estimator-bridge run`` for each task, started with its TF_CONFIG and nothing else, as people do by hand.
+    """A process of ``estimator-bridge run`` for each task, started only with its TF_CONFIG, as by hand.
 
     Args:
-        counts: tasks of each job.
-        command: of run.
+        counts: Number of tasks of each job.
+        command: Arguments of ``run``.
     """
 
     def __init__(self, counts: Mapping[str, int], command: Sequence[str]) -> None:
@@ -92,7 +92,7 @@ class ByHand(Seen):
             process.wait()
 
     def finish(self, seconds: float) -> bool:
-        """Waits for those who train; a parameter server never ends by itself."""
+        """Waits for the tasks that train; a parameter server never ends by itself. Returns True if all succeeded."""
         end = time.monotonic() + seconds
         trainers = [process for task, process in self.processes.items() if not task.startswith("ps")]
         while any(process.poll() is None for process in trainers) and time.monotonic() < end:
@@ -104,10 +104,10 @@ class Run(Seen):
     """One launcher of a cluster that trains jobs/cluster_training.py.
 
     Args:
-        arguments: of launch.
-        folder: for logs; the model's is in it.
-        prefix: of the command, to start it elsewhere.
-        environment: on top of ours.
+        arguments: Arguments of ``launch``.
+        folder: Folder for logs and for the model's folder.
+        prefix: Words before the command, which start it in a network namespace.
+        environment: Environment variables to add.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Run(Seen):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """What a launcher started ends with it."""
+        """Kills the launcher; its tasks end with it."""
         self.process.kill()
         self.process.wait()
 
@@ -138,11 +138,11 @@ class Run(Seen):
             self.take(name.strip(), text.rstrip())
 
     def finish(self, seconds: float) -> bool:
-        """Waits for the end of the launcher."""
+        """Waits for the end of the launcher. Returns True if it succeeded."""
         return self.wait(lambda: self.process.poll() is not None, seconds) and self.process.returncode == 0
 
     def wait(self, holds: Callable[[], bool], seconds: float) -> bool:
-        """Until it holds, the launcher has ended, or so many seconds have passed; whether it holds."""
+        """Waits until the condition holds, the launcher has ended, or the seconds have passed. Returns True if the condition holds."""
         end = time.monotonic() + seconds
         while not holds():
             if time.monotonic() > end or self.process.poll() is not None:
@@ -151,46 +151,47 @@ class Run(Seen):
         return True
 
     def step(self) -> int:
-        """The highest global step so far."""
+        """Returns the highest global step so far."""
         return max((step for _, _, step, _ in list(self.steps)), default=0)
 
     def steps_after(self, moment: float) -> list[tuple[float, str, int, float]]:
-        """What was said of steps later."""
-        return [said for said in list(self.steps) if said[0] > moment]
+        """Returns the reports of steps after a moment."""
+        return [report for report in list(self.steps) if report[0] > moment]
 
     def stepped_after(self, moment: float) -> bool:
-        """Whether any task made a step later."""
+        """Returns True if any task reported a step after the moment."""
         return bool(self.steps_after(moment))
 
     def goes_on(self, moment: float, task: str) -> float:
-        """When the task, or any since its last start where it tells of none itself, made a step later; 0 where none did.
+        """Returns the time of the task's next step after a moment, or 0 if there is none.
 
-        What a process said before it was killed may be read after.
+        If the task never reports steps, a step of any task since its last start counts. Lines that a process printed before it was killed
+        may be read later.
         """
         tells = task in self.first_steps
         later = self.steps_after(max(moment + 0.2, 0.0 if tells else self.born[task]))
         return next((at for at, other, _, _ in later if other == task or not tells), 0.0)
 
     def saved(self) -> int:
-        """The global step of the newest checkpoint, 0 where there is none."""
+        """Returns the global step of the newest checkpoint, or 0 if there is none."""
         with contextlib.suppress(FileNotFoundError):
             found = re.search(r"ckpt-(\d+)", (self.folder / "model" / "checkpoint").read_text())
             return int(found[1]) if found else 0
         return 0
 
     def problem(self) -> str:
-        """What the launcher said when it ended."""
-        told = [line for line in self.lines if line.startswith("estimator-bridge: ")]
+        """Returns the launcher's last message."""
+        messages = [line for line in self.lines if line.startswith("estimator-bridge: ")]
         sys.stderr.write("\n".join([*self.lines[-30:], ""]))
-        return told[-1].removeprefix("estimator-bridge: ") if told else f"no word, exit code {self.process.poll()}"
+        return messages[-1].removeprefix("estimator-bridge: ") if messages else f"no message, exit code {self.process.poll()}"
 
 
 class Machines:
-    """A cluster with a launcher for each task, each in a network namespace of its own on one bridge.
+    """A cluster with a launcher for each task, each in a separate network namespace on one bridge.
 
     Args:
-        counts: tasks of each job.
-        folder: for logs and the model.
+        counts: Number of tasks of each job.
+        folder: Folder for logs and the model.
     """
 
     def __init__(self, counts: Mapping[str, int], folder: Path) -> None:
@@ -224,7 +225,7 @@ class Machines:
         self._stack.close()
 
     def start(self, command: Sequence[str]) -> None:
-        """A launcher for each task."""
+        """Starts a launcher for each task."""
         cluster: dict[str, list[str]] = {}
         for number, name in enumerate(self._names):
             cluster.setdefault(name.split()[0], []).append(f"10.213.0.{number + 1}:{PORT}")
@@ -237,7 +238,7 @@ class Machines:
 
     @contextlib.contextmanager
     def cut(self, name: str) -> Iterator[None]:
-        """The task's machine is alone for a while."""
+        """Cuts the task's machine off from the network inside the block."""
         port = f"{self._bridge}v{self._names.index(name)}"
         _ip("link", "set", port, "down")
         try:

@@ -1,4 +1,4 @@
-"""Who takes part in legacy.py and modern.py, and what both are told."""
+"""Contestants of legacy.py and modern.py, and the command line of both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VARIANTS = {"jit": "--jit-compile", "mixed": "--mixed-precision"}
 
 
 def parser_of(description: str | None, pythons: bool = True) -> argparse.ArgumentParser:
-    """The command line; ``pythons`` says whether those of TensorFlow's own Estimators have to be given."""
+    """Returns the parser of the command line; with ``pythons``, the Pythons of both native Estimators are required."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tf1", required=pythons, help="python of an environment with TensorFlow 1.15.5")
     parser.add_argument("--native", required=pythons, help="python of an environment with TensorFlow 2.15.1")
@@ -32,13 +32,13 @@ def parser_of(description: str | None, pythons: bool = True) -> argparse.Argumen
 
 
 def estimators(tf1: str | None, native: str | None) -> dict[str, Contestant]:
-    """Those that are Estimators and have a Python."""
+    """Returns the contestants that are Estimators and have a Python."""
     commands = {"1.15.5": (tf1,), "2.15.1": (native,), LEGACY: RUNNER}
     return {name: Contestant((*command, SCRIPT)) for name, command in commands.items() if command != (None,)}
 
 
 def others(variants: Sequence[str] = ()) -> dict[str, Contestant]:
-    """The modern path, its ``VARIANTS`` that are asked for, and what one writes by hand."""
+    """Returns the modern path, the requested ``VARIANTS`` of it, and the trainings written by hand."""
     ways = {"fit": "fit", "fit, 100": "fit-100", LOOP: "loop"}
     flags = {MODERN: (), **{f"{MODERN}, {variant}": (VARIANTS[variant],) for variant in variants}}
     return {

@@ -1,10 +1,10 @@
-"""Steps per second of TensorFlow 1 trainings under TensorFlow 1.15, native 2.15 and the legacy path, in turn, in one run.
+"""Steps per second of TensorFlow 1 trainings under TensorFlow 1.15, native 2.15 and the legacy path, which take turns in one run.
 
     python benchmarks/legacy.py --tf1 ENV/bin/python --native ENV/bin/python [--runs 7]
 
 ``--tf1`` and ``--native`` are the Pythons of environments with TensorFlow 1.15.5 and 2.15.1; this file's own Python runs the legacy
-path. All train jobs/estimator_training.py; the first 301 steps do not count. A ratio is taken within each turn; reported are the
-median of the turns and the interval that holds the true median with 95 % probability.
+path. All train jobs/estimator_training.py; the first 301 steps do not count. Ratios are taken within each turn. Reported are the median
+of the turns and the interval that holds the true median with 95 % probability.
 """
 
 from __future__ import annotations

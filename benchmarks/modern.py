@@ -1,12 +1,12 @@
-"""Steps per second of the modern path, of the Estimators it replaces and of what one writes by hand, in turn, in one run.
+"""Steps per second of the modern path, of the Estimators that it replaces and of Keras by hand, which take turns in one run.
 
     python benchmarks/modern.py --tf1 ENV/bin/python --native ENV/bin/python [--runs 7] [--variants jit mixed]
     python benchmarks/modern.py --gpu --variants jit
 
-``--tf1`` and ``--native`` are the Pythons of environments with TensorFlow 1.15.5 and 2.15.1, which take part if they are given; this
+``--tf1`` and ``--native`` are the Pythons of environments with TensorFlow 1.15.5 and 2.15.1, which take part if they are given. This
 file's own Python runs the rest. GPUs are hidden, unless ``--gpu`` is given; mixed precision is for CPUs.
 Estimators and the modern path train jobs/estimator_training.py, with the logging, summaries and checkpoints that a RunConfig has by
-default; ``fit``, ``fit, 100`` (steps per execution) and ``loop`` (of 100 steps in a tf.function) are jobs/keras_training.py, which
+default. ``fit``, ``fit, 100`` (steps per execution) and ``loop`` (of 100 steps in a tf.function) are jobs/keras_training.py, which
 logs and saves nothing. The first 301 steps do not count.
 
 Prints two Markdown tables: the median of the steps per second of each, and the goals, for which ratios are taken within each turn.
@@ -24,7 +24,9 @@ from turns import Rates, Ratio, ratio, take_turns
 def main() -> None:
     """Measures and prints."""
     parser = parser_of(__doc__, pythons=False)
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=[], help="flags of the modern path to measure, too")
+    parser.add_argument(
+        "--variants", nargs="+", choices=VARIANTS, default=[], help="variants of the modern path to measure, too"
+    )
     arguments = parser.parse_args()
     old = estimators(arguments.tf1, arguments.native)
     contestants = old | others(arguments.variants)
@@ -39,7 +41,7 @@ def main() -> None:
 
 
 def goals(rates: Rates, models: Sequence[str], old: Sequence[str]) -> Iterator[tuple[str, float, Ratio]]:
-    """Name, limit and figure of each goal."""
+    """Yields name, limit and figure of each goal."""
     for model in models:
         modern = rates[model, MODERN]
         fastest = [max(turn) for turn in zip(*(rates[model, name] for name in old), strict=True)]

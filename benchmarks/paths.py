@@ -1,8 +1,8 @@
 """Steps per second of both paths on the digits example, in one run: ``python benchmarks/paths.py [--runs 7] [--steps 2000]``.
 
-Each run trains twice, a few steps and many, in processes of their own; the difference of the two times is the time of the steps
-alone, without imports, graph building, tracing and the final evaluation. Paths take turns, so that a busy machine slows both.
-Reported: the median of each path with its range, and the ratio of the medians.
+Each run trains twice, a few steps and many, in separate processes. The difference of the two times is the time of the steps, without
+imports, graph building, tracing and the final evaluation. Paths take turns, so that a busy machine slows both. Reported are the median
+of each path with its range, and the ratio of the medians.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FEW = 100
 
 
 def seconds(path: str, steps: int) -> float:
-    """The wall time of a whole run."""
+    """Returns the wall time of a whole run."""
     with tempfile.TemporaryDirectory() as model_dir:
         flags = [f"--model_dir={model_dir}", f"--train_steps={steps}", "--save_checkpoints_steps=1000000"]
         command = [sys.executable, "-m", "estimator_bridge", "run", "--path", path, str(SCRIPT), *flags]
@@ -31,7 +31,7 @@ def seconds(path: str, steps: int) -> float:
 
 
 def steps_per_second(path: str, steps: int) -> float:
-    """Of ``steps`` steps, whatever comes before and after left out."""
+    """Returns the steps per second of ``steps`` steps, without what runs before and after them."""
     return steps / (seconds(path, FEW + steps) - seconds(path, FEW))
 
 

@@ -1,4 +1,4 @@
-"""Contestants that take turns, so that a busy machine slows all of them, and what can be said of their figures."""
+"""Contestants that take turns, so that a busy machine slows all of them, and statistics of their figures."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Rates = dict[tuple[str, str], list[float]]
 
 
 class Contestant(NamedTuple):
-    """A process that answers requests, and what its request begins with; contestants of the same command share it."""
+    """A command that answers requests, and the first word of its requests; contestants with the same command share a process."""
 
     command: tuple[str, ...]
     way: str = ""
 
 
 class Worker:
-    """A process that trains what it is asked to on stdin, and says on stdout how fast that was.
+    """A process that reads the name of a training on stdin, trains it, and prints its speed on stdout.
 
     Args:
-        command: what to start.
-        gpu: whether it sees GPUs.
+        command: Command to start.
+        gpu: True if the process sees GPUs.
     """
 
     def __init__(self, command: Sequence[str], gpu: bool) -> None:
@@ -46,7 +46,7 @@ class Worker:
         self._log.close()
 
     def ask(self, request: str) -> float:
-        """Steps per second."""
+        """Sends a request and returns its steps per second."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(request + "\n")
@@ -59,10 +59,10 @@ class Worker:
 
 
 def take_turns(contestants: Mapping[str, Contestant], models: Sequence[str], runs: int, gpu: bool) -> Rates:
-    """Steps per second of each (model, contestant), one a run.
+    """Returns the steps per second of each (model, contestant), one figure a run.
 
-    In each run every contestant has a process of its own, which trains the models one after the other; for each model all contestants
-    take their turns before the next model begins. The order is turned round from run to run.
+    In each run every command has a separate process, which trains the models one after the other. For each model all contestants take
+    their turns before the next model begins. The order is reversed from run to run.
     """
     rates: Rates = {(model, name): [] for model in models for name in contestants}
     for run in range(runs):
@@ -89,15 +89,15 @@ class Ratio(NamedTuple):
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
-    """Of the figures of two contestants, turn by turn."""
+    """Returns the ratio of the figures of two contestants, turn by turn."""
     turns = [one / other for one, other in zip(ours, theirs, strict=True)]
     return Ratio(statistics.median(turns), *interval(turns))
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Of the median, with at least 95 % probability where there are six values or more, else the whole range.
+    """Returns an interval of the median, with at least 95 % probability if there are six values or more, else the whole range.
 
-    Of order statistics, which assumes nothing about the distribution.
+    It is one of order statistics, which assumes nothing about the distribution.
     """
     ordered = sorted(values)
     n = len(ordered)

@@ -1,4 +1,4 @@
-"""How Sphinx builds these pages: ``sphinx-build -W -b html docs docs/_build``."""
+"""Sphinx configuration of these pages: ``sphinx-build -W -b html docs docs/_build``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What accuracy.py trains, in numpy: the data, the first weights, and the same training by hand in float64."""
+"""The classifier that accuracy.py trains, in numpy: its data, its first weights, and the same training by hand in float64."""
 
 import numpy as np
 
@@ -16,19 +16,19 @@ START = {
 
 
 def forward(weights, x):
-    """Of rows: the hidden layer, and the probabilities of both classes."""
+    """Returns the hidden layer of rows, and the probabilities of both classes."""
     hidden = np.maximum(x @ weights["hidden/kernel"] + weights["hidden/bias"], 0)
     scores = np.exp(hidden @ weights["logits/kernel"] + weights["logits/bias"])
     return hidden, scores / scores.sum(axis=1, keepdims=True)
 
 
 def loss(weights, x, y):
-    """The mean cross entropy of rows."""
+    """Returns the mean cross entropy of rows."""
     return -np.log(forward(weights, x)[1][np.arange(len(y)), y]).mean()
 
 
 def by_hand(steps, replicas):
-    """Momentum over the global batches: the loss of the first replica's rows at each step, and what a checkpoint holds in the end."""
+    """Trains with momentum over the global batches. Returns the first replica's loss at each step, and the last checkpoint's variables."""
     weights = {name: start.astype(np.float64) for name, start in START.items()}
     slots = {name: np.zeros_like(start) for name, start in weights.items()}
     losses = []

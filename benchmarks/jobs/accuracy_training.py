@@ -1,6 +1,6 @@
-"""The classifier of accuracy_classifier.py, trained in the way that --route names, for accuracy.py.
+"""Training of the classifier of accuracy_classifier.py by the strategy that --route names, for accuracy.py.
 
-Each task that trains leaves the loss of its first replica's batch at each of its steps in model_dir, as JOB-INDEX.npy.
+Each task that trains writes the loss of its first replica's batch at each of its steps to JOB-INDEX.npy in model_dir.
 """
 
 import argparse
@@ -15,8 +15,8 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--model_dir")
 parser.add_argument("--steps", type=int)
 parser.add_argument("--route")
-parser.add_argument("--replicas", type=int, default=1, help="who share a global batch")
-parser.add_argument("--seed", type=int, help="of an order of its own for each task; without it all go by the rows' order")
+parser.add_argument("--replicas", type=int, default=1, help="number of replicas that share a global batch")
+parser.add_argument("--seed", type=int, help="seed of a different order for each task; without it all tasks keep the order of the rows")
 parser.add_argument("--idle", action="store_true", help="workers have no input")
 flags = parser.parse_args()
 TASK = json.loads(os.environ["TF_CONFIG"])["task"]

@@ -1,4 +1,4 @@
-"""What every job of these benchmarks trains on, and for how long; for Python 3.7 and later."""
+"""Data and numbers of steps of the benchmarks' jobs; for Python 3.7 and later."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ VOCABULARY = 10000
 
 
 def arrays():
-    """(features, labels) of 1,600 examples."""
+    """Returns (features, labels) of 1,600 examples."""
     values = np.random.RandomState(7)
     features = {
         "x": values.rand(1600, 64).astype(np.float32),

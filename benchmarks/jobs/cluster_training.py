@@ -1,6 +1,6 @@
-"""A small regression by train_and_evaluate that says where it stands, for cluster_faults.py and cluster.py.
+"""A small regression by train_and_evaluate that reports its progress, for cluster_faults.py and cluster.py.
 
-Each task says its process's number; who trains says a global step and the loss there now and then, and when it has ended.
+Each task prints the number of its process. A task that trains also prints a global step with its loss now and then, and its end.
 """
 
 import argparse
@@ -16,7 +16,7 @@ parser.add_argument("--model_dir")
 parser.add_argument("--steps", type=int, default=1000)
 parser.add_argument("--strategy", choices=("async", "sync", "mirrored"), default="async")
 parser.add_argument("--pace", type=float, default=0.0, help="seconds that each step waits")
-parser.add_argument("--late", default="", help="the task that starts late, as worker:0, and by how many seconds: worker:0:20")
+parser.add_argument("--late", default="", help="a task and the seconds by which it starts late, e.g. worker:0:20")
 parser.add_argument("--save_every", type=int, default=100)
 flags = parser.parse_args()
 
@@ -31,7 +31,7 @@ if late[0] == "{type}:{index}".format(**TASK):
 
 
 def input_fn(input_context=None):
-    """Each trainer draws its own batches."""
+    """Returns a dataset with different batches for each trainer."""
     random = np.random.RandomState(TASK["index"] + (TASK["type"] == "chief") * 1000)
     x = random.normal(size=(512, 16)).astype(np.float32)
     y = x.sum(axis=1, keepdims=True)

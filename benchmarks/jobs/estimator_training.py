@@ -1,6 +1,6 @@
-"""Trainings by a plain TensorFlow 1 script, for Python 3.7 and later: for each line MODEL on stdin prints steps per second.
+"""Trainings by a plain TensorFlow 1 script, for Python 3.7 and later: prints steps per second for each line MODEL on stdin.
 
-They are read from the event file that Estimator writes every 100 steps by default: the same clock whoever executes the training.
+The speed comes from the event file that Estimator writes every 100 steps by default, so each executor has the same clock.
 """
 
 import glob

@@ -1,6 +1,6 @@
-"""The same trainings as they are written by hand today: for each line WAY MODEL on stdin prints steps per second.
+"""The same trainings as they are written by hand today: prints steps per second for each line WAY MODEL on stdin.
 
-The optimizer has the maths of TensorFlow 1's Adagrad: no epsilon, and rows of a sparse gradient that do not occur stay as they are.
+The optimizer computes the same as TensorFlow 1's Adagrad: no epsilon, and rows that a sparse gradient lacks stay as they are.
 """
 
 import os
@@ -19,7 +19,7 @@ PER_CALL = 100
 
 
 class Always(layers.Dropout):
-    """Dropout as the TensorFlow 1 job asks for it."""
+    """Dropout that is always on, as in the TensorFlow 1 job."""
 
     def call(self, inputs):
         return super().call(inputs, training=True)
@@ -48,7 +48,7 @@ MODELS = {
 
 
 def parts(name):
-    """Model, optimizer and data."""
+    """Returns model, optimizer and data."""
     key, hidden = MODELS[name]()
     features, labels = arrays()
     model = tf_keras.Sequential([layers.Input(features[key].shape[1:], dtype=features[key].dtype), *hidden, layers.Dense(10)])
