@@ -44,8 +44,6 @@ class Pair:
             replaying=True,
             replicas=replicas,
             thresholds=Thresholds(),
-            seconds={},
-            environment={},
         )
 
 

@@ -117,8 +117,7 @@ class Comparison:
         trace = Trace(self.folder / "modern")
         trace.make()
         run_calls(ReplayingEngine(trace, given, replaying=True, replicas=1), model or Model(), self.folder / "model")
-        facts: dict[str, Any] = {"command": ("train.py",), "seconds": {}, "environment": {}}
-        return judge(self.recorded, trace, replaying=True, replicas=1, thresholds=Thresholds(), **facts)
+        return judge(self.recorded, trace, command=("train.py",), replaying=True, replicas=1, thresholds=Thresholds())
 
 
 @pytest.fixture
@@ -238,4 +237,4 @@ def test_an_initial_value(comparison: Comparison) -> None:
     level, step, message = cause(comparison.run(change=move))
 
     assert (level, step) == ("initial values", 0)
-    assert "1 variables start differently: logits/bias (0.25)" in message
+    assert message == "The initial values differ: logits/bias (0.25)."

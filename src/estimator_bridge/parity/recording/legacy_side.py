@@ -1,4 +1,4 @@
-"""The legacy side of a comparison: tensorflow-estimator itself, with hooks that write down what it did."""
+"""The legacy side of a comparison: tensorflow-estimator itself, with hooks that record what it does."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from estimator_bridge.runtime.batch_digest import batch_digest
 from estimator_bridge.runtime.estimator_calls import EstimatorEngine
 
 v1 = tf.compat.v1
-_batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> the tensors that its input_fn gave
-_specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> the EstimatorSpec that it is trained by
+_batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> tensors that its input_fn returned
+_specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> EstimatorSpec of its training
 
 
 class RecordingEngine:
     """Executes calls as tensorflow-estimator does and records them.
 
     Args:
-        trace: where to.
-        recording: keep the batches, for a replay; else only their digests.
+        trace: Trace to write to.
+        recording: True to keep the batches for a replay; False to keep only their digests.
     """
 
     def __init__(self, trace: Trace, recording: bool) -> None:
@@ -51,7 +51,7 @@ class RecordingEngine:
         max_steps: int | None = None,
         saving_listeners: Any = None,
     ) -> Any:
-        """``Estimator.train``, each step written down."""
+        """Runs ``Estimator.train`` and records each step."""
         if estimator.config.train_distribute is not None or estimator.config.cluster_spec:
             raise BridgeError(
                 "The legacy side trains on several replicas or tasks, whose batches cannot be recorded yet.",
@@ -74,7 +74,7 @@ class RecordingEngine:
         checkpoint_path: str | None = None,
         name: str | None = None,
     ) -> dict[str, Any]:
-        """``Estimator.evaluate``, its metrics written down."""
+        """Runs ``Estimator.evaluate`` and records its metrics."""
         call = self._names.next("evaluate")
         hook = _BatchHook(self._trace, call, self._recording)
         metrics = self._estimator.evaluate(estimator, input_fn, steps, [*(hooks or []), hook], checkpoint_path, name)
@@ -90,7 +90,7 @@ class RecordingEngine:
         checkpoint_path: str | None = None,
         yield_single_examples: bool = True,
     ) -> Iterator[Any]:
-        """``Estimator.predict``, the first predictions written down."""
+        """Runs ``Estimator.predict`` and records the first predictions."""
         call = self._names.next("predict")
         hook = _BatchHook(self._trace, call, self._recording)
         examples = self._estimator.predict(
@@ -178,8 +178,8 @@ class _TrainHook(_BatchHook):
 def _race(variables: Sequence[str]) -> str:
     more = f" and {len(variables) - 3} more" if len(variables) > 3 else ""
     return (
-        f"the script gives no order to what a step reads, its batch included, and its assignment to {', '.join(variables[:3])}{more}; "
-        "here the script's order was kept, and a run of its own may take another."
+        f"a step reads values (its batch, too) and assigns to {', '.join(variables[:3])}{more} without a control dependency; here the "
+        "order of the script's lines was kept, but the script by itself may run in another order."
     )
 
 

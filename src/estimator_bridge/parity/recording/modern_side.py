@@ -19,13 +19,13 @@ from estimator_bridge.parity.recording.trace import Trace
 
 
 class ReplayingEngine:
-    """Executes calls on the modern path, from what the legacy side recorded.
+    """Executes calls on the modern path, from the recording of the legacy side.
 
     Args:
-        trace: where to write.
-        legacy: what to start from.
-        replaying: use the legacy side's batches; else the script's own input.
-        replicas: as for ``ModernEngine``.
+        trace: Trace to write to.
+        legacy: Trace of the legacy side.
+        replaying: True to use the legacy side's batches; False to use the script's input.
+        replicas: Number of replicas, see ``ModernEngine``.
     """
 
     def __init__(self, trace: Trace, legacy: Trace, replaying: bool, replicas: int) -> None:
@@ -46,7 +46,7 @@ class ReplayingEngine:
         max_steps: int | None = None,
         saving_listeners: Any = None,
     ) -> Any:
-        """``Estimator.train`` from the legacy side's initial values."""
+        """Runs ``Estimator.train`` from the legacy side's initial values."""
         call = self._call = self._names.next("train")
         self._trace.write("train", call=call, max_steps=max_steps or steps)
         initial = self._legacy.values(call, "initial" if self._replaying else "start")
@@ -68,7 +68,7 @@ class ReplayingEngine:
         checkpoint_path: str | None = None,
         name: str | None = None,
     ) -> dict[str, Any]:
-        """``Estimator.evaluate``."""
+        """Runs ``Estimator.evaluate``."""
         call = self._names.next("evaluate")
         source = self._input(estimator, input_fn, call, "eval")
         metrics = self._modern.evaluate(estimator, source, steps, hooks, checkpoint_path, name)
@@ -84,7 +84,7 @@ class ReplayingEngine:
         checkpoint_path: str | None = None,
         yield_single_examples: bool = True,
     ) -> Iterator[Any]:
-        """``Estimator.predict``."""
+        """Runs ``Estimator.predict``."""
         call = self._names.next("predict")
         source = self._input(estimator, input_fn, call, "infer")
         examples = self._modern.predict(estimator, source, predict_keys, hooks, checkpoint_path, yield_single_examples)
@@ -101,7 +101,7 @@ class ReplayingEngine:
 
 
 class _Recorder(Callback):
-    """Writes down each step, and the values before and after the first."""
+    """Records each step, and the values before and after the first."""
 
     def __init__(self, trace: Trace, call: str) -> None:
         self._trace = trace

@@ -32,8 +32,8 @@ def print_report(result: ParityResult, console: Console) -> None:
     """Prints a comparison as compact tables.
 
     Args:
-        result: the comparison.
-        console: where to; colours are used only where it has them.
+        result: Result of a comparison.
+        console: Console to print to; colours are used only if it has them.
 
     Example:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds
@@ -146,7 +146,7 @@ class _Writer:
     def table(self, *columns: str, numbers: int = 0) -> Table:
         table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for index, column in enumerate(columns):
-            # A number that was cut off must look cut off.
+            # A number that is cut off must look so.
             right = index < numbers or column in {"legacy", "modern", "abs_diff", "rel_diff", "max abs_diff"}
             table.add_column(
                 column, justify="right" if right else "left", overflow="ellipsis" if right else "fold", no_wrap=right
@@ -160,7 +160,7 @@ class _Writer:
         return self.plain(text.shorten(name, NAME_LENGTH))
 
     def plain(self, message: str) -> Text:
-        """A foreign string as Text, so that [brackets] in it are not read as styles, in what the console can encode."""
+        """Returns a string from outside as Text that the console can encode; [brackets] in it are not styles."""
         shown = text.visible(message)
         return Text(shown.encode("ascii", "backslashreplace").decode() if self.console.options.ascii_only else shown)
 

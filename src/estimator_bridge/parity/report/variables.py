@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
     from estimator_bridge.parity.result import ParityResult, VariableDiff
 
-# Shown at once, and behind a fold; all of them are in report.json.
+# Rows that are shown at once, and rows with those behind a fold; report.json has all of them.
 FIRST, MOST = 20, 500
-# The part of the axis at its left end where exact zeros lie.
+# The left part of the axis, for exact zeros.
 ZERO_STRIP = 0.2
 NAME_LENGTH = 240
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
-    """One variable; ``at`` is its percentage on the axis, None where only one side has it."""
+class VariableRow:
+    """One variable; ``at`` is its percentage on the axis, None if only one side has it."""
 
     name: str
     shape: str
@@ -37,22 +37,22 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
-    """All that the page shows of the variables."""
+class VariableTable:
+    """The variables on the page."""
 
-    first: tuple[Row, ...]
-    more: tuple[Row, ...]
+    first: tuple[VariableRow, ...]
+    more: tuple[VariableRow, ...]
     left_out: int
     axis: tuple[Tick, ...]
     limit: float
     everything: str
 
 
-def variable_table(result: ParityResult) -> Table | None:
-    """The variables of a comparison, the ones to look at first.
+def variable_table(result: ParityResult) -> VariableTable | None:
+    """Tabulates the variables of a comparison, the most different first.
 
     Args:
-        result: the comparison.
+        result: Result of a comparison.
 
     Returns:
         The table, or None without variables.
@@ -68,10 +68,10 @@ def variable_table(result: ParityResult) -> Table | None:
         return None
     ordered, axis = worst_variables(result), _Axis.of(result)
     rows = [_row(variable, result, axis) for variable in ordered[:MOST]]
-    # A fold with a handful of rows in it hides more than it tidies.
+    # A fold for a handful of rows is not worth it.
     first = FIRST if len(rows) > FIRST + 5 else len(rows)
     positions = [axis.fraction(variable.max_abs_diff) for variable in ordered if variable.max_abs_diff is not None]
-    return Table(
+    return VariableTable(
         first=tuple(rows[:first]),
         more=tuple(rows[first:]),
         left_out=len(ordered) - len(rows),
@@ -106,10 +106,10 @@ class _Axis:
         return tuple(Tick(percent(self.fraction(value)), label) for value, label in pairs)
 
 
-def _row(variable: VariableDiff, result: ParityResult, axis: _Axis) -> Row:
+def _row(variable: VariableDiff, result: ParityResult, axis: _Axis) -> VariableRow:
     one_sided = variable.max_abs_diff is None
     outside = variable_outside(variable, result.thresholds)
-    return Row(
+    return VariableRow(
         name=text.shorten(variable.name, NAME_LENGTH),
         shape=numerals.shape(variable.shape),
         value=numerals.difference(variable.max_abs_diff),
@@ -120,6 +120,6 @@ def _row(variable: VariableDiff, result: ParityResult, axis: _Axis) -> Row:
 
 
 def _strokes(fractions: Sequence[float], columns: int = 400) -> str:
-    # Variables that would be drawn over each other are drawn once.
+    # Variables at the same place are drawn once.
     occupied = sorted({round(fraction * columns) for fraction in fractions})
     return "".join(f"M{column * plot.UNITS / columns:g} 0v{plot.UNITS}" for column in occupied)

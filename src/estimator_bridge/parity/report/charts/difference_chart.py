@@ -1,4 +1,4 @@
-"""The difference of the losses at each step, and how much of it the thresholds allow."""
+"""The chart of the differences of the losses, with the largest differences that the thresholds allow."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from estimator_bridge.parity.report.charts.chart import (
 from estimator_bridge.parity.report.charts.gaps import Gap, loss_gaps, severity
 from estimator_bridge.parity.result import ParityResult, Thresholds
 
-# The part of the chart below its smallest power of ten, where exact zeros lie: a logarithm has no place for them.
+# The part of the chart below its smallest power of ten, for exact zeros, which have no logarithm.
 ZERO_STRIP = 0.16
 
 
 def difference_chart(result: ParityResult) -> Chart | None:
-    """abs_diff of every step against the abs_diff that the thresholds allow at that step.
+    """Draws abs_diff of every step against the abs_diff that the thresholds allow at that step.
 
-    A step passes when its abs_diff or its rel_diff is within the threshold, which is to say: when its abs_diff is at most
-    max(abs threshold, rel threshold * loss). So one curve shows both thresholds, and the room below it is exactly what passes.
+    A step passes if its abs_diff or its rel_diff is within the threshold, i.e. if its abs_diff is at most
+    max(abs threshold, rel threshold * loss). So one curve shows both thresholds, and exactly the steps below it pass.
 
     Args:
-        result: the comparison.
+        result: Result of a comparison.
 
     Returns:
         The chart, or None without losses.
@@ -69,7 +69,7 @@ def difference_chart(result: ParityResult) -> Chart | None:
 def _scale(differences: Iterable[float], limits: Iterable[float]) -> tuple[plot.Scale, tuple[float, ...], float]:
     everything = [*differences, *limits]
     positive = [value for value in everything if value > 0 and math.isfinite(value)] or [1e-9, 1e-5]
-    # Half a power of ten of air: the threshold is not drawn on the frame.
+    # A margin of half a power of ten, so that the threshold is not drawn on the frame.
     labels = ticks.decade_ticks(min(positive) / 1.5, max(positive) * 3)
     return plot.Scale(labels[0], labels[-1], log=True), labels, ZERO_STRIP if 0 in everything else 0.0
 
@@ -97,7 +97,7 @@ def _limit(legacy: float, modern: float, thresholds: Thresholds) -> float:
 
 
 def _limit_label(heights: Sequence[float]) -> Tick:
-    # Over the highest point of the right half, so that the words never cross the line.
+    # Above the highest point of the right half, so that the words never cross the line.
     return Tick(percent(1 - max(heights[-max(len(heights) // 2, 1) :])), "largest difference allowed")
 
 
