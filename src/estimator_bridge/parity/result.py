@@ -104,7 +104,7 @@ class ParityFinding:
 class ParityResult:
     """The whole outcome of ``estimator-bridge compare``.
 
-    ``findings`` is empty exactly if the verdict is "equal". Findings are in the order of training, so the first one is the cause.
+    ``findings`` is empty exactly if the verdict is "equal"; findings are in the order of training, so the first is the cause.
     ``notes`` says what made the sides comparable, and what is approximate.
     ``environment`` holds versions; ``seconds`` the wall time of each side.
     """

@@ -17,8 +17,8 @@ _HOOKS_PATHS = ("_checkpoint_dir", "_output_dir", "_save_path")
 def redirect(folder: Path, start: Path) -> None:
     """Makes Estimators keep checkpoints and exports under ``folder`` until the process ends.
 
-    Estimators that share a model_dir still share one, and so do TensorFlow's hooks and ``tf.train.latest_checkpoint`` where the
-    script gives them the same folder by its name. A checkpoint that the script's model_dir already holds is copied, so that both
+    Estimators that share a model_dir still share one, and so do TensorFlow's hooks and ``tf.train.latest_checkpoint`` if the
+    script gives them the same folder. A checkpoint that the script's model_dir already holds is copied, so that both
     sides start from it.
 
     Args:

@@ -30,8 +30,7 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
         folder: Folder of the report; it is created if it is missing.
 
     Raises:
-        BridgeError: The folder cannot be written, or a file of these names is not a report. The folder, with any earlier report,
-            is as it was.
+        BridgeError: The folder cannot be written, or a file of these names is not a report. The folder is left as it was.
 
     Example:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds
