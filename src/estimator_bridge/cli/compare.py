@@ -66,27 +66,13 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
         "thresholds", "a loss or metric is equal if its rel_diff OR its abs_diff is at most the threshold"
     )
     default = Thresholds()
-    group.add_argument(
-        "--rel-diff",
-        type=_threshold,
-        default=default.rel,
-        metavar="X",
-        help="largest relative difference (default: %(default)g)",
-    )
-    group.add_argument(
-        "--abs-diff",
-        type=_threshold,
-        default=default.abs,
-        metavar="X",
-        help="largest absolute difference (default: %(default)g)",
-    )
-    group.add_argument(
-        "--variable-abs-diff",
-        type=_threshold,
-        default=default.variable_abs,
-        metavar="X",
-        help="largest absolute difference of final variables (default: %(default)g)",
-    )
+    for option, value, limited in (
+        ("--rel-diff", default.rel, "relative difference"),
+        ("--abs-diff", default.abs, "absolute difference"),
+        ("--variable-abs-diff", default.variable_abs, "absolute difference of final variables"),
+    ):
+        explanation = f"largest {limited} (default: %(default)g)"
+        group.add_argument(option, type=_threshold, default=value, metavar="X", help=explanation)
 
 
 def _threshold(text: str) -> float:

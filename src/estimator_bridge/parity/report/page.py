@@ -15,7 +15,7 @@ from estimator_bridge.parity.report import text
 from estimator_bridge.parity.report.charts import numerals
 from estimator_bridge.parity.report.charts.chart import step_scale
 from estimator_bridge.parity.report.charts.difference_chart import difference_chart
-from estimator_bridge.parity.report.charts.gaps import measure, severity
+from estimator_bridge.parity.report.charts.gaps import measure, severity, spell_pair
 from estimator_bridge.parity.report.charts.loss_chart import loss_chart
 from estimator_bridge.parity.report.headline import headline
 from estimator_bridge.parity.report.rows import final_metrics, representative_steps
@@ -145,9 +145,8 @@ def _metric_row(pair: MetricPair, thresholds: Thresholds) -> ValueRow:
 
 
 def _pair(labels: tuple[str, ...], values: LossPoint | MetricPair, thresholds: Thresholds) -> ValueRow:
-    gap = measure(values.legacy, values.modern, thresholds)
-    spelled = numerals.number(values.legacy), numerals.number(values.modern)
-    return ValueRow(labels, *spelled, numerals.difference(gap.abs_diff), numerals.difference(gap.rel_diff), not gap.share <= 1)
+    outside = not thresholds.accept(values.legacy, values.modern)
+    return ValueRow(labels, *spell_pair(values, thresholds), outside)
 
 
 def _earlier(result: ParityResult) -> Sequence[MetricPair]:

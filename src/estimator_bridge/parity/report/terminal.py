@@ -12,7 +12,7 @@ from rich.text import Text
 
 from estimator_bridge.parity.report import text
 from estimator_bridge.parity.report.charts import numerals
-from estimator_bridge.parity.report.charts.gaps import measure, variable_outside
+from estimator_bridge.parity.report.charts.gaps import spell_pair, variable_outside
 from estimator_bridge.parity.report.headline import headline
 from estimator_bridge.parity.report.rows import final_metrics, representative_steps, worst_variables
 from estimator_bridge.parity.report.summary import summarize
@@ -20,7 +20,7 @@ from estimator_bridge.parity.report.summary import summarize
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from estimator_bridge.parity.result import LossPoint, MetricPair, ParityFinding, ParityResult, Verdict
+    from estimator_bridge.parity.result import ParityFinding, ParityResult, Verdict
 
 STYLES: dict[Verdict, str] = {"equal": "bold green", "different": "bold red", "not comparable": "bold yellow"}
 MOST_VARIABLES, MOST_METRICS, MOST_FINDINGS, MOST_NOTES = 10, 20, 10, 20
@@ -82,7 +82,7 @@ class _Writer:
         self.heading("Loss", f"{inside}; {worst}")
         table = self.table(*("step", "legacy", "modern", "abs_diff", "rel_diff", ""), numbers=5)
         for point, reason in representative_steps(result):
-            table.add_row(f"{point.step:,}", *self.pair(point, result), reason)
+            table.add_row(f"{point.step:,}", *spell_pair(point, result.thresholds), reason)
         self.print_table(table)
 
     def metrics(self, result: ParityResult) -> None:
@@ -98,7 +98,7 @@ class _Writer:
         for pair in pairs[:MOST_METRICS]:
             name = f"{pair.evaluation}/{pair.metric}" if pair.evaluation else pair.metric
             within = limits.accept(pair.legacy, pair.modern)
-            table.add_row(self.name(name), *self.pair(pair, result), "" if within else _outside())
+            table.add_row(self.name(name), *spell_pair(pair, result.thresholds), "" if within else _outside())
         self.print_table(table)
         self.more(len(pairs) - MOST_METRICS, "metric")
 
@@ -137,11 +137,6 @@ class _Writer:
             self.console.print(
                 Padding(Text(f"... and {numerals.count(quantity, f'more {noun}')}", style="dim"), INDENT, expand=False)
             )
-
-    def pair(self, values: LossPoint | MetricPair, result: ParityResult) -> tuple[str, str, str, str]:
-        gap = measure(values.legacy, values.modern, result.thresholds)
-        spelled = numerals.number(values.legacy), numerals.number(values.modern)
-        return *spelled, numerals.difference(gap.abs_diff), numerals.difference(gap.rel_diff)
 
     def table(self, *columns: str, numbers: int = 0) -> Table:
         table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))

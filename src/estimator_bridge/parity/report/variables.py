@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import TYPE_CHECKING, Literal
 
 from estimator_bridge.parity.report import text
 from estimator_bridge.parity.report.charts import numerals, plot, ticks
-from estimator_bridge.parity.report.charts.chart import Tick, percent
+from estimator_bridge.parity.report.charts.chart import Tick, ZeroAxis, percent
 from estimator_bridge.parity.report.charts.gaps import variable_outside
 from estimator_bridge.parity.report.rows import worst_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from estimator_bridge.parity.result import ParityResult, VariableDiff
 
@@ -66,47 +65,24 @@ def variable_table(result: ParityResult) -> VariableTable | None:
     """
     if not result.variables:
         return None
-    ordered, axis = worst_variables(result), _Axis.of(result)
+    ordered, limit = worst_variables(result), result.thresholds.variable_abs
+    differences = [variable.max_abs_diff for variable in ordered if variable.max_abs_diff is not None]
+    axis = ZeroAxis.of([*differences, limit], ZERO_STRIP, above=1.5, most=6)
     rows = [_row(variable, result, axis) for variable in ordered[:MOST]]
     # A fold for a handful of rows is not worth it.
     first = FIRST if len(rows) > FIRST + 5 else len(rows)
-    positions = [axis.fraction(variable.max_abs_diff) for variable in ordered if variable.max_abs_diff is not None]
+    labels = zip(axis.ticks, ticks.tick_labels(axis.ticks), strict=True)
     return VariableTable(
         first=tuple(rows[:first]),
         more=tuple(rows[first:]),
         left_out=len(ordered) - len(rows),
-        axis=axis.labels(),
-        limit=percent(axis.fraction(result.thresholds.variable_abs)),
-        everything=_strokes(positions) if len(positions) > first else "",
+        axis=tuple(Tick(percent(axis.fraction(value)), label) for value, label in labels),
+        limit=percent(axis.fraction(limit)),
+        everything=_strokes(map(axis.fraction, differences)) if len(differences) > first else "",
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class _Axis:
-    scale: plot.Scale
-    ticks: tuple[float, ...]
-    strip: float
-
-    @classmethod
-    def of(cls, result: ParityResult) -> _Axis:
-        values = [variable.max_abs_diff for variable in result.variables if variable.max_abs_diff is not None]
-        limit = result.thresholds.variable_abs
-        positive = [value for value in (*values, limit) if value > 0 and math.isfinite(value)] or [1e-6]
-        labels = ticks.decade_ticks(min(positive) / 1.5, max(positive) * 1.5, most=6)
-        return cls(plot.Scale(labels[0], labels[-1], log=True), labels, ZERO_STRIP if 0 in values or limit == 0 else 0.0)
-
-    def fraction(self, value: float) -> float:
-        if math.isnan(value):
-            return 1.0
-        return self.strip / 2 if value == 0 else self.strip + (1 - self.strip) * self.scale.fraction(value)
-
-    def labels(self) -> tuple[Tick, ...]:
-        values = (0.0, *self.ticks) if self.strip else self.ticks
-        pairs = zip(values, ticks.tick_labels(values), strict=True)
-        return tuple(Tick(percent(self.fraction(value)), label) for value, label in pairs)
-
-
-def _row(variable: VariableDiff, result: ParityResult, axis: _Axis) -> VariableRow:
+def _row(variable: VariableDiff, result: ParityResult, axis: ZeroAxis) -> VariableRow:
     one_sided = variable.max_abs_diff is None
     outside = variable_outside(variable, result.thresholds)
     return VariableRow(
@@ -119,7 +95,7 @@ def _row(variable: VariableDiff, result: ParityResult, axis: _Axis) -> VariableR
     )
 
 
-def _strokes(fractions: Sequence[float], columns: int = 400) -> str:
+def _strokes(fractions: Iterable[float], columns: int = 400) -> str:
     # Variables at the same place are drawn once.
     occupied = sorted({round(fraction * columns) for fraction in fractions})
     return "".join(f"M{column * plot.UNITS / columns:g} 0v{plot.UNITS}" for column in occupied)

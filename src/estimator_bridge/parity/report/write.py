@@ -139,26 +139,20 @@ def _staged(target: pathlib.Path, content: bytes) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def _restored_on_error(target: pathlib.Path) -> Iterator[None]:
-    backup = _aside(target) if target.is_file() else None
-    try:
-        if backup:
+    backup = _aside(target)
+    with contextlib.ExitStack() as stack:
+        stack.callback(backup.unlink, missing_ok=True)
+        if target.is_file():
             shutil.copy2(target, backup)
         try:
             yield
         except BaseException:
-            _put_back(target, backup)
+            with contextlib.suppress(OSError):
+                if backup.exists():
+                    backup.replace(target)
+                else:
+                    target.unlink()
             raise
-    finally:
-        if backup:
-            backup.unlink(missing_ok=True)
-
-
-def _put_back(target: pathlib.Path, backup: pathlib.Path | None) -> None:
-    with contextlib.suppress(OSError):
-        if backup:
-            backup.replace(target)
-        else:
-            target.unlink()
 
 
 def _aside(target: pathlib.Path) -> pathlib.Path:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 
 from estimator_bridge.parity.report.charts import plot, ticks
 from estimator_bridge.parity.result import ParityResult
@@ -40,6 +41,38 @@ class Chart:
     marker: Tick | None = None
     label: Tick | None = None
     caption: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class ZeroAxis:
+    """A logarithmic axis with a strip at its low end for exact zeros, which have no logarithm."""
+
+    scale: plot.Scale
+    ticks: tuple[float, ...]
+    strip: float
+
+    @classmethod
+    def of(cls, values: Iterable[float], strip: float, *, above: float, most: int = 9) -> ZeroAxis:
+        """Returns the axis for values.
+
+        Args:
+            values: Numbers that are not negative; NaN and infinities are ignored.
+            strip: Fraction of the axis that zeros get, if there are any.
+            above: Factor of the largest value up to which the axis goes at least.
+            most: Largest number of ticks; at least 4.
+        """
+        numbers = list(values)
+        positive = [value for value in numbers if value > 0 and math.isfinite(value)] or [1e-9, 1e-5]
+        labels = ticks.decade_ticks(min(positive) / 1.5, max(positive) * above, most)
+        return cls(
+            plot.Scale(labels[0], labels[-1], log=True), (0.0, *labels) if 0 in numbers else labels, strip * (0 in numbers)
+        )
+
+    def fraction(self, value: float) -> float:
+        """Returns the place of a value on the axis; NaN, which is worse than any number, is at the high end."""
+        if math.isnan(value):
+            return 1.0
+        return self.strip / 2 if value == 0 else self.strip + (1 - self.strip) * self.scale.fraction(value)
 
 
 def step_scale(result: ParityResult) -> plot.Scale:

@@ -6,7 +6,8 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from estimator_bridge.parity.result import ParityResult, Thresholds, VariableDiff, abs_diff, rel_diff
+from estimator_bridge.parity.report.charts import numerals
+from estimator_bridge.parity.result import LossPoint, MetricPair, ParityResult, Thresholds, VariableDiff, abs_diff, rel_diff
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +102,23 @@ def variable_outside(variable: VariableDiff, thresholds: Thresholds) -> bool:
         True
     """
     return variable.max_abs_diff is not None and not thresholds.accept_variable(variable.max_abs_diff, variable.largest)
+
+
+def spell_pair(pair: LossPoint | MetricPair, thresholds: Thresholds) -> tuple[str, str, str, str]:
+    """Spells a pair of values: legacy, modern, abs_diff, rel_diff.
+
+    Args:
+        pair: Losses or metrics.
+        thresholds: Largest differences that count as equal.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, Thresholds
+        >>> spell_pair(LossPoint(1, 0.5, 0.25), Thresholds())
+        ('0.5', '0.25', '2.50e-1', '5.00e-1')
+    """
+    gap = measure(pair.legacy, pair.modern, thresholds)
+    values = numerals.number(pair.legacy), numerals.number(pair.modern)
+    return *values, numerals.difference(gap.abs_diff), numerals.difference(gap.rel_diff)
 
 
 def _ratio(value: float, limit: float) -> float:
