@@ -28,7 +28,7 @@ STEPS = 6
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What the training depends on; the defaults are the legacy side's."""
+    """A model with one setting for each fault; the defaults are the legacy side's."""
 
     learning_rate: float = 0.1
     momentum: float = 0.9

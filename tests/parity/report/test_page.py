@@ -169,7 +169,7 @@ def test_thousands_of_findings_and_notes_stay_a_page(make: Callable[..., ParityR
     assert "4,900 findings more in report.json" in source
 
 
-def test_thresholds_environment_and_times_are_told(equal_run: ParityResult) -> None:
+def test_thresholds_environment_and_times_are_shown(equal_run: ParityResult) -> None:
     text = " ".join(Page(render_html(equal_run)).text.split())
     assert "rel_diff ≤ 1e-5 or abs_diff ≤ 2e-6" in text
     assert "max abs_diff ≤ 1e-4" in text
