@@ -29,8 +29,8 @@ class RecordingEngine:
     """Executes calls as tensorflow-estimator does and records them.
 
     Args:
-        trace: Trace to write to.
-        recording: True to keep the batches for a replay; False to keep only their digests.
+        trace: where to.
+        recording: keep the batches, for a replay; else only their digests.
     """
 
     def __init__(self, trace: Trace, recording: bool) -> None:
@@ -51,7 +51,7 @@ class RecordingEngine:
         max_steps: int | None = None,
         saving_listeners: Any = None,
     ) -> Any:
-        """Runs ``Estimator.train`` and records each step."""
+        """``Estimator.train``, each step written down."""
         if estimator.config.train_distribute is not None or estimator.config.cluster_spec:
             raise BridgeError(
                 "The legacy side trains on several replicas or tasks, whose batches cannot be recorded yet.",
@@ -74,7 +74,7 @@ class RecordingEngine:
         checkpoint_path: str | None = None,
         name: str | None = None,
     ) -> dict[str, Any]:
-        """Runs ``Estimator.evaluate`` and records its metrics."""
+        """``Estimator.evaluate``, its metrics written down."""
         call = self._names.next("evaluate")
         hook = _BatchHook(self._trace, call, self._recording)
         metrics = self._estimator.evaluate(estimator, input_fn, steps, [*(hooks or []), hook], checkpoint_path, name)
@@ -90,7 +90,7 @@ class RecordingEngine:
         checkpoint_path: str | None = None,
         yield_single_examples: bool = True,
     ) -> Iterator[Any]:
-        """Runs ``Estimator.predict`` and records the first predictions."""
+        """``Estimator.predict``, the first predictions written down."""
         call = self._names.next("predict")
         hook = _BatchHook(self._trace, call, self._recording)
         examples = self._estimator.predict(

@@ -39,7 +39,7 @@ def redirect(folder: Path, start: Path) -> None:
         return moved
 
     mock.patch.object(estimator_lib, "maybe_overwrite_model_dir_and_session_config", overwrite).start()
-    export: Callable[..., Any] = estimator_lib.Estimator._export_all_saved_models  # every kind of export ends here
+    export: Callable[..., Any] = estimator_lib.Estimator._export_all_saved_models  # what every kind of export comes to
 
     def export_inside(self: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> Any:
         return export(self, export_dir(folder, export_dir_base), *args, **kwargs)

@@ -19,13 +19,13 @@ from estimator_bridge.parity.recording.trace import Trace
 
 
 class ReplayingEngine:
-    """Executes calls on the modern path, from the recording of the legacy side.
+    """Executes calls on the modern path, from what the legacy side recorded.
 
     Args:
-        trace: Trace to write to.
-        legacy: Trace of the legacy side.
-        replaying: True to use the legacy side's batches; False to use the script's input.
-        replicas: Number of replicas, see ``ModernEngine``.
+        trace: where to write.
+        legacy: what to start from.
+        replaying: use the legacy side's batches; else the script's own input.
+        replicas: as for ``ModernEngine``.
     """
 
     def __init__(self, trace: Trace, legacy: Trace, replaying: bool, replicas: int) -> None:
@@ -46,7 +46,7 @@ class ReplayingEngine:
         max_steps: int | None = None,
         saving_listeners: Any = None,
     ) -> Any:
-        """Runs ``Estimator.train`` from the legacy side's initial values."""
+        """``Estimator.train`` from the legacy side's initial values."""
         call = self._call = self._names.next("train")
         self._trace.write("train", call=call, max_steps=max_steps or steps)
         initial = self._legacy.values(call, "initial" if self._replaying else "start")
@@ -68,7 +68,7 @@ class ReplayingEngine:
         checkpoint_path: str | None = None,
         name: str | None = None,
     ) -> dict[str, Any]:
-        """Runs ``Estimator.evaluate``."""
+        """``Estimator.evaluate``."""
         call = self._names.next("evaluate")
         source = self._input(estimator, input_fn, call, "eval")
         metrics = self._modern.evaluate(estimator, source, steps, hooks, checkpoint_path, name)
@@ -84,7 +84,7 @@ class ReplayingEngine:
         checkpoint_path: str | None = None,
         yield_single_examples: bool = True,
     ) -> Iterator[Any]:
-        """Runs ``Estimator.predict``."""
+        """``Estimator.predict``."""
         call = self._names.next("predict")
         source = self._input(estimator, input_fn, call, "infer")
         examples = self._modern.predict(estimator, source, predict_keys, hooks, checkpoint_path, yield_single_examples)

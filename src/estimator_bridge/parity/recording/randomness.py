@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-SEED = 20_171_101  # of scripts that set none
+SEED = 20_171_101  # for scripts that set none
 
 STATEFUL_RANDOM = frozenset(
     {
