@@ -20,6 +20,7 @@ from estimator_bridge import legacy
 from estimator_bridge.parity.judge import judge
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import ParityResult, Thresholds
+from estimator_bridge.runtime.estimator_calls import interposed
 
 v1 = tf.compat.v1
 pytestmark = pytest.mark.once
@@ -76,8 +77,9 @@ def batches() -> Any:
 def run_calls(engine: Any, model: Model, folder: Path) -> None:
     config = v1.estimator.RunConfig(str(folder), tf_random_seed=1, save_summary_steps=None)
     estimator = v1.estimator.Estimator(model, config=config)
-    engine.train(estimator, batches, max_steps=model.max_steps)
-    engine.evaluate(estimator, batches)
+    with interposed(engine):
+        estimator.train(batches, max_steps=model.max_steps)
+        estimator.evaluate(batches)
 
 
 @pytest.fixture(scope="module")
