@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -38,10 +37,6 @@ class FileReport:
     lines: int
     findings: tuple[SourceFinding, ...]
     unreadable: bool = False
-
-    def counts(self) -> Counter[Verdict]:
-        """Returns the number of findings of each verdict."""
-        return Counter(finding.verdict for finding in self.findings)
 
 
 @dataclasses.dataclass(frozen=True)

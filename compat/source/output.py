@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,14 +36,7 @@ def as_data(reports: Sequence[FileReport], version: str) -> dict[str, Any]:
             "path": report.path,
             "lines": report.lines,
             "findings": [
-                {
-                    "line": finding.line,
-                    "column": finding.column,
-                    "symbol": finding.symbol,
-                    "kind": finding.kind.value,
-                    "verdict": finding.verdict.value,
-                    "message": finding.message,
-                }
+                dataclasses.asdict(finding) | {"kind": finding.kind.value, "verdict": finding.verdict.value}
                 for finding in report.findings
             ],
         }
@@ -58,7 +52,7 @@ def total(reports: Sequence[FileReport]) -> Counter[Verdict]:
     Args:
         reports: Reports on files.
     """
-    return sum((report.counts() for report in reports), Counter())
+    return Counter(finding.verdict for report in reports for finding in report.findings)
 
 
 def print_reports(reports: Sequence[FileReport], version: str, console: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a user did that cannot be carried out: one clear message, never a traceback."""
+"""Errors for requests that cannot be carried out: one clear message, never a traceback."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ class BridgeError(Exception):
     """A request that cannot be carried out; the command line prints it and exits with ``exit_code``.
 
     Args:
-        what: one sentence: what happened.
-        expected: what would have been accepted.
-        received: what was given instead.
-        fix: what to do next.
+        what: One sentence that says what happened.
+        expected: Value that would have been accepted.
+        received: Value that was given instead.
+        fix: Advice on what to do next.
 
     Attributes:
-        received: as given.
+        received: Value that was given.
 
     Example:
         >>> print(BridgeError("Unknown path.", expected="legacy or modern", received="keras", fix="Use --path modern."))
@@ -24,7 +24,7 @@ class BridgeError(Exception):
     """
 
     exit_code = 2
-    asked_by: str | None = None  # the line of the user's code that led here, where there is one
+    asked_by: str | None = None  # line of the user's code that led here, if there is one
 
     def __init__(self, what: str, *, expected: object = None, received: object = None, fix: str | None = None) -> None:
         rows = (("expected:", expected), ("received:", received), ("to do:", fix))
@@ -40,7 +40,7 @@ class BridgeError(Exception):
 
 
 class CorruptError(BridgeError):
-    """Bytes that do not follow their format: truncated, altered, or made to do harm."""
+    """Bytes that do not follow their format: truncated, altered, or malicious."""
 
 
 class NotSupportedError(BridgeError):

@@ -1,4 +1,4 @@
-"""A command goes on when nobody reads it any more, and its exit code stays."""
+"""A command goes on once its reader is gone, and its exit code stays."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ sys.exit(main())
         ("run nowhere.py", 2),
     ],
 )
-def test_the_exit_code_stays_where_the_reader_has_left(command: str, code: int, tmp_path: Path) -> None:
+def test_the_exit_code_stays_once_the_reader_is_gone(command: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "clean.py").touch()
     (tmp_path / "broken.py").write_text("def (:")
     (tmp_path / "session.json").write_text('{"session_config": {"allow_soft_placement": true}}')
@@ -105,8 +105,8 @@ class Failing(io.FileIO):
 
 
 @pytest.mark.parametrize("number", [errno.EPIPE, errno.EIO, errno.ENXIO])
-def test_what_is_written_to_nobody_is_dropped_and_so_is_what_follows(tmp_path: Path, number: int) -> None:
-    """Each system has its own word for a terminal that is closed."""
+def test_output_without_a_reader_is_dropped_and_so_is_later_output(tmp_path: Path, number: int) -> None:
+    """Each system has its own error for a closed terminal."""
     with Failing(tmp_path / "terminal", number) as stream:
         assert DroppingStream(cast(TextIO, stream)).write("line") == 4
         assert os.fstat(stream.fileno()).st_rdev == Path(os.devnull).stat().st_rdev

@@ -1,4 +1,4 @@
-"""What compare and its report say of a script that cannot be compared; nothing else is left behind."""
+"""Scripts that cannot be compared: the messages of compare, its report, and nothing else left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command itself: help, version, completion, and what it says to a mistake."""
+"""The command itself: help, version, completion, and messages to mistakes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.running import estimator_bridge_command
 COMPARABLE = ("run", "compare")
 
 
-def said(*arguments: str) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of a command line, in this process."""
+def run_main(*arguments: str) -> tuple[int, str, str]:
+    """Runs a command line in this process; returns its exit code, stdout and stderr."""
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
         try:
             code = cli.main(arguments)
@@ -39,7 +39,7 @@ def help_of(command: tuple[str, ...]) -> list[str]:
     """Returns the lines of a command's help, none of them broken for a narrow terminal."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "200")
-        code, out, err = said(*command, "--help")
+        code, out, err = run_main(*command, "--help")
     assert (code, err) == (0, "")
     return out.splitlines()
 
@@ -93,11 +93,11 @@ def test_every_option_is_explained(command: tuple[str, ...]) -> None:
 
 
 def test_version() -> None:
-    assert said("--version") == (0, f"estimator-bridge {__version__}\n", "")
+    assert run_main("--version") == (0, f"estimator-bridge {__version__}\n", "")
 
 
-def test_no_verb_prints_help_where_mistakes_go() -> None:
-    code, out, err = said()
+def test_no_command_prints_help_on_stderr() -> None:
+    code, out, err = run_main()
     assert (code, out) == (2, "")
     assert all(command[0] in err for command in COMMANDS if command)
     assert "examples:" in err
@@ -134,7 +134,7 @@ def test_as_a_module(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_in_the_command_line(arguments: list[str], message: str) -> None:
-    code, out, err = said(*arguments)
+    code, out, err = run_main(*arguments)
     assert (code, out) == (2, "")
     assert message in err
     assert "Traceback" not in err
@@ -155,7 +155,7 @@ def test_a_script_that_is_not_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    code, out, err = said(verb, *script)
+    code, out, err = run_main(verb, *script)
 
     assert (code, out) == (2, "")
     assert err.startswith(f"estimator-bridge: {message}")
@@ -169,7 +169,7 @@ def test_a_notebook_is_refused_by_name(verb: str, name: str, tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_text('{"cells": [{"execution_count": null, "source": ["import tensorflow as tf"]}]}')
 
-    code, out, err = said(verb, name)
+    code, out, err = run_main(verb, name)
 
     assert (code, out) == (2, "")
     assert err.splitlines() == [
@@ -182,24 +182,24 @@ def test_a_notebook_is_refused_by_name(verb: str, name: str, tmp_path: Path, mon
 
 
 def test_v2_behavior_belongs_to_the_legacy_path(tmp_path: Path) -> None:
-    code, out, err = said("run", "--path", "modern", "--v2-behavior", str(tmp_path / "train.py"))
+    code, out, err = run_main("run", "--path", "modern", "--v2-behavior", str(tmp_path / "train.py"))
     assert (code, out) == (2, "")
     assert err.startswith("estimator-bridge: --v2-behavior belongs to the legacy path.\n")
 
 
 def test_replicas_belong_to_the_modern_path(tmp_path: Path) -> None:
-    code, out, err = said("run", "--replicas", "2", str(tmp_path / "train.py"))
+    code, out, err = run_main("run", "--replicas", "2", str(tmp_path / "train.py"))
     assert (code, out) == (2, "")
     assert err.startswith("estimator-bridge: --replicas belongs to the modern path.\n")
     assert "Add --path modern" in err
 
 
 @pytest.mark.parametrize("place", ["file", "file/report", "file/a/b"])
-def test_a_report_that_could_not_be_written_is_told_first(place: str, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_refused_before_the_comparison(place: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("raise SystemExit('the script was run')")
     (tmp_path / "file").write_text("kept")
 
-    code, out, err = said("compare", "--out", str(tmp_path / place), str(tmp_path / "train.py"))
+    code, out, err = run_main("compare", "--out", str(tmp_path / place), str(tmp_path / "train.py"))
 
     assert (code, out) == (2, "")
     assert err.startswith("estimator-bridge: The report cannot be written.\n")
@@ -214,7 +214,7 @@ def test_a_refusal_is_one_message_and_an_interrupt_is_none(monkeypatch: pytest.M
             raise error
 
         monkeypatch.setattr("estimator_bridge.cli.run.script_of", execute)
-        return said("run", "train.py")
+        return run_main("run", "train.py")
 
     assert raising(BridgeError("No.", fix="Do.")) == (2, "", "estimator-bridge: No.\n  to do:    Do.\n")
     assert raising(KeyboardInterrupt()) == (130, "", "estimator-bridge: interrupted\n")
@@ -241,7 +241,7 @@ def test_completion_knows_verbs_options_and_files(tmp_path: Path) -> None:
     assert script_arguments.FILE.items() <= shtab.FILE.items()
     assert script_arguments.DIRECTORY.items() <= shtab.DIRECTORY.items()
     for shell in ("bash", "zsh", "tcsh"):
-        code, out, err = said("--print-completion", shell)
+        code, out, err = run_main("--print-completion", shell)
         assert (code, err) == (0, "")
         assert all(word in out for word in (*itertools.chain(*COMMANDS), "path", "free-run"))
         if shutil.which(shell):
@@ -264,7 +264,7 @@ def test_completion_in_bash(words: list[str], completions: list[str], tmp_path: 
     (tmp_path / "train.py").touch()
     (tmp_path / "folder").mkdir()
     line = " ".join(["estimator-bridge", *words])
-    script = f"""{said("--print-completion", "bash")[1]}
+    script = f"""{run_main("--print-completion", "bash")[1]}
 COMP_WORDS=({line}); COMP_CWORD={len(words)}; COMP_LINE='{line}'; COMP_POINT={len(line)}
 _shtab_estimator_bridge 2>/dev/null
 printf '%s\\n' "${{COMPREPLY[@]}}"

@@ -56,7 +56,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclasses.dataclass(frozen=True)
 class Distributions:
-    """What a release consists of, and the wheel built from the tree without the sdist in between."""
+    """The files of a release, and a wheel that is built from the tree without the sdist in between."""
 
     sdist: Path
     wheel: Path

@@ -1,4 +1,4 @@
-"""What a release holds, and where."""
+"""The contents of a release."""
 
 from __future__ import annotations
 

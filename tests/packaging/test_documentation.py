@@ -1,4 +1,4 @@
-"""What the pages list by hand is what the code says."""
+"""Lists in the pages, written by hand, agree with the code."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whole comparisons of a small script, in real processes: what is equal is found equal, what is broken is found and named.
+"""Whole comparisons of a small script in real processes: equal sides are found equal, and faults are found and named.
 
-What breaks is made to by these tests, so one TensorFlow tells whether it is found; that a whole script is equal is asked of each.
+Faults are planted by these tests, so one TensorFlow suffices for them; equality of a whole script is tested on each.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def test_a_batch_that_is_skipped_is_named_by_its_step(compare_broken: Broken) ->
 
 @pytest.mark.once
 @pytest.mark.usefixtures("warm_python")
-def test_the_same_way_in_with_nothing_broken_is_equal(compare_broken: Broken) -> None:
+def test_the_same_processes_without_a_fault_are_equal(compare_broken: Broken) -> None:
     assert compare_broken("none").verdict == "equal"
 
 

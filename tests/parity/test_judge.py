@@ -1,4 +1,4 @@
-"""The judge on traces written by hand: each level alone, so that every finding has one cause."""
+"""The judge on traces written by hand, one level at a time, so that every finding has one cause."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from estimator_bridge.parity.result import ParityResult, Thresholds
 
 
 class Pair:
-    """Two traces that agree until told otherwise."""
+    """Two traces that agree unless a test writes something else."""
 
     def __init__(self, folder: Path) -> None:
         self.legacy, self.modern = Trace(folder / "legacy"), Trace(folder / "modern")
@@ -44,8 +44,6 @@ class Pair:
             replaying=True,
             replicas=replicas,
             thresholds=Thresholds(),
-            seconds={},
-            environment={},
         )
 
 

@@ -92,5 +92,5 @@ def test_a_variable_that_stands_still_is_named_alone(tmp_path: Path) -> None:
 def test_other_initial_values_are_named(tmp_path: Path) -> None:
     legacy, modern = save(str(tmp_path / "old"), w=WEIGHTS, b=WEIGHTS), save(str(tmp_path / "new"), w=WEIGHTS, b=-WEIGHTS)
     (finding,) = initial_values(legacy, modern, 0)
-    assert finding.message == "1 variables start differently: b (2)."
+    assert finding.message == "The initial values differ: b (2)."
     assert list(initial_values(legacy, legacy, 0)) == []

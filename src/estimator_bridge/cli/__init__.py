@@ -1,1 +1,1 @@
-"""The command line: one file a command, nothing imported before it is needed."""
+"""The command line: one file a command; each imports only what it needs when it runs."""

@@ -1,11 +1,11 @@
-"""``estimator-bridge check``: what of old source runs, what the runner mends and what needs a human, without running it."""
+"""``estimator-bridge check``: finds the parts of old source that run, that the runner replaces and that need a human."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +16,36 @@ _EPILOG = """examples:
   estimator-bridge check --py2 trainer/
   estimator-bridge check --format json . > report.json
 
-Nothing is run or written, and TensorFlow is not loaded: names are looked up in a table of the installed version.
+Nothing is run or written, and TensorFlow is not loaded: names are looked up in a table for its installed version.
 
-exit code: 0 nothing needs a human, 1 something does, 2 a path is not there or a file is no Python: a notebook, for one.
+exit code: 0 nothing needs a human, 1 something does, 2 a path does not exist or a file is not Python, e.g. a notebook.
 """
 
 
 def add_parser(verbs: Any) -> None:
-    """Adds the verb."""
+    """Adds the command."""
     parser = verbs.add_parser(
         "check",
-        help="see what of old source runs, what run mends and what needs a human, without running it",
-        description="Judges Python files by symbol and line for estimator-bridge run, without running anything.",
+        help="say which lines of old source run, which run replaces and which need a human, without running them",
+        description="Says of each symbol and line of Python files whether it runs under estimator-bridge run, without running anything.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--py2", action="store_true", help="judge for run --py2, which mends Python 2")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="lines and a table, or one JSON object")
+    parser.add_argument("--py2", action="store_true", help="judge for run --py2, which rewrites Python 2")
+    parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="text: findings and a table; json: one object (default: %(default)s)",
+    )
     paths = parser.add_argument("paths", metavar="PATH", nargs="+", help="a Python file, or a folder of them")
     paths.complete = FILE
     parser.set_defaults(execute=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Judges every file."""
+    """Judges every file and prints the findings."""
     from estimator_bridge.compat.source import output
     from estimator_bridge.compat.source.checking import Judge, find_files
     from estimator_bridge.compat.source.surface import installed_version, load_surface
@@ -62,14 +67,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _with_progress(files: list[Path]) -> Iterable[Path]:
-    """A bar on stderr, where that is a terminal and there is something to wait for."""
+    """Returns the files, with a bar on stderr if that is a terminal and there are many."""
     if not sys.stderr.isatty() or len(files) < 10:
         return files
-    return _shown(files)
-
-
-def _shown(files: list[Path]) -> Iterator[Path]:
     from rich.console import Console
     from rich.progress import track
 
-    yield from track(files, description="checking", console=Console(stderr=True), transient=True)
+    return track(files, description="checking", console=Console(stderr=True), transient=True)

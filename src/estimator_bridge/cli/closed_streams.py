@@ -1,4 +1,4 @@
-"""Standard streams of a command that goes on when nobody reads it any more: ``head`` has ended, the terminal was closed."""
+"""Standard streams of a command that goes on once its reader is gone, e.g. ``head`` has ended or the terminal was closed."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-_GONE = {errno.EPIPE, errno.EIO, errno.ENXIO}  # a pipe's reader, and a terminal: EIO by POSIX 11.1.10, ENXIO on FreeBSD
-
+# Errors of a pipe without a reader, and of a closed terminal: EIO by POSIX 11.1.10, ENXIO on FreeBSD.
+_GONE = {errno.EPIPE, errno.EIO, errno.ENXIO}
 _OUTPUTS = ("stdout", "stderr")
 
 
 def open_closed_streams() -> None:
-    """Standard streams that were closed before Python started (``>&-``), where it has None, lead to nowhere from now on.
+    """Replaces standard streams that were closed before Python started (``>&-``), which are None, by streams to nowhere.
 
-    What is opened next would get their descriptors otherwise, and whatever C++ prints: a checkpoint, for one.
+    Otherwise a file that is opened next, e.g. a checkpoint, gets their descriptors and with them everything that C++ prints.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            # The lowest descriptor that is free, so in this order its own.
+            # Python takes the lowest free descriptor, so in this order each stream gets its own.
             stream = Path(os.devnull).open(mode)  # noqa: SIM115 -- for as long as the process lives
-            os.set_inheritable(stream.fileno(), True)  # as those of standard streams are
+            os.set_inheritable(stream.fileno(), True)  # as descriptors of standard streams are
             setattr(sys, name, stream)
 
 
 @contextlib.contextmanager
 def dropping_streams() -> Iterator[None]:
-    """Makes stdout and stderr ``DroppingStream``, so that a reader that has left changes no exit code."""
+    """Makes stdout and stderr ``DroppingStream``, so that a reader that is gone changes no exit code."""
     for name in _OUTPUTS:
         setattr(sys, name, DroppingStream(getattr(sys, name)))
     try:
@@ -40,22 +40,22 @@ def dropping_streams() -> Iterator[None]:
 
 
 def restore_streams() -> None:
-    """Puts Python's own streams back; one that a script has replaced stays."""
+    """Restores Python's own streams; a stream that a script has replaced stays."""
     for name in _OUTPUTS:
         stream = getattr(sys, name)
         if isinstance(stream, DroppingStream):
-            stream.flush()  # at its end Python does, and answers a reader that has left with exit code 120
+            stream.flush()  # Python does so when it exits, with exit code 120 if the reader is gone
             setattr(sys, name, stream.stream)
 
 
 class DroppingStream:
-    """A stream for as long as somebody reads it; then what is written to it is dropped.
+    """A stream that drops its output once its reader is gone.
 
     Args:
         stream: Stream with a descriptor of its own.
 
     Attributes:
-        stream: The same, which Python's own error handling is left with.
+        stream: The same stream, for Python's own error handling.
 
     Example:
         >>> import io
@@ -70,13 +70,13 @@ class DroppingStream:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Writes, or drops."""
+        """Writes text, or drops it."""
         with self._while_read():
             self.stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Hands on what was written, or drops it."""
+        """Flushes written text, or drops it."""
         with self._while_read():
             self.stream.flush()
 
@@ -90,6 +90,6 @@ class DroppingStream:
         except OSError as error:
             if error.errno not in _GONE:
                 raise
-            # For what is buffered still, too: Python fails to write it at its end, and exits with 120.
+            # For buffered text, too: otherwise Python fails to write it when it exits, with exit code 120.
             with Path(os.devnull).open("wb") as nothing:
                 os.dup2(nothing.fileno(), self.stream.fileno())

@@ -1,4 +1,4 @@
-"""``estimator-bridge compare``: both paths side by side, a verdict, a report and an exit code."""
+"""``estimator-bridge compare``: runs both paths side by side, prints a verdict and writes a report."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _EPILOG = """examples:
   estimator-bridge compare --free-run train.py
   estimator-bridge compare --replicas 2 --format json train.py
 
-exit code: 0 within the thresholds, 1 outside, 2 when the two paths could not be compared, which the report then says.
-The script's model_dir is read, never written: both sides keep theirs in a temporary folder.
+exit code: 0 within the thresholds, 1 outside, 2 if the two paths could not be compared; the report then says why.
+The script's model_dir is only read: both sides write to a temporary folder.
 """
 
 
 def add_parser(verbs: Any) -> None:
-    """Adds the verb."""
+    """Adds the command."""
     parser = verbs.add_parser(
         "compare",
         help="run a script on both paths and say whether they train alike",
@@ -46,9 +46,14 @@ def add_parser(verbs: Any) -> None:
     )
     out.complete = DIRECTORY
     parser.add_argument(
-        "--free-run", action="store_true", help="each side runs the script's own input pipeline, shuffle included"
+        "--free-run", action="store_true", help="let each side run the script's own input pipeline, shuffle included"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="on stdout: tables or report.json")
+    parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="text: tables on stdout; json: report.json on stdout (default: %(default)s)",
+    )
     add_replicas(parser)
     add_python2(parser)
     add_verbose(parser)
@@ -58,17 +63,17 @@ def add_parser(verbs: Any) -> None:
 
 
 def _add_thresholds(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("thresholds", "a loss or metric is equal when rel_diff OR abs_diff is within")
-    default = Thresholds()
-    group.add_argument("--rel-diff", type=_threshold, default=default.rel, metavar="X", help="default: %(default)g")
-    group.add_argument("--abs-diff", type=_threshold, default=default.abs, metavar="X", help="default: %(default)g")
-    group.add_argument(
-        "--variable-abs-diff",
-        type=_threshold,
-        default=default.variable_abs,
-        metavar="X",
-        help="of the final variables; default: %(default)g",
+    group = parser.add_argument_group(
+        "thresholds", "a loss or metric is equal if its rel_diff OR its abs_diff is at most the threshold"
     )
+    default = Thresholds()
+    for option, value, limited in (
+        ("--rel-diff", default.rel, "relative difference"),
+        ("--abs-diff", default.abs, "absolute difference"),
+        ("--variable-abs-diff", default.variable_abs, "absolute difference of final variables"),
+    ):
+        explanation = f"largest {limited} (default: %(default)g)"
+        group.add_argument(option, type=_threshold, default=value, metavar="X", help=explanation)
 
 
 def _threshold(text: str) -> float:
@@ -79,11 +84,11 @@ def _threshold(text: str) -> float:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Compares, writes the report, prints the result."""
+    """Compares the paths, writes the report and prints the result."""
     script = script_of(arguments)
     try:
         result = _compare(script, arguments)
-    except BaseException as error:  # Ctrl-C and SIGTERM, too: no report may say "equal" of a comparison that failed
+    except BaseException as error:  # also Ctrl-C and SIGTERM: no report may call a failed comparison equal
         _report_failure(_without_result(script, arguments, _reason(error)), arguments)
         raise
     _print(result, arguments)
@@ -96,9 +101,9 @@ def _compare(script: Script, arguments: argparse.Namespace) -> ParityResult:
     from estimator_bridge.parity.run import compare
 
     script.check()
-    # A folder that cannot be written is reported now, and a comparison that is killed leaves this report.
+    # A folder that cannot be written is reported before the comparison, and a killed comparison leaves this report.
     write_report(_without_result(script, arguments, "The comparison has not ended."), arguments.out)
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was started is ended
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that started processes are ended
     with progress_display() as watch:
         result = compare(
             script,
@@ -116,7 +121,7 @@ def _thresholds(arguments: argparse.Namespace) -> Thresholds:
 
 
 def _without_result(script: Script, arguments: argparse.Namespace, reason: str) -> ParityResult:
-    """Returns the result of a comparison that found nothing out, for a reason."""
+    """Returns the result of a comparison that failed for a reason."""
     from estimator_bridge.parity.run import environment
 
     return ParityResult(
@@ -156,6 +161,6 @@ def _print(result: ParityResult, arguments: argparse.Namespace) -> None:
 
     from estimator_bridge.parity.report.terminal import print_report
 
-    console = Console(emoji=False)  # a line number between colons is no emoji
+    console = Console(emoji=False)  # a line number between colons is not an emoji
     print_report(result, console)
     console.print(f"Report: {arguments.out / 'report.html'}", soft_wrap=True, highlight=False)

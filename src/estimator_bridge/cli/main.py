@@ -1,4 +1,4 @@
-"""The ``estimator-bridge`` command: finds the verb, runs it, and turns a user's mistake into one message and exit code 2."""
+"""The ``estimator-bridge`` command: runs one of the commands, and turns a user's mistake into one message and exit code 2."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Tab completion: estimator-bridge --print-completion bash > ~/.local/share/bash-c
 
 
 class _Verb(argparse.ArgumentParser):
-    """Names the nearest of its own options for one that it does not have; argparse leaves that to the program's parser, which has none of them."""
+    """A parser that suggests its nearest option for an unknown one; argparse leaves that to the parent, which lacks its options."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As argparse, without unknown ones."""
+        """Parses as argparse does, but refuses unknown arguments."""
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)
@@ -43,7 +43,7 @@ class _Verb(argparse.ArgumentParser):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The whole command line; imports nothing heavy."""
+    """Returns the parser of the whole command line without importing anything heavy."""
     parser = argparse.ArgumentParser(
         prog="estimator-bridge",
         description="Keep TensorFlow 1 Estimator pipelines running, move them to Keras, and prove the accuracy is the same.",
@@ -64,10 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line.
 
     Args:
-        argv: without the program's name; ``sys.argv`` by default.
+        argv: Arguments without the program's name; those of ``sys.argv`` by default.
 
     Returns:
-        The exit code: 0 fine, 1 parity failed or the script failed, 2 a mistake in the request, 130 interrupted.
+        The exit code: 0 success, 1 the comparison or the script failed, 2 a mistake in the request, 130 interrupted.
     """
     open_closed_streams()
     with dropping_streams(), log_to_stderr():

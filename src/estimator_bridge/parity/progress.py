@@ -1,4 +1,4 @@
-"""Progress of both sides on stderr; nothing where that is no terminal."""
+"""Progress of both sides on stderr, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from estimator_bridge.parity.run import SIDES, Watch
 
 @contextlib.contextmanager
 def progress_display() -> Iterator[Watch]:
-    """Gives a ``watch`` for ``compare`` that shows step, loss and remaining time of each side."""
+    """Yields a ``watch`` for ``compare`` that shows step, loss and remaining time of each side."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description:<7}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        tasks: dict[str, TaskID] = {side: progress.add_task(side, start=False, total=None, told="waiting") for side in SIDES}
+        tasks: dict[str, TaskID] = {side: progress.add_task(side, start=False, total=None, state="waiting") for side in SIDES}
 
         def watch(side: str, event: dict[str, Any]) -> None:
             task = tasks[side]
             if event["event"] == "train":
                 progress.start_task(task)
-                progress.update(task, total=event["max_steps"], told="starting")
+                progress.update(task, total=event["max_steps"], state="starting")
             elif event["event"] == "step":
-                progress.update(task, completed=event["step"], told=f"loss {event['loss']:.4g}")
+                progress.update(task, completed=event["step"], state=f"loss {event['loss']:.4g}")
             elif event["event"] == "evaluated":
-                progress.update(task, told=f"evaluated {event['name']}")
+                progress.update(task, state=f"evaluated {event['name']}")
 
         yield watch

@@ -1,4 +1,4 @@
-"""What a comparison found: plain data that the terminal, the HTML page and a script read alike."""
+"""The result of a comparison: plain data for the terminal, the HTML page and scripts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Thresholds:
 
     A pair of values is equal when its rel_diff OR its abs_diff is within the threshold. Losses and metrics share the first two;
     ``variable_abs`` is for the values of the final checkpoints: for variables whose values stay within 1, and in proportion to the
-    largest value for others (an optimizer's accumulators grow into the hundreds, and float32 rounds them accordingly).
+    largest value for others (an optimizer's accumulators grow into the hundreds, where float32 rounds more coarsely).
     """
 
     rel: float = 1e-5
@@ -24,7 +24,7 @@ class Thresholds:
     variable_abs: float = 1e-4
 
     def accept(self, legacy: float, modern: float) -> bool:
-        """True where the pair is equal; NaN equals NaN only.
+        """Returns True if the pair is equal; NaN equals only NaN.
 
         Example:
             >>> Thresholds().accept(1.0, 1.000001), Thresholds().accept(1.0, 1.1)
@@ -35,7 +35,7 @@ class Thresholds:
         return abs_diff(legacy, modern) <= self.abs or rel_diff(legacy, modern) <= self.rel
 
     def accept_variable(self, max_abs_diff: float, largest: float = 1.0) -> bool:
-        """True where a variable with values up to ``largest`` is equal on both sides.
+        """Returns True if a variable with values up to ``largest`` is equal on both sides.
 
         Example:
             >>> Thresholds().accept_variable(1e-3), Thresholds().accept_variable(1e-3, largest=500.0)
@@ -45,12 +45,12 @@ class Thresholds:
 
 
 def abs_diff(legacy: float, modern: float) -> float:
-    """``|legacy - modern|``; 0 for equal infinities."""
+    """Returns ``|legacy - modern|``; 0 for equal infinities."""
     return 0.0 if legacy == modern else abs(legacy - modern)
 
 
 def rel_diff(legacy: float, modern: float) -> float:
-    """``|legacy - modern| / max(|legacy|, |modern|)``; 0 where both are 0."""
+    """Returns ``|legacy - modern| / max(|legacy|, |modern|)``; 0 if both are 0."""
     if math.isnan(legacy) or math.isnan(modern):
         return math.nan
     largest = max(abs(legacy), abs(modern))
@@ -79,7 +79,7 @@ class MetricPair:
 
 @dataclasses.dataclass(frozen=True)
 class VariableDiff:
-    """One checkpointed variable after the last step; ``max_abs_diff`` is None where only one side has it.
+    """One checkpointed variable after the last step; ``max_abs_diff`` is None if only one side has it.
 
     ``largest`` is the largest absolute value on the legacy side.
     """
@@ -93,7 +93,7 @@ class VariableDiff:
 
 @dataclasses.dataclass(frozen=True)
 class ParityFinding:
-    """A place where the two sides part."""
+    """A place where the two sides differ."""
 
     level: Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "calls"]
     message: str
@@ -104,8 +104,8 @@ class ParityFinding:
 class ParityResult:
     """The whole outcome of ``estimator-bridge compare``.
 
-    ``findings`` is empty exactly when the verdict is "equal"; it is ordered by where in the training the sides part, so the first
-    one is the cause to look at. ``notes`` says what was done to make the sides comparable and what is approximate.
+    ``findings`` is empty exactly if the verdict is "equal"; findings are in the order of training, so the first is the cause.
+    ``notes`` says what made the sides comparable, and what is approximate.
     ``environment`` holds versions; ``seconds`` the wall time of each side.
     """
 
@@ -123,7 +123,7 @@ class ParityResult:
 
     @property
     def exit_code(self) -> int:
-        """0 equal, 1 different, 2 not comparable."""
+        """The exit code: 0 equal, 1 different, 2 not comparable."""
         return EXIT_CODES[self.verdict]
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs both sides, one after the other, each in a process of its own."""
+"""Runs both sides, one after the other, each in its own process."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def compare(
     """Runs a script on both paths and compares what they did.
 
     Args:
-        script: an unmodified TensorFlow 1 script.
-        replaying: the modern side gets the batches that the legacy side had; else each side runs the script's own input.
-        replicas: of the modern side; each batch is split over them.
-        thresholds: what counts as equal.
-        watch: called with (side, event) while they run, for a progress display.
+        script: Unmodified TensorFlow 1 script.
+        replaying: True to give the modern side the legacy side's batches; False to run the script's input on each side.
+        replicas: Number of replicas of the modern side, which share each batch.
+        thresholds: Largest differences that count as equal.
+        watch: Function of (side, event) that shows progress.
 
     Returns:
         The result.
 
     Raises:
-        BridgeError: when a side cannot run the script to its end.
+        BridgeError: A side cannot run the script to its end.
 
     Example:
         >>> compare(Script("examples/digits/train.py")).verdict  # doctest: +SKIP
@@ -79,19 +79,18 @@ def compare(
         seconds = {side: _run_side(order, watch) for side, order in orders.items()}
         from estimator_bridge.parity.judge import judge
 
-        return judge(
+        result = judge(
             *(order.trace(side) for side, order in orders.items()),
             command=(str(script), *script.args),
             replaying=replaying,
             replicas=replicas,
             thresholds=thresholds or Thresholds(),
-            seconds=seconds,
-            environment=environment(),
         )
+    return dataclasses.replace(result, seconds=seconds, environment=environment())
 
 
 def side_command(order: Order) -> list[str]:
-    """The command line of the process that runs one side."""
+    """Returns the command line of the process that runs one side."""
     return [sys.executable, "-m", "estimator_bridge.parity.side", json.dumps(dataclasses.asdict(order))]
 
 
@@ -102,7 +101,7 @@ def _run_side(order: Order, watch: Watch) -> float:
     with log.open("wb") as output:
         process = subprocess.Popen(
             side_command(order),
-            stdin=subprocess.PIPE,  # stays open: the side ends when we do
+            stdin=subprocess.PIPE,  # stays open: the side ends with this process
             stdout=output,
             stderr=subprocess.STDOUT,
             env={"PYTHONHASHSEED": "0", **os.environ, "PYTHONUNBUFFERED": "1"},
@@ -120,7 +119,7 @@ def _run_side(order: Order, watch: Watch) -> float:
 
 
 def _follow(process: subprocess.Popen[bytes], trace: Trace, watch: Callable[[dict[str, Any]], None]) -> None:
-    """Until the process ends; a training has no deadline that we could know, and the script has the means to stop."""
+    """Reports events until the process ends; the length of a training is not known, so there is no deadline."""
     seen = 0
     running = True
     while running:
@@ -139,8 +138,8 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
     return BridgeError(
         f"The {order.side} side could not run {order.script}: it ended with exit code {code}.",
         expected="a script that runs to its end",
-        received="\n    ".join(["it printed", *lines[-_LINES_SHOWN:]]) if lines else "no word on why",
-        fix=f"Mend what this shows: {command}",
+        received="\n    ".join(["it printed", *lines[-_LINES_SHOWN:]]) if lines else "no output",
+        fix=f"Correct the error that this command shows: {command}",
     )
 
 

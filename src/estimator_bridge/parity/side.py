@@ -19,7 +19,7 @@ from estimator_bridge.script.tracebacks import run_as_python_does
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """What a side is told: the script, where to write, and how to run."""
+    """The order for a side: the script, the folder of its trace, and how to run."""
 
     side: str
     folder: str
@@ -37,7 +37,7 @@ class Order:
         return Script(self.target, self.args, self.is_module, self.python2, verbose=self.verbose)
 
     def trace(self, side: str) -> Trace:
-        """A side's trace."""
+        """Returns a side's trace."""
         return Trace(Path(self.folder) / side)
 
 
@@ -45,7 +45,7 @@ def main(text: str) -> int:
     """Runs one side.
 
     Args:
-        text: an ``Order`` as JSON.
+        text: ``Order`` as JSON.
 
     Returns:
         The script's exit code; 2 after a refusal, which is in the trace.
@@ -84,7 +84,7 @@ def _modern_engine(order: Order, trace: Trace) -> Engine:
 
 
 def _prepare(order: Order, trace: Trace) -> None:
-    """After tf.estimator is there, before the script runs."""
+    """Patches TensorFlow once tf.estimator is there, before the script runs."""
     from estimator_bridge.parity.recording import model_dirs, randomness
 
     randomness.equalise()
@@ -92,7 +92,7 @@ def _prepare(order: Order, trace: Trace) -> None:
 
 
 def _end_with_parent() -> None:
-    """Leaves as soon as the parent is gone, however it went: it holds the other end of stdin."""
+    """Ends this process as soon as its parent is gone, which holds the other end of stdin."""
     pipe = os.dup(0)
     with Path(os.devnull).open() as nothing:
         os.dup2(nothing.fileno(), 0)

@@ -21,13 +21,13 @@ SHARE = 1e-3
 
 
 def compare_values(legacy: str, modern: str) -> Iterator[VariableDiff]:
-    """The difference of each variable between two checkpoints.
+    """Compares each variable of two checkpoints.
 
     Args:
-        legacy, modern: their prefixes.
+        legacy, modern: Prefixes of the checkpoints.
 
     Yields:
-        One ``VariableDiff`` a name that either has, sorted by name.
+        One ``VariableDiff`` for each name in either, sorted by name.
     """
     old, new = _Values(legacy), _Values(modern)
     shapes, others = old.shapes, new.shapes
@@ -43,7 +43,7 @@ def compare_values(legacy: str, modern: str) -> Iterator[VariableDiff]:
 
 
 def max_abs_diff(legacy: Any, modern: Any) -> float:
-    """The largest absolute difference, infinite where only one side is not a number; what is no number is equal or not.
+    """Returns the largest absolute difference; infinity if only one side is NaN, or if values that are no numbers differ.
 
     Example:
         >>> import numpy as np
@@ -59,22 +59,22 @@ def max_abs_diff(legacy: Any, modern: Any) -> float:
 
 
 def initial_values(legacy: str, modern: str, step: int) -> Iterator[ParityFinding]:
-    """One finding where training does not start from the same values."""
+    """Yields one finding if training does not start from the same values."""
     if not _exists(legacy) or not _exists(modern):  # a call that trained nothing
         return
     outside = [diff for diff in compare_values(legacy, modern) if diff.max_abs_diff is None or diff.max_abs_diff > ROUNDING]
     if outside:
-        names = ", ".join(f"{diff.name} ({diff.note or f'{diff.max_abs_diff:.3g}'})" for diff in outside[:3])
-        yield ParityFinding("initial values", f"{len(outside)} variables start differently: {names}.", step)
+        names = [f"{diff.name} ({diff.note or f'{diff.max_abs_diff:.3g}'})" for diff in outside]
+        yield ParityFinding("initial values", f"The initial values differ: {_first_three(names)}.", step)
 
 
 def first_updates(legacy: Trace, modern: Trace, call: str, step: int) -> Iterator[ParityFinding]:
-    """One finding where the first step changes the variables differently, with what tells most about the cause.
+    """Yields one finding if the first step changes the variables differently, with the detail that says most about the cause.
 
     Args:
-        legacy, modern: both sides.
-        call: the training call.
-        step: its first step.
+        legacy, modern: Traces of the two sides.
+        call: Name of the training call.
+        step: First step of the call.
     """
     compared = list(_updates(legacy, modern, call))
     outside = [(name, old, new) for name, old, new, tolerance in compared if np.max(np.abs(new - old)) > tolerance]
@@ -82,23 +82,20 @@ def first_updates(legacy: Trace, modern: Trace, call: str, step: int) -> Iterato
         return
     still = [name for name, old, new in outside if not new.any() and old.any()]
     if still:
-        yield ParityFinding("first update", f"The modern side does not update {', '.join(still[:3])}{_more(still)}.", step)
+        yield ParityFinding("first update", f"The modern side does not update {_first_three(still)}.", step)
         return
-    ratios = {name: float(np.vdot(old, new) / np.vdot(old, old)) for name, old, new in outside if old.any()}
-    told = ", ".join(f"{name} x{ratio:.4g}" for name, ratio in list(ratios.items())[:3])
-    yield ParityFinding(
-        "first update",
-        f"The first update of {len(outside)} of {len(compared)} variables differs; modern / legacy: {told}{_more(list(ratios))}.",
-        step,
-    )
+    ratios = [f"{name} x{float(np.vdot(old, new) / np.vdot(old, old)):.4g}" for name, old, new in outside if old.any()]
+    count = f"{len(outside)} of {len(compared)}"
+    message = f"The first update of {count} variables differs; modern / legacy: {_first_three(ratios)}."
+    yield ParityFinding("first update", message, step)
 
 
-def _more(names: list[str]) -> str:
-    return f" and {len(names) - 3} more" if len(names) > 3 else ""
+def _first_three(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _updates(legacy: Trace, modern: Trace, call: str) -> Iterator[tuple[str, Any, Any, float]]:
-    """(name, legacy update, modern update, tolerance) of each float variable, weights before slots."""
+    """Yields (name, legacy update, modern update, tolerance) for each float variable, weights before slots."""
     prefixes = [trace.values(call, moment) for trace in (legacy, modern) for moment in ("initial", "first")]
     if not all(map(_exists, prefixes)):
         return
@@ -119,7 +116,7 @@ def _largest(value: Any) -> float:
 
 
 class _Values:
-    """A checkpoint's variables, one at a time; TensorFlow need not be loaded for it."""
+    """The variables of a checkpoint, read one at a time and without TensorFlow."""
 
     def __init__(self, prefix: str) -> None:
         self._index = read_index(prefix)

@@ -56,7 +56,7 @@ def _walk(module: Any, path: str, seen: frozenset[int]) -> Iterator[tuple[str, l
 
 
 def file_names(keep: int = 1) -> Symbols:
-    """Module below ``tensorflow.python``: what its file binds; protocol buffers by module alone.
+    """Module below ``tensorflow.python``: what its file binds; of protocol buffers only the modules.
 
     Args:
         keep: reads the names of every so many modules only.
@@ -110,7 +110,7 @@ def _dotted(path: Path, root: Path, top: str) -> str:
 
 
 def _bound(path: Path, files: dict[str, Path], depth: int = 0) -> set[str]:
-    """What a module's top level binds, conditional branches included."""
+    """Returns the names that a module's top level binds, conditional branches included."""
     names: set[str] = set()
     with contextlib.suppress(SyntaxError):
         for node in _top_level(ast.parse(path.read_bytes()).body):

@@ -23,22 +23,22 @@ class _Contrib:
 
 
 def judge(python2: bool = False) -> Judge:
-    """Against the installed TensorFlow."""
+    """Returns a judge for the installed TensorFlow."""
     return Judge(load_surface(installed_version()), _Contrib(), python2)
 
 
 def findings(source: str, *kinds: Kind, python2: bool = False) -> list[SourceFinding]:
-    """What is said of a snippet.
+    """Returns the findings in a snippet.
 
     Args:
-        source: indented or not; line 1 is the first that is not empty.
-        kinds: only these, if any.
-        python2: judge as for ``run --py2``.
+        source: Snippet, indented or not; line 1 is the first that is not empty.
+        kinds: Kinds of findings to return; all without any.
+        python2: True to judge for ``run --py2``.
     """
     report = judge(python2).content(textwrap.dedent(source).lstrip("\n").encode(), "snippet.py")
     return [one for one in report.findings if not kinds or one.kind in kinds]
 
 
-def told(source: str, *kinds: Kind) -> list[tuple[int, str, str]]:
-    """Line, symbol and verdict of each finding."""
+def verdicts(source: str, *kinds: Kind) -> list[tuple[int, str, str]]:
+    """Returns line, symbol and verdict of each finding."""
     return [(one.line, one.symbol, one.verdict.value) for one in findings(source, *kinds)]

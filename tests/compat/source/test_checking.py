@@ -15,7 +15,7 @@ from estimator_bridge.compat.source.checking import find_files
 from estimator_bridge.compat.source.surface import installed_version, load_surface
 from estimator_bridge.compat.source.verdicts import Kind, Verdict
 from estimator_bridge.errors import BridgeError
-from tests.compat.source.reading import findings, judge, told
+from tests.compat.source.reading import findings, judge, verdicts
 
 SCRIPT = """
     import numpy as np
@@ -42,7 +42,7 @@ SCRIPT = """
 
 
 def test_a_script() -> None:
-    assert told(SCRIPT) == [
+    assert verdicts(SCRIPT) == [
         (2, "tensorflow", "runs"),
         (3, "tf.contrib.eager", "mended"),
         (3, "tf.contrib.layers", "mended"),
@@ -65,7 +65,7 @@ def test_a_script() -> None:
     ]
 
 
-def test_what_to_do_is_said() -> None:
+def test_findings_say_what_to_do() -> None:
     messages = {one.symbol: one.message for one in findings(SCRIPT)}
     assert "Use something else than tf.contrib.eager." in messages["tf.contrib.eager"]
     assert "Use something else than tf.contrib.nowhere." in messages["tf.contrib.nowhere"]
@@ -76,7 +76,7 @@ def test_what_to_do_is_said() -> None:
 
 
 def test_a_package_that_refuses() -> None:
-    """Its import runs, what is read from it does not, and what the file catches goes its own way."""
+    """Its import runs, reads of its names do not, and the file handles what it catches."""
     source = """
         import tensorflow.contrib.eager as tfe
         tfe.Network
@@ -86,7 +86,7 @@ def test_a_package_that_refuses() -> None:
         except ImportError:
             eager = None
         """
-    assert told(source, Kind.CONTRIB) == [
+    assert verdicts(source, Kind.CONTRIB) == [
         (1, "tf.contrib.eager", "mended"),
         (2, "tf.contrib.eager.Network", "human"),
         (3, "tf.contrib.eager.Network", "human"),
@@ -96,18 +96,18 @@ def test_a_package_that_refuses() -> None:
 
 def test_keras_by_itself() -> None:
     expected = [] if load_surface(installed_version()).version.startswith("2.15.") else [(1, "keras.layers.Dense", "mended")]
-    assert told("from keras.layers import Dense\nDense(3)") == expected
+    assert verdicts("from keras.layers import Dense\nDense(3)") == expected
 
 
 def test_packages_named_after_tensorflow_are_others() -> None:
-    assert told("import tensorflow_probability as tfp\nimport tensorflow_hub as hub\ntfp.nowhere\nhub.Module") == []
+    assert verdicts("import tensorflow_probability as tfp\nimport tensorflow_hub as hub\ntfp.nowhere\nhub.Module") == []
 
 
 def test_a_class_that_defines_a_method_itself_is_left_alone() -> None:
-    assert told("class A:\n    def tostring(self): pass\nA().tostring()") == []
+    assert verdicts("class A:\n    def tostring(self): pass\nA().tostring()") == []
 
 
-def test_a_file_that_is_no_python() -> None:
+def test_a_file_that_is_not_python() -> None:
     report = judge().content(b"x = 1\ndef (:\n", "x.py")
     assert report.unreadable
     assert [(one.line, one.column, one.kind, one.verdict) for one in report.findings] == [(2, 5, Kind.SYNTAX, Verdict.HUMAN)]
@@ -156,7 +156,7 @@ LIBRARY = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_no_shuffled_source_crashes_it(seed: int) -> None:
-    """Lines of real source, in pieces and out of order: most of it does not parse, some does and makes no sense."""
+    """Uses lines of real source in random order: most do not parse, and some parse and make no sense."""
     draw = random.Random(seed)
     lines = draw.choice(LIBRARY).read_bytes().splitlines()[:400]
     pieces = [line.strip() if draw.random() < 0.7 else line for line in draw.sample(lines, min(len(lines), 12))]
@@ -164,7 +164,7 @@ def test_no_shuffled_source_crashes_it(seed: int) -> None:
 
 
 def test_its_speed() -> None:
-    """100,000 lines in 30 seconds, on a machine that others use too; a tenth of them here."""
+    """Judges 10,000 lines at a rate of at least 100,000 in 30 seconds of CPU time."""
     judge().content(b"", "x.py")
     chosen, lines = [], 0
     for path in LIBRARY:

@@ -1,4 +1,4 @@
-"""What names mean: Python itself is asked where it can be."""
+"""The meaning of names, compared with Python's own answer if it can give one."""
 
 from __future__ import annotations
 

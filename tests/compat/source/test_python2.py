@@ -1,4 +1,4 @@
-"""What of a file is Python 2, and the same file in Python 3; Python 2.7 itself said what the program prints."""
+"""Finds Python 2 in files and rewrites it as Python 3; the expected output of the program is Python 2.7's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from estimator_bridge.compat.source.python2.mending import mend
 from estimator_bridge.compat.source.verdicts import Kind, Verdict
-from tests.compat.source.reading import findings, told
+from tests.compat.source.reading import findings, verdicts
 
 # One line of Python 2 that Python 3 does not parse, and the word for it.
 SYNTAX = [
@@ -222,7 +222,7 @@ ONE_SHOTS = {
 @pytest.mark.parametrize("source", ONE_SHOTS.values(), ids=ONE_SHOTS)
 def test_iterators_that_python2_made_lists(source: str) -> None:
     lines = [number for number, line in enumerate(source.lstrip("\n").splitlines(), 1) if line.endswith("# !")]
-    assert sorted({line for line, _, _ in told(source, Kind.PYTHON2)}) == lines
+    assert sorted({line for line, _, _ in verdicts(source, Kind.PYTHON2)}) == lines
     assert {one.verdict for one in findings(source, Kind.PYTHON2, python2=True)} <= {Verdict.MENDED}
 
 

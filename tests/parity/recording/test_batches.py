@@ -15,7 +15,7 @@ from estimator_bridge.parity.recording.batches import BatchWriter, leaves, repla
 
 
 def runs(dataset: Any, fetches: Callable[[Any], Any]) -> list[Any]:
-    """What a session gives for ``fetches`` of each element."""
+    """Returns the values of ``fetches`` in a session, for each element."""
     found: list[Any] = []
     fetched = fetches(tf.compat.v1.data.make_one_shot_iterator(dataset).get_next())
     with tf.compat.v1.Session() as session, contextlib.suppress(tf.errors.OutOfRangeError):
@@ -30,7 +30,7 @@ def replayed(path: Path, input_fn: Any) -> list[Any]:
 
 
 def record(path: Path, input_fn: Any) -> list[Any]:
-    """What the legacy side's hook does, without an Estimator."""
+    """Records batches as the legacy side's hook does, without an Estimator."""
     writer = BatchWriter(path)
     with tf.Graph().as_default():
         seen = runs(input_fn(), lambda element: [element, leaves(element)])

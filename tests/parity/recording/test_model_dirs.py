@@ -24,7 +24,7 @@ v1 = tf.compat.v1
 
 @pytest.fixture
 def redirected() -> Iterator[None]:
-    """What redirect() replaces for a whole process is put back."""
+    """Restores the functions that redirect() replaces for a whole process."""
     from tensorflow.python.checkpoint import checkpoint_management
     from tensorflow_estimator.python.estimator import estimator
 

@@ -54,7 +54,7 @@ def equal_run(make: Make) -> ParityResult:
 
 @pytest.fixture
 def different_run(make: Make) -> ParityResult:
-    """A run that parts at step 2."""
+    """A run whose sides differ from step 2 on."""
     return make(
         verdict="different",
         losses=(LossPoint(1, 2.0, 2.0), *losses(50, 1.02)[1:]),

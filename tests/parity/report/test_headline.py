@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def test_the_step_of_the_first_finding_is_named(different_run: ParityResult) -> None:
-    assert headline(different_run) == "The two sides part at step 2."
+    assert headline(different_run) == "The two sides differ at step 2."
 
 
 def test_every_level_has_its_words(make: Callable[..., ParityResult]) -> None:
@@ -24,6 +24,6 @@ def test_every_level_has_its_words(make: Callable[..., ParityResult]) -> None:
 
 
 def test_a_verdict_without_findings_is_still_a_sentence(make: Callable[..., ParityResult]) -> None:
-    assert headline(make(verdict="different")) == "The two sides part."
+    assert headline(make(verdict="different")) == "The two sides differ."
     assert headline(make()) == "The modern path trains as the legacy path does."
     assert headline(make(verdict="not comparable")) == "The two sides could not be compared."

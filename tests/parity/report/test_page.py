@@ -98,7 +98,7 @@ def test_every_chart_has_a_title_a_description_and_every_table_a_caption(differe
 def test_the_verdict_is_the_heading(equal_run: ParityResult, different_run: ParityResult, empty_run: ParityResult) -> None:
     for result, words in [
         (equal_run, "Equal The modern path trains as the legacy path does."),
-        (different_run, "Different The two sides part at step 2."),
+        (different_run, "Different The two sides differ at step 2."),
         (dataclasses.replace(empty_run, verdict="not comparable"), "Not comparable The two sides could not be compared."),
     ]:
         assert words in " ".join(Page(render_html(result)).text.split())
@@ -109,7 +109,7 @@ def test_findings_come_before_the_charts_and_the_cause_before_the_others(differe
     places = [
         text.index(words)
         for words in (
-            "Where the two sides part",
+            "Where the two sides differ",
             "Step 2: dense/kernel moved",
             "Step 50: accuracy",
             "steps within",
@@ -117,12 +117,12 @@ def test_findings_come_before_the_charts_and_the_cause_before_the_others(differe
         )
     ]
     assert places == sorted(places)
-    assert "the sides part: step 2" in text
+    assert "the sides differ: step 2" in text
 
 
 def test_an_equal_run_has_no_findings_and_says_how_far_inside_it_is(equal_run: ParityResult) -> None:
     text = " ".join(Page(render_html(equal_run)).text.split())
-    assert "Where the two sides part" not in text
+    assert "Where the two sides differ" not in text
     assert "200 / 200 steps within the thresholds" in text
     assert "1 % of the threshold at the worst step" in text
     assert "✗ outside" not in text
@@ -169,7 +169,7 @@ def test_thousands_of_findings_and_notes_stay_a_page(make: Callable[..., ParityR
     assert "4,900 findings more in report.json" in source
 
 
-def test_thresholds_environment_and_times_are_told(equal_run: ParityResult) -> None:
+def test_thresholds_environment_and_times_are_shown(equal_run: ParityResult) -> None:
     text = " ".join(Page(render_html(equal_run)).text.split())
     assert "rel_diff ≤ 1e-5 or abs_diff ≤ 2e-6" in text
     assert "max abs_diff ≤ 1e-4" in text

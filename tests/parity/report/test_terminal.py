@@ -40,7 +40,7 @@ def test_a_stream_that_knows_only_ascii_gets_ascii(name: str, request: pytest.Fi
 
 def test_the_verdict_is_the_first_line(equal_run: ParityResult, different_run: ParityResult) -> None:
     assert _printed(equal_run).startswith("EQUAL. The modern path trains")
-    assert _printed(different_run).startswith("DIFFERENT. The two sides part at step 2.\n")
+    assert _printed(different_run).startswith("DIFFERENT. The two sides differ at step 2.\n")
 
 
 def test_an_equal_run(equal_run: ParityResult) -> None:

@@ -1,4 +1,4 @@
-"""Recorded batches: one TFRecord file a call, replayed by TensorFlow operations alone."""
+"""Recorded batches: one TFRecord file a call, replayed by TensorFlow operations only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BatchWriter:
     """Appends batches to a record file.
 
     Args:
-        path: of the file.
+        path: Path of the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,25 +29,25 @@ class BatchWriter:
         self._writer.write(example.SerializeToString())
 
     def close(self) -> None:
-        """Makes the file complete."""
+        """Completes the file."""
         self._writer.close()
 
 
 def leaves(structure: Structure) -> list[Any]:
-    """The tensors of (features, labels), composite ones by their components."""
+    """Returns the tensors of (features, labels); those of composite tensors are their components."""
     return [leaf for leaf in tf.nest.flatten(structure, expand_composites=True) if tf.is_tensor(leaf)]
 
 
 def replay(path: Path, input_fn: Callable[[], Structure]) -> Callable[..., Structure]:
-    """An input_fn that gives the recorded batches in place of what ``input_fn`` would.
+    """Returns an input_fn that yields recorded batches in place of those of ``input_fn``.
 
     Args:
-        path: what ``BatchWriter`` wrote.
-        input_fn: called for the structure, dtypes and static shapes of its batches; its own data are not read.
+        path: File that ``BatchWriter`` wrote.
+        input_fn: The script's own; it gives the structure, dtypes and static shapes of batches, and its data are not read.
 
     Returns:
-        An input_fn whose Dataset has one element a recorded batch. It takes ``params`` since TPUEstimator insists on that, and
-        has no use for them.
+        An input_fn whose Dataset has one element a recorded batch. It takes ``params``, as TPUEstimator demands, and ignores
+        them.
     """
 
     def replayed(params: Any = None) -> Structure:

@@ -1,4 +1,4 @@
-"""What both sides do alike: naming their calls, keeping predictions, reading metrics."""
+"""Helpers of both sides: names of calls, saved predictions, and metrics that are numbers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ MAX_PREDICTIONS = 1000  # of one call are compared
 
 
 class CallNames:
-    """``train-0``, ``train-1``, ``evaluate-0``, ...: the same on both sides as long as they make the same calls."""
+    """Names such as ``train-0``, ``train-1``, ``evaluate-0``: equal on both sides as long as they make the same calls."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
 
     def next(self, verb: str) -> str:
-        """The name of the next call of a verb."""
+        """Returns the name of the next call of a verb."""
         name = f"{verb}-{self._seen[verb]}"
         self._seen[verb] += 1
         return name
 
 
 def scalar_metrics(metrics: dict[str, Any]) -> dict[str, float]:
-    """The metrics that are numbers."""
+    """Returns the metrics that are numbers."""
     scalars = {name: value for name, value in metrics.items() if np.ndim(value) == 0}
     return {name: float(value) for name, value in scalars.items() if not isinstance(value, bytes | str)}
 

@@ -1,4 +1,4 @@
-"""The legacy side of a comparison: tensorflow-estimator itself, with hooks that write down what it did."""
+"""The legacy side of a comparison: tensorflow-estimator itself, with hooks that record what it does."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, Ev
 from estimator_bridge.runtime.patching import replace
 
 v1 = tf.compat.v1
-_batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> the tensors that its input_fn gave
-_specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> the EstimatorSpec that it is trained by
+_batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> tensors that its input_fn returned
+_specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> EstimatorSpec of its training
 
 
 class RecordingEngine(Engine):
@@ -160,8 +160,8 @@ class _TrainHook(_BatchHook):
 def _race(variables: Sequence[str]) -> str:
     more = f" and {len(variables) - 3} more" if len(variables) > 3 else ""
     return (
-        f"the script gives no order to what a step reads, its batch included, and its assignment to {', '.join(variables[:3])}{more}; "
-        "here the script's order was kept, and a run of its own may take another."
+        f"a step reads values (its batch, too) and assigns to {', '.join(variables[:3])}{more} without a control dependency; here the "
+        "order of the script's lines was kept, but the script by itself may run in another order."
     )
 
 

@@ -1,4 +1,4 @@
-"""Gives every Estimator of a comparison folders of its own: the script's model_dir is read, its folders are never written."""
+"""Gives every Estimator of a comparison its own folders: the script's model_dir is only read."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _HOOKS_PATHS = ("_checkpoint_dir", "_output_dir", "_save_path")
 
 
 def redirect(folder: Path, start: Path) -> None:
-    """From now on, Estimators keep their checkpoints and exports under ``folder``; lasts for the process.
+    """Makes Estimators keep checkpoints and exports under ``folder`` until the process ends.
 
-    Estimators that share a model_dir go on sharing one, and so do TensorFlow's hooks and ``tf.train.latest_checkpoint`` where the
-    script gives them the same folder by its name. A checkpoint that the script's model_dir already holds is copied, so that both
+    Estimators that share a model_dir still share one, and so do TensorFlow's hooks and ``tf.train.latest_checkpoint`` if the
+    script gives them the same folder. A checkpoint that the script's model_dir already holds is copied, so that both
     sides start from it.
 
     Args:
-        folder: gets ``model-0``, ``model-1`` and so on, and ``exports``.
-        start: where the first side keeps that checkpoint for the second one, which a script could have overwritten since.
+        folder: Folder of the side; gets ``model-0``, ``model-1`` and so on, and ``exports``.
+        start: Folder where the first side keeps that checkpoint for the second one, in case the script overwrites its own.
     """
     from tensorflow_estimator.python.estimator import estimator as estimator_lib
     from tensorflow_estimator.python.estimator import run_config
@@ -35,7 +35,7 @@ def redirect(folder: Path, start: Path) -> None:
     def overwrite(config: Any, model_dir: Any) -> Any:
         made = original(config, model_dir)
         moved = run_config.RunConfig.replace(made, model_dir=str(folders.instead_of(made.model_dir)))
-        if hasattr(made, "uid"):  # by which learn_runner knows the configuration that it gave to the script
+        if hasattr(made, "uid"):  # by which learn_runner recognises its own configuration
             moved.uid = made.uid
         return moved
 
@@ -50,7 +50,7 @@ def redirect(folder: Path, start: Path) -> None:
 
 
 class _Folders:
-    """What stands for the script's model_dirs."""
+    """The folders in place of the script's model_dirs."""
 
     def __init__(self, folder: Path, start: Path) -> None:
         self._folder = folder
@@ -58,7 +58,7 @@ class _Folders:
         self._instead: dict[str, Path] = {}
 
     def instead_of(self, model_dir: str) -> Path:
-        """The side's own folder for a model_dir; begins with what the model_dir held before the first side ran."""
+        """Returns the side's folder for a model_dir, created with the checkpoint that was there before the first side ran."""
         asked = os.path.realpath(model_dir)
         if asked not in self._instead:
             before = self._start / hashlib.sha256(asked.encode()).hexdigest()
@@ -70,7 +70,7 @@ class _Folders:
         return self._instead[asked]
 
     def moved(self, path: str) -> str:
-        """A path inside of a model_dir as one inside of what stands for it, any other as it is."""
+        """Returns a path in a model_dir as the path in the side's folder for it; returns any other path as it is."""
         real = Path(os.path.realpath(path))
         if any(real.is_relative_to(own.resolve()) for own in (self._folder, self._start)):
             return path
@@ -80,7 +80,7 @@ class _Folders:
 
 
 def _redirect_names(moved: Callable[[str], str]) -> None:
-    """Where a script hands its model_dir to TensorFlow's hooks or asks for the checkpoints in it."""
+    """Redirects model_dirs that a script passes to TensorFlow's hooks or searches for checkpoints."""
     import tensorflow as tf
     from tensorflow.python.checkpoint import checkpoint_management
     from tensorflow.python.training import basic_session_run_hooks
@@ -108,7 +108,7 @@ def _moving(original: Callable[..., None], moved: Callable[[str], str]) -> Calla
 
 
 def export_dir(folder: Path, asked: str) -> str:
-    """Where an export goes: a folder of the side's own, unless it lies in the (redirected) model_dir already."""
+    """Returns the folder of an export: one of the side's own, unless it is in the (redirected) model_dir already."""
     inside = Path(asked).resolve().is_relative_to(folder.resolve())
     return asked if inside else str(folder / "exports" / Path(asked).name)
 
@@ -126,9 +126,9 @@ def install_checkpoint(prefix: str, model_dir: Path, name: str) -> None:
     """Copies a checkpoint into a model_dir and makes it the latest there.
 
     Args:
-        prefix: of the checkpoint.
-        model_dir: where it goes.
-        name: its new name, such as ``model.ckpt-0``.
+        prefix: Prefix of the checkpoint.
+        model_dir: Folder to copy to.
+        name: New name, e.g. ``model.ckpt-0``.
     """
     import tensorflow as tf
 

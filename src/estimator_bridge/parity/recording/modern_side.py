@@ -79,7 +79,7 @@ class ReplayingEngine(Engine):
 
 
 class _Recorder(Callback):
-    """Writes down each step, and the values before and after the first."""
+    """Records each step, and the values before and after the first."""
 
     def __init__(self, trace: Trace, call: str) -> None:
         self._trace = trace

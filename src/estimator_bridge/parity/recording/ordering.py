@@ -1,4 +1,4 @@
-"""Takes the races of a training graph away: an assignment waits for its batch, and for what the script read before."""
+"""Removes the races of a training graph: an assignment waits for its batch and for reads on earlier lines of the script."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from estimator_bridge.modern.graph.variables import assigned
 
 _VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
 _NO_VALUE = frozenset({"Enter", "IsVariableInitialized", "Switch", "VarIsInitializedOp", "VariableShape"})
-"""These take a variable and leave its value alone."""
+"""Operations that take a variable but do not read its value."""
 _SAME_MEMORY = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"})
-"""What comes out of these is still the reference variable's own memory, which an assignment changes."""
+"""Operations whose output is still the reference variable's own memory, which an assignment changes."""
 
 
 def order_assignments(step: Collection[Operation], batch: Collection[Operation] = ()) -> list[str]:
     """Adds the control dependencies that a TensorFlow 1 script left out between reading a variable and assigning to it.
 
-    TensorFlow 1 may run such a pair either way. One way is left: that of the script's lines, which the modern path keeps, too. Nor
-    is anything assigned where the input has ended. What is inside of a loop or a branch stays as it is.
+    TensorFlow 1 may run such a pair in either order; afterwards only that of the script's lines is left, as on the modern path.
+    Nothing is assigned once the input has ended. Operations inside loops and branches stay as they are.
 
     Args:
-        step: the operations of a training step, in a graph that no session has run yet.
-        batch: those that give it its batch.
+        step: Operations of a training step, in a graph that no session has run yet.
+        batch: Operations that give the step its batch.
 
     Returns:
         The names of the variables that had no order, sorted.
@@ -54,7 +54,7 @@ def order_assignments(step: Collection[Operation], batch: Collection[Operation] 
 
 
 def _uses(made: Sequence[Operation]) -> Iterator[tuple[Operation, str, bool]]:
-    """Each operation that runs in every step and has a variable as its input, the variable's name, and whether it changes it."""
+    """Yields (operation, variable's name, True if it writes) for each operation of every step that takes a variable."""
     value_of = {op: op.name for op in made if op.type in _VARIABLES}
     for op in made:
         if op.type in _NO_VALUE or op._get_control_flow_context() is not None:
@@ -74,7 +74,7 @@ def _writes(op: Operation, variable: Tensor) -> bool:
 
 
 def _masks(made: Sequence[Operation], own: dict[Operation, int]) -> dict[Operation, int]:
-    """For each operation, as bits, which of those in ``own`` it waits for, itself included."""
+    """Returns for each operation the bits of those in ``own`` that it waits for, and its own."""
     masks: dict[Operation, int] = {}
     for op in made:
         mask = own.get(op, 0)

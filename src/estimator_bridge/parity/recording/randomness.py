@@ -1,7 +1,7 @@
-"""Makes both sides draw the same random numbers: seeds come from an operation's place in the model, not from a counter.
+"""Makes both sides draw the same random numbers: seeds depend on an operation's place in the model, not on a counter.
 
-TensorFlow seeds an operation by how many random operations its graph has had before. The two paths build graphs that differ in
-that (a replayed input has no shuffle, for one), so initialisers and dropout would differ though nothing is wrong.
+TensorFlow seeds an operation by the number of random operations that its graph had before. In that number the graphs of the two
+paths differ (e.g. a replayed input has no shuffle), so initialisers and dropout would differ although nothing is wrong.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ def _scopes(graph: Any) -> list[str]:
 
 
 def random_operations(operations: Iterable[Any]) -> list[str]:
-    """The names of the operations that draw from a stream of their own."""
+    """Returns the names of the operations that draw from their own stream."""
     return [op.name for op in operations if op.type in STATEFUL_RANDOM]
 
 
 def random_functions(operations: Iterable[Any], graph_def: Any) -> list[str]:
-    """The functions in a graph's library that ``operations`` may call and that draw random numbers.
+    """Returns the functions in a graph's library that ``operations`` may call and that draw random numbers.
 
-    Their streams advance with calls that the two paths make differently (loops and branches), so they cannot be made equal.
+    The two paths call such functions (loops and branches) differently, so their streams cannot be made equal.
     """
     drawing = {
         function.signature.name

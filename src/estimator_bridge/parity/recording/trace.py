@@ -1,4 +1,4 @@
-"""What one side writes down while it runs, and where: a folder that the judge reads afterwards.
+"""The trace of one side: a folder that the side writes while it runs and that the judge reads afterwards.
 
 ::
 
@@ -26,7 +26,7 @@ class Trace:
     folder: Path
 
     def make(self) -> None:
-        """Makes the folders."""
+        """Creates the folders."""
         for name in ("batches", "values", "predictions"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
@@ -36,7 +36,7 @@ class Trace:
             file.write(json.dumps({"event": event, **fields}) + "\n")
 
     def events(self, *kinds: str) -> Iterator[dict[str, Any]]:
-        """The events so far, of these kinds (all by default); a line that is being written is left for later."""
+        """Yields the events so far, of these kinds (all by default), but for a line that is not complete yet."""
         if not self._events.exists():
             return
         with self._events.open(encoding="utf-8") as file:
@@ -47,7 +47,7 @@ class Trace:
                         yield event
 
     def follow(self, position: int, watch: Callable[[dict[str, Any]], None]) -> int:
-        """Calls ``watch`` with each whole event after a byte position; gives the position to go on from."""
+        """Calls ``watch`` with each complete event after a byte position; returns the position of the next event."""
         if not self._events.exists():
             return position
         with self._events.open("rb") as file:
@@ -59,18 +59,18 @@ class Trace:
         return position
 
     def batches(self, call: str) -> Path:
-        """The record file of a call."""
+        """Returns the path of a call's record file."""
         return self.folder / "batches" / f"{call}.tfrecord"
 
     def values(self, call: str, moment: str) -> str:
-        """The checkpoint prefix of a training call's ``initial`` values or those after its ``first`` step.
+        """Returns the prefix of the checkpoint with a training call's ``initial`` values, or those after its ``first`` step.
 
-        Between its ``start``, which is kept for a free run, and the first step, hooks may have chosen values from batches.
+        For a free run, the values at the ``start`` are kept too: before the first step, hooks may choose values from batches.
         """
         return str(self.folder / "values" / f"{call}.{moment}")
 
     def predictions(self, call: str) -> Path:
-        """The arrays of a predict call."""
+        """Returns the path of a predict call's arrays."""
         return self.folder / "predictions" / f"{call}.npz"
 
     @property

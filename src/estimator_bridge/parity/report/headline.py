@@ -22,28 +22,28 @@ _WHERE: dict[Level, str] = {
 
 
 def headline(result: ParityResult) -> str:
-    """The sentence that goes with the verdict.
+    """Returns the sentence that goes with the verdict.
 
     Args:
-        result: the comparison.
+        result: Result of a comparison.
 
     Returns:
-        One sentence; where the sides part it says at which step, or in what.
+        One sentence; if the sides differ, it names the step or the level.
 
     Example:
         >>> from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
         >>> headline(ParityResult((), "replay", "different", Thresholds(), findings=(ParityFinding("loss", "0.5 and 0.6", 2),)))
-        'The two sides part at step 2.'
+        'The two sides differ at step 2.'
         >>> headline(ParityResult((), "replay", "different", Thresholds(), findings=(ParityFinding("metric", "0.5 and 0.6"),)))
-        'The two sides part in a metric.'
+        'The two sides differ in a metric.'
     """
     if result.verdict == "equal":
         return "The modern path trains as the legacy path does."
     if result.verdict == "not comparable":
         return "The two sides could not be compared."
     if not result.findings:
-        return "The two sides part."
+        return "The two sides differ."
     cause = result.findings[0]
     # A level that is not in the table yet is still a word that says where.
     where = _WHERE.get(cause.level, f"in: {cause.level}") if cause.step is None else f"at step {cause.step:,}"
-    return f"The two sides part {where}."
+    return f"The two sides differ {where}."

@@ -15,7 +15,7 @@ from estimator_bridge.parity.report import text
 from estimator_bridge.parity.report.charts import numerals
 from estimator_bridge.parity.report.charts.chart import step_scale
 from estimator_bridge.parity.report.charts.difference_chart import difference_chart
-from estimator_bridge.parity.report.charts.gaps import measure, severity
+from estimator_bridge.parity.report.charts.gaps import measure, severity, spell_pair
 from estimator_bridge.parity.report.charts.loss_chart import loss_chart
 from estimator_bridge.parity.report.headline import headline
 from estimator_bridge.parity.report.rows import final_metrics, representative_steps
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
     from estimator_bridge.parity.result import LossPoint, MetricPair, ParityResult, Thresholds
 
-# What a page holds of things that may come by the thousand; report.json has them all.
+# Limits of what a page shows; report.json has everything.
 MOST_FINDINGS, MOST_METRICS, MOST_READOUTS = 100, 300, 1000
 MESSAGE_LENGTH = 4000
 
 
 @dataclasses.dataclass(frozen=True)
-class Pair:
+class ValueRow:
     """A row of a table of legacy and modern values."""
 
     labels: tuple[str, ...]
@@ -54,10 +54,10 @@ class Tile:
 
 
 def render_html(result: ParityResult) -> str:
-    """The report as one HTML document with inline SVG, CSS and JavaScript and no external resource.
+    """Renders the report as one HTML document with inline SVG, CSS and JavaScript and no external resource.
 
     Args:
-        result: the comparison.
+        result: Result of a comparison.
 
     Returns:
         The document; every string of the result is escaped in it.
@@ -110,7 +110,7 @@ def _source(name: str) -> str:
 
 
 def _finalize(value: Any) -> Any:
-    # Each string that the template prints passes here before it is escaped; what is markup already has done so.
+    # Each string that the template prints passes here before it is escaped; markup has done so already.
     return text.visible(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
 
 
@@ -135,23 +135,22 @@ def _ratio_tile(total: int, outside: int, noun: str) -> Tile:
     return Tile(f"{total - outside:,} / {total:,}", f"{noun} within the thresholds", outside > 0)
 
 
-def _step_row(point: LossPoint, reason: str, thresholds: Thresholds) -> Pair:
+def _step_row(point: LossPoint, reason: str, thresholds: Thresholds) -> ValueRow:
     return _pair((f"{point.step:,}", reason), point, thresholds)
 
 
-def _metric_row(pair: MetricPair, thresholds: Thresholds) -> Pair:
+def _metric_row(pair: MetricPair, thresholds: Thresholds) -> ValueRow:
     name = text.shorten(pair.evaluation, 200) or "eval"
     return _pair((name, f"{pair.step:,}", text.shorten(pair.metric, 200)), pair, thresholds)
 
 
-def _pair(labels: tuple[str, ...], values: LossPoint | MetricPair, thresholds: Thresholds) -> Pair:
-    gap = measure(values.legacy, values.modern, thresholds)
-    spelled = numerals.number(values.legacy), numerals.number(values.modern)
-    return Pair(labels, *spelled, numerals.difference(gap.abs_diff), numerals.difference(gap.rel_diff), not gap.share <= 1)
+def _pair(labels: tuple[str, ...], values: LossPoint | MetricPair, thresholds: Thresholds) -> ValueRow:
+    outside = not thresholds.accept(values.legacy, values.modern)
+    return ValueRow(labels, *spell_pair(values, thresholds), outside)
 
 
 def _earlier(result: ParityResult) -> Sequence[MetricPair]:
-    # The evaluations before the last one, newest first: where there are too many it is the oldest that stay out.
+    # The evaluations before the last one, newest first: of too many, the oldest are left out.
     final = set(map(id, final_metrics(result.metrics)))
     return [pair for pair in reversed(result.metrics) if id(pair) not in final][:MOST_METRICS]
 

@@ -1,4 +1,4 @@
-"""The rows that are worth showing first, of thousands."""
+"""The rows of thousands that are worth showing first."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from estimator_bridge.parity.result import LossPoint, MetricPair, ParityResult, 
 
 
 def representative_steps(result: ParityResult) -> list[tuple[LossPoint, str]]:
-    """The few steps that tell the story of a run, each with the reason why it was picked.
+    """Chooses the few steps that summarise a run, each with the reason for its choice.
 
     Args:
-        result: the comparison.
+        result: Result of a comparison.
 
     Returns:
-        At most six steps in their order; empty without losses.
+        At most six steps in order; empty without losses.
 
     Example:
         >>> from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds
@@ -34,17 +34,17 @@ def representative_steps(result: ParityResult) -> list[tuple[LossPoint, str]]:
     picks.append((len(gaps) - 1, "last"))
     reasons: dict[int, list[str]] = {}
     for index, reason in picks:
-        # In a run without any difference every step is its worst one: saying so of the first says nothing.
+        # In a run without differences every step is the worst one, which says nothing about the first.
         if not reason.startswith("max") or severity(gaps[index].abs_diff) > 0:
             reasons.setdefault(index, []).append(reason)
     return [(result.losses[index], ", ".join(reasons[index])) for index in sorted(reasons)]
 
 
 def final_metrics(metrics: Sequence[MetricPair]) -> list[MetricPair]:
-    """Each metric of each evaluation at its last step.
+    """Returns each metric of each evaluation at its last step.
 
     Args:
-        metrics: the metrics of all evaluations.
+        metrics: Metrics of all evaluations.
 
     Returns:
         One pair for each (evaluation, metric), in their first order.
@@ -64,13 +64,13 @@ def final_metrics(metrics: Sequence[MetricPair]) -> list[MetricPair]:
 
 
 def worst_variables(result: ParityResult) -> list[VariableDiff]:
-    """All variables, the ones to look at first.
+    """Returns all variables, the most different first.
 
     Args:
-        result: the comparison.
+        result: Result of a comparison.
 
     Returns:
-        Those outside the threshold, those that one side lacks, then the others; each by falling max_abs_diff.
+        Variables outside the threshold, variables that one side lacks, then the others; each group by falling max_abs_diff.
 
     Example:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds

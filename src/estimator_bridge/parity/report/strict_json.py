@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def render_json(result: ParityResult) -> str:
-    """The content of report.json: ``result.as_dict()`` and, as ``summary``, what stands for the whole.
+    """Renders report.json: ``result.as_dict()``, and a ``summary`` of the whole.
 
     A number that is not finite is written as the string "NaN", "Infinity" or "-Infinity": Python's ``float`` and JavaScript's
-    ``Number`` read all three back. What is absent is null.
+    ``Number`` read all three back. Absent values are null.
 
     Args:
-        result: the comparison.
+        result: Result of a comparison.
 
     Returns:
         One JSON object, ASCII only, with a final line feed.
@@ -37,10 +37,10 @@ def render_json(result: ParityResult) -> str:
 
 
 def to_strict(value: Any) -> Any:
-    """``value`` with everything in it turned into what strict JSON can say.
+    """Converts a value to one that strict JSON can contain.
 
     Args:
-        value: dictionaries, sequences, strings, numbers (NumPy's too), None.
+        value: Dictionaries, sequences, strings, numbers (also NumPy's) or None.
 
     Returns:
         Plain dictionaries, lists, strings, finite numbers, booleans and None.

@@ -1,8 +1,9 @@
-"""The few numbers that stand for a whole comparison."""
+"""The few numbers that summarise a comparison."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from estimator_bridge.parity.report.charts.gaps import loss_gaps, severity, variable_outside, worst
 from estimator_bridge.parity.result import ParityResult
@@ -10,7 +11,7 @@ from estimator_bridge.parity.result import ParityResult
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """The ``summary`` of report.json; a field is None where there is nothing that it could be taken from."""
+    """The ``summary`` of report.json; a field is None if there is nothing to compute it from."""
 
     num_steps: int
     num_steps_outside: int
@@ -30,13 +31,10 @@ class Summary:
 
 
 def summarize(result: ParityResult) -> Summary:
-    """The summary of a comparison.
+    """Summarises a comparison.
 
     Args:
-        result: the comparison.
-
-    Returns:
-        Its summary.
+        result: Result of a comparison.
 
     Example:
         >>> from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds
@@ -46,19 +44,21 @@ def summarize(result: ParityResult) -> Summary:
         (0.5, 2, 1)
     """
     gaps, steps, thresholds = loss_gaps(result), [point.step for point in result.losses], result.thresholds
-    shares, absolutes, relatives = ([getattr(gap, name) for gap in gaps] for name in ("share", "abs_diff", "rel_diff"))
-    outside = [step for step, share in zip(steps, shares, strict=True) if not share <= 1]
+    outside = [step for step, gap in zip(steps, gaps, strict=True) if not gap.share <= 1]
+    (share, share_step), (largest, largest_step), (relative, relative_step) = (
+        _worst([getattr(gap, name) for gap in gaps], steps) for name in ("share", "abs_diff", "rel_diff")
+    )
     variables = [variable.max_abs_diff for variable in result.variables if variable.max_abs_diff is not None]
     return Summary(
         num_steps=len(steps),
         num_steps_outside=len(outside),
         first_step_outside=outside[0] if outside else None,
-        worst_step=steps[worst(shares)] if steps else None,
-        worst_share=shares[worst(shares)] if steps else None,
-        max_abs_diff=absolutes[worst(absolutes)] if steps else None,
-        max_abs_diff_step=steps[worst(absolutes)] if steps else None,
-        max_rel_diff=relatives[worst(relatives)] if steps else None,
-        max_rel_diff_step=steps[worst(relatives)] if steps else None,
+        worst_step=share_step,
+        worst_share=share,
+        max_abs_diff=largest,
+        max_abs_diff_step=largest_step,
+        max_rel_diff=relative,
+        max_rel_diff_step=relative_step,
         num_metrics=len(result.metrics),
         num_metrics_outside=sum(not thresholds.accept(pair.legacy, pair.modern) for pair in result.metrics),
         num_variables=len(result.variables),
@@ -66,3 +66,9 @@ def summarize(result: ParityResult) -> Summary:
         num_variables_one_sided=len(result.variables) - len(variables),
         max_variable_abs_diff=max(variables, key=severity, default=None),
     )
+
+
+def _worst(differences: Sequence[float], steps: Sequence[int]) -> tuple[float, int] | tuple[None, None]:
+    """Returns the largest difference and its step; (None, None) without steps."""
+    index = worst(differences) if steps else 0
+    return (differences[index], steps[index]) if steps else (None, None)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from estimator_bridge.parity.report import text
 from estimator_bridge.parity.report.charts import numerals
-from estimator_bridge.parity.report.charts.gaps import measure, variable_outside
+from estimator_bridge.parity.report.charts.gaps import spell_pair, variable_outside
 from estimator_bridge.parity.report.headline import headline
 from estimator_bridge.parity.report.rows import final_metrics, representative_steps, worst_variables
 from estimator_bridge.parity.report.summary import summarize
@@ -20,7 +20,7 @@ from estimator_bridge.parity.report.summary import summarize
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from estimator_bridge.parity.result import LossPoint, MetricPair, ParityFinding, ParityResult, Verdict
+    from estimator_bridge.parity.result import ParityFinding, ParityResult, Verdict
 
 STYLES: dict[Verdict, str] = {"equal": "bold green", "different": "bold red", "not comparable": "bold yellow"}
 MOST_VARIABLES, MOST_METRICS, MOST_FINDINGS, MOST_NOTES = 10, 20, 10, 20
@@ -32,8 +32,8 @@ def print_report(result: ParityResult, console: Console) -> None:
     """Prints a comparison as compact tables.
 
     Args:
-        result: the comparison.
-        console: where to; colours are used only where it has them.
+        result: Result of a comparison.
+        console: Console to print to; colours are used only if it has them.
 
     Example:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds
@@ -82,7 +82,7 @@ class _Writer:
         self.heading("Loss", f"{inside}; {worst}")
         table = self.table(*("step", "legacy", "modern", "abs_diff", "rel_diff", ""), numbers=5)
         for point, reason in representative_steps(result):
-            table.add_row(f"{point.step:,}", *self.pair(point, result), reason)
+            table.add_row(f"{point.step:,}", *spell_pair(point, result.thresholds), reason)
         self.print_table(table)
 
     def metrics(self, result: ParityResult) -> None:
@@ -98,7 +98,7 @@ class _Writer:
         for pair in pairs[:MOST_METRICS]:
             name = f"{pair.evaluation}/{pair.metric}" if pair.evaluation else pair.metric
             within = limits.accept(pair.legacy, pair.modern)
-            table.add_row(self.name(name), *self.pair(pair, result), "" if within else _outside())
+            table.add_row(self.name(name), *spell_pair(pair, result.thresholds), "" if within else _outside())
         self.print_table(table)
         self.more(len(pairs) - MOST_METRICS, "metric")
 
@@ -138,15 +138,10 @@ class _Writer:
                 Padding(Text(f"... and {numerals.count(quantity, f'more {noun}')}", style="dim"), INDENT, expand=False)
             )
 
-    def pair(self, values: LossPoint | MetricPair, result: ParityResult) -> tuple[str, str, str, str]:
-        gap = measure(values.legacy, values.modern, result.thresholds)
-        spelled = numerals.number(values.legacy), numerals.number(values.modern)
-        return *spelled, numerals.difference(gap.abs_diff), numerals.difference(gap.rel_diff)
-
     def table(self, *columns: str, numbers: int = 0) -> Table:
         table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for index, column in enumerate(columns):
-            # A number that was cut off must look cut off.
+            # A number that is cut off must look so.
             right = index < numbers or column in {"legacy", "modern", "abs_diff", "rel_diff", "max abs_diff"}
             table.add_column(
                 column, justify="right" if right else "left", overflow="ellipsis" if right else "fold", no_wrap=right
@@ -160,7 +155,7 @@ class _Writer:
         return self.plain(text.shorten(name, NAME_LENGTH))
 
     def plain(self, message: str) -> Text:
-        """A foreign string as Text, so that [brackets] in it are not read as styles, in what the console can encode."""
+        """Returns a string from outside as Text that the console can encode; [brackets] in it are not styles."""
         shown = text.visible(message)
         return Text(shown.encode("ascii", "backslashreplace").decode() if self.console.options.ascii_only else shown)
 

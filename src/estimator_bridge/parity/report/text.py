@@ -1,4 +1,4 @@
-"""How strings that come from the user's script are shown."""
+"""The display of strings that come from the user's script."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ _HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def visible(text: str) -> str:
-    r"""``text`` with characters that draw nothing, or steer a terminal or the writing direction, spelled as escapes.
+    r"""Spells characters as escapes that draw nothing, or that control a terminal or the writing direction.
 
-    Names come from the user's graph: an escape sequence in one must not recolour the terminal, nor a right-to-left override
-    turn a verdict around. Line feeds stay.
+    Names come from the user's graph: an escape sequence in one must not recolour the terminal, and a right-to-left override
+    must not reverse a verdict. Line feeds stay.
 
     Args:
-        text: any string, lone surrogates included.
+        text: Any string, also with lone surrogates.
 
     Returns:
         A string that can be encoded as UTF-8.
@@ -27,11 +27,11 @@ def visible(text: str) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """``text`` with its middle left out where it is longer than ``length``: scope and variable are at the two ends.
+    """Leaves out the middle of a string that is longer than ``length``: scope and variable are at the two ends.
 
     Args:
-        text: any string.
-        length: the most characters to return; at least 3.
+        text: Any string.
+        length: Largest number of characters to return; at least 3.
 
     Returns:
         At most ``length`` characters.

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import TYPE_CHECKING, Literal
 
 from estimator_bridge.parity.report import text
 from estimator_bridge.parity.report.charts import numerals, plot, ticks
-from estimator_bridge.parity.report.charts.chart import Tick, percent
+from estimator_bridge.parity.report.charts.chart import Tick, ZeroAxis, percent
 from estimator_bridge.parity.report.charts.gaps import variable_outside
 from estimator_bridge.parity.report.rows import worst_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from estimator_bridge.parity.result import ParityResult, VariableDiff
 
-# Shown at once, and behind a fold; all of them are in report.json.
+# Rows that are shown at once, and rows with those behind a fold; report.json has all of them.
 FIRST, MOST = 20, 500
-# The part of the axis at its left end where exact zeros lie.
+# The left part of the axis, for exact zeros.
 ZERO_STRIP = 0.2
 NAME_LENGTH = 240
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
-    """One variable; ``at`` is its percentage on the axis, None where only one side has it."""
+class VariableRow:
+    """One variable; ``at`` is its percentage on the axis, None if only one side has it."""
 
     name: str
     shape: str
@@ -37,22 +36,22 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
-    """All that the page shows of the variables."""
+class VariableTable:
+    """The variables on the page."""
 
-    first: tuple[Row, ...]
-    more: tuple[Row, ...]
+    first: tuple[VariableRow, ...]
+    more: tuple[VariableRow, ...]
     left_out: int
     axis: tuple[Tick, ...]
     limit: float
     everything: str
 
 
-def variable_table(result: ParityResult) -> Table | None:
-    """The variables of a comparison, the ones to look at first.
+def variable_table(result: ParityResult) -> VariableTable | None:
+    """Tabulates the variables of a comparison, the most different first.
 
     Args:
-        result: the comparison.
+        result: Result of a comparison.
 
     Returns:
         The table, or None without variables.
@@ -66,50 +65,27 @@ def variable_table(result: ParityResult) -> Table | None:
     """
     if not result.variables:
         return None
-    ordered, axis = worst_variables(result), _Axis.of(result)
+    ordered, limit = worst_variables(result), result.thresholds.variable_abs
+    differences = [variable.max_abs_diff for variable in ordered if variable.max_abs_diff is not None]
+    axis = ZeroAxis.of([*differences, limit], ZERO_STRIP, above=1.5, most=6)
     rows = [_row(variable, result, axis) for variable in ordered[:MOST]]
-    # A fold with a handful of rows in it hides more than it tidies.
+    # A fold for a handful of rows is not worth it.
     first = FIRST if len(rows) > FIRST + 5 else len(rows)
-    positions = [axis.fraction(variable.max_abs_diff) for variable in ordered if variable.max_abs_diff is not None]
-    return Table(
+    labels = zip(axis.ticks, ticks.tick_labels(axis.ticks), strict=True)
+    return VariableTable(
         first=tuple(rows[:first]),
         more=tuple(rows[first:]),
         left_out=len(ordered) - len(rows),
-        axis=axis.labels(),
-        limit=percent(axis.fraction(result.thresholds.variable_abs)),
-        everything=_strokes(positions) if len(positions) > first else "",
+        axis=tuple(Tick(percent(axis.fraction(value)), label) for value, label in labels),
+        limit=percent(axis.fraction(limit)),
+        everything=_strokes(map(axis.fraction, differences)) if len(differences) > first else "",
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class _Axis:
-    scale: plot.Scale
-    ticks: tuple[float, ...]
-    strip: float
-
-    @classmethod
-    def of(cls, result: ParityResult) -> _Axis:
-        values = [variable.max_abs_diff for variable in result.variables if variable.max_abs_diff is not None]
-        limit = result.thresholds.variable_abs
-        positive = [value for value in (*values, limit) if value > 0 and math.isfinite(value)] or [1e-6]
-        labels = ticks.decade_ticks(min(positive) / 1.5, max(positive) * 1.5, most=6)
-        return cls(plot.Scale(labels[0], labels[-1], log=True), labels, ZERO_STRIP if 0 in values or limit == 0 else 0.0)
-
-    def fraction(self, value: float) -> float:
-        if math.isnan(value):
-            return 1.0
-        return self.strip / 2 if value == 0 else self.strip + (1 - self.strip) * self.scale.fraction(value)
-
-    def labels(self) -> tuple[Tick, ...]:
-        values = (0.0, *self.ticks) if self.strip else self.ticks
-        pairs = zip(values, ticks.tick_labels(values), strict=True)
-        return tuple(Tick(percent(self.fraction(value)), label) for value, label in pairs)
-
-
-def _row(variable: VariableDiff, result: ParityResult, axis: _Axis) -> Row:
+def _row(variable: VariableDiff, result: ParityResult, axis: ZeroAxis) -> VariableRow:
     one_sided = variable.max_abs_diff is None
     outside = variable_outside(variable, result.thresholds)
-    return Row(
+    return VariableRow(
         name=text.shorten(variable.name, NAME_LENGTH),
         shape=numerals.shape(variable.shape),
         value=numerals.difference(variable.max_abs_diff),
@@ -119,7 +95,7 @@ def _row(variable: VariableDiff, result: ParityResult, axis: _Axis) -> Row:
     )
 
 
-def _strokes(fractions: Sequence[float], columns: int = 400) -> str:
-    # Variables that would be drawn over each other are drawn once.
+def _strokes(fractions: Iterable[float], columns: int = 400) -> str:
+    # Variables at the same place are drawn once.
     occupied = sorted({round(fraction * columns) for fraction in fractions})
     return "".join(f"M{column * plot.UNITS / columns:g} 0v{plot.UNITS}" for column in occupied)

@@ -26,12 +26,11 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
     """Writes report.html and report.json, replacing those of an earlier run.
 
     Args:
-        result: the comparison.
-        folder: where to; it is created where it is missing.
+        result: Result of a comparison.
+        folder: Folder of the report; it is created if it is missing.
 
     Raises:
-        BridgeError: the folder cannot be written, or a file of these names there is not a report. The folder is left as it was, an
-            earlier report whole.
+        BridgeError: The folder cannot be written, or a file of these names is not a report. The folder is left as it was.
 
     Example:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds
@@ -41,11 +40,11 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
         ...     sorted(path.name for path in pathlib.Path(folder, "parity").iterdir())
         ['report.html', 'report.json']
     """
-    # Here, so that a mistake in the command line costs no import of jinja2.
+    # Imported here, so that a mistake in the command line does not load jinja2.
     from estimator_bridge.parity.report.page import render_html
     from estimator_bridge.parity.report.strict_json import render_json
 
-    # Lone surrogates are escaped by both; this is for whatever else a terminal's bytes may have brought.
+    # Both escape lone surrogates; this is for any other bytes from a terminal.
     contents = {
         HTML_NAME: render_html(result).encode("utf-8", "backslashreplace"),
         JSON_NAME: render_json(result).encode("ascii"),
@@ -56,10 +55,10 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
 
 
 def replace_report(result: ParityResult, folder: pathlib.Path) -> None:
-    """Writes as ``write_report`` does, over the report that is there; without one, nothing.
+    """Replaces an earlier report; writes nothing if there is none.
 
     Args:
-        result: Comparison that failed.
+        result: Result of a comparison that failed.
         folder: Folder of the report.
 
     Raises:
@@ -72,7 +71,7 @@ def replace_report(result: ParityResult, folder: pathlib.Path) -> None:
 
 
 def _check_targets(folder: pathlib.Path) -> None:
-    """Raises OSError if a file or folder of the user's has a report's name."""
+    """Raises OSError if a file or folder of the user has a report's name."""
     page, data = folder / HTML_NAME, folder / JSON_NAME
     for target in (page, data):
         if target.is_dir():
@@ -83,14 +82,14 @@ def _check_targets(folder: pathlib.Path) -> None:
         if not marked:
             raise FileExistsError(f"{target.name} was not written by estimator-bridge and is kept")
         if target is page:
-            return  # report.json came with it; the first versions did not mark that
+            return  # report.json belongs to it; the first versions did not mark that
 
 
 def _publish(contents: Mapping[pathlib.Path, bytes]) -> None:
     with contextlib.ExitStack() as stack:
         staged = {target: stack.enter_context(_staged(target, content)) for target, content in contents.items()}
         for target, source in staged.items():
-            # Leaving the stack by an exception puts back, last one first, what had been replaced.
+            # An exception puts replaced files back, the last one first.
             stack.enter_context(_restored_on_error(target))
             source.replace(target)
         _sync_folder(next(iter(contents)).parent)
@@ -111,7 +110,7 @@ def _explained(folder: pathlib.Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _folder(folder: pathlib.Path) -> Iterator[None]:
-    """Creates the folder; removes what it created on an error."""
+    """Creates the folder, and removes what it created on an error."""
     created = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -125,10 +124,10 @@ def _folder(folder: pathlib.Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _staged(target: pathlib.Path, content: bytes) -> Iterator[pathlib.Path]:
-    """A file beside ``target`` with ``content``, on the disk before it is renamed; gone in the end."""
+    """Yields a file beside ``target`` with ``content``, synced to disk; it is gone in the end."""
     path = _aside(target)
     try:
-        # Not tempfile: its files are for their owner's eyes only, and a report is to be shared.
+        # Not tempfile: only the owner can read its files, and a report is to be shared.
         with path.open("xb") as file:
             file.write(content)
             file.flush()
@@ -140,26 +139,20 @@ def _staged(target: pathlib.Path, content: bytes) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def _restored_on_error(target: pathlib.Path) -> Iterator[None]:
-    backup = _aside(target) if target.is_file() else None
-    try:
-        if backup:
+    backup = _aside(target)
+    with contextlib.ExitStack() as stack:
+        stack.callback(backup.unlink, missing_ok=True)
+        if target.is_file():
             shutil.copy2(target, backup)
         try:
             yield
         except BaseException:
-            _put_back(target, backup)
+            with contextlib.suppress(OSError):
+                if backup.exists():
+                    backup.replace(target)
+                else:
+                    target.unlink()
             raise
-    finally:
-        if backup:
-            backup.unlink(missing_ok=True)
-
-
-def _put_back(target: pathlib.Path, backup: pathlib.Path | None) -> None:
-    with contextlib.suppress(OSError):
-        if backup:
-            backup.replace(target)
-        else:
-            target.unlink()
 
 
 def _aside(target: pathlib.Path) -> pathlib.Path:
@@ -167,7 +160,7 @@ def _aside(target: pathlib.Path) -> pathlib.Path:
 
 
 def _sync_folder(folder: pathlib.Path) -> None:
-    # The new names survive a power cut. Not every system can do this for a folder, and the report is whole without it.
+    # So that the new names survive a power cut. Not every system can sync a folder, and the report is complete without it.
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

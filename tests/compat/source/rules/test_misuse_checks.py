@@ -1,4 +1,4 @@
-"""Code that is not what it says: each rule at work, and where it keeps silent."""
+"""Code that does something else than it seems to do: for each rule, code that it finds and code that it leaves alone."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ CLAIMS = {
 
 
 @pytest.mark.parametrize(("source", "symbols"), CLAIMS.values(), ids=CLAIMS)
-def test_claims(source: str, symbols: list[str]) -> None:
+def test_misuse(source: str, symbols: list[str]) -> None:
     found = findings(source, Kind.CLAIM)
     assert [one.symbol for one in found] == symbols
     assert all(1 <= one.line <= source.count("\n") + 1 for one in found)

@@ -1,4 +1,4 @@
-"""What to use instead of public names of TensorFlow 1.15.5 that are gone."""
+"""Replacements of public names of TensorFlow 1.15.5 that are gone."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""A chart as fractions and labels that the template only has to place, and the axis that the charts share."""
+"""The parts of a chart as fractions and labels for the template, and the axis that the charts share."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 
 from estimator_bridge.parity.report.charts import plot, ticks
 from estimator_bridge.parity.result import ParityResult
@@ -27,7 +28,7 @@ class Layer:
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """One chart; ``bars`` are percentages (left, width) at the top edge where a side is not finite."""
+    """One chart; ``bars`` are percentages (left, width) of the top edge over steps with values that are not finite."""
 
     key: str
     title: str
@@ -42,14 +43,46 @@ class Chart:
     caption: str = ""
 
 
+@dataclasses.dataclass(frozen=True)
+class ZeroAxis:
+    """A logarithmic axis with a strip at its low end for exact zeros, which have no logarithm."""
+
+    scale: plot.Scale
+    ticks: tuple[float, ...]
+    strip: float
+
+    @classmethod
+    def of(cls, values: Iterable[float], strip: float, *, above: float, most: int = 9) -> ZeroAxis:
+        """Returns the axis for values.
+
+        Args:
+            values: Numbers that are not negative; NaN and infinities are ignored.
+            strip: Fraction of the axis that zeros get, if there are any.
+            above: Factor of the largest value up to which the axis goes at least.
+            most: Largest number of ticks; at least 4.
+        """
+        numbers = list(values)
+        positive = [value for value in numbers if value > 0 and math.isfinite(value)] or [1e-9, 1e-5]
+        labels = ticks.decade_ticks(min(positive) / 1.5, max(positive) * above, most)
+        return cls(
+            plot.Scale(labels[0], labels[-1], log=True), (0.0, *labels) if 0 in numbers else labels, strip * (0 in numbers)
+        )
+
+    def fraction(self, value: float) -> float:
+        """Returns the place of a value on the axis; NaN, which is worse than any number, is at the high end."""
+        if math.isnan(value):
+            return 1.0
+        return self.strip / 2 if value == 0 else self.strip + (1 - self.strip) * self.scale.fraction(value)
+
+
 def step_scale(result: ParityResult) -> plot.Scale:
-    """The axis of the steps.
+    """Returns the axis of the steps.
 
     Args:
-        result: a comparison with at least one loss.
+        result: Result of a comparison with at least one loss.
 
     Returns:
-        From the first step to the last; one step alone stands in the middle.
+        An axis from the first step to the last; a single step is in the middle.
 
     Example:
         >>> from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds
@@ -62,10 +95,10 @@ def step_scale(result: ParityResult) -> plot.Scale:
 
 
 def step_ticks(result: ParityResult) -> tuple[Tick, ...]:
-    """The labels of the axis of the steps.
+    """Returns the labels of the axis of the steps.
 
     Args:
-        result: a comparison with at least one loss.
+        result: Result of a comparison with at least one loss.
 
     Returns:
         Percentages from the left with their steps.
@@ -80,13 +113,13 @@ def step_ticks(result: ParityResult) -> tuple[Tick, ...]:
 
 
 def parting(result: ParityResult) -> Tick | None:
-    """Where the first finding that names a step lies.
+    """Returns the place of the first finding that names a step.
 
     Args:
-        result: the comparison.
+        result: Result of a comparison.
 
     Returns:
-        A percentage from the left with "step N", or None where no finding names a step that was recorded.
+        A percentage from the left with "step N"; None if no finding names a recorded step.
 
     Example:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds
@@ -101,11 +134,11 @@ def parting(result: ParityResult) -> Tick | None:
 
 
 def value_ticks(values: Sequence[float], height: Callable[[float], float]) -> tuple[Tick, ...]:
-    """The labels of an axis of values.
+    """Returns the labels of an axis of values.
 
     Args:
-        values: the ticks.
-        height: a value's fraction from the bottom.
+        values: Ticks.
+        height: Function from a value to its fraction from the bottom.
 
     Returns:
         Percentages from the top with their labels.
@@ -119,10 +152,10 @@ def value_ticks(values: Sequence[float], height: Callable[[float], float]) -> tu
 
 
 def percent(fraction: float) -> float:
-    """A fraction as the template places it.
+    """Returns a fraction as a percentage for the template.
 
     Args:
-        fraction: from 0 to 1.
+        fraction: Number from 0 to 1.
 
     Returns:
         A percentage with two decimals, a tenth of a pixel.

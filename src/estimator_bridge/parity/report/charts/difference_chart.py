@@ -1,15 +1,16 @@
-"""The difference of the losses at each step, and how much of it the thresholds allow."""
+"""The chart of the differences of the losses, with the largest differences that the thresholds allow."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from estimator_bridge.parity.report.charts import numerals, plot, ticks
 from estimator_bridge.parity.report.charts.chart import (
     Chart,
     Layer,
     Tick,
+    ZeroAxis,
     parting,
     percent,
     step_scale,
@@ -19,18 +20,18 @@ from estimator_bridge.parity.report.charts.chart import (
 from estimator_bridge.parity.report.charts.gaps import Gap, loss_gaps, severity
 from estimator_bridge.parity.result import ParityResult, Thresholds
 
-# The part of the chart below its smallest power of ten, where exact zeros lie: a logarithm has no place for them.
+# The part of the chart below its smallest power of ten, for exact zeros, which have no logarithm.
 ZERO_STRIP = 0.16
 
 
 def difference_chart(result: ParityResult) -> Chart | None:
-    """abs_diff of every step against the abs_diff that the thresholds allow at that step.
+    """Draws abs_diff of every step against the abs_diff that the thresholds allow at that step.
 
-    A step passes when its abs_diff or its rel_diff is within the threshold, which is to say: when its abs_diff is at most
-    max(abs threshold, rel threshold * loss). So one curve shows both thresholds, and the room below it is exactly what passes.
+    A step passes if its abs_diff or its rel_diff is within the threshold, i.e. if its abs_diff is at most
+    max(abs threshold, rel threshold * loss). So one curve shows both thresholds, and exactly the steps below it pass.
 
     Args:
-        result: the comparison.
+        result: Result of a comparison.
 
     Returns:
         The chart, or None without losses.
@@ -43,13 +44,10 @@ def difference_chart(result: ParityResult) -> Chart | None:
     if not result.losses:
         return None
     gaps, limits = loss_gaps(result), [_limit(point.legacy, point.modern, result.thresholds) for point in result.losses]
-    y, labels, strip = _scale([gap.abs_diff for gap in gaps], limits)
-
-    def height(value: float) -> float:
-        return strip / 2 if value == 0 else strip + (1 - strip) * y.fraction(value)
-
+    # Up to half a power of ten above, so that the threshold is not drawn on the frame.
+    y = ZeroAxis.of([*(gap.abs_diff for gap in gaps), *limits], ZERO_STRIP, above=3)
     x = step_scale(result)
-    allowed = [(x.fraction(result.losses[index].step), height(limits[index])) for index in plot.keep_extremes(limits)]
+    allowed = [(x.fraction(result.losses[index].step), y.fraction(limits[index])) for index in plot.keep_extremes(limits)]
     if len(allowed) == 1:
         allowed = [(0.0, allowed[0][1]), (1.0, allowed[0][1])]
     return Chart(
@@ -58,20 +56,12 @@ def difference_chart(result: ParityResult) -> Chart | None:
         description=_description(gaps, result),
         unit="abs_diff, log scale",
         x_ticks=step_ticks(result),
-        y_ticks=value_ticks((0.0, *labels) if strip else labels, height),
-        layers=(Layer("allowed", plot.area(allowed)), Layer("limit", plot.line(allowed)), *_marks(result, gaps, x, height)),
+        y_ticks=value_ticks(y.ticks, y.fraction),
+        layers=(Layer("allowed", plot.area(allowed)), Layer("limit", plot.line(allowed)), *_marks(result, gaps, x, y.fraction)),
         marker=parting(result),
         label=_limit_label([value for _, value in allowed]),
-        caption="On the bottom line: steps without any difference." if strip else "",
+        caption="On the bottom line: steps without any difference." if y.strip else "",
     )
-
-
-def _scale(differences: Iterable[float], limits: Iterable[float]) -> tuple[plot.Scale, tuple[float, ...], float]:
-    everything = [*differences, *limits]
-    positive = [value for value in everything if value > 0 and math.isfinite(value)] or [1e-9, 1e-5]
-    # Half a power of ten of air: the threshold is not drawn on the frame.
-    labels = ticks.decade_ticks(min(positive) / 1.5, max(positive) * 3)
-    return plot.Scale(labels[0], labels[-1], log=True), labels, ZERO_STRIP if 0 in everything else 0.0
 
 
 def _marks(result: ParityResult, gaps: Sequence[Gap], x: plot.Scale, height: Callable[[float], float]) -> list[Layer]:
@@ -97,7 +87,7 @@ def _limit(legacy: float, modern: float, thresholds: Thresholds) -> float:
 
 
 def _limit_label(heights: Sequence[float]) -> Tick:
-    # Over the highest point of the right half, so that the words never cross the line.
+    # Above the highest point of the right half, so that the words never cross the line.
     return Tick(percent(1 - max(heights[-max(len(heights) // 2, 1) :])), "largest difference allowed")
 
 

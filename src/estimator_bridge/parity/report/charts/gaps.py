@@ -1,4 +1,4 @@
-"""How far apart the two sides are, in itself and against the thresholds."""
+"""The gap between two values, in itself and against the thresholds."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from estimator_bridge.parity.result import ParityResult, Thresholds, VariableDiff, abs_diff, rel_diff
+from estimator_bridge.parity.report.charts import numerals
+from estimator_bridge.parity.result import LossPoint, MetricPair, ParityResult, Thresholds, VariableDiff, abs_diff, rel_diff
 
 
 @dataclasses.dataclass(frozen=True)
 class Gap:
-    """How far apart one pair of values is.
+    """The gap between a pair of values.
 
-    ``share`` is the part of the threshold that it uses up: the smaller of abs_diff and rel_diff over its threshold, since
-    either one suffices; the pair is equal where it is <= 1. Two NaN are equal; where only one side is NaN all three are NaN.
+    ``share`` is the part of the threshold that the gap uses: the smaller of abs_diff and rel_diff over its threshold, since
+    either one suffices; the pair is equal if it is <= 1. Two NaN are equal; if only one side is NaN, all three are NaN.
     """
 
     abs_diff: float
@@ -23,15 +24,12 @@ class Gap:
 
 
 def measure(legacy: float, modern: float, thresholds: Thresholds) -> Gap:
-    """How far apart a pair is, in itself and against the thresholds.
+    """Measures the gap between a pair of values.
 
     Args:
-        legacy: the value of the legacy side.
-        modern: the value of the modern side.
-        thresholds: what still counts as equal.
-
-    Returns:
-        The gap.
+        legacy: Value of the legacy side.
+        modern: Value of the modern side.
+        thresholds: Largest differences that count as equal.
 
     Example:
         >>> from estimator_bridge.parity.result import Thresholds
@@ -46,10 +44,10 @@ def measure(legacy: float, modern: float, thresholds: Thresholds) -> Gap:
 
 
 def severity(value: float) -> float:
-    """An order for differences in which NaN is worse than any number.
+    """Returns a sort key for differences in which NaN is worse than any number.
 
     Args:
-        value: a difference.
+        value: Difference.
 
     Returns:
         ``value``, or infinity for NaN.
@@ -62,13 +60,10 @@ def severity(value: float) -> float:
 
 
 def worst(values: Sequence[float]) -> int:
-    """The index of the largest difference; of the first one where there are several.
+    """Returns the index of the largest difference, or of the first of several.
 
     Args:
-        values: differences, at least one.
-
-    Returns:
-        The index.
+        values: Differences, at least one.
 
     Example:
         >>> worst([0.5, 2.0, 1.0])
@@ -78,10 +73,10 @@ def worst(values: Sequence[float]) -> int:
 
 
 def loss_gaps(result: ParityResult) -> list[Gap]:
-    """The gap of every step.
+    """Returns the gap of every step.
 
     Args:
-        result: the comparison.
+        result: Result of a comparison.
 
     Returns:
         One gap for each of ``result.losses``.
@@ -95,14 +90,11 @@ def loss_gaps(result: ParityResult) -> list[Gap]:
 
 
 def variable_outside(variable: VariableDiff, thresholds: Thresholds) -> bool:
-    """True where both sides have the variable and it differs by more than its threshold.
+    """Returns True if both sides have the variable and it differs by more than its threshold.
 
     Args:
-        variable: the variable.
-        thresholds: what still counts as equal.
-
-    Returns:
-        Whether it is outside; False where only one side has it.
+        variable: Compared variable.
+        thresholds: Largest differences that count as equal.
 
     Example:
         >>> from estimator_bridge.parity.result import Thresholds, VariableDiff
@@ -110,6 +102,23 @@ def variable_outside(variable: VariableDiff, thresholds: Thresholds) -> bool:
         True
     """
     return variable.max_abs_diff is not None and not thresholds.accept_variable(variable.max_abs_diff, variable.largest)
+
+
+def spell_pair(pair: LossPoint | MetricPair, thresholds: Thresholds) -> tuple[str, str, str, str]:
+    """Spells a pair of values: legacy, modern, abs_diff, rel_diff.
+
+    Args:
+        pair: Losses or metrics.
+        thresholds: Largest differences that count as equal.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, Thresholds
+        >>> spell_pair(LossPoint(1, 0.5, 0.25), Thresholds())
+        ('0.5', '0.25', '2.50e-1', '5.00e-1')
+    """
+    gap = measure(pair.legacy, pair.modern, thresholds)
+    values = numerals.number(pair.legacy), numerals.number(pair.modern)
+    return *values, numerals.difference(gap.abs_diff), numerals.difference(gap.rel_diff)
 
 
 def _ratio(value: float, limit: float) -> float:

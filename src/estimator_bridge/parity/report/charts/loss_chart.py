@@ -1,4 +1,4 @@
-"""The losses of both sides, one curve over the other."""
+"""The chart of the losses, with one curve for each side."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from estimator_bridge.parity.result import ParityResult
 
 
 def loss_chart(result: ParityResult) -> Chart | None:
-    """The losses of both sides, one over the other.
+    """Draws the losses of both sides, one over the other.
 
     Args:
-        result: the comparison.
+        result: Result of a comparison.
 
     Returns:
         The chart, or None without losses.
@@ -32,7 +32,7 @@ def loss_chart(result: ParityResult) -> Chart | None:
         "modern": [point.modern for point in result.losses],
     }
     y, labels = _scale([value for values in sides.values() for value in values if math.isfinite(value)])
-    # No finer than the steps: bars of neighbouring steps touch.
+    # Not finer than the steps, so that bars of neighbouring steps touch.
     columns = min(max(len(result.losses) - 1, 1), 200)
     broken = [
         x.fraction(point.step) for point in result.losses if not (math.isfinite(point.legacy) and math.isfinite(point.modern))

@@ -1,4 +1,4 @@
-"""How numbers are spelled, the same in the terminal and on the page."""
+"""The spelling of numbers, the same on the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 
 
 def number(value: float) -> str:
-    """A loss or metric with the nine digits that tell any two float32 apart.
+    """Spells a loss or metric with nine digits, which tell any two float32 apart.
 
     Args:
-        value: any float, NaN and infinities included.
+        value: Any float, also NaN and infinities.
 
     Returns:
-        Its shortest spelling with nine significant digits.
+        The shortest spelling with nine significant digits.
 
     Example:
         >>> number(0.1), number(1 / 3), number(float("nan")), number(1.5e-12)
@@ -23,13 +23,10 @@ def number(value: float) -> str:
 
 
 def difference(value: float | None) -> str:
-    """A difference with three digits; an exact zero is spelled "0".
+    """Spells a difference with three digits; an exact zero is "0".
 
     Args:
-        value: an abs_diff or rel_diff; None where there is nothing to compare.
-
-    Returns:
-        The spelling.
+        value: abs_diff or rel_diff; None if there is nothing to compare.
 
     Example:
         >>> difference(3.14159e-7), difference(0.0), difference(None)
@@ -41,13 +38,10 @@ def difference(value: float | None) -> str:
 
 
 def threshold(value: float) -> str:
-    """A threshold as its user would type it.
+    """Spells a threshold as a user types it.
 
     Args:
-        value: a threshold.
-
-    Returns:
-        The spelling.
+        value: Threshold.
 
     Example:
         >>> threshold(1e-4), threshold(2.5e-6), threshold(0.25)
@@ -60,10 +54,10 @@ def threshold(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """How much of a threshold was used up, in words.
+    """Spells the part of a threshold that a difference uses.
 
     Args:
-        value: difference / threshold; above 1 is outside.
+        value: Difference / threshold; above 1 is outside.
 
     Returns:
         A percentage inside, a factor outside.
@@ -82,10 +76,10 @@ def share(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A wall time.
+    """Spells a wall time.
 
     Args:
-        value: seconds.
+        value: Seconds.
 
     Returns:
         Seconds below two minutes, otherwise minutes and seconds.
@@ -100,10 +94,10 @@ def seconds(value: float) -> str:
 
 
 def shape(dimensions: tuple[int, ...]) -> str:
-    """The shape of a variable.
+    """Spells the shape of a variable.
 
     Args:
-        dimensions: its dimensions.
+        dimensions: Dimensions of the variable.
 
     Returns:
         "3 x 3 x 32", or "scalar".
@@ -115,22 +109,21 @@ def shape(dimensions: tuple[int, ...]) -> str:
     return " x ".join(str(size) for size in dimensions) or "scalar"
 
 
-def count(quantity: int, singular: str, plural: str | None = None) -> str:
-    """A number with its noun.
+def count(quantity: int, noun: str) -> str:
+    """Spells a number with its noun.
 
     Args:
-        quantity: how many.
-        singular: the noun for one.
-        plural: the noun for any other number; ``singular`` + "s" by default.
+        quantity: Number of things.
+        noun: Noun for one of them; more get an "s".
 
     Returns:
-        For instance "1 step" or "2,000 steps".
+        E.g. "1 step" or "2,000 steps".
 
     Example:
         >>> count(1, "step"), count(2000, "step")
         ('1 step', '2,000 steps')
     """
-    return f"{quantity:,} {singular if quantity == 1 else plural or singular + 's'}"
+    return f"{quantity:,} {noun if quantity == 1 else noun + 's'}"
 
 
 def _spell(value: float, digits: str) -> str:

@@ -8,26 +8,26 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from estimator_bridge.parity.report.charts.ticks import SMALLEST
 
-# The edge of the square that curves are drawn in; the page stretches it to the width that it has.
+# The edge of the square that curves are drawn in; the page stretches it to its width.
 UNITS = 1000
 
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """An axis from ``lo`` to ``hi``, linear or logarithmic (then both are positive); both as ticks are, within 1e300."""
+    """An axis from ``lo`` to ``hi``, linear or logarithmic (then both are positive); both are within 1e300, as ticks are."""
 
     lo: float
     hi: float
     log: bool = False
 
     def fraction(self, value: float) -> float:
-        """Where a value lies on the axis.
+        """Returns the place of a value on the axis.
 
         Args:
-            value: any number but NaN.
+            value: Any number but NaN.
 
         Returns:
-            0 at ``lo``, 1 at ``hi``; what is beyond an end is put on it.
+            0 at ``lo``, 1 at ``hi``; values beyond an end are placed on it.
 
         Example:
             >>> Scale(0.01, 100, log=True).fraction(1), Scale(0, 10).fraction(25)
@@ -41,14 +41,11 @@ class Scale:
 
 
 def helps_log(values: Iterable[float], ratio: float = 20.0) -> bool:
-    """True where a logarithmic axis shows more: all values positive, and the largest dwarfs the smallest.
+    """Returns True if a logarithmic axis shows more: all values are positive, and the largest dwarfs the smallest.
 
     Args:
-        values: finite numbers.
-        ratio: from which largest / smallest on.
-
-    Returns:
-        Whether to use one.
+        values: Finite numbers.
+        ratio: Smallest quotient of largest and smallest value for a logarithmic axis.
 
     Example:
         >>> helps_log([2.3, 0.01]), helps_log([2.3, 1.9]), helps_log([2.3, 0.0])
@@ -59,16 +56,16 @@ def helps_log(values: Iterable[float], ratio: float = 20.0) -> bool:
 
 
 def keep_extremes(values: Sequence[float], buckets: int = 500) -> list[int]:
-    """The indices to draw of a long series, so that its picture stays the same.
+    """Returns the indices of a long series to draw, so that its picture stays the same.
 
     Each bucket keeps its first, last, smallest and largest finite value, and its first one that is not finite (the gap).
 
     Args:
-        values: the series; NaN and infinities are gaps.
-        buckets: how many equal parts to cut it into.
+        values: Series; NaN and infinities are gaps.
+        buckets: Number of equal parts to cut the series into.
 
     Returns:
-        Rising indices, at most five for each bucket; all of them where the series is no longer than that.
+        Rising indices, at most five for each bucket; all indices of a short series.
 
     Example:
         >>> keep_extremes([0, 0, 9, 0, 0, 0, -3, 0, 0, 0, 0, 0], buckets=2)
@@ -81,13 +78,13 @@ def keep_extremes(values: Sequence[float], buckets: int = 500) -> list[int]:
 
 
 def line(points: Iterable[tuple[float, float]]) -> str:
-    """The path of a curve.
+    """Returns the path of a curve.
 
     Args:
-        points: fractions (x from the left, y from the bottom); a y of NaN breaks the curve.
+        points: Fractions (x from the left, y from the bottom); a y of NaN breaks the curve.
 
     Returns:
-        The ``d`` of an SVG path in a square of UNITS; a point alone between two gaps becomes a dot.
+        The ``d`` of an SVG path in a square of UNITS; a single point between two gaps becomes a dot.
 
     Example:
         >>> line([(0, 0), (0.5, 1), (0.6, float("nan")), (1, 0.5)])
@@ -97,11 +94,11 @@ def line(points: Iterable[tuple[float, float]]) -> str:
 
 
 def area(points: Iterable[tuple[float, float]], base: float = 0.0) -> str:
-    """The path of the surface between a curve and a horizontal line.
+    """Returns the path of the surface between a curve and a horizontal line.
 
     Args:
-        points: as for ``line``.
-        base: the fraction from the bottom at which the horizontal line lies.
+        points: Fractions, see ``line``.
+        base: Fraction from the bottom of the horizontal line.
 
     Returns:
         The ``d`` of an SVG path.
@@ -115,10 +112,10 @@ def area(points: Iterable[tuple[float, float]], base: float = 0.0) -> str:
 
 
 def dots(points: Iterable[tuple[float, float]]) -> str:
-    """Strokes of no length: with a round or square cap they stay round or square however the plot is stretched.
+    """Returns strokes of no length, whose caps keep their form however the plot is stretched.
 
     Args:
-        points: as for ``line``.
+        points: Fractions, see ``line``.
 
     Returns:
         The ``d`` of an SVG path.
@@ -131,11 +128,11 @@ def dots(points: Iterable[tuple[float, float]]) -> str:
 
 
 def stretches(fractions: Iterable[float], columns: int = 200) -> list[tuple[float, float]]:
-    """Neighbouring points as a few bars.
+    """Merges neighbouring points to a few bars.
 
     Args:
-        fractions: where the points lie, from the left.
-        columns: how many equal columns to tell apart.
+        fractions: Places of the points, from the left.
+        columns: Number of equal columns to tell apart.
 
     Returns:
         (left, width) of each bar, as fractions; at most ``columns`` / 2 + 1 of them.
@@ -145,7 +142,7 @@ def stretches(fractions: Iterable[float], columns: int = 200) -> list[tuple[floa
         [(0.0, 0.02), (0.5, 0.01)]
     """
     bars: list[list[int]] = []
-    # The small addend: a point on the border of two columns belongs to the right one, however its fraction was rounded.
+    # Because of the addend, a point on the border of two columns is in the right one, however its fraction was rounded.
     for column in sorted({min(int(fraction * columns + 1e-9), columns - 1) for fraction in fractions}):
         if bars and bars[-1][1] == column:
             bars[-1][1] = column + 1

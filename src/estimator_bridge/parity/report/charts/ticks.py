@@ -1,4 +1,4 @@
-"""Round numbers for an axis, and how they are spelled."""
+"""Round numbers for an axis, and their labels."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Beyond these a difference of two floats overflows or a power of ten underflows; no loss of interest is out there.
+# Beyond these a difference of two floats overflows or a power of ten underflows; no real loss is that large or small.
 LARGEST, SMALLEST = 1e300, 1e-300
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def linear_ticks(lo: float, hi: float, target: int = 6) -> tuple[float, ...]:
-    """Evenly spaced round numbers, the first at or below ``lo``, the last at or above ``hi``.
+    """Returns evenly spaced round numbers, the first at or below ``lo``, the last at or above ``hi``.
 
     Args:
-        lo: the smallest value, finite.
-        hi: the largest value, finite.
-        target: about how many ticks to return.
+        lo: Smallest value, finite.
+        hi: Largest value, finite.
+        target: Approximate number of ticks to return.
 
     Returns:
         At least two ticks, rising.
@@ -32,7 +32,7 @@ def linear_ticks(lo: float, hi: float, target: int = 6) -> tuple[float, ...]:
     mantissa, exponent = _round_step((hi - lo) / (target - 1))
     step = _decimal(mantissa, exponent)
     first, last = math.floor(lo / step), math.ceil(hi / step)
-    # The division rounds: near an exact multiple it may land one tick inside the range.
+    # The division rounds: near an exact multiple it may give a tick inside the range.
     while _decimal(first * mantissa, exponent) > lo:
         first -= 1
     while _decimal(last * mantissa, exponent) < hi:
@@ -41,15 +41,15 @@ def linear_ticks(lo: float, hi: float, target: int = 6) -> tuple[float, ...]:
 
 
 def integer_ticks(lo: int, hi: int, target: int = 8) -> tuple[int, ...]:
-    """Round integers inside [lo, hi]: an axis of steps is not stretched beyond its data.
+    """Returns round integers inside [lo, hi]: an axis of steps is not stretched beyond its data.
 
     Args:
-        lo: the first step.
-        hi: the last step.
-        target: about how many ticks to return.
+        lo: First step.
+        hi: Last step.
+        target: Approximate number of ticks to return.
 
     Returns:
-        The multiples of a round number in the range; ``lo`` and ``hi`` themselves where none is.
+        Multiples of a round number in the range; ``lo`` and ``hi`` if there are none.
 
     Example:
         >>> integer_ticks(1, 200), integer_ticks(7, 7)
@@ -62,12 +62,12 @@ def integer_ticks(lo: int, hi: int, target: int = 8) -> tuple[int, ...]:
 
 
 def log_ticks(lo: float, hi: float, most: int = 9) -> tuple[float, ...]:
-    """Round numbers for a logarithmic axis: 1-2-5 series where they fit, else 1-3, else powers of ten.
+    """Returns round numbers for a logarithmic axis: a 1-2-5 series if it fits, else 1-3, else powers of ten.
 
     Args:
-        lo: the smallest value, positive.
-        hi: the largest value, positive.
-        most: the most ticks to return; at least 4.
+        lo: Smallest value, positive.
+        hi: Largest value, positive.
+        most: Largest number of ticks to return; at least 4.
 
     Returns:
         At least two ticks, the first at or below ``lo``, the last at or above ``hi``.
@@ -86,12 +86,12 @@ def log_ticks(lo: float, hi: float, most: int = 9) -> tuple[float, ...]:
 
 
 def decade_ticks(lo: float, hi: float, most: int = 9) -> tuple[float, ...]:
-    """Powers of ten, or of a power of ten where the range is very wide.
+    """Returns powers of ten, or of a power of ten if the range is very wide.
 
     Args:
-        lo: the smallest value, positive.
-        hi: the largest value, positive.
-        most: the most ticks to return; at least 4.
+        lo: Smallest value, positive.
+        hi: Largest value, positive.
+        most: Largest number of ticks to return; at least 4.
 
     Returns:
         At least two ticks, the first at or below ``lo``, the last at or above ``hi``.
@@ -107,13 +107,10 @@ def decade_ticks(lo: float, hi: float, most: int = 9) -> tuple[float, ...]:
 
 
 def tick_labels(values: Sequence[float]) -> list[str]:
-    """The ticks of one axis as a reader expects them, all of one kind: plain near 1, powers of ten far from it.
+    """Spells the ticks of one axis in one style: plain near 1, powers of ten far from it.
 
     Args:
-        values: the ticks.
-
-    Returns:
-        Their labels.
+        values: Ticks.
 
     Example:
         >>> tick_labels([0.05, 0.1, 1, 20000]), tick_labels([0, 1e-7, 2e-7]), tick_labels([1e-4, 1e-2, 1])
@@ -144,7 +141,7 @@ def _clamp(value: float, least: float) -> float:
 
 
 def _widen(lo: float, hi: float) -> tuple[float, float]:
-    # A constant, or one that wavers in its last bits, is a flat line, not noise blown up to the height of the plot.
+    # A constant, or one that varies only in its last bits, is a flat line, not noise stretched to the height of the plot.
     least = max(1e-3 * max(abs(lo), abs(hi)), SMALLEST) if lo or hi else 1.0
     return (lo, hi) if hi - lo >= least else (lo - least, hi + least)
 
@@ -158,5 +155,5 @@ def _round_step(step: float, mantissas: tuple[float, ...] = (1, 2, 5)) -> tuple[
 
 
 def _decimal(mantissa: float, exponent: int) -> float:
-    # Through the decimal spelling: 3 * 0.1 is not 0.3.
+    # Through the decimal spelling, because 3 * 0.1 is not 0.3.
     return float(f"{mantissa}e{exponent}")
