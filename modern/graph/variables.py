@@ -52,9 +52,6 @@ class VariableStore:
         """Returns the variable of an operation name."""
         return self._by_name[name]
 
-    def __contains__(self, template: Any) -> bool:
-        return template.op.name in self._by_name
-
     def values(self) -> list[Variable]:
         """Returns all variables."""
         return list(self._by_name.values())
