@@ -178,7 +178,7 @@ def test_a_worker_reads_its_share(input_fn: Callable[..., Any], apart: bool, exp
         (_by_python, False, "a dataset with Python functions"),
     ],
 )
-def test_a_share_that_cannot_be_identified_is_refused(input_fn: Callable[..., Any], apart: bool, received: str) -> None:
+def test_a_share_that_nobody_can_tell_is_refused(input_fn: Callable[..., Any], apart: bool, received: str) -> None:
     with pytest.raises(NotSupportedError, match=f"parts of one whole is not known(.|\n)*{received}"):
         _share(input_fn, apart)
 
