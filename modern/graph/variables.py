@@ -116,9 +116,8 @@ class Copies:
 
 
 def _variable(template: Any, value: Any, updated: bool) -> Variable:
-    if (
-        updated and type(tf.distribute.get_strategy().extended) is ParameterServerStrategyExtended
-    ):  # that of CentralStorageStrategy
+    is_central_storage = type(tf.distribute.get_strategy().extended) is ParameterServerStrategyExtended
+    if updated and is_central_storage:
         return Copies(template, value)
     kwargs: dict[str, Any] = {}
     if updated and template.dtype.is_floating:
