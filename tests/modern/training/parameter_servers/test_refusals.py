@@ -66,7 +66,7 @@ def _is_synchronous(loss: Any) -> Any:
     [
         (_counts_twice, "does not increase the global step by one"),
         (_counts_not, "a train_op that does not count"),
-        (_counts_by_assignment, r"AssignVariableOp(.|\n)*write global_step.assign_add\(1\)"),
+        (_counts_by_assignment, r"AssignVariableOp(.|\n)*Write global_step.assign_add\(1\)"),
         (_keeps_a_metric, r"local variable 'mean/(total|count)'"),
         (_is_synchronous, r"SyncReplicasOptimizer(.|\n)*MultiWorkerMirroredStrategy"),
     ],
