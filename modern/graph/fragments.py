@@ -264,5 +264,5 @@ def _add_library(graph_def: Any, ops: set[Operation]) -> None:
 
 
 def _called(node: Any, functions: Collection[str]) -> list[str]:
-    by_name = [node.op] if node.op in functions else []  # as TF1's Defun makes its calls
+    by_name = [node.op] if node.op in functions else []  # calls of TF1's Defun are of this kind
     return [*by_name, *(called.name for called in called_functions(node))]

@@ -76,18 +76,12 @@ class Effects:
         """Returns the types of an operation and of all operations in the functions that it calls."""
         if not _takes_functions(op.type):
             return {op.type}  # without its NodeDef, which is slow to get
-        kinds, waiting, seen = set[str](), [op.node_def], set[str]()
-        while waiting:
-            node = waiting.pop()
-            called = {function.name for function in called_functions(node)}
-            if _definition(node.op) is None:
-                called.add(node.op)  # the type is the function's name, as in calls of TF1's Defun
-            else:
-                kinds.add(node.op)
-            for name in called - seen:
-                waiting.extend(self._library[name].node_def)
-            seen |= called
-        return kinds
+        found, called = [op.node_def], set[str]()
+        for node in found:  # grows by the nodes of the called functions
+            names = {node.op, *(function.name for function in called_functions(node))} & self._library.keys() - called
+            called |= names
+            found += [inner for name in names for inner in self._library[name].node_def]
+        return {node.op for node in found} - called  # the type of a call of TF1's Defun is the function's name
 
     @functools.cached_property
     def _library(self) -> Mapping[str, Any]:

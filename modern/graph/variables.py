@@ -52,9 +52,6 @@ class VariableStore:
         """Returns the variable of an operation name."""
         return self._by_name[name]
 
-    def __contains__(self, template: Any) -> bool:
-        return template.op.name in self._by_name
-
     def values(self) -> list[Variable]:
         """Returns all variables."""
         return list(self._by_name.values())
@@ -119,9 +116,8 @@ class Copies:
 
 
 def _variable(template: Any, value: Any, updated: bool) -> Variable:
-    if (
-        updated and type(tf.distribute.get_strategy().extended) is ParameterServerStrategyExtended
-    ):  # that of CentralStorageStrategy
+    is_central_storage = type(tf.distribute.get_strategy().extended) is ParameterServerStrategyExtended
+    if updated and is_central_storage:
         return Copies(template, value)
     kwargs: dict[str, Any] = {}
     if updated and template.dtype.is_floating:

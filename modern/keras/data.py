@@ -110,7 +110,7 @@ def _described(structure: Any) -> str:
 def _of_array(array: Any) -> tf.TensorSpec:
     dtype = tf.as_dtype(array.dtype)
     if dtype.is_floating and not tf.is_tensor(array):
-        dtype = tf.as_dtype(tf_keras.backend.floatx())  # as Keras does with arrays
+        dtype = tf.as_dtype(tf_keras.backend.floatx())  # Keras converts arrays to it
     return tf.TensorSpec([None, *array.shape[1:]], dtype)
 
 

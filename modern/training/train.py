@@ -112,7 +112,7 @@ def _model(estimator: Any, input_fn: Callable[..., Any], distribution: Distribut
 def _batches(
     model: ModelGraph, input_fn: Callable[..., Any], distribution: Distribution, audited: bool
 ) -> tuple[tf.data.Dataset, bool]:
-    """Returns this worker's batches, and whether no worker's input ends. Logs who reads what."""
+    """Returns this worker's batches, and whether no worker's input ends. Logs this worker's share."""
     dataset, share = own_share(model.pipeline.dataset(), model.pipeline, input_fn, distribution)
     endless = is_endless(dataset, distribution)
     if audited:

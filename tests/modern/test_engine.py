@@ -89,7 +89,9 @@ def test_calls_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_who_evaluates_or_exports_while_it_trains_says_so(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_evaluates_or_exports_while_it_trains_reports_it(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("TF_CONFIG", raising=False)
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     meeting, said = Rendezvous(tmp_path), []

@@ -1,4 +1,4 @@
-"""What cannot be transplanted is refused before anything is trained: with its name, the script's line and what to do instead."""
+"""Unsupported models are refused before anything is trained, with a name, the script's line and a way out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who gets the Estimators' calls, for how long, and what is looked at first."""
+"""Calls of Estimators: the engine that executes them, its duration, and the check of the model_dir."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_subclasses_and_estimators_of_tensorflow_2_are_handed_over_too(estimator
     import tensorflow as tf
 
     class Own(estimator_class):
-        """As scripts have them, with a model_fn of its own; its methods may not be overridden."""
+        """Subclass like those of scripts, with a model_fn of its own; its methods may not be overridden."""
 
     with interposed(Recorder()):
         assert Own(lambda features, labels, mode: None, str(tmp_path)).train("input") == "recorder"

@@ -101,7 +101,7 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
 
     def scale_loss(loss: Any) -> Any:
         graph = tf.compat.v1.get_default_graph()
-        graph._is_loss_scaled_by_optimizer = replicas > 1 and not sums_loss(graph)  # where TF1 keeps it, too
+        graph._is_loss_scaled_by_optimizer = replicas > 1 and not sums_loss(graph)  # TF1 keeps it there, too
         return loss * (1.0 / replicas) if graph._is_loss_scaled_by_optimizer else loss
 
     def apply_gradients(self: Any, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:

@@ -85,7 +85,7 @@ class StepPool:
             own.append(self._ticketed.on_chief(_limits(limit)))
             self._workers.wait()
         if reporting:
-            own.append(self._ticketed.on_chief(_limits(0, alone=1)))
+            own.append(self._ticketed.on_chief(_limits(0, unticketed=1)))
         self._workers.wait()
         ran = self._ran([*audited, *(TakenSteps(*result) for result in finished(calls)), *map(fetch, own)], steps, reporting)
         if self._audit is not None:
@@ -120,9 +120,9 @@ class StepPool:
         return taken
 
 
-def _limits(limit: int, alone: int = 0) -> tf.Tensor:
+def _limits(limit: int, unticketed: int = 0) -> tf.Tensor:
     """Returns the argument of a function that takes steps: its limit of tickets, and its number of steps without one."""
-    return tf.constant([limit, alone], tf.int64)
+    return tf.constant([limit, unticketed], tf.int64)
 
 
 def _table_filler(model: ModelGraph) -> Any:

@@ -67,19 +67,19 @@ class TicketedSteps:
         return self._steps(limits, step)
 
     def _steps(self, limits: Tensor, step: Any) -> TakenSteps:
-        limit, alone = limits[0], tf.cast(limits[1], tf.int32)
+        limit, unticketed = limits[0], tf.cast(limits[1], tf.int32)
 
         def one(count: Tensor, drawn: _Draw, losses: Any, tickets: Any) -> tuple[Any, ...]:
-            following = self._draw(count + 1, limit, alone, drawn.ticket)  # while the step before it runs
-            loss = self._strategy.run(step, (drawn.batch, tf.equal(count + 1, alone)))
+            following = self._draw(count + 1, limit, unticketed, drawn.ticket)  # while the step before it runs
+            loss = self._strategy.run(step, (drawn.batch, tf.equal(count + 1, unticketed)))
             return count + 1, following, losses.write(count, tf.cast(loss, tf.float32)), tickets.write(count, drawn.ticket)
 
-        first = self._draw(tf.constant(0), limit, alone, None)
+        first = self._draw(tf.constant(0), limit, unticketed, None)
         arrays = [tf.TensorArray(dtype, 0, dynamic_size=True, element_shape=[]) for dtype in (tf.float32, tf.int64)]
         _, last, losses, tickets = tf.while_loop(lambda count, drawn, *_: drawn.good, one, (0, first, *arrays))
         return TakenSteps(losses.stack(), tickets.stack(), tf.logical_not(last.given))
 
-    def _draw(self, count: Tensor, limit: Tensor, alone: Tensor, ticket: Tensor | None) -> _Draw:
+    def _draw(self, count: Tensor, limit: Tensor, unticketed: Tensor, ticket: Tensor | None) -> _Draw:
         """Draws a batch and a ticket for the next step.
 
         The batch comes first, so that no ticket is lost if the input has ended. The last batch of a call is the first of the next.
@@ -87,15 +87,15 @@ class TicketedSteps:
         Args:
             count: Number of steps so far in this call.
             limit: Limit of the tickets.
-            alone: Number of steps to make without tickets; 0 to draw tickets.
+            unticketed: Number of steps to make without tickets; 0 to draw tickets.
             ticket: Ticket of the step before; None at first.
         """
-        numbered = tf.equal(alone, 0)
-        started = tf.constant(-1, tf.int64) if ticket is None else tf.where(numbered, ticket, tf.zeros([], tf.int64))
+        has_tickets = tf.equal(unticketed, 0)
+        started = tf.constant(-1, tf.int64) if ticket is None else tf.where(has_tickets, ticket, tf.zeros([], tf.int64))
         given, batch = take(ticket is None, started, self._specs)
-        takes_ticket = tf.logical_and(given, numbered)
+        takes_ticket = tf.logical_and(given, has_tickets)
         ticket = tf.cond(takes_ticket, self._next_ticket, lambda: tf.constant(NEVER, tf.int64))
-        good = tf.logical_and(given, tf.logical_or(count < alone, ticket < limit))
+        good = tf.logical_and(given, tf.logical_or(count < unticketed, ticket < limit))
         return _Draw(ticket, good, given, tuple(batch))
 
     def _next_ticket(self) -> Tensor:

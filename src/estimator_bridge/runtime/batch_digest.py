@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-_MULTIPLIER = 6364136223846793005  # of Knuth's 64-bit linear congruential generator
+_MULTIPLIER = 6364136223846793005  # Knuth's 64-bit linear congruential generator
 _SAMPLED = 2**16  # elements of a variable, at most twice that; reading a large embedding takes longer than a step
 
 

@@ -1,4 +1,4 @@
-"""What a task of a cluster is told and reads, without one: RunConfigs, strategies and shares of an input."""
+"""RunConfigs, strategies and input shares of the tasks of a cluster, without starting one."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_a_script_with_a_strategy_finds_its_place(
     assert strategies.decision_for(config).strategy == "MultiWorkerMirroredStrategy"
 
 
-def test_a_server_that_nobody_needs_ends_with_the_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where a strategy keeps the variables on the workers; a launcher says when they have trained."""
+def test_a_server_without_variables_ends_with_the_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The strategy keeps the variables on the workers; the launcher says when they have trained."""
     from tensorflow_estimator.python.estimator import training
 
     config = _config(monkeypatch, {**CHIEF, "ps": ["d:1"]}, "ps", 0, strategy=True)
@@ -105,7 +105,7 @@ class Second:
     replicas = 3
 
     def gather(self, row: Any) -> Any:
-        """What the others say differs in the digest at most."""
+        """Returns the rows of all workers, whose digests may differ."""
         others = [tf.one_hot(0, len(row), self.apart * other, dtype=tf.int64) for other in (1, 0, 2)]
         return row + tf.stack(others)
 

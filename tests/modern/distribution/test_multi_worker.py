@@ -27,15 +27,15 @@ pytestmark = pytest.mark.timeout(700)
 
 
 class Job:
-    """Processes of one script: a cluster, or one alone.
+    """Processes of one script: a cluster or a single process.
 
     Args:
-        python: starts with TensorFlow imported.
-        folder: for notes and logs.
-        model_dir: of the script.
-        sizes: job -> number of tasks; none for one process.
-        options: of the script.
-        path: legacy or modern.
+        python: Interpreter that starts with TensorFlow imported.
+        folder: Folder of notes and logs.
+        model_dir: Folder of the script's checkpoints.
+        sizes: Job -> number of tasks; empty for one process.
+        options: Options of the script.
+        path: Path that runs the script, legacy or modern.
     """
 
     def __init__(

@@ -120,8 +120,8 @@ def test_each_fault_is_found_in_what_was_reported(audited: Ended, kind: str, sai
 
 
 @pytest.mark.once
-def test_without_the_audit_nobody_notices(run: Run) -> None:
-    """Once: it says that these are faults which want an audit, and nothing of the audit."""
+def test_without_the_audit_the_faults_go_unnoticed(run: Run) -> None:
+    """The faults are planted well: without the audit the training ends without an error."""
     ended = run("planted", 3, 60, None)
     assert (ended.launched.outcome.code, ended.launched.outcome.problem) == (0, None), ended.output
 
@@ -170,8 +170,8 @@ def test_each_has_its_turn_at_first_and_then_one_of_them_now_and_then(tmp_path: 
     assert trainers.turns[-2:] == [0, 1]
 
 
-def test_the_chief_tells_whose_steps_have_no_effect(tmp_path: Path) -> None:
-    """Not of who makes none."""
+def test_the_chief_reports_trainers_whose_steps_have_no_effect(tmp_path: Path) -> None:
+    """A trainer that makes no steps is not reported."""
     Trainers(tmp_path, idle=1, without_effect=2).train(1000)
     told = [(str(report.task), report.local, report.changed) for report in reports(tmp_path)]
     assert told == [each for turn in range(1, FIRST + 1) for each in (("chief 0", turn, True), ("worker 1", turn, False))]

@@ -151,7 +151,7 @@ def test_one_trainer_on_parameter_servers_trains_as_one_process_does_on_the_lega
 
 
 def test_a_partitioned_variable_is_saved_in_slices_under_its_whole_name(alike: dict[str, Path]) -> None:
-    """Which is what Savers of TensorFlow 1 read into the parts."""
+    """Savers of TensorFlow 1 read the slices into the parts."""
     indices = [read_index(folder / "model" / "model.ckpt-80.index") for folder in alike.values()]
     servers, one = ({name: sorted(pieces) for name, pieces in index.pieces.items()} for index in indices)
     assert servers == one
@@ -160,7 +160,7 @@ def test_a_partitioned_variable_is_saved_in_slices_under_its_whole_name(alike: d
 
 @dataclasses.dataclass
 class Beset:
-    """What came of a training that lost tasks."""
+    """Results of a training that lost tasks."""
 
     cluster: Cluster
     lost_worker_at: int
@@ -196,7 +196,7 @@ def beset(_warm_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.mark.tf221
 def test_each_task_runs_its_own_input_fn_with_its_own_identity(beset: Beset) -> None:
-    """Which Estimator's RunConfig counts: the chief first, then the workers."""
+    """The RunConfig numbers the chief first, then the workers."""
     seen = {task: set(beset.cluster.notes(task, "input")) for task in ("chief-0", "worker-0", "worker-1", "ps-0")}
     assert seen == {"chief-0": {"0 of 3"}, "worker-0": {"1 of 3"}, "worker-1": {"2 of 3"}, "ps-0": set()}
     batches = {task: len(beset.cluster.notes(task, "batches")) for task in ("chief-0", "worker-0", "worker-1")}

@@ -131,7 +131,7 @@ def test_loops_with_cycles_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_update_in_a_cond_whose_result_nothing_uses_runs() -> None:
-    """As in a session, where a control edge inside the branch is enough."""
+    """A session runs it, too, since a control edge inside of the branch is enough."""
     with tf.Graph().as_default():
         number = v1.placeholder(tf.int64, [])
         count = v1.get_variable("count", shape=[], initializer=v1.zeros_initializer(), use_resource=True)

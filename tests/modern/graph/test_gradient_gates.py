@@ -1,4 +1,4 @@
-"""Of the orders in a graph, only one that gradients of convolutions were given for nothing is not kept."""
+"""Only one kind of control edge is dropped from a graph: the useless gates of a convolution's gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What input_fns return becomes the same batches on both paths; what cannot be carried over is refused by name."""
+"""Results of input_fns become the same batches on both paths; unsupported inputs are refused by name."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_a_broken_queue_is_no_end_of_input(tmp_path: Path) -> None:
 
 
 def test_input_left_before_its_end_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left open when Python ends is closed then, and a thread that is started then never runs: the process hung."""
+    """Python closes it when it exits; a thread that started then would never run, and the process would hang."""
     with tf.Graph().as_default():
         ids = reversed_ids(iterating(tf.data.Dataset.from_tensor_slices(np.arange(IDS)).repeat()))
         pipeline = InputPipeline(ids, {}, initializers=(v1.tables_initializer(),))

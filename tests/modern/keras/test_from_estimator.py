@@ -73,7 +73,7 @@ class Losses(tf.compat.v1.train.SessionRunHook):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the Estimator itself trains."""
+    """Folder in which the Estimator itself has trained."""
     folder = tmp_path_factory.mktemp("legacy")
     engine("legacy").train(estimator(model_fn, folder), regression_input, steps=STEPS)
     return folder
@@ -179,7 +179,7 @@ def sentences() -> tf.data.Dataset:
 
 
 def test_two_optimizers_sparse_strings_a_warm_start_and_a_vocabulary_file(tmp_path: Path) -> None:
-    """As the Estimator to the last bit; the file is part of what is saved."""
+    """The model equals the Estimator to the last bit, and the saved model contains the file."""
     vocabulary = tmp_path / "words.txt"
     vocabulary.write_text("a\nb\nc\nd\n")
     word = tf.feature_column.categorical_column_with_vocabulary_file("word", str(vocabulary), num_oov_buckets=2)

@@ -1,4 +1,4 @@
-"""What TF1 graphs can say, trained on both paths from the same start: every checkpointed value must agree."""
+"""All kinds of TF1 graphs, trained on both paths from the same start: every value in the checkpoints must agree."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def adversarial(both_count: bool) -> ModelFn:
 
 
 class PlainAdam(tf.compat.v1.train.Optimizer):
-    """As BERT's: own slots by get_variable, apply_gradients of plain assigns, no global step."""
+    """Adam like BERT's: own slots by get_variable, apply_gradients of plain assigns, no global step."""
 
     def __init__(self) -> None:
         super().__init__(use_locking=False, name="PlainAdam")
@@ -301,7 +301,7 @@ def test_moving_averages_move(tmp_path: Path) -> None:
 
 
 def test_a_variable_is_true_whatever_its_value(tmp_path: Path) -> None:
-    """As TF1's reference variables, in the getter that most scripts read moving averages by; resource variables raise."""
+    """TF1's reference variables were true, and common getters of moving averages rely on it; resource variables raise."""
     found: list[bool] = []
 
     def model_fn(features: Any, labels: Any, mode: str) -> Any:

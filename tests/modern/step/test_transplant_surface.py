@@ -83,7 +83,7 @@ def test_both_paths_are_equal_bit_for_bit(name: str, tmp_path: Path) -> None:
 
 
 def test_loops_that_are_to_be_as_tensorflow_1_built_them(tmp_path: Path) -> None:
-    """As after ``tf.disable_control_flow_v2()``; on the modern path loops are TensorFlow 2's all the same."""
+    """After ``tf.disable_control_flow_v2()`` the modern path still builds TensorFlow 2's loops."""
     with mock.patch.object(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False):
         test_both_paths_are_equal_bit_for_bit("loops and conditions", tmp_path)
 

@@ -1,4 +1,4 @@
-"""--jit-compile: equal but for rounding, told what XLA compiles, refused where it would compile nothing that matters."""
+"""--jit-compile: results differ only by rounding, the log names the compiled operations, and useless compilation is refused."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_loss_that_xla_cannot_compile_is_refused_by_name_and_line(tmp_path: Pa
 
 
 def summed(net: Any) -> Any:
-    """Of a size that XLA does not know before the step runs, as it knows variables' values and the batch."""
+    """Sums a tensor whose size XLA does not know before the step runs."""
     return tf.reduce_sum(net) * tf.reduce_sum(tf.range(v1.random_uniform([], 1.0, 5.0)))
 
 

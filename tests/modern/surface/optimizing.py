@@ -41,7 +41,7 @@ def scheduled(features: Features, labels: Any, mode: str) -> Any:
 
 
 def warmed_up() -> Any:
-    """As BERT's: linear warm-up, then polynomial decay."""
+    """Returns a learning rate like BERT's: linear warm-up, then polynomial decay."""
     rate = trainer.polynomial_decay(tf.constant(0.1), step(), 10, end_learning_rate=0.0)
     done = tf.cast(step(), tf.float32) / 3.0
     return tf.where(tf.cast(step(), tf.int32) < 3, 0.1 * done, rate)

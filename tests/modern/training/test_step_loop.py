@@ -1,4 +1,4 @@
-"""What a step of the compiled loop runs besides the model, and what of it waits for what. No clock is asked."""
+"""Nodes that a step of the compiled loop runs besides the model, and their order. Nothing is timed."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def compiled(make: Callable[[], list[Any]], folder: Path) -> Callable[[], object
 
 
 def nodes_of_a_step(run: Callable[[], object]) -> dict[str, Any]:
-    """Of the graph that runs, after TensorFlow has folded, fused and pruned: those in the body of the outermost loop, by name."""
+    """Returns the nodes in the body of the outermost loop by name, after TensorFlow has folded, fused and pruned."""
     context.context().enable_run_metadata()
     try:
         run()
@@ -94,7 +94,7 @@ def nodes_of_a_step(run: Callable[[], object]) -> dict[str, Any]:
 
 
 def waited_for(nodes: dict[str, Any], name: str) -> set[str]:
-    """What a node waits for, at any distance."""
+    """Returns the names of all nodes that a node waits for, at any distance."""
     found: set[str] = set()
     waiting = [name]
     while waiting:

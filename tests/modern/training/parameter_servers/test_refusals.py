@@ -1,4 +1,4 @@
-"""What several trainers at once would silently do otherwise is refused before training, and named."""
+"""Steps that several trainers at once would silently change are refused by name before training."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _counts_not(loss: Any) -> Any:
 
 
 def _counts_by_assignment(loss: Any) -> Any:
-    """As BERT's optimization.py does."""
+    """Counts like BERT's optimization.py."""
     step = v1.train.get_global_step()
     return tf.group(v1.train.GradientDescentOptimizer(0.1).minimize(loss), step.assign(step + 1))
 
@@ -66,7 +66,7 @@ def _is_synchronous(loss: Any) -> Any:
     [
         (_counts_twice, "does not increase the global step by one"),
         (_counts_not, "a train_op that does not count"),
-        (_counts_by_assignment, r"AssignVariableOp(.|\n)*write global_step.assign_add\(1\)"),
+        (_counts_by_assignment, r"AssignVariableOp(.|\n)*Write global_step.assign_add\(1\)"),
         (_keeps_a_metric, r"local variable 'mean/(total|count)'"),
         (_is_synchronous, r"SyncReplicasOptimizer(.|\n)*MultiWorkerMirroredStrategy"),
     ],
@@ -169,7 +169,7 @@ def test_an_error_of_the_scripts_own_input_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize("task", ["chief", "worker"])
 def test_a_second_training_in_one_process(task: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of which a worker could not tell when it ends; by ``train_and_evaluate`` it would start a second server at its port."""
+    """A worker could not tell when it ends; with ``train_and_evaluate`` it would start a second server at its port."""
     addresses = {job: [f"127.0.0.1:{port}"] for port, job in enumerate(("chief", "worker", "ps"), 1)}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": addresses, "task": {"type": task, "index": 0}}))
     estimator = jobs.estimator(_train_spec(_counts_not), tmp_path)

@@ -1,4 +1,4 @@
-"""Workers that are lost at the worst moment: what they have left behind ends no training, and eats no steps of a later pool."""
+"""Workers that are lost at the worst moment: their remains neither end a training nor take steps of a later pool."""
 
 from __future__ import annotations
 
@@ -166,8 +166,8 @@ def test_a_pool_goes_on_without_the_audited_step_of_a_lost_worker() -> None:
     assert counted == [(2, 7, 9)]
 
 
-def test_a_coordinator_that_does_not_stop_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where a worker's replacement ends just as it is taken back: ``stop``, and so the destructor, waits for it without end."""
+def test_a_coordinator_that_does_not_stop_delays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a worker's replacement ends just as it comes back, ``stop``, and so the destructor, waits for it without end."""
     asked = threading.Event()
 
     def stop() -> None:
