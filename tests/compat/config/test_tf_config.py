@@ -37,7 +37,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, dict[str, Any] | None]] = {
         "same host",
         config(chief=["localhost:1"], ps=["127.0.0.1:2"]),
     ),
-    "unknown job": (config(chief=["a:1"], workers=["b:1"]), "cluster.workers", "no job", config(chief=["a:1"], worker=["b:1"])),
+    "unknown job": (config(chief=["a:1"], workers=["b:1"]), "cluster.workers", "not a job", config(chief=["a:1"], worker=["b:1"])),
     "index out of range": (
         config({"type": "chief", "index": 3}, chief=["a:1"]),
         "task.index",
@@ -58,11 +58,11 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, dict[str, Any] | None]] = {
     ),
     "two chiefs": (config(chief=["a:1", "b:1"]), "cluster.chief", "one chief", config(chief=["a:1"], worker=["b:1"])),
     "chief and master": (config(chief=["a:1"], master=["b:1"]), "cluster.master", "two names", config(chief=["a:1"])),
-    "task of no job": (config({"type": "worker", "index": 0}, chief=["a:1"]), "task.type", "no job of this cluster", None),
+    "task of no job": (config({"type": "worker", "index": 0}, chief=["a:1"]), "task.type", "not a job of this cluster", None),
     "no task": ({"cluster": {"chief": ["a:1"]}, "task": {}}, "task", "missing", None),
-    "no port": (config(chief=["a"]), "cluster.chief[0]", "no address", None),
+    "no port": (config(chief=["a"]), "cluster.chief[0]", "not an address", None),
     "addresses as a string": (config(chief="a:1"), "cluster.chief", "string", config(chief=["a:1"])),
-    "addresses as a number": (config(chief=1), "cluster.chief", "no list", None),
+    "addresses as a number": (config(chief=1), "cluster.chief", "neither a list", None),
     "a chief without an address": (config(chief=[], worker=["a:1"]), "cluster.chief", "no address", None),
     "a task of an empty job": (config({"type": "worker", "index": 0}, chief=["a:1"], worker=[]), "task.index", "no task", None),
     "indices with a gap": (
@@ -77,7 +77,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, dict[str, Any] | None]] = {
         "one evaluator",
         config({"type": "evaluator", "index": 0}, chief=["a:1"]),
     ),
-    "port 0": (config(chief=["a:0"]), "cluster.chief[0]", "no address", None),
+    "port 0": (config(chief=["a:0"]), "cluster.chief[0]", "not an address", None),
     "cluster as a list": ({"cluster": ["a:1"]}, "cluster", "object", None),
 }
 
@@ -104,10 +104,10 @@ def test_the_position_is_the_keys_own() -> None:
     ("text", "said"),
     [
         ('{"cluster": }', "line 1, column 13: this is not JSON"),
-        ("[]", "no JSON object"),
+        ("[]", "not a JSON object"),
         ('{"task": {"index": 0, "index": 1}}', "line 1, column 23: task.index occurs twice"),
         ('{"clustre": {}}', "clustre is not a key of a TF_CONFIG"),
-        ('{"task": {"typ": "chief"}}', "task.typ is no key"),
+        ('{"task": {"typ": "chief"}}', "task.typ is not a key"),
     ],
 )
 def test_broken_json_gives_its_position(text: str, said: str) -> None:
