@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import sys
@@ -279,7 +280,7 @@ def test_python_of_the_legacy_side_makes_objects() -> None:
     ops = LegacyConfig(train_distribute=Part("MirroredStrategy", {"cross_device_ops": "ReductionToOneDevice"}))
     assert "MirroredStrategy(cross_device_ops=tf.distribute.ReductionToOneDevice())" in legacy_python(ops)
     tpu = legacy_python(LegacyConfig(train_distribute=Part("TPUStrategy", {"tpu": "x"})))
-    assert "experimental.TPUStrategy(tf.distribute.cluster_resolver.TPUClusterResolver('x'))" in tpu
+    assert "experimental.TPUStrategy(tf.distribute.cluster_resolver.TPUClusterResolver('x'))" in ast.unparse(ast.parse(tpu))
 
 
 def test_an_empty_config_is_empty() -> None:
