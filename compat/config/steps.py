@@ -10,12 +10,12 @@ from estimator_bridge.compat.config.contradictions import ContradictionError
 from estimator_bridge.compat.config.decisions import unread
 from estimator_bridge.compat.config.model import LISTS
 from estimator_bridge.compat.config.report import Row
-from estimator_bridge.compat.rules import Conversion, Fidelity, Rule
+from estimator_bridge.compat.rules import Conversion, Fidelity, ConversionRule
 
 Step = tuple[Row, Mapping[str, Any]]
 
 
-def convert_value(rule: Rule, name: str, value: Any, *, is_default: bool = False) -> Step:
+def convert_value(rule: ConversionRule, name: str, value: Any, *, is_default: bool = False) -> Step:
     """Converts one legacy value by its rule.
 
     Args:

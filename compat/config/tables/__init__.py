@@ -19,7 +19,7 @@ from estimator_bridge.compat.config.tables.run_config import RUN_CONFIG
 from estimator_bridge.compat.config.tables.specs import EVAL_SPEC, TRAIN_SPEC
 from estimator_bridge.compat.config.tables.tf_config import TASK_TYPES, TF_CONFIG
 from estimator_bridge.compat.config.tables.tpu_config import TPU_CONFIG
-from estimator_bridge.compat.rules import Rule, RuleTable
+from estimator_bridge.compat.rules import ConversionRule, RuleTable
 
 __all__ = [
     "ALL",
@@ -70,7 +70,7 @@ ALL: tuple[RuleTable, ...] = (
 )
 
 
-def session_rule(path: str) -> Rule | None:
+def session_rule(path: str) -> ConversionRule | None:
     """Finds the row of a ConfigProto field.
 
     Args:

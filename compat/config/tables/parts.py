@@ -7,7 +7,7 @@ from typing import Any
 
 from estimator_bridge.compat.config.model import Part
 from estimator_bridge.compat.config.tables.build import mapped
-from estimator_bridge.compat.rules import Conversion, Fidelity, Rule
+from estimator_bridge.compat.rules import Conversion, Fidelity, ConversionRule
 
 Names = Mapping[str, str]
 
@@ -26,7 +26,7 @@ def part_rule(
     inverse: bool = True,
     where: str = "callbacks",
     note: str = "",
-) -> Rule:
+) -> ConversionRule:
     """Returns a row that converts an object by renaming its arguments.
 
     Args:
