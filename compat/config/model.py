@@ -194,7 +194,7 @@ class Summaries:
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class ConfigPart:
     """Class of a callback, exporter or strategy, and its arguments."""
 
     kind: str
@@ -221,8 +221,8 @@ class ModernConfig:
     evaluation: Evaluation = Evaluation()
     checkpoint: Checkpoint = Checkpoint()
     summaries: Summaries = Summaries()
-    callbacks: tuple[Part, ...] = ()
-    exporters: tuple[Part, ...] = ()
+    callbacks: tuple[ConfigPart, ...] = ()
+    exporters: tuple[ConfigPart, ...] = ()
 
 
 SECTIONS: Mapping[str, type[Any]] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from estimator_bridge.compat.config.decisions import public_name
 from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import ModernConfig, Part
+from estimator_bridge.compat.config.model import ModernConfig, ConfigPart
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.strategy_objects import settings_of_strategy
@@ -91,14 +91,14 @@ def _given(
             yield name, value
 
 
-def _strategy(run_config: Any, distribute: Any, name: str) -> Part | None:
+def _strategy(run_config: Any, distribute: Any, name: str) -> ConfigPart | None:
     strategy = getattr(run_config, name, None) or getattr(distribute, name, None)
     if strategy is None:
         return None
     names = ("strategy.devices", "strategy.communication", "strategy.bytes_per_pack", "strategy.timeout_seconds",
             "strategy.cross_device_ops", "strategy.num_packs", "strategy.parameter_device")  # fmt: skip
     settings = settings_of_strategy(strategy)
-    return Part(
+    return ConfigPart(
         public_name(type(strategy).__name__), {name.partition(".")[2]: settings[name] for name in names if name in settings}
     )
 
@@ -124,8 +124,8 @@ def _eval_values(spec: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if {**EVAL_DEFAULTS, **EVALUATOR_DEFAULTS}.get(name) != value}
 
 
-def _part(thing: Any) -> Part:
-    return Part(type(thing).__name__, getattr(thing, CONSTRUCTED, {}))
+def _part(thing: Any) -> ConfigPart:
+    return ConfigPart(type(thing).__name__, getattr(thing, CONSTRUCTED, {}))
 
 
 def _several(things: Any) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
 from estimator_bridge.compat.config.decisions import Decision, decide, public_name
 from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import ModernConfig, Part, Strategy
+from estimator_bridge.compat.config.model import ModernConfig, ConfigPart, Strategy
 from estimator_bridge.compat.config.strategy_objects import short_device
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
@@ -134,7 +134,7 @@ def decided(config: Any) -> Decision:
     """
     asked = config.train_distribute
     cluster = config.cluster_spec.as_dict() if config.cluster_spec else {}
-    distribute = None if asked is None else Part(type(asked).__name__)
+    distribute = None if asked is None else ConfigPart(type(asked).__name__)
     return decide(LegacyConfig(train_distribute=distribute, tf_config={"cluster": cluster}))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf import json_format
 
 from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.model import ConfigPart
 from estimator_bridge.compat.config.output.calls import Call, Name, given, source_lines
 from estimator_bridge.compat.config.proto.fields import message_of
 
@@ -125,7 +125,7 @@ def _specs(legacy: LegacyConfig) -> Iterator[str]:
         yield f"# {Call(part.kind, part.arguments)}"
 
 
-def _strategy(part: Part) -> Call:
+def _strategy(part: ConfigPart) -> Call:
     inner = "" if part.kind in {"MirroredStrategy", "OneDeviceStrategy"} else "experimental."
     arguments = dict(part.arguments)
     implementation, ops, packs, tpu = (
@@ -140,5 +140,5 @@ def _strategy(part: Part) -> Call:
     return Call(f"tf.compat.v1.distribute.{inner}{part.kind}", arguments, positional)
 
 
-def _object(part: Part) -> Any:
+def _object(part: ConfigPart) -> Any:
     return {"class": part.kind, **part.arguments} if part.arguments else part.kind

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from estimator_bridge.compat.config import LegacyConfig, ModernConfig, to_legacy, to_modern
 from estimator_bridge.compat.config.contradictions import ContradictionError, refuse_contradictions
-from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.model import ConfigPart
 from estimator_bridge.compat.config.output.legacy import legacy_data, legacy_python
 from estimator_bridge.compat.config.output.python import to_python
 from estimator_bridge.compat.config.reading.legacy_json import legacy_of
@@ -84,7 +84,7 @@ SETTINGS: dict[str, st.SearchStrategy[Any]] = {
     "evaluation.steps": st.sampled_from(["all", 3]),
     "checkpoint.max_to_keep": st.sampled_from(["all", 3]),
     "callbacks": st.just(
-        (Part("StopAtStep", {"last_step": 3}), Part("StopAtThreshold", {"monitor": "loss", "mode": "min", "threshold": 0.5}))
+        (ConfigPart("StopAtStep", {"last_step": 3}), ConfigPart("StopAtThreshold", {"monitor": "loss", "mode": "min", "threshold": 0.5}))
     ),
 }
 
@@ -100,12 +100,12 @@ def test_files_hold_what_was_written(settings: dict[str, Any]) -> None:
 EVERYTHING = LegacyConfig(
     session_config={"gpu_options.allow_growth": True, "device_count": {"CPU": 2}},
     run_config={"save_checkpoints_steps": 50, "model_dir": "m"},
-    train_distribute=Part("MirroredStrategy", {"devices": ["CPU:0", "CPU:1"]}),
+    train_distribute=ConfigPart("MirroredStrategy", {"devices": ["CPU:0", "CPU:1"]}),
     train_spec={"max_steps": 100},
     eval_spec={"steps": 0},
-    hooks=(Part("StopAtStepHook", {"last_step": 20}), Part("NanTensorHook", {"fail_on_nan_loss": False})),
-    exporters=(Part("BestExporter", {"name": "best", "exports_to_keep": 2}),),
-    partitioner=Part("fixed_size_partitioner", {"num_shards": 2}),
+    hooks=(ConfigPart("StopAtStepHook", {"last_step": 20}), ConfigPart("NanTensorHook", {"fail_on_nan_loss": False})),
+    exporters=(ConfigPart("BestExporter", {"name": "best", "exports_to_keep": 2}),),
+    partitioner=ConfigPart("fixed_size_partitioner", {"num_shards": 2}),
 )
 
 
@@ -121,7 +121,7 @@ def test_hooks_and_exporters_go_both_ways() -> None:
 
 
 def test_an_own_hook_needs_a_human() -> None:
-    _, report = to_modern(LegacyConfig(hooks=(Part("my.Hook"),)))
+    _, report = to_modern(LegacyConfig(hooks=(ConfigPart("my.Hook"),)))
     assert report.exit_code() == 1
     assert report.exit_code(["hooks*"]) == 0
     with pytest.raises(BridgeError, match="names nothing that was set"):
@@ -150,7 +150,7 @@ CONTRADICTIONS = {
     "a filter of no job": LegacyConfig(
         session_config={"device_filters": ("/job:ps",)}, tf_config={"cluster": {"chief": ["a:1"]}}
     ),
-    "two ways to stop": LegacyConfig(hooks=(Part("StopAtStepHook", {"num_steps": 1, "last_step": 1}),)),
+    "two ways to stop": LegacyConfig(hooks=(ConfigPart("StopAtStepHook", {"num_steps": 1, "last_step": 1}),)),
 }
 
 
@@ -233,7 +233,7 @@ def test_none_is_none_and_not_the_default() -> None:
 
 def test_arguments_that_an_old_object_has_by_default() -> None:
     legacy = LegacyConfig(
-        hooks=(Part("StepCounterHook"), Part("StepCounterHook", {"every_n_secs": 5}), Part("InMemoryEvaluatorHook"))
+        hooks=(ConfigPart("StepCounterHook"), ConfigPart("StepCounterHook", {"every_n_secs": 5}), ConfigPart("InMemoryEvaluatorHook"))
     )
     assert [dict(part.arguments) for part in to_modern(legacy)[0].callbacks] == [
         {"every_steps": 100},
@@ -245,10 +245,10 @@ def test_arguments_that_an_old_object_has_by_default() -> None:
 def test_what_a_strategy_was_given_is_never_lost_in_silence() -> None:
     for arguments in ({"num_gpus": 2}, {"cross_device_ops": "mine.Ops"}):
         for name in ("train_distribute", "eval_distribute"):
-            given: dict[str, Any] = {name: Part("MirroredStrategy", arguments)}
+            given: dict[str, Any] = {name: ConfigPart("MirroredStrategy", arguments)}
             (row,) = to_modern(LegacyConfig(**given))[1].needs_human()
             assert next(iter(arguments)) in row.note
-    assert to_modern(LegacyConfig(eval_distribute=Part("mine.Strategy")))[1].exit_code() == 1
+    assert to_modern(LegacyConfig(eval_distribute=ConfigPart("mine.Strategy")))[1].exit_code() == 1
 
 
 def test_evaluations_hooks_do_not_watch_training() -> None:
@@ -259,7 +259,7 @@ def test_evaluations_hooks_do_not_watch_training() -> None:
 
 
 def test_the_strategy_of_evaluation_goes_both_ways_and_an_evaluator_makes_it() -> None:
-    asked = Part("OneDeviceStrategy", {"device": ("CPU:0",)})
+    asked = ConfigPart("OneDeviceStrategy", {"device": ("CPU:0",)})
     task = {"cluster": {"chief": ["a:1"]}, "task": {"type": "evaluator", "index": 0}}
     modern, _ = to_modern(LegacyConfig(eval_distribute=asked, tf_config=task))
     assert "OneDeviceStrategy(device='CPU:0')" in to_python(modern)
@@ -277,9 +277,9 @@ def test_a_negative_number_of_devices_needs_a_human() -> None:
 
 
 def test_python_of_the_legacy_side_makes_objects() -> None:
-    ops = LegacyConfig(train_distribute=Part("MirroredStrategy", {"cross_device_ops": "ReductionToOneDevice"}))
+    ops = LegacyConfig(train_distribute=ConfigPart("MirroredStrategy", {"cross_device_ops": "ReductionToOneDevice"}))
     assert "MirroredStrategy(cross_device_ops=tf.distribute.ReductionToOneDevice())" in legacy_python(ops)
-    tpu = legacy_python(LegacyConfig(train_distribute=Part("TPUStrategy", {"tpu": "x"})))
+    tpu = legacy_python(LegacyConfig(train_distribute=ConfigPart("TPUStrategy", {"tpu": "x"})))
     assert "experimental.TPUStrategy(tf.distribute.cluster_resolver.TPUClusterResolver('x'))" in ast.unparse(ast.parse(tpu))
 
 

@@ -149,7 +149,7 @@ from estimator_bridge.modern.config.connect import device_filters
 from estimator_bridge.modern.config.fit import prepare_fit
 from estimator_bridge.modern.config.fit_arguments import compile_arguments
 from estimator_bridge.compat.config.tables import *
-from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.model import ConfigPart
 folder = tempfile.mkdtemp()
 x = np.ones([400, 2], np.float32)
 y = x.sum(1, keepdims=True)
