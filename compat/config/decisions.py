@@ -213,7 +213,7 @@ READ_BY: Mapping[str, frozenset[str]] = {
 """Setting -> strategies that read it; other strategies, and one device, ignore it."""
 
 
-def unread(name: str, strategy: str | None) -> str | None:
+def unread_reason(name: str, strategy: str | None) -> str | None:
     """Returns the reason why a strategy ignores a setting.
 
     Args:
@@ -224,7 +224,7 @@ def unread(name: str, strategy: str | None) -> str | None:
         The reason; None if the strategy reads the setting, or no strategy does.
 
     Example:
-        >>> unread("strategy.partitioner", "MirroredStrategy")
+        >>> unread_reason("strategy.partitioner", "MirroredStrategy")
         'only ParameterServerStrategy reads it'
     """
     readers = READ_BY.get(name)

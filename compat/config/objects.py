@@ -13,7 +13,7 @@ from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.strategy_objects import settings_of_strategy
 from estimator_bridge.compat.config.tables import RUN_CONFIG, TPU_CONFIG
-from estimator_bridge.compat.config.tables.run_config import DEFAULTS, normal
+from estimator_bridge.compat.config.tables.run_config import DEFAULTS, normalize
 from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS, EVALUATOR_DEFAULTS
 
 CONSTRUCTED = "_estimator_bridge_arguments"
@@ -85,7 +85,7 @@ def _given(
 ) -> Iterator[tuple[str, Any]]:
     """Yields the values that differ from the constructor's defaults."""
     parameters = inspect.signature(constructor).parameters
-    for name, value in normal({name: getattr(thing, name, None) for name in names}).items():
+    for name, value in normalize({name: getattr(thing, name, None) for name in names}).items():
         default = parameters[name].default if name in parameters else None
         if value is not None and value != default and value != (defaults or {}).get(name):
             yield name, value

@@ -7,7 +7,7 @@ from typing import Any
 
 from estimator_bridge.compat.config.checks import CHECKS, Job
 from estimator_bridge.compat.config.cluster.tf_config import keys
-from estimator_bridge.compat.config.decisions import Decision, decide, public_name, settings_of, unknown_arguments, unread
+from estimator_bridge.compat.config.decisions import Decision, decide, public_name, settings_of, unknown_arguments, unread_reason
 from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
 from estimator_bridge.compat.config.model import ModernConfig, ConfigPart
 from estimator_bridge.compat.config.reading.kinds import STRATEGIES
@@ -125,8 +125,8 @@ def _strategy(legacy: LegacyConfig, decision: Decision) -> Iterator[Step]:
     note, fidelity = decision.note, decision.fidelity
     if asked is not None and decision.strategy is not None:
         given = settings_of(asked)
-        lost = sorted(name.partition(".")[2] for name in given if unread(name, decision.strategy))
-        settings |= {name: value for name, value in given.items() if not unread(name, decision.strategy)}
+        lost = sorted(name.partition(".")[2] for name in given if unread_reason(name, decision.strategy))
+        settings |= {name: value for name, value in given.items() if not unread_reason(name, decision.strategy)}
         note += f"; {', '.join(lost)} of the old strategy has no counterpart there" if lost else ""
         unknown = unknown_arguments(asked)
         if unknown:

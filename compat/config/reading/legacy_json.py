@@ -11,9 +11,9 @@ from estimator_bridge.compat.config.legacy import LegacyConfig
 from estimator_bridge.compat.config.model import ConfigPart
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.proto.reading import read_json, read_text
-from estimator_bridge.compat.config.reading.legacy_types import checked
+from estimator_bridge.compat.config.reading.legacy_types import check_type
 from estimator_bridge.compat.config.tables import DISTRIBUTE_CONFIG, RUN_CONFIG
-from estimator_bridge.compat.config.tables.run_config import normal
+from estimator_bridge.compat.config.tables.run_config import normalize
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.runtime.json_positions import Document
 
@@ -74,7 +74,7 @@ def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfi
     train, evaluation = _object(document, "train_spec"), _object(document, "eval_spec")
     return LegacyConfig(
         session_config=_session(document),
-        run_config=_values(document, "", normal({key: one for key, one in value.items() if key not in OBJECTS})),
+        run_config=_values(document, "", normalize({key: one for key, one in value.items() if key not in OBJECTS})),
         tpu_config=_values(document, "tpu_config", _object(document, "tpu_config")),
         tf_config=_nested_tf_config(document, resolve_hosts),
         train_distribute=_one_strategy(document, "train_distribute", distribute),
@@ -144,7 +144,7 @@ def _values(document: Document, prefix: str, values: Mapping[str, Any] | None) -
         if value is not None:
             full = f"{prefix}.{name}" if prefix else name
             try:
-                kept[name] = checked(full, value)
+                kept[name] = check_type(full, value)
             except BridgeError as error:
                 raise BridgeError(f"{document.where(tuple(full.split('.')))}: {error}") from None
     return kept

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator_bridge.compat.config import LegacyConfig, to_legacy, to_modern
-from estimator_bridge.compat.config.cluster.faults import corrected, faults
+from estimator_bridge.compat.config.cluster.faults import correct, find_faults
 from estimator_bridge.compat.config.cluster.tf_config import as_master, check, from_environment, merge
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.runtime.json_positions import dotted, read_object
+from estimator_bridge.runtime.json_positions import path_text, read_object
 
 CHIEF: dict[str, Any] = {"type": "chief", "index": 0}
 
@@ -92,7 +92,7 @@ def test_the_wrong_key_is_named(name: str) -> None:
     assert re.match(rf"job.json, line \d+, column \d+: {re.escape(key)} is wrong: .*{what}", said), said
     if mended is not None:
         assert json.loads(said[said.index("Corrected:\n") + len("Corrected:\n") :]) == mended
-        assert faults(mended) == []
+        assert find_faults(mended) == []
 
 
 def test_the_position_is_the_keys_own() -> None:
@@ -118,23 +118,23 @@ def test_broken_json_gives_its_position(text: str, said: str) -> None:
 
 def test_an_unresolvable_host_is_named_only_when_asked() -> None:
     value = config(chief=["nowhere.invalid:1"])
-    assert faults(value) == []
-    assert [dotted(fault.path) for fault in faults(value, resolve=True)] == ["cluster.chief[0]"]
+    assert find_faults(value) == []
+    assert [path_text(fault.path) for fault in find_faults(value, resolve=True)] == ["cluster.chief[0]"]
 
 
 def test_workers_alone_need_no_chief_under_a_strategy() -> None:
     value = config({"type": "worker", "index": 0}, worker=["a:1", "b:1"])
-    assert faults(value, chief_needed=False) == []
-    assert faults(value)
+    assert find_faults(value, chief_needed=False) == []
+    assert find_faults(value)
 
 
 def test_an_evaluator_may_stand_in_or_out_of_the_cluster() -> None:
     task = {"type": "evaluator", "index": 0}
-    assert faults(config(task, chief=["a:1"])) == faults(config(task, chief=["a:1"], evaluator=["b:1"])) == []
+    assert find_faults(config(task, chief=["a:1"])) == find_faults(config(task, chief=["a:1"], evaluator=["b:1"])) == []
 
 
 def test_a_job_without_tasks_is_fine_where_nobody_needs_it() -> None:
-    assert faults(config(chief=["a:1"], ps=[])) == []
+    assert find_faults(config(chief=["a:1"], ps=[])) == []
 
 
 def test_master_becomes_chief_and_back() -> None:
@@ -178,7 +178,7 @@ def tf_configs(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(tf_configs())
 def test_round_trip(value: dict[str, Any]) -> None:
-    assert faults(value) == []
+    assert find_faults(value) == []
     modern, _ = to_modern(LegacyConfig(tf_config=value))
     back, _ = to_legacy(modern)
     if modern.strategy.name != "MultiWorkerMirroredStrategy":
@@ -197,6 +197,6 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["cluster", "task"]), JSON))
 def test_any_json_is_judged_and_a_correction_is_right_or_says_what_is_left(value: dict[str, Any]) -> None:
-    mended = corrected(value)
+    mended = correct(value)
     if mended is not None:
-        assert all(fault.mend is None for fault in faults(json.loads(mended)))
+        assert all(fault.mend is None for fault in find_faults(json.loads(mended)))
