@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.training import evaluation as tf_evaluation
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.callbacks.progress import shown_batches
+from estimator_bridge.modern.callbacks.progress import show_batches
 from estimator_bridge.modern.evaluation.batch_loop import for_each_batch
 from estimator_bridge.modern.evaluation.hooked_batches import begun, hooked_batches
 from estimator_bridge.modern.graph import model_graph
@@ -105,7 +105,7 @@ def _run_over(model: ModelGraph, update: Fragment, store: VariableStore, steps: 
         known = dict(zip(names, batch, strict=True))
         call([known[tensor.name] for tensor in update.inputs])
 
-    with shown_batches(steps) as tell:
+    with show_batches(steps) as tell:
         for_each_batch(dataset if steps is None else dataset.take(steps), run, tell)
 
 

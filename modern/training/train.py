@@ -19,7 +19,7 @@ from estimator_bridge.modern.callbacks.checkpoint import with_saver
 from estimator_bridge.modern.callbacks.counts import EqualCounts
 from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter
-from estimator_bridge.modern.callbacks.progress import shown_progress
+from estimator_bridge.modern.callbacks.progress import show_progress
 from estimator_bridge.modern.callbacks.session_hook import HookedRun
 from estimator_bridge.modern.callbacks.step_report import StepReport
 from estimator_bridge.modern.callbacks.stop import StopAtStep
@@ -99,7 +99,7 @@ def train(
 
     with (
         contextlib.closing(run),
-        shown_progress(stop) as bar,
+        show_progress(stop) as bar,
         preemption(distribution.together) as told,
     ):
         preempted = _run(transplant, loop, [*chosen, *bar], told)
