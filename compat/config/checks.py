@@ -76,7 +76,9 @@ def _input_not_sharded(job: Job) -> CheckFinding | None:
             "fit shards the dataset (AutoShard); where input_fn shards by itself, give it to distribute_datasets_from_function"
         )
         return CheckFinding(Fidelity.APPROXIMATE, why, fix)
-    return CheckFinding(Fidelity.APPROXIMATE, why, "mended: fit shards the dataset (AutoShard), so each worker sees its own part")
+    return CheckFinding(
+        Fidelity.APPROXIMATE, why, "mended: fit shards the dataset (AutoShard), so each worker sees its own part"
+    )
 
 
 def _auto_shard_off(job: Job) -> CheckFinding | None:

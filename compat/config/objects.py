@@ -8,7 +8,7 @@ from typing import Any
 
 from estimator_bridge.compat.config.decisions import public_name
 from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import ModernConfig, ConfigPart
+from estimator_bridge.compat.config.model import ConfigPart, ModernConfig
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.strategy_objects import settings_of_strategy

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.model import LISTS, SECTIONS, ModernConfig, ConfigPart, Strategy
+from estimator_bridge.compat.config.model import LISTS, SECTIONS, ConfigPart, ModernConfig, Strategy
 from estimator_bridge.compat.config.reading.kinds import (
     COMMUNICATION,
     CROSS_DEVICE_OPS,

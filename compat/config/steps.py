@@ -10,7 +10,7 @@ from estimator_bridge.compat.config.contradictions import ContradictionError
 from estimator_bridge.compat.config.decisions import unread_reason
 from estimator_bridge.compat.config.model import LISTS
 from estimator_bridge.compat.config.report import Row
-from estimator_bridge.compat.rules import Conversion, Fidelity, ConversionRule
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity
 
 Step = tuple[Row, Mapping[str, Any]]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from estimator_bridge.compat.config.cluster.tf_config import legacy_form
 from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import ModernConfig, ConfigPart
+from estimator_bridge.compat.config.model import ConfigPart, ModernConfig
 from estimator_bridge.compat.config.report import Report, Row
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.compat.config.tables import (

@@ -7,9 +7,16 @@ from typing import Any
 
 from estimator_bridge.compat.config.checks import CHECKS, Job
 from estimator_bridge.compat.config.cluster.tf_config import keys
-from estimator_bridge.compat.config.decisions import Decision, decide, public_name, settings_of, unknown_arguments, unread_reason
+from estimator_bridge.compat.config.decisions import (
+    Decision,
+    decide,
+    public_name,
+    settings_of,
+    unknown_arguments,
+    unread_reason,
+)
 from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
-from estimator_bridge.compat.config.model import ModernConfig, ConfigPart
+from estimator_bridge.compat.config.model import ConfigPart, ModernConfig
 from estimator_bridge.compat.config.reading.kinds import STRATEGIES
 from estimator_bridge.compat.config.report import Report, Row
 from estimator_bridge.compat.config.session_fields import session_settings

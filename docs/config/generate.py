@@ -8,7 +8,7 @@ from pathlib import Path
 from estimator_bridge.compat.config.checks import CHECKS
 from estimator_bridge.compat.config.decisions import ANY, DECISIONS, Decision
 from estimator_bridge.compat.config.tables import ALL
-from estimator_bridge.compat.rules import Fidelity, ConversionRule, RuleTable
+from estimator_bridge.compat.rules import ConversionRule, Fidelity, RuleTable
 
 FOLDER = Path(__file__).parent
 _GENERATED = "% Written by docs/config/generate.py from the tables; change those.\n"

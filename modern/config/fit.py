@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.model import ModernConfig, ConfigPart
+from estimator_bridge.compat.config.model import ConfigPart, ModernConfig
 from estimator_bridge.compat.config.output.callback_calls import TO_FOLDER, callback_calls
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.modern.config.fit_arguments import fit_arguments

@@ -10,7 +10,7 @@ from estimator_bridge.compat.config.session_fields import session_settings
 from estimator_bridge.compat.config.steps import merge_steps, note_unread
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.modern.config.runtime_settings import set_runtime, find_gpu_settings
+from estimator_bridge.modern.config.runtime_settings import find_gpu_settings, set_runtime
 from estimator_bridge.modern.config.runtime_table import RUNTIME
 
 _LOGICAL_CPUS = "devices.logical_cpus"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from estimator_bridge.compat.rules import Conversion, Fidelity, ConversionRule, RuleTable
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity, RuleTable
 
 
 def row(name: str = "a", fidelity: Fidelity = Fidelity.EXACT) -> ConversionRule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from estimator_bridge.compat.config.model import Arguments, ModernConfig, ConfigPart
+from estimator_bridge.compat.config.model import Arguments, ConfigPart, ModernConfig
 from estimator_bridge.compat.config.output.calls import Call, Name, given
 from estimator_bridge.compat.config.settings import checkpoint_folder
 

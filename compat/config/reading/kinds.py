@@ -76,5 +76,7 @@ PARTS: Mapping[str, Mapping[str, ClassArguments]] = {
 PARTITIONERS: Mapping[str, ClassArguments] = {
     "FixedShardsPartitioner": ClassArguments({"num_shards": int}, ("num_shards",)),
     "MinSizePartitioner": ClassArguments({"min_shard_bytes": int, "max_shards": int, "bytes_per_string": int}),
-    "MaxSizePartitioner": ClassArguments({"max_shard_bytes": int, "max_shards": int, "bytes_per_string": int}, ("max_shard_bytes",)),
+    "MaxSizePartitioner": ClassArguments(
+        {"max_shard_bytes": int, "max_shards": int, "bytes_per_string": int}, ("max_shard_bytes",)
+    ),
 }

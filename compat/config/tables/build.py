@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from estimator_bridge.compat.rules import Conversion, Fidelity, ConversionRule
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity
 
 API = "https://www.tensorflow.org/api_docs/python/"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from estimator_bridge.compat.config.tables.build import dropped, manual
 from estimator_bridge.compat.config.tables.parts import part_rule
-from estimator_bridge.compat.rules import Fidelity, ConversionRule, RuleTable
+from estimator_bridge.compat.rules import ConversionRule, Fidelity, RuleTable
 
 _TENSORS = "The hook names tensors of the graph; a callback sees only the loss and the metrics."
 _SAVER = {"checkpoint_dir": "directory", "save_steps": "every_steps", "save_secs": "every_secs"}

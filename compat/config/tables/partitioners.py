@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.tables.build import manual, mapped
-from estimator_bridge.compat.rules import Conversion, Fidelity, ConversionRule, RuleTable
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity, RuleTable
 from estimator_bridge.errors import BridgeError
 
 _MODULE = "tf.distribute.experimental.partitioners"

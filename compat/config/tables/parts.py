@@ -7,7 +7,7 @@ from typing import Any
 
 from estimator_bridge.compat.config.model import ConfigPart
 from estimator_bridge.compat.config.tables.build import mapped
-from estimator_bridge.compat.rules import Conversion, Fidelity, ConversionRule
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity
 
 Names = Mapping[str, str]
 

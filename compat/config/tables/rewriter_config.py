@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.tables.build import dropped, exact, manual, mapped
-from estimator_bridge.compat.rules import Conversion, Fidelity, ConversionRule, RuleTable
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity, RuleTable
 
 TOGGLES = (
     "layout_optimizer",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.tables.build import dropped, exact, mapped
-from estimator_bridge.compat.rules import Conversion, Fidelity, ConversionRule, RuleTable
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity, RuleTable
 
 _RESOLVER = "tf.distribute.cluster_resolver.TFConfigClusterResolver"
 JOBS = "cluster.jobs"

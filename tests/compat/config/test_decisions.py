@@ -20,7 +20,11 @@ PS: dict[str, Any] = {"cluster": {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c
 WORKERS: dict[str, Any] = {"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": "chief", "index": 0}}
 MANUAL = "one device, and the report says that a human is needed"
 SYNC = {"replicas_to_aggregate": 2, "total_num_replicas": 2}
-MIRRORED, MWMS, V1_PS = ConfigPart("MirroredStrategy"), ConfigPart("CollectiveAllReduceStrategy"), ConfigPart("ParameterServerStrategyV1")
+MIRRORED, MWMS, V1_PS = (
+    ConfigPart("MirroredStrategy"),
+    ConfigPart("CollectiveAllReduceStrategy"),
+    ConfigPart("ParameterServerStrategyV1"),
+)
 CENTRAL, ONE_DEVICE, TPU = ConfigPart("CentralStorageStrategy"), ConfigPart("OneDeviceStrategy"), ConfigPart("TPUStrategy")
 
 CASES: dict[str, tuple[LegacyConfig, str | None]] = {

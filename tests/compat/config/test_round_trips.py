@@ -84,7 +84,10 @@ SETTINGS: dict[str, st.SearchStrategy[Any]] = {
     "evaluation.steps": st.sampled_from(["all", 3]),
     "checkpoint.max_to_keep": st.sampled_from(["all", 3]),
     "callbacks": st.just(
-        (ConfigPart("StopAtStep", {"last_step": 3}), ConfigPart("StopAtThreshold", {"monitor": "loss", "mode": "min", "threshold": 0.5}))
+        (
+            ConfigPart("StopAtStep", {"last_step": 3}),
+            ConfigPart("StopAtThreshold", {"monitor": "loss", "mode": "min", "threshold": 0.5}),
+        )
     ),
 }
 
@@ -233,7 +236,11 @@ def test_none_is_none_and_not_the_default() -> None:
 
 def test_arguments_that_an_old_object_has_by_default() -> None:
     legacy = LegacyConfig(
-        hooks=(ConfigPart("StepCounterHook"), ConfigPart("StepCounterHook", {"every_n_secs": 5}), ConfigPart("InMemoryEvaluatorHook"))
+        hooks=(
+            ConfigPart("StepCounterHook"),
+            ConfigPart("StepCounterHook", {"every_n_secs": 5}),
+            ConfigPart("InMemoryEvaluatorHook"),
+        )
     )
     assert [dict(part.arguments) for part in to_modern(legacy)[0].callbacks] == [
         {"every_steps": 100},

@@ -37,7 +37,12 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, dict[str, Any] | None]] = {
         "same host",
         config(chief=["localhost:1"], ps=["127.0.0.1:2"]),
     ),
-    "unknown job": (config(chief=["a:1"], workers=["b:1"]), "cluster.workers", "not a job", config(chief=["a:1"], worker=["b:1"])),
+    "unknown job": (
+        config(chief=["a:1"], workers=["b:1"]),
+        "cluster.workers",
+        "not a job",
+        config(chief=["a:1"], worker=["b:1"]),
+    ),
     "index out of range": (
         config({"type": "chief", "index": 3}, chief=["a:1"]),
         "task.index",
