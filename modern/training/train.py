@@ -193,7 +193,7 @@ class _Steps:
         if grown:
             self._transplant.watch(wanted)
         if self.one_by_one:
-            self._transplant.ask([callback.asks(step + 1) for callback in self._callbacks if callback.report])
+            self._transplant.ask([callback.needs_report(step + 1) for callback in self._callbacks if callback.report])
         known = self._loop is not None
         self._loop = self._loop or self._make_loop()
         until = min((stop for stop in stops if stop is not None and stop > step and not self.may_jump), default=NEVER)

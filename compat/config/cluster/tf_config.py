@@ -104,16 +104,6 @@ def legacy_form(values: Mapping[str, Any]) -> dict[str, Any]:
     return plain | ({"task": task} if task else {})
 
 
-def as_master(tf_config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a TF_CONFIG for Estimators before TensorFlow 1.4, which call the chief master."""
-    renamed: dict[str, Any] = json.loads(json.dumps(tf_config))
-    if "chief" in renamed.get("cluster", {}):
-        renamed["cluster"] = {"master" if job == "chief" else job: tasks for job, tasks in renamed["cluster"].items()}
-    if renamed.get("task", {}).get("type") == "chief":
-        renamed["task"]["type"] = "master"
-    return renamed
-
-
 def _refuse_unknown(document: Document) -> None:
     known = {name.partition(".")[0] for name in TF_CONFIG.names}
     for key in document.value:
