@@ -158,7 +158,7 @@ def test_it_is_found_and_mended_or_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_without_its_check_nothing_is_said_of_it_and_nothing_mended(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_check_a_combination_is_neither_reported_nor_mended(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     legacy, facts, _, settings = FOUND[name]
     module = sys.modules[to_modern.__module__]  # the package gives the function under the module's name
     monkeypatch.setattr(module, "CHECKS", [check for check in CHECKS if check.name != name])
@@ -173,7 +173,7 @@ def test_it_is_not_found_where_it_is_not(name: str) -> None:
     assert name not in found(*NOT_FOUND[name])[1]
 
 
-def test_steps_left_of_a_restored_job_are_said() -> None:
+def test_report_has_the_steps_left_of_a_restored_job() -> None:
     _, report = to_modern(LegacyConfig(train_spec={"max_steps": 100}), JobFacts(global_step=40))
     assert next(row.target for row in report.rows if row.name == "check.max_steps_absolute") == "fit trains 60 steps"
 

@@ -227,7 +227,7 @@ print(json.dumps(dict(apply(unflatten(settings)).fit(model).without_effect)))
 """
 
 
-def test_what_has_nothing_to_act_on_says_so(run: Run) -> None:
+def test_settings_without_effect_have_a_reason(run: Run) -> None:
     assert set(run(WITHOUT)) == {
         "callbacks[0]",
         "callbacks[1]",

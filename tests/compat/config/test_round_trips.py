@@ -273,7 +273,7 @@ def test_the_strategy_of_evaluation_goes_both_ways_and_an_evaluator_makes_it() -
     assert to_legacy(modern)[0].eval_distribute == asked
 
 
-def test_an_eval_spec_that_says_nothing_is_one_still() -> None:
+def test_an_empty_eval_spec_stays() -> None:
     config = LegacyConfig(eval_spec={})
     assert legacy_of(read_object(json.dumps(legacy_data(config)), "run.json")).eval_spec == {}
 

@@ -127,7 +127,7 @@ def test_an_unresolvable_host_is_named_only_when_asked() -> None:
     assert [path_text(fault.path) for fault in find_faults(value, resolve=True)] == ["cluster.chief[0]"]
 
 
-def test_workers_alone_need_no_chief_under_a_strategy() -> None:
+def test_workers_need_no_chief_under_a_strategy() -> None:
     value = config({"type": "worker", "index": 0}, worker=["a:1", "b:1"])
     assert find_faults(value, chief_needed=False) == []
     assert find_faults(value)
@@ -138,7 +138,7 @@ def test_an_evaluator_may_stand_in_or_out_of_the_cluster() -> None:
     assert find_faults(config(task, chief=["a:1"])) == find_faults(config(task, chief=["a:1"], evaluator=["b:1"])) == []
 
 
-def test_a_job_without_tasks_is_fine_where_nobody_needs_it() -> None:
+def test_a_ps_job_without_tasks_is_valid() -> None:
     assert find_faults(config(chief=["a:1"], ps=[])) == []
 
 
@@ -151,7 +151,7 @@ def test_master_becomes_chief_and_stays_chief() -> None:
     assert back.tf_config == config({"type": "chief", "index": 0}, chief=["a:1"], worker=["b:1"])
 
 
-def test_the_environment_gives_way_to_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explicit_values_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CONFIG", json.dumps(config(chief=["a:1"], worker=["b:1"])))
     merged = merge(from_environment().value, {"task": {"type": "worker"}, "rpc_layer": "grpc"})
     assert merged["task"] == {"type": "worker", "index": 0}

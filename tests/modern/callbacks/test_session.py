@@ -1,4 +1,4 @@
-"""What stands in place of a session reads variables, and refuses the rest with symbol and alternative."""
+"""The session of hooks reads variables, and refuses the rest with symbol and alternative."""
 
 from __future__ import annotations
 

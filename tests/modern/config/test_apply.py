@@ -42,7 +42,7 @@ def _runtime_examples() -> list[tuple[str, Any, dict[str, Any]]]:
 
 
 def _groups(examples: list[tuple[str, Any, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """As few configurations as hold every example: two that want different things of one setting go to different ones."""
+    """Groups the examples into few configurations; two values of one setting go to different groups."""
     groups: list[dict[str, Any]] = []
     for _, _, settings in examples:
         for group in groups:
