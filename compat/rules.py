@@ -61,7 +61,7 @@ Invert = Callable[[Mapping[str, Any]], Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule:
+class ConversionRule:
     """One row of a table.
 
     Attributes:
@@ -78,7 +78,7 @@ class Rule:
         ValueError: The row lacks what its fidelity requires.
 
     Example:
-        >>> row = Rule("keep", "keep", Fidelity.EXACT, lambda value: Conversion({"keep": value}), lambda on: on.get("keep"))
+        >>> row = ConversionRule("keep", "keep", Fidelity.EXACT, lambda value: Conversion({"keep": value}), lambda on: on.get("keep"))
         >>> row.invert(row.convert(3).settings)
         3
     """
@@ -115,14 +115,14 @@ class RuleTable:
         ValueError: Two rows have the same name.
 
     Example:
-        >>> table = RuleTable("colours", "Colours", (Rule("red", "", Fidelity.DROPPED, note="everything is grey"),))
+        >>> table = RuleTable("colours", "Colours", (ConversionRule("red", "", Fidelity.DROPPED, note="everything is grey"),))
         >>> table["red"].note, "green" in table
         ('everything is grey', False)
     """
 
     name: str
     title: str
-    rules: tuple[Rule, ...]
+    rules: tuple[ConversionRule, ...]
     about: str = ""
 
     def __post_init__(self) -> None:
@@ -130,13 +130,13 @@ class RuleTable:
         if twice:
             raise ValueError(f"{self.name}: several rows for {', '.join(twice)}.")
 
-    def __getitem__(self, name: str) -> Rule:
+    def __getitem__(self, name: str) -> ConversionRule:
         return {rule.name: rule for rule in self.rules}[name]
 
     def __contains__(self, name: object) -> bool:
         return any(rule.name == name for rule in self.rules)
 
-    def __iter__(self) -> Iterator[Rule]:
+    def __iter__(self) -> Iterator[ConversionRule]:
         return iter(self.rules)
 
     def __len__(self) -> int:

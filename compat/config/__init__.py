@@ -1,6 +1,6 @@
 """Configs in both directions: RunConfig, ConfigProto, TF_CONFIG, specs and hooks to a ``ModernConfig``, and back.
 
-The tables give each field's counterpart and the reason; nothing here imports TensorFlow. ``modern.config.apply`` puts a ModernConfig in force.
+The tables give each field's counterpart and the reason. Nothing here imports TensorFlow. ``modern.config.apply`` puts a ModernConfig in force.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def settings_of(strategy: Any) -> dict[str, Any]:
     """Converts the constructor arguments of a strategy.
 
     Args:
-        strategy: Part with the class, and its arguments by name.
+        strategy: ConfigPart with the class, and its arguments by name.
 
     Returns:
         Settings by name, without ``strategy.name`` and the arguments that ``unknown_arguments`` returns.
@@ -168,14 +168,14 @@ def unknown_arguments(strategy: Any) -> list[str]:
     """Finds the constructor arguments of a strategy that have no setting.
 
     Args:
-        strategy: Part with the class, and its arguments by name.
+        strategy: ConfigPart with the class, and its arguments by name.
 
     Returns:
         Names of the arguments.
 
     Example:
-        >>> from estimator_bridge.compat.config.model import Part
-        >>> unknown_arguments(Part("MirroredStrategy", {"num_gpus": 2}))
+        >>> from estimator_bridge.compat.config.model import ConfigPart
+        >>> unknown_arguments(ConfigPart("MirroredStrategy", {"num_gpus": 2}))
         ['num_gpus']
     """
     given = {key: value for key, value in strategy.arguments.items() if value is not None}
@@ -213,7 +213,7 @@ READ_BY: Mapping[str, frozenset[str]] = {
 """Setting -> strategies that read it; other strategies, and one device, ignore it."""
 
 
-def unread(name: str, strategy: str | None) -> str | None:
+def unread_reason(name: str, strategy: str | None) -> str | None:
     """Returns the reason why a strategy ignores a setting.
 
     Args:
@@ -224,7 +224,7 @@ def unread(name: str, strategy: str | None) -> str | None:
         The reason; None if the strategy reads the setting, or no strategy does.
 
     Example:
-        >>> unread("strategy.partitioner", "MirroredStrategy")
+        >>> unread_reason("strategy.partitioner", "MirroredStrategy")
         'only ParameterServerStrategy reads it'
     """
     readers = READ_BY.get(name)

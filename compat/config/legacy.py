@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.model import ConfigPart
 
 Values: TypeAlias = Mapping[str, Any]
 
@@ -39,14 +39,14 @@ class LegacyConfig:
     run_config: Values | None = None
     tpu_config: Values | None = None
     tf_config: Values | None = None
-    train_distribute: Part | None = None
-    eval_distribute: Part | None = None
+    train_distribute: ConfigPart | None = None
+    eval_distribute: ConfigPart | None = None
     remote_cluster: Values | None = None
     train_spec: Values | None = None
     eval_spec: Values | None = None
-    hooks: tuple[Part, ...] = ()
-    exporters: tuple[Part, ...] = ()
-    partitioner: Part | None = None
+    hooks: tuple[ConfigPart, ...] = ()
+    exporters: tuple[ConfigPart, ...] = ()
+    partitioner: ConfigPart | None = None
     sync_replicas: Values | None = None
 
 

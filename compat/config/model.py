@@ -26,7 +26,7 @@ class Devices:
         visible_gpus: Indices of physical GPUs.
         gpu_count: Number of GPUs to use, the first ones.
         memory_growth: True to let the memory of every visible GPU grow.
-        gpu_memory_fraction: Fraction of each GPU's memory; ``tf.config`` takes megabytes, so a user has to say how large a GPU is.
+        gpu_memory_fraction: Fraction of each GPU's memory; ``tf.config`` takes megabytes, so a user must give its size.
         gpu_memory_limits: Tuple for each visible GPU, with the megabytes of its logical devices.
         gpu_allocator: ``TF_GPU_ALLOCATOR``.
         soft_placement: True to run an operation elsewhere if its device cannot run it.
@@ -194,7 +194,7 @@ class Summaries:
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class ConfigPart:
     """Class of a callback, exporter or strategy, and its arguments."""
 
     kind: str
@@ -221,8 +221,8 @@ class ModernConfig:
     evaluation: Evaluation = Evaluation()
     checkpoint: Checkpoint = Checkpoint()
     summaries: Summaries = Summaries()
-    callbacks: tuple[Part, ...] = ()
-    exporters: tuple[Part, ...] = ()
+    callbacks: tuple[ConfigPart, ...] = ()
+    exporters: tuple[ConfigPart, ...] = ()
 
 
 SECTIONS: Mapping[str, type[Any]] = {

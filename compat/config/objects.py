@@ -8,12 +8,12 @@ from typing import Any
 
 from estimator_bridge.compat.config.decisions import public_name
 from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import ModernConfig, Part
+from estimator_bridge.compat.config.model import ConfigPart, ModernConfig
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.strategy_objects import settings_of_strategy
 from estimator_bridge.compat.config.tables import RUN_CONFIG, TPU_CONFIG
-from estimator_bridge.compat.config.tables.run_config import DEFAULTS, normal
+from estimator_bridge.compat.config.tables.run_config import DEFAULTS, normalize
 from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS, EVALUATOR_DEFAULTS
 
 CONSTRUCTED = "_estimator_bridge_arguments"
@@ -85,20 +85,20 @@ def _given(
 ) -> Iterator[tuple[str, Any]]:
     """Yields the values that differ from the constructor's defaults."""
     parameters = inspect.signature(constructor).parameters
-    for name, value in normal({name: getattr(thing, name, None) for name in names}).items():
+    for name, value in normalize({name: getattr(thing, name, None) for name in names}).items():
         default = parameters[name].default if name in parameters else None
         if value is not None and value != default and value != (defaults or {}).get(name):
             yield name, value
 
 
-def _strategy(run_config: Any, distribute: Any, name: str) -> Part | None:
+def _strategy(run_config: Any, distribute: Any, name: str) -> ConfigPart | None:
     strategy = getattr(run_config, name, None) or getattr(distribute, name, None)
     if strategy is None:
         return None
     names = ("strategy.devices", "strategy.communication", "strategy.bytes_per_pack", "strategy.timeout_seconds",
             "strategy.cross_device_ops", "strategy.num_packs", "strategy.parameter_device")  # fmt: skip
     settings = settings_of_strategy(strategy)
-    return Part(
+    return ConfigPart(
         public_name(type(strategy).__name__), {name.partition(".")[2]: settings[name] for name in names if name in settings}
     )
 
@@ -124,8 +124,8 @@ def _eval_values(spec: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if {**EVAL_DEFAULTS, **EVALUATOR_DEFAULTS}.get(name) != value}
 
 
-def _part(thing: Any) -> Part:
-    return Part(type(thing).__name__, getattr(thing, CONSTRUCTED, {}))
+def _part(thing: Any) -> ConfigPart:
+    return ConfigPart(type(thing).__name__, getattr(thing, CONSTRUCTED, {}))
 
 
 def _several(things: Any) -> tuple[Any, ...]:

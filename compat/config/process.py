@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.decisions import unread
+from estimator_bridge.compat.config.decisions import unread_reason
 from estimator_bridge.compat.config.model import Cluster, ModernConfig
 from estimator_bridge.compat.config.settings import flatten, from_dict
 
@@ -14,12 +14,12 @@ CONNECTS = {"MultiWorkerMirroredStrategy", "ParameterServerStrategy"}
 """Strategies that connect their processes themselves."""
 
 
-def serves(config: ModernConfig) -> bool:
+def is_server(config: ModernConfig) -> bool:
     """Returns True for a ps or a worker under ParameterServerStrategy: the chief sends it its work."""
     return config.strategy.name == "ParameterServerStrategy" and config.cluster.task_type in {"ps", "worker"}
 
 
-def of_this_process(config: ModernConfig) -> ModernConfig:
+def process_config(config: ModernConfig) -> ModernConfig:
     """Returns the configuration for this process's strategy; an evaluator makes ``strategy.evaluation``, in no cluster."""
     if config.cluster.task_type != "evaluator":
         return config
@@ -27,7 +27,7 @@ def of_this_process(config: ModernConfig) -> ModernConfig:
     return dataclasses.replace(config, strategy=from_dict({"strategy": settings}).strategy, cluster=Cluster())
 
 
-def unread_settings(config: ModernConfig) -> dict[str, str]:
+def find_unread_settings(config: ModernConfig) -> dict[str, str]:
     """Finds the settings that a task of this type does not read, on any machine.
 
     Args:
@@ -44,12 +44,12 @@ def _unread(config: ModernConfig, settings: Mapping[str, Any]) -> Iterator[tuple
     for name in settings:
         if name == "cluster.task_type" and evaluator:
             continue
-        reason = unread(name, None if evaluator else config.strategy.name)
+        reason = unread_reason(name, None if evaluator else config.strategy.name)
         if evaluator and (reason is not None or name in {"strategy.name", "strategy.remote_cluster"}):
             yield name, "an evaluator's process is in no cluster and does not train"
         elif reason is not None:
             yield name, reason
-        elif serves(config) and name in {"strategy.partitioner", "cluster.session_master", "cluster.environment"}:
+        elif is_server(config) and name in {"strategy.partitioner", "cluster.session_master", "cluster.environment"}:
             yield name, "this process only serves; the chief's makes the strategy"
 
 

@@ -44,7 +44,7 @@ def session_settings(fields: Mapping[str, Any], facts: JobFacts | None = None) -
             limits, note = _limits(value, known, fields)
             yield Row(name, value, Fidelity.APPROXIMATE, rule.target, note), {"devices.gpu_memory_limits": limits}
         elif path == _GROWTH and known.gpu_memory_mb and _FRACTION in fields:
-            note = "no effect beside a limit, which TensorFlow does not take together with growth: the memory is taken at the start"
+            note = "no effect with a limit: TensorFlow does not combine growth and limits, and takes the memory at the start"
             yield Row(name, value, Fidelity.APPROXIMATE, rule.target, note), {}
         else:
             yield convert_value(rule, name, value)

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.model import LISTS, SECTIONS, ModernConfig, Part, Strategy
+from estimator_bridge.compat.config.model import LISTS, SECTIONS, ConfigPart, ModernConfig, Strategy
 from estimator_bridge.compat.config.reading.kinds import (
     COMMUNICATION,
     CROSS_DEVICE_OPS,
@@ -79,8 +79,8 @@ def to_dict(config: ModernConfig) -> dict[str, Any]:
         config: Modern configuration; settings that are not set are left out.
 
     Example:
-        >>> from estimator_bridge.compat.config.model import ModernConfig, Part
-        >>> to_dict(ModernConfig(callbacks=(Part("StopAtStep", {"last_step": 5}),)))
+        >>> from estimator_bridge.compat.config.model import ModernConfig, ConfigPart
+        >>> to_dict(ModernConfig(callbacks=(ConfigPart("StopAtStep", {"last_step": 5}),)))
         {'callbacks': [{'kind': 'StopAtStep', 'arguments': {'last_step': 5}}]}
     """
     tree: dict[str, Any] = {section: _plain(getattr(config, section)) for section in (*SECTIONS, *LISTS)}
@@ -181,13 +181,13 @@ def _list(name: str, values: Any) -> Iterable[Any]:
     return values
 
 
-def _part(name: str, one: Any) -> Part:
-    if isinstance(one, Part):
+def _part(name: str, one: Any) -> ConfigPart:
+    if isinstance(one, ConfigPart):
         one = {"kind": one.kind, "arguments": one.arguments}
     if not isinstance(one, Mapping) or not {"kind"} <= set(one) <= {"kind", "arguments"}:
         raise BridgeError(f"{name} contains something else.", expected='{"kind": ..., "arguments": {...}}', received=one)
     _known([one["kind"]], PARTS[name], f"a kind of {name}")
-    part = Part(one["kind"], conform(one.get("arguments", {}), Mapping[str, Any], f"{name}.arguments"))
+    part = ConfigPart(one["kind"], conform(one.get("arguments", {}), Mapping[str, Any], f"{name}.arguments"))
     PARTS[name][part.kind].check(part.arguments, f"{name}: {part.kind}")
     return part
 

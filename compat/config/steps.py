@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.contradictions import ContradictionError
-from estimator_bridge.compat.config.decisions import unread
+from estimator_bridge.compat.config.decisions import unread_reason
 from estimator_bridge.compat.config.model import LISTS
 from estimator_bridge.compat.config.report import Row
-from estimator_bridge.compat.rules import Conversion, Fidelity, Rule
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity
 
 Step = tuple[Row, Mapping[str, Any]]
 
 
-def convert_value(rule: Rule, name: str, value: Any, *, is_default: bool = False) -> Step:
+def convert_value(rule: ConversionRule, name: str, value: Any, *, is_default: bool = False) -> Step:
     """Converts one legacy value by its rule.
 
     Args:
@@ -43,7 +43,7 @@ def note_unread(step: Step, strategy: str | None) -> Step:
         The same settings, and a row that is approximate at best if the strategy does not read one of them.
     """
     row, settings = step
-    reasons = {reason for name in settings if not name.startswith("cluster.") and (reason := unread(name, strategy))}
+    reasons = {reason for name in settings if not name.startswith("cluster.") and (reason := unread_reason(name, strategy))}
     if not reasons:
         return step
     fidelity = Fidelity.worst([row.fidelity, Fidelity.APPROXIMATE])

@@ -74,20 +74,6 @@ def short_device(device: str) -> str:
     return f"{kind}:{index}"
 
 
-def _devices(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(short_device, names))
-
-
-def _jobs(cluster: Any) -> dict[str, tuple[str, ...]]:
-    return {job.name: tuple(job.tasks[index] for index in sorted(job.tasks)) for job in cluster.job}
-
-
-def _of_tpu(strategy: Any) -> dict[str, Any]:
-    resolver, assignment = strategy.cluster_resolver, strategy.extended._device_assignment
-    cores = None if assignment is None else assignment.num_cores_per_replica
-    return {"strategy.tpu": resolver._tpu, "strategy.tpu_job_name": resolver.task_type, "strategy.cores_per_replica": cores}
-
-
 def _partitioner_settings(cut: Any) -> dict[str, Any]:
     """Reads the class and arguments of a partitioner, which keeps them under other names."""
     names = {"_num_shards": "num_shards", "_min_shard_bytes": "min_shard_bytes", "_max_shard_bytes": "max_shard_bytes",

@@ -7,7 +7,7 @@ from typing import Any
 
 from estimator_bridge.compat.config.cluster.tf_config import legacy_form
 from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import ModernConfig, Part
+from estimator_bridge.compat.config.model import ConfigPart, ModernConfig
 from estimator_bridge.compat.config.report import Report, Row
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.compat.config.tables import (
@@ -126,12 +126,12 @@ def _tf_config(values: dict[str, Any], modern: ModernConfig, said: Said) -> dict
     return values
 
 
-def _evaluation(given: Mapping[str, Any], said: Said) -> Part | None:
+def _evaluation(given: Mapping[str, Any], said: Said) -> ConfigPart | None:
     if not given:
         return None
     said["strategy.evaluation"] = [("eval_distribute", Fidelity.EXACT, "")]
     names = _ARGUMENTS.get(given["kind"], {})
-    return Part(
+    return ConfigPart(
         given["kind"],
         {names.get(f"strategy.{key}", key): value for key, value in given.items() if key != "kind" and value is not None},
     )
@@ -148,7 +148,7 @@ def _virtual_cpus(session: Mapping[str, Any], modern: ModernConfig, said: Said) 
     return {"device_count": counted | {"CPU": cpus}}
 
 
-def _strategy(modern: ModernConfig, settings: Mapping[str, Any], said: Said) -> Part | None:
+def _strategy(modern: ModernConfig, settings: Mapping[str, Any], said: Said) -> ConfigPart | None:
     name = modern.strategy.name
     if name is None:
         return None
@@ -161,22 +161,22 @@ def _strategy(modern: ModernConfig, settings: Mapping[str, Any], said: Said) -> 
     for setting in names:
         if setting in settings:
             said.setdefault(setting, []).append((f"train_distribute.{names[setting]}", Fidelity.EXACT, ""))
-    return Part(name, {argument: settings[setting] for setting, argument in names.items() if setting in settings})
+    return ConfigPart(name, {argument: settings[setting] for setting, argument in names.items() if setting in settings})
 
 
-def _partitioner(settings: Mapping[str, Any], said: Said) -> Part | None:
+def _partitioner(settings: Mapping[str, Any], said: Said) -> ConfigPart | None:
     for name, value in _values(PARTITIONERS, "partitioner", settings, said).items():
-        return Part(name, value)
+        return ConfigPart(name, value)
     return None
 
 
-def _parts(where: str, parts: tuple[Part, ...], tables: tuple[RuleTable, ...], said: Said) -> tuple[Part, ...]:
+def _parts(where: str, parts: tuple[ConfigPart, ...], tables: tuple[RuleTable, ...], said: Said) -> tuple[ConfigPart, ...]:
     found = []
     for index, part in enumerate(parts):
         pairs = [(table, table.invert({where: (part,)})) for table in tables]
         table, values = next(((table, values) for table, values in pairs if values), (tables[0], {}))
         for name, value in list(values.items())[:1]:
-            found.append(Part(name, value))
+            found.append(ConfigPart(name, value))
             said.setdefault(f"{where}[{index}]", []).append((name, table[name].fidelity, table[name].note))
     return tuple(found)
 

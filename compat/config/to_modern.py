@@ -7,9 +7,16 @@ from typing import Any
 
 from estimator_bridge.compat.config.checks import CHECKS, Job
 from estimator_bridge.compat.config.cluster.tf_config import keys
-from estimator_bridge.compat.config.decisions import Decision, decide, public_name, settings_of, unknown_arguments, unread
+from estimator_bridge.compat.config.decisions import (
+    Decision,
+    decide,
+    public_name,
+    settings_of,
+    unknown_arguments,
+    unread_reason,
+)
 from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
-from estimator_bridge.compat.config.model import ModernConfig, Part
+from estimator_bridge.compat.config.model import ConfigPart, ModernConfig
 from estimator_bridge.compat.config.reading.kinds import STRATEGIES
 from estimator_bridge.compat.config.report import Report, Row
 from estimator_bridge.compat.config.session_fields import session_settings
@@ -109,7 +116,7 @@ def _run_defaults(values: Mapping[str, Any] | None) -> Iterator[Step]:
             yield convert_value(RUN_CONFIG[name], name, value, is_default=True)
 
 
-def _parts(prefix: str, parts: tuple[Part, ...], *tables: RuleTable) -> Iterator[Step]:
+def _parts(prefix: str, parts: tuple[ConfigPart, ...], *tables: RuleTable) -> Iterator[Step]:
     for index, part in enumerate(parts):
         short = part.kind.rpartition(".")[2]
         table = next((one for one in tables if short in one), None)
@@ -125,8 +132,8 @@ def _strategy(legacy: LegacyConfig, decision: Decision) -> Iterator[Step]:
     note, fidelity = decision.note, decision.fidelity
     if asked is not None and decision.strategy is not None:
         given = settings_of(asked)
-        lost = sorted(name.partition(".")[2] for name in given if unread(name, decision.strategy))
-        settings |= {name: value for name, value in given.items() if not unread(name, decision.strategy)}
+        lost = sorted(name.partition(".")[2] for name in given if unread_reason(name, decision.strategy))
+        settings |= {name: value for name, value in given.items() if not unread_reason(name, decision.strategy)}
         note += f"; {', '.join(lost)} of the old strategy has no counterpart there" if lost else ""
         unknown = unknown_arguments(asked)
         if unknown:
@@ -146,7 +153,7 @@ def _strategy(legacy: LegacyConfig, decision: Decision) -> Iterator[Step]:
         yield _evaluation(legacy.eval_distribute)
 
 
-def _evaluation(asked: Part) -> Step:
+def _evaluation(asked: ConfigPart) -> Step:
     name, unknown = public_name(asked.kind), unknown_arguments(asked)
     if name not in STRATEGIES:
         why = "not a class of TensorFlow: write its counterpart yourself"

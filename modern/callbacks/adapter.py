@@ -48,9 +48,9 @@ class SessionHook(Callback):
             self._calls.before()
         pieces = [tensor.name for tensor in self.report if self._split and tensor.name != self._loss]
         if pieces:
-            raise self._calls.refused(f"asks for {pieces[0]!r}, of which each replica has a piece", "Run on one replica")
+            raise self._calls.refusal(f"asks for {pieces[0]!r}, of which each replica has a piece", "Run on one replica")
 
-    def asks(self, step: int) -> bool:
+    def needs_report(self, step: int) -> bool:
         """Returns True if ``before_run`` has asked for a value of the step."""
         return self._calls.asking
 

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.callbacks.session import ReadOnlySession, calling
+from estimator_bridge.modern.callbacks.session import ReadOnlySession, script_environment
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.step.transplant import Transplant
 
@@ -25,12 +25,12 @@ class HookAtSteps(Callback):
     def __init__(self, hook: Any, model: ModelGraph) -> None:
         self._hook = hook
         self._graph = model.graph
-        with calling(self._graph):
+        with script_environment(self._graph):
             hook.begin()
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Gives the hook its session."""
-        with calling(self._graph):
+        with script_environment(self._graph):
             self._session = self._session_of(transplant)
             self._hook.after_create_session(self._session, None)
 
@@ -49,13 +49,13 @@ class HookAtSteps(Callback):
         if not self._hook._timer.should_trigger_for_step(progress.step):
             return False
         run = v1.train.SessionRunContext(None, self._session)
-        with calling(self._graph):
+        with script_environment(self._graph):
             self._hook.after_run(run, v1.train.SessionRunValues(progress.step - 1, None, None))
         return bool(run.stop_requested)
 
     def end(self, step: int) -> None:
         """Calls the hook's ``end``."""
-        with calling(self._graph):
+        with script_environment(self._graph):
             self._hook.end(self._session)
 
     def _session_of(self, transplant: Transplant) -> ReadOnlySession:

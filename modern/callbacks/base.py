@@ -46,7 +46,7 @@ class Callback:
         """Returns the next global step at whose end ``after`` must be called; None if any step will do."""
         return None
 
-    def asks(self, step: int) -> bool:
+    def needs_report(self, step: int) -> bool:
         """Returns True if the callback needs ``report`` of the step that leads to ``step``; asked if steps run one by one."""
         return True
 

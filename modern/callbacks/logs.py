@@ -45,8 +45,8 @@ class TensorLogger(Callback):
         self._first = True
         self._session = ReadOnlySession(transplant.model.graph, transplant.variables, transplant.operations)
         if self._at_end:
-            with self._session.asked_by("A LoggingTensorHook with at_end=True"):
-                self._session.checked(self._tensors)
+            with self._session.caller("A LoggingTensorHook with at_end=True"):
+                self._session.check(self._tensors)
 
     def next_stop(self, step: int) -> int | None:
         """Returns the first step, then the timer's next step."""
@@ -54,7 +54,7 @@ class TensorLogger(Callback):
             return None
         return step + 1 if self._first else self._timer.next_stop()
 
-    def asks(self, step: int) -> bool:
+    def needs_report(self, step: int) -> bool:
         """Returns True at the first step, and if the timer is due."""
         return self._timer is not None and (self._first or self._timer.is_due(step))
 

@@ -68,7 +68,7 @@ class _Speed(ProgressColumn):
 
 
 @contextlib.contextmanager
-def shown_progress(stop: StopAtStep) -> Iterator[list[Callback]]:
+def show_progress(stop: StopAtStep) -> Iterator[list[Callback]]:
     """Shows a bar of training steps while active.
 
     Args:
@@ -77,12 +77,12 @@ def shown_progress(stop: StopAtStep) -> Iterator[list[Callback]]:
     Yields:
         The callback that moves the bar; no callback if stderr is not a terminal that can draw one.
     """
-    with _shown_bar() as bar:
+    with _show_bar() as bar:
         yield [] if bar is None else [ProgressBar(bar, stop)]
 
 
 @contextlib.contextmanager
-def shown_batches(total: int | None) -> Iterator[Callable[[int], None]]:
+def show_batches(total: int | None) -> Iterator[Callable[[int], None]]:
     """Shows a bar of evaluated batches while active.
 
     Args:
@@ -91,7 +91,7 @@ def shown_batches(total: int | None) -> Iterator[Callable[[int], None]]:
     Yields:
         Function to call with the number of batches so far.
     """
-    with _shown_bar() as bar:
+    with _show_bar() as bar:
         if bar is None:
             yield lambda done: None
             return
@@ -100,7 +100,7 @@ def shown_batches(total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 @contextlib.contextmanager
-def _shown_bar() -> Iterator[Bar | None]:
+def _show_bar() -> Iterator[Bar | None]:
     """Shows a bar while active; Python's output to stderr goes above it."""
     console = Console(stderr=True, soft_wrap=True)
     if not sys.stderr.isatty() or not console.is_terminal or console.is_dumb_terminal:

@@ -33,7 +33,7 @@ class SavingSession(ReadOnlySession):
             NotSupportedError: A CheckpointSaverListener asks for anything else.
         """
         if not isinstance(fetches, str) or fetches != self._saving:
-            with self.asked_by("A CheckpointSaverListener"):
+            with self.caller("A CheckpointSaverListener"):
                 return super().run(fetches, feed_dict, options, run_metadata)
         (prefix,) = feed_dict.values()
         with context.eager_mode():

@@ -51,10 +51,10 @@ class ReadOnlySession(SessionInterface):
         Raises:
             NotSupportedError: There is a feed_dict, options or metadata, or a fetch writes or needs a batch.
         """
-        request = self.checked(fetches, feed_dict, options, run_metadata)
+        request = self.check(fetches, feed_dict, options, run_metadata)
         return request.results(self.read(request.tensors, request.operations))
 
-    def checked(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Request:
+    def check(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Request:
         """Returns the request that ``run`` would execute; raises the errors that it would raise."""
         self.check_plain(feed_dict, options, run_metadata)
         request = Request(self._graph, fetches)
@@ -64,19 +64,19 @@ class ReadOnlySession(SessionInterface):
 
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> Any:
         """Refuses the call."""
-        raise self.refused("uses session.partial_run_setup", "Use session.run")
+        raise self.refusal("uses session.partial_run_setup", "Use session.run")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise self.refused(f"uses session.{name}", "Use session.run")
+        raise self.refusal(f"uses session.{name}", "Use session.run")
 
     @contextlib.contextmanager
-    def asked_by(self, asker: str) -> Iterator[None]:
+    def caller(self, asker: str) -> Iterator[None]:
         """While active, refusals name this caller."""
         before, self._asker = self._asker, asker
         try:
-            with calling(self._graph):
+            with script_environment(self._graph):
                 yield
         finally:
             self._asker = before
@@ -85,9 +85,9 @@ class ReadOnlySession(SessionInterface):
         """Raises NotSupportedError for arguments that need a real session."""
         if feed_dict:
             fed = ", ".join(sorted(getattr(key, "name", str(key)) for key in feed_dict))
-            raise self.refused(f"feeds {fed} by a feed_dict", "Compute the value in the model_fn, or keep it in a variable")
+            raise self.refusal(f"feeds {fed} by a feed_dict", "Compute the value in the model_fn, or keep it in a variable")
         if options is not None or run_metadata is not None:
-            raise self.refused(
+            raise self.refusal(
                 "asks for RunOptions or RunMetadata", "Use tf.profiler.experimental.start and stop around the training"
             )
 
@@ -112,7 +112,7 @@ class ReadOnlySession(SessionInterface):
         self._refuse_writing(element, beside)
         effects = {op for op in behind if self._effects.of(op) > Effect.NONE}
         if element is operation(element) and effects & beside:
-            raise self.refused(
+            raise self.refusal(
                 f"runs {element.name!r}, which is not part of a step ({min(op.name for op in effects & beside)!r})",
                 "Let the train_op depend on it",
             )
@@ -123,7 +123,7 @@ class ReadOnlySession(SessionInterface):
         self._refuse_writing(element, behind)
         batches = _batches(behind) or {op.name for op in behind & self._steps if self._effects.of(op) > Effect.NONE}
         if batches:
-            raise self.refused(
+            raise self.refusal(
                 f"evaluates {element.name!r}, which is computed with a batch ({min(batches)!r}), outside of a step",
                 "Return it from before_run: tf.estimator.SessionRunArgs(fetches)",
             )
@@ -131,7 +131,7 @@ class ReadOnlySession(SessionInterface):
     def _refuse_writing(self, element: Any, ops: Iterable[Operation]) -> None:
         writing = sorted(op.name for op in ops if self._effects.of(op) is Effect.CHANGE)
         if writing:
-            raise self.refused(
+            raise self.refusal(
                 f"runs {element.name!r}, which may write ({writing[0]!r}, {self._graph.get_operation_by_name(writing[0]).type})",
                 "Let the train_op write it (tf.group, tf.control_dependencies), or the Scaffold's init_fn before the first step",
             )
@@ -150,7 +150,7 @@ class ReadOnlySession(SessionInterface):
 
     def _variable(self, handle: Tensor) -> Any:
         if handle.op.name not in self._variables:
-            raise self.refused(
+            raise self.refusal(
                 f"reads the variable {handle.op.name!r}, which the modern path keeps in another form", "Leave it out"
             )
         variable = self._variables[handle.op.name]
@@ -163,7 +163,7 @@ class ReadOnlySession(SessionInterface):
         call = fragment.function(handles)
         return lambda: call(handles, [])
 
-    def refused(self, what: str, instead: str) -> NotSupportedError:
+    def refusal(self, what: str, instead: str) -> NotSupportedError:
         """Returns the error for the present caller."""
         return NotSupportedError(
             f"{self._asker} {what}, which the modern path cannot do: it has no session.",
@@ -173,7 +173,7 @@ class ReadOnlySession(SessionInterface):
 
 
 @contextlib.contextmanager
-def calling(graph: Any) -> Iterator[None]:
+def script_environment(graph: Any) -> Iterator[None]:
     """Gives a script's own code the environment of TF1 while active: its graph as the default graph, and its shapes."""
     with graph.as_default(), script_shapes():
         yield

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.request import Request
-from estimator_bridge.modern.callbacks.session import ReadOnlySession, calling
+from estimator_bridge.modern.callbacks.session import ReadOnlySession, script_environment
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.host_call import SummaryWriters
 
@@ -88,7 +88,7 @@ class HookCalls:
         self.wanted: list[Tensor] = []
         self.asking = False
         run.hooks.append(self)
-        with calling(run.graph):
+        with script_environment(run.graph):
             hook.begin()
 
     def create(self) -> None:
@@ -129,22 +129,22 @@ class HookCalls:
     def _check_early(self, session: ReadOnlySession) -> None:
         """Refuses early what FinalOpsHook would find at the end, and GlobalStepWaiterHook never."""
         if isinstance(self.hook, v1.train.FinalOpsHook):
-            session.checked(self.hook._final_ops or [], self.hook._final_ops_feed_dict)
+            session.check(self.hook._final_ops or [], self.hook._final_ops_feed_dict)
         if isinstance(self.hook, v1.train.GlobalStepWaiterHook):
             last = self.hook._wait_until_step
             if session.run(self.hook._global_step_tensor) < last:
-                raise session.refused(f"waits for step {last}, and no other worker would make it", "Drop the hook")
+                raise session.refusal(f"waits for step {last}, and no other worker would make it", "Drop the hook")
 
-    def refused(self, what: str, instead: str) -> NotSupportedError:
+    def refusal(self, what: str, instead: str) -> NotSupportedError:
         """Returns the error for something that the hook does."""
         with self._calling() as session:
-            return session.refused(what, instead)
+            return session.refusal(what, instead)
 
     def _want(self, tensors: list[Tensor], session: ReadOnlySession) -> None:
         known = {tensor.name for tensor in self.wanted}
         new = [tensor for tensor in tensors if tensor.name not in known]
         if new and self._has_run and session.steps_draw:
-            raise session.refused(
+            raise session.refusal(
                 f"asks for {new[0].name!r} after steps without it, which would start the model's random numbers anew",
                 "Keep the tensor in an attribute of the hook from begin() on",
             )
@@ -157,7 +157,7 @@ class HookCalls:
 
     @contextlib.contextmanager
     def _calling(self) -> Iterator[ReadOnlySession]:
-        with self._run.session.asked_by(f"The session hook {self.name}"):
+        with self._run.session.caller(f"The session hook {self.name}"):
             yield self._run.session
 
 

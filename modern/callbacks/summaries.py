@@ -43,7 +43,7 @@ class SummarySaver(Callback):
         """Returns the first step, then the timer's next step."""
         return step + 1 if self._first else self._timer.next_stop()
 
-    def asks(self, step: int) -> bool:
+    def needs_report(self, step: int) -> bool:
         """Returns True at the first step, and if the timer is due."""
         return self._first or self._timer.is_due(step)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.model import ModernConfig
-from estimator_bridge.compat.config.process import serves
+from estimator_bridge.compat.config.process import is_server
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.config.connect import connect, input_options, make_server
@@ -16,7 +16,7 @@ from estimator_bridge.modern.config.fit import Fit, prepare_fit
 from estimator_bridge.modern.config.make_strategy import make_strategy
 from estimator_bridge.modern.config.read_back import read_connection, read_evaluation, read_server, read_strategy
 from estimator_bridge.modern.config.runtime_settings import check, set_runtime
-from estimator_bridge.modern.config.unused import without_effect
+from estimator_bridge.modern.config.unused import find_unused
 from estimator_bridge.runtime.autograph import leave_tf_keras_alone
 
 
@@ -94,13 +94,13 @@ def apply(config: ModernConfig) -> Applied:
         {'devices.soft_placement': True}
     """
     settings = flatten(config)
-    unused = without_effect(config, settings)
+    unused = find_unused(config, settings)
     asked = {name: value for name, value in settings.items() if name not in unused}
     in_force = set_runtime(asked)
     leave_tf_keras_alone()
     if "strategy.remote_cluster" in asked:
         connect(config)
-    server, strategy, options = make_server(config) if serves(config) else None, _strategy(config), input_options(config)
+    server, strategy, options = make_server(config) if is_server(config) else None, _strategy(config), input_options(config)
     found = {name: value for name, value in _read_objects(config, strategy, server, options, asked).items() if name in asked}
     check(asked, found)
     pending = frozenset(set(asked) - set(in_force) - set(found))

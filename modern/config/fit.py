@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.model import ModernConfig, Part
+from estimator_bridge.compat.config.model import ConfigPart, ModernConfig
 from estimator_bridge.compat.config.output.callback_calls import TO_FOLDER, callback_calls
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.modern.config.fit_arguments import fit_arguments
@@ -129,8 +129,8 @@ def _held(config: ModernConfig, settings: Mapping[str, Any], differing: Mapping[
     return held
 
 
-def _held_part(part: Part, differing: Mapping[str, Any]) -> Part:
-    return Part(part.kind, {**part.arguments, **differing})
+def _held_part(part: ConfigPart, differing: Mapping[str, Any]) -> ConfigPart:
+    return ConfigPart(part.kind, {**part.arguments, **differing})
 
 
 def _held_by_model(config: ModernConfig, model: Any, start: int, arguments: Mapping[str, int]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from estimator_bridge.compat.config.model import Cluster, ModernConfig
 from estimator_bridge.compat.config.output.calls import make
 from estimator_bridge.compat.config.output.strategy_calls import RESOLVER, partitioner_call, resolver_call, strategy_call
-from estimator_bridge.compat.config.process import of_this_process, serves
+from estimator_bridge.compat.config.process import is_server, process_config
 from estimator_bridge.compat.config.reading.kinds import STRATEGIES
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.config.tpu import tpu_strategy
@@ -33,9 +33,9 @@ def make_strategy(config: ModernConfig) -> Any:
     """
     import tensorflow as tf
 
-    own = of_this_process(config)
+    own = process_config(config)
     name = own.strategy.name
-    if name is None or serves(config):
+    if name is None or is_server(config):
         return tf.distribute.get_strategy()
     if name not in STRATEGIES:
         raise BridgeError("strategy.name is no strategy.", expected=", ".join(STRATEGIES), received=name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.model import ModernConfig
-from estimator_bridge.compat.config.strategy_objects import _devices, _jobs, _of_tpu, settings_of_strategy, short_device
+from estimator_bridge.compat.config.strategy_objects import settings_of_strategy, short_device
 
 
 def read_strategy(strategy: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,3 +70,17 @@ def read_connection(config: ModernConfig) -> dict[str, Any]:
         found = own.tasks.get(config.cluster.task_id or 0) if own is not None else None
         settings["devices.filters"] = None if found is None else tuple(found.device_filters)
     return settings
+
+
+def _devices(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(short_device, names))
+
+
+def _jobs(cluster: Any) -> dict[str, tuple[str, ...]]:
+    return {job.name: tuple(job.tasks[index] for index in sorted(job.tasks)) for job in cluster.job}
+
+
+def _of_tpu(strategy: Any) -> dict[str, Any]:
+    resolver, assignment = strategy.cluster_resolver, strategy.extended._device_assignment
+    cores = None if assignment is None else assignment.num_cores_per_replica
+    return {"strategy.tpu": resolver._tpu, "strategy.tpu_job_name": resolver.task_type, "strategy.cores_per_replica": cores}

@@ -44,7 +44,7 @@ def check(settings: Mapping[str, Any], in_force: Mapping[str, Any]) -> None:
         BridgeError: A setting differs; the error names the first.
     """
     for name, value in in_force.items():
-        wanted = as_held(name, settings[name])
+        wanted = held_value(name, settings[name])
         if value != wanted:
             raise BridgeError(
                 f"TensorFlow took {name} and ignored it.",
@@ -54,7 +54,7 @@ def check(settings: Mapping[str, Any], in_force: Mapping[str, Any]) -> None:
             )
 
 
-def as_held(name: str, value: Any) -> Any:
+def held_value(name: str, value: Any) -> Any:
     """Returns a value as TensorFlow holds it: visible GPUs in the machine's order, and no more GPUs than there are."""
     if name == "devices.gpu_count":
         import tensorflow as tf
@@ -63,7 +63,7 @@ def as_held(name: str, value: Any) -> Any:
     return tuple(sorted(value)) if name == "devices.visible_gpus" else value
 
 
-def without_gpu(settings: Mapping[str, Any]) -> dict[str, str]:
+def find_gpu_settings(settings: Mapping[str, Any]) -> dict[str, str]:
     """Finds the settings for GPUs on a machine without one; they had no effect in a session either.
 
     Args:
@@ -93,7 +93,7 @@ def _set(setting: RuntimeSetting, name: str, key: tuple[str, ...], value: Any) -
     try:
         setting.set(value, *key)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        if setting.read(*key) == as_held(name, value):
+        if setting.read(*key) == held_value(name, value):
             return
         raise BridgeError(
             f"TensorFlow does not take {name}.",

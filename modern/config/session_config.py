@@ -10,7 +10,7 @@ from estimator_bridge.compat.config.session_fields import session_settings
 from estimator_bridge.compat.config.steps import merge_steps, note_unread
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.modern.config.runtime_settings import set_runtime, without_gpu
+from estimator_bridge.modern.config.runtime_settings import find_gpu_settings, set_runtime
 from estimator_bridge.modern.config.runtime_table import RUNTIME
 
 _LOGICAL_CPUS = "devices.logical_cpus"
@@ -57,7 +57,7 @@ def _refuse(path: str, row: Row) -> None:
 
 
 def _set(settings: dict[str, Any], fields: dict[str, Any]) -> None:
-    unused = without_gpu(settings)
+    unused = find_gpu_settings(settings)
     wanted = {name: value for name, value in settings.items() if name not in unused}
     made = next(setting for setting in RUNTIME if setting.name == _LOGICAL_CPUS).read()
     if wanted.get(_LOGICAL_CPUS, made) <= made:  # replicas may have needed more

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.model import ModernConfig
-from estimator_bridge.compat.config.process import CONNECTS, unread_settings
+from estimator_bridge.compat.config.process import CONNECTS, find_unread_settings
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.config.runtime_settings import without_gpu
+from estimator_bridge.modern.config.runtime_settings import find_gpu_settings
 
 
-def without_effect(config: ModernConfig, settings: Mapping[str, Any]) -> dict[str, str]:
+def find_unused(config: ModernConfig, settings: Mapping[str, Any]) -> dict[str, str]:
     """Finds the settings that nothing here acts on.
 
     Args:
@@ -26,7 +26,7 @@ def without_effect(config: ModernConfig, settings: Mapping[str, Any]) -> dict[st
 
     Example:
         >>> from estimator_bridge.compat.config.model import Strategy
-        >>> without_effect(ModernConfig(strategy=Strategy(tpu="x")), {"strategy.tpu": "x"})
+        >>> find_unused(ModernConfig(strategy=Strategy(tpu="x")), {"strategy.tpu": "x"})
         {'strategy.tpu': 'only TPUStrategy reads it'}
     """
     _refuse_lonely_tasks(config)
@@ -36,7 +36,7 @@ def without_effect(config: ModernConfig, settings: Mapping[str, Any]) -> dict[st
             "devices.gpu_memory_fraction cannot be set: tf.config takes megabytes.",
             fix="Set devices.gpu_memory_limits instead.",
         )
-    return without_gpu(settings) | unread_settings(config)
+    return find_gpu_settings(settings) | find_unread_settings(config)
 
 
 def _refuse_lonely_tasks(config: ModernConfig) -> None:

@@ -13,7 +13,7 @@ from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 from estimator_bridge.cluster.tasks import TaskContext
 from estimator_bridge.compat.config.decisions import Decision, decide, public_name
 from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import ModernConfig, Part, Strategy
+from estimator_bridge.compat.config.model import ConfigPart, ModernConfig, Strategy
 from estimator_bridge.compat.config.strategy_objects import short_device
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
@@ -118,7 +118,7 @@ def decision_for(config: Any) -> Decision:
     """
     given = config.train_distribute
     cluster = config.cluster_spec.as_dict() if config.cluster_spec else {}
-    distribute = None if given is None else Part(type(given).__name__)
+    distribute = None if given is None else ConfigPart(type(given).__name__)
     return decide(LegacyConfig(train_distribute=distribute, tf_config={"cluster": cluster}))
 
 

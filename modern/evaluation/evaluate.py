@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.training import evaluation as tf_evaluation
 
-from estimator_bridge.modern.callbacks.progress import shown_batches
+from estimator_bridge.modern.callbacks.progress import show_batches
 from estimator_bridge.modern.evaluation.batch_loop import for_each_batch
 from estimator_bridge.modern.evaluation.hooked_batches import begin, hooked_batches
 from estimator_bridge.modern.graph import model_graph
@@ -97,7 +97,7 @@ def _run_hooked(model: ModelGraph, hooks: Sequence[Any], updates: Sequence[Any])
 def _run_over(model: ModelGraph, update: Fragment, store: VariableStore, steps: int | None) -> None:
     run = model.batch_function(update, store)
     dataset = model.pipeline.dataset()
-    with shown_batches(steps) as tell:
+    with show_batches(steps) as tell:
         for_each_batch(dataset if steps is None else dataset.take(steps), run, tell)
 
 

@@ -20,7 +20,7 @@ from estimator_bridge.modern.callbacks.checkpoint import with_saver
 from estimator_bridge.modern.callbacks.counts import EqualCounts
 from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter
-from estimator_bridge.modern.callbacks.progress import shown_progress
+from estimator_bridge.modern.callbacks.progress import show_progress
 from estimator_bridge.modern.callbacks.session_hook import HookedRun
 from estimator_bridge.modern.callbacks.step_report import StepReport
 from estimator_bridge.modern.callbacks.stop import StopAtStep
@@ -91,7 +91,7 @@ def train(
 
     with (
         contextlib.closing(run),
-        shown_progress(stop) as bar,
+        show_progress(stop) as bar,
         catch_preemption(distribution.together) as preemption,
     ):
         preempted = run_steps(transplant, loop, [*every, *bar], preemption)
@@ -213,7 +213,7 @@ class _Steps:
         if grown:
             self._transplant.watch(wanted)
         if self.one_by_one:
-            self._transplant.set_wanted([callback.asks(step + 1) for callback in self._callbacks if callback.report])
+            self._transplant.set_wanted([callback.needs_report(step + 1) for callback in self._callbacks if callback.report])
         has_loop = self._loop is not None
         self._loop = self._loop or self._make_loop()
         until = min((stop for stop in stops if stop is not None and stop > step and not self.may_jump), default=NEVER)

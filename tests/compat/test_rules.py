@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from estimator_bridge.compat.rules import Conversion, Fidelity, Rule, RuleTable
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity, RuleTable
 
 
-def row(name: str = "a", fidelity: Fidelity = Fidelity.EXACT) -> Rule:
-    return Rule(
+def row(name: str = "a", fidelity: Fidelity = Fidelity.EXACT) -> ConversionRule:
+    return ConversionRule(
         name, "b", fidelity, lambda value: Conversion({"b": value}), lambda settings: settings.get("b"), note="a reason"
     )
 
@@ -25,17 +25,17 @@ def test_only_exact_and_approximate_are_automatic() -> None:
 @pytest.mark.parametrize("fidelity", [Fidelity.APPROXIMATE, Fidelity.MANUAL, Fidelity.DROPPED])
 def test_a_row_without_a_reason_is_refused(fidelity: Fidelity) -> None:
     with pytest.raises(ValueError, match="reason"):
-        Rule("a", "b", fidelity, lambda value: Conversion({}))
+        ConversionRule("a", "b", fidelity, lambda value: Conversion({}))
 
 
 def test_an_exact_row_without_a_way_back_is_refused() -> None:
     with pytest.raises(ValueError, match="way back"):
-        Rule("a", "b", Fidelity.EXACT, lambda value: Conversion({}))
+        ConversionRule("a", "b", Fidelity.EXACT, lambda value: Conversion({}))
 
 
 def test_an_automatic_row_that_does_not_convert_is_refused() -> None:
     with pytest.raises(ValueError, match="converts"):
-        Rule("a", "b", Fidelity.EXACT)
+        ConversionRule("a", "b", Fidelity.EXACT)
 
 
 def test_two_rows_of_one_name_are_refused() -> None:

@@ -35,7 +35,7 @@ class Fault:
     mend: Callable[[Json], None] | None = None
 
 
-def faults(tf_config: Mapping[str, Any], *, chief_needed: bool = True, resolve: bool = False) -> list[Fault]:
+def find_faults(tf_config: Mapping[str, Any], *, chief_needed: bool = True, resolve: bool = False) -> list[Fault]:
     """Finds the faults of a TF_CONFIG.
 
     Args:
@@ -47,7 +47,7 @@ def faults(tf_config: Mapping[str, Any], *, chief_needed: bool = True, resolve: 
         Faults in the order of the keys; none for an object without a cluster.
 
     Example:
-        >>> [fault.path for fault in faults({"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 1}})]
+        >>> [fault.path for fault in find_faults({"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 1}})]
         [('task', 'index')]
     """
     shape = list(_shape(tf_config))
@@ -57,7 +57,7 @@ def faults(tf_config: Mapping[str, Any], *, chief_needed: bool = True, resolve: 
     return [*found, *(_hosts(tf_config["cluster"]) if resolve else ())]
 
 
-def corrected(tf_config: Mapping[str, Any], *, chief_needed: bool = True) -> str | None:
+def correct(tf_config: Mapping[str, Any], *, chief_needed: bool = True) -> str | None:
     """Corrects a TF_CONFIG, one fault after another, since a correction may reveal the next fault.
 
     Args:
@@ -68,12 +68,12 @@ def corrected(tf_config: Mapping[str, Any], *, chief_needed: bool = True) -> str
         JSON text; None if nothing could be corrected.
 
     Example:
-        >>> corrected({"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 1}}).splitlines()[-3]
+        >>> correct({"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 1}}).splitlines()[-3]
         '    "index": 0'
     """
     mended = copy.deepcopy(dict(tf_config))
     for _ in range(100):
-        mends = (fault.mend for fault in faults(mended, chief_needed=chief_needed))
+        mends = (fault.mend for fault in find_faults(mended, chief_needed=chief_needed))
         mend = next((one for one in mends if one is not None), None)
         if mend is None:
             break

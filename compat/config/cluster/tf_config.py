@@ -8,10 +8,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.cluster.faults import corrected, faults
+from estimator_bridge.compat.config.cluster.faults import correct, find_faults
 from estimator_bridge.compat.config.tables.tf_config import TF_CONFIG
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.runtime.json_positions import Document, dotted, read_object
+from estimator_bridge.runtime.json_positions import Document, path_text, read_object
 
 EXPECTED = 'a TF_CONFIG such as {"cluster": {"chief": ["host:2222"]}, "task": {"type": "chief", "index": 0}}'
 
@@ -58,14 +58,14 @@ def check(document: Document, *, chief_needed: bool = True, resolve: bool = Fals
         >>> check(read_object('{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}', "job.json"))
     """
     _refuse_unknown(document)
-    found = faults(document.value, chief_needed=chief_needed, resolve=resolve)
+    found = find_faults(document.value, chief_needed=chief_needed, resolve=resolve)
     if not found:
         return
     first = found[0]
-    lines = [f"{document.where(fault.path)}: {dotted(fault.path)}: {fault.what}" for fault in found]
-    mended = corrected(document.value, chief_needed=chief_needed)
+    lines = [f"{document.where(fault.path)}: {path_text(fault.path)}: {fault.what}" for fault in found]
+    mended = correct(document.value, chief_needed=chief_needed)
     raise BridgeError(
-        f"{document.where(first.path)}: {dotted(first.path)} is wrong: {first.what}.",
+        f"{document.where(first.path)}: {path_text(first.path)} is wrong: {first.what}.",
         expected=EXPECTED,
         received="; ".join(lines[1:]) or None,
         fix=f"Corrected:\n{mended}" if mended else "Correct that key.",
@@ -115,16 +115,6 @@ def legacy_form(values: Mapping[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(json.dumps({key: value for key, value in values.items() if not key.startswith("task.")}))
     task = {key.removeprefix("task."): value for key, value in values.items() if key.startswith("task.")}
     return plain | ({"task": task} if task else {})
-
-
-def as_master(tf_config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a TF_CONFIG for Estimators before TensorFlow 1.4, which call the chief master."""
-    renamed: dict[str, Any] = json.loads(json.dumps(tf_config))
-    if "chief" in renamed.get("cluster", {}):
-        renamed["cluster"] = {"master" if job == "chief" else job: tasks for job, tasks in renamed["cluster"].items()}
-    if renamed.get("task", {}).get("type") == "chief":
-        renamed["task"]["type"] = "master"
-    return renamed
 
 
 def _refuse_unknown(document: Document) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from estimator_bridge.compat.config.model import Arguments, ModernConfig, Part
+from estimator_bridge.compat.config.model import Arguments, ConfigPart, ModernConfig
 from estimator_bridge.compat.config.output.calls import Call, Name, given
 from estimator_bridge.compat.config.settings import checkpoint_folder
 
@@ -107,7 +107,7 @@ def _evaluate(config: ModernConfig, asked: Arguments) -> Call:
     return Call("Evaluate", arguments | given(log_dir=event_folder(config, asked.get("name"))), (DATA,))
 
 
-def _export(part: Part, config: ModernConfig, folder: str) -> Call:
+def _export(part: ConfigPart, config: ModernConfig, folder: str) -> Call:
     when = part.kind.removeprefix("Export").removeprefix("At").lower()
     directory = f"{checkpoint_folder(config, folder)}/export/{part.arguments['name']}"
     keep = None if when == "end" else part.arguments.get("exports_to_keep", 5)
@@ -115,7 +115,7 @@ def _export(part: Part, config: ModernConfig, folder: str) -> Call:
     return Call("Export", {"directory": directory, "when": when, **more})
 
 
-def _part(part: Part, config: ModernConfig) -> Call:
+def _part(part: ConfigPart, config: ModernConfig) -> Call:
     asked: dict[str, Any] = dict(part.arguments)
     if part.kind == "EvaluateEvery":
         return _evaluate(config, asked)

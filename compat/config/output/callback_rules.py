@@ -1,4 +1,4 @@
-"""Rules that callbacks of both kinds follow: those of the modern path, and Keras' in printed scripts, which contain this source."""
+"""Rules of callbacks, both on the modern path and in printed scripts, which contain this source."""
 
 from __future__ import annotations
 

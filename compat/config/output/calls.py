@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_WIDTH = 110
+_WIDTH = 120
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from google.protobuf import json_format
 
 from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.model import ConfigPart
+from estimator_bridge.compat.config.output.calls import Call, Name, given, source_lines
 from estimator_bridge.compat.config.proto.fields import message_of
 
 
@@ -66,19 +67,11 @@ def legacy_python(legacy: LegacyConfig) -> str:
         >>> print(legacy_python(LegacyConfig(run_config={"save_checkpoints_steps": 50})))
         import tensorflow as tf
         <BLANKLINE>
-        run_config = tf.estimator.RunConfig(
-            save_checkpoints_steps=50,
-        )
+        run_config = tf.estimator.RunConfig(save_checkpoints_steps=50)
         <BLANKLINE>
     """
-    return "\n\n".join("\n".join(section) for section in map(list, _sections(legacy)) if section) + "\n"
-
-
-def _sections(legacy: LegacyConfig) -> Iterator[Iterator[str]]:
-    yield _imports(legacy)
-    yield _session(legacy)
-    yield _run_config(legacy)
-    yield _specs(legacy)
+    sections = (_imports(legacy), _session(legacy), _run_config(legacy), _specs(legacy))
+    return "\n\n".join("\n".join(section) for section in map(list, sections) if section) + "\n"
 
 
 def _imports(legacy: LegacyConfig) -> Iterator[str]:
@@ -104,55 +97,48 @@ def _session(legacy: LegacyConfig) -> Iterator[str]:
 
 
 def _run_config(legacy: LegacyConfig) -> Iterator[str]:
-    values: Mapping[str, Any] = legacy.run_config or {}
-    values = {name: None if name == "log_step_count_steps" and value == 0 else value for name, value in values.items()}
-    lines = [f"{name}={value!r}" for name, value in values.items()]  # None: RunConfig takes no 0 there
-    lines += ["session_config=session_config"] if legacy.session_config else []
-    lines += [f"train_distribute={_strategy(legacy.train_distribute)}"] if legacy.train_distribute else []
-    lines += [f"eval_distribute={_strategy(legacy.eval_distribute)}"] if legacy.eval_distribute else []
+    values = dict(legacy.run_config or {})
+    if values.get("log_step_count_steps") == 0:
+        values["log_step_count_steps"] = None  # RunConfig takes no 0 there
+    values |= {"session_config": Name("session_config")} if legacy.session_config else {}
+    strategies = {"train_distribute": legacy.train_distribute, "eval_distribute": legacy.eval_distribute}
+    values |= {name: _strategy(part) for name, part in strategies.items() if part}
     if legacy.remote_cluster:
-        lines.append(f"experimental_distribute=DistributeConfig(remote_cluster={dict(legacy.remote_cluster)!r})")
+        values["experimental_distribute"] = Call("DistributeConfig", {"remote_cluster": dict(legacy.remote_cluster)})
         yield "from tensorflow.python.distribute.distribute_config import DistributeConfig"
         yield ""
-    tpu = legacy.tpu_config
-    if tpu:
-        yield f"tpu_config = tf.compat.v1.estimator.tpu.TPUConfig({_arguments(tpu)})"
-        lines.append("tpu_config=tpu_config")
-    yield f"run_config = tf.{'compat.v1.estimator.tpu' if tpu else 'estimator'}.RunConfig("
-    yield from (f"    {line}," for line in lines)
-    yield ")"
+    if legacy.tpu_config:
+        values["tpu_config"] = Call("tf.compat.v1.estimator.tpu.TPUConfig", legacy.tpu_config)
+    module = "compat.v1.estimator.tpu" if legacy.tpu_config else "estimator"
+    yield from source_lines(Call(f"tf.{module}.RunConfig", values), "run_config = ")
 
 
 def _specs(legacy: LegacyConfig) -> Iterator[str]:
     if legacy.partitioner:
-        yield f"partitioner = tf.compat.v1.{legacy.partitioner.kind}({_arguments(legacy.partitioner.arguments)})"
+        yield f"partitioner = {Call(f'tf.compat.v1.{legacy.partitioner.kind}', legacy.partitioner.arguments)}"
     if legacy.train_spec:
-        yield f"train_spec_arguments = dict({_arguments(legacy.train_spec)})  # tf.estimator.TrainSpec(input_fn, ...)"
+        yield f"train_spec_arguments = {Call('dict', legacy.train_spec)}  # tf.estimator.TrainSpec(input_fn, ...)"
     if legacy.eval_spec is not None:
         values = {name: None if name == "steps" and value == 0 else value for name, value in legacy.eval_spec.items()}
-        yield f"eval_spec_arguments = dict({_arguments(values)})  # tf.estimator.EvalSpec(input_fn, ...)"
+        yield f"eval_spec_arguments = {Call('dict', values)}  # tf.estimator.EvalSpec(input_fn, ...)"
     for part in (*legacy.hooks, *legacy.exporters):
-        yield f"# {part.kind}({_arguments(part.arguments)})"
+        yield f"# {Call(part.kind, part.arguments)}"
 
 
-def _strategy(part: Part) -> str:
+def _strategy(part: ConfigPart) -> Call:
     inner = "" if part.kind in {"MirroredStrategy", "OneDeviceStrategy"} else "experimental."
-    given = dict(part.arguments)
+    arguments = dict(part.arguments)
     implementation, ops, packs, tpu = (
-        given.pop(name, None) for name in ("communication", "cross_device_ops", "num_packs", "tpu")
+        arguments.pop(name, None) for name in ("communication", "cross_device_ops", "num_packs", "tpu")
     )
-    arguments = [_arguments(given)] if given else []
-    arguments += [f"cross_device_ops=tf.distribute.{ops}({_arguments({'num_packs': packs} if packs else {})})"] if ops else []
-    if part.kind == "TPUStrategy":
-        arguments.append(f"tf.distribute.cluster_resolver.TPUClusterResolver({tpu!r})")
+    if ops:
+        arguments["cross_device_ops"] = Call(f"tf.distribute.{ops}", given(num_packs=packs))
     if implementation:
-        arguments.append(f"communication=tf.distribute.experimental.CommunicationImplementation.{implementation}")
-    return f"tf.compat.v1.distribute.{inner}{part.kind}({', '.join(arguments)})"
+        arguments["communication"] = Name(f"tf.distribute.experimental.CommunicationImplementation.{implementation}")
+    resolver = Call("tf.distribute.cluster_resolver.TPUClusterResolver", {}, (tpu,))
+    positional = (resolver,) if part.kind == "TPUStrategy" else ()
+    return Call(f"tf.compat.v1.distribute.{inner}{part.kind}", arguments, positional)
 
 
-def _arguments(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in values.items())
-
-
-def _object(part: Part) -> Any:
+def _object(part: ConfigPart) -> Any:
     return {"class": part.kind, **part.arguments} if part.arguments else part.kind

@@ -9,7 +9,7 @@ from pathlib import Path
 from estimator_bridge.compat.config.model import ModernConfig
 from estimator_bridge.compat.config.output.python_strategy import strategy_lines
 from estimator_bridge.compat.config.output.python_training import classes_needed, training_lines
-from estimator_bridge.compat.config.process import serves, unread_settings
+from estimator_bridge.compat.config.process import find_unread_settings, is_server
 from estimator_bridge.compat.config.settings import flatten
 
 _SOURCES = ("callback_rules.py", "callbacks/base.py", "callbacks/training.py", "callbacks/evaluation.py")
@@ -53,13 +53,13 @@ def to_python(config: ModernConfig) -> str:
         <BLANKLINE>
     """
     sections = [_imports(config), "\n".join(_runtime(config)), "\n".join(strategy_lines(config)), "\n".join(_unread(config))]
-    if not serves(config):
+    if not is_server(config):
         sections += [_classes(config), "\n".join(training_lines(config)).strip("\n")]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def _imports(config: ModernConfig) -> str:
-    kinds = [] if serves(config) else classes_needed(config)
+    kinds = [] if is_server(config) else classes_needed(config)
     lines = ["import math", "import time", "from typing import Any", ""] if kinds else []
     if config.devices.gpu_allocator == "cuda_malloc_async":
         lines = [
@@ -91,7 +91,7 @@ def _runtime(config: ModernConfig) -> Iterator[str]:
 
 
 def _unread(config: ModernConfig) -> Iterator[str]:
-    for name, reason in unread_settings(config).items():
+    for name, reason in find_unread_settings(config).items():
         yield f"# {name} is not used: {reason}."
 
 

@@ -8,7 +8,7 @@ from estimator_bridge.compat.config.decisions import READ_BY
 from estimator_bridge.compat.config.model import ModernConfig
 from estimator_bridge.compat.config.output.calls import source_lines
 from estimator_bridge.compat.config.output.strategy_calls import resolver_call, strategy_call
-from estimator_bridge.compat.config.process import of_this_process, serves
+from estimator_bridge.compat.config.process import is_server, process_config
 from estimator_bridge.compat.config.tables.tpu_config import shape_of
 
 
@@ -21,13 +21,13 @@ def strategy_lines(config: ModernConfig) -> Iterator[str]:
     Yields:
         Lines of Python.
     """
-    own = of_this_process(config)
+    own = process_config(config)
     name = own.strategy.name
     if own.cluster.jobs and name in READ_BY["cluster.jobs"]:
         yield from source_lines(resolver_call(own.cluster), "cluster_resolver = ")
     if own.strategy.remote_cluster:
         yield from _remote(own)
-    if serves(config):
+    if is_server(config):
         yield from _server()
     elif name is None:
         yield "strategy = tf.distribute.get_strategy()"

@@ -18,7 +18,7 @@ TIMES = ("every_steps", "every_secs")
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class ClassArguments:
     """Arguments of a class.
 
     Attributes:
@@ -38,7 +38,7 @@ class Kind:
             BridgeError: An argument is wrong; the error names the first.
 
         Example:
-            >>> Kind({"last_step": int}, ("last_step",)).check({"last_step": 5}, "callbacks: StopAtStep")
+            >>> ClassArguments({"last_step": int}, ("last_step",)).check({"last_step": 5}, "callbacks: StopAtStep")
         """
         for key, value in given.items():
             if key not in self.arguments:
@@ -54,27 +54,29 @@ class Kind:
 _TIMED: Mapping[str, Any] = {"every_steps": int, "every_secs": float}
 _LOGGED: Mapping[str, Any] = {**_TIMED, "log_dir": str}
 _STOPPED: Mapping[str, Any] = {"monitor": str, "mode": str, "min_steps": int, "eval_dir": str}
-_EXPORT = Kind({"name": str, "exports_to_keep": int}, ("name",))
+_EXPORT = ClassArguments({"name": str, "exports_to_keep": int}, ("name",))
 
-PARTS: Mapping[str, Mapping[str, Kind]] = {
+PARTS: Mapping[str, Mapping[str, ClassArguments]] = {
     "callbacks": {
-        "StopAtStep": Kind({"num_steps": int, "last_step": int}, needs_one=("num_steps", "last_step")),
-        "SaveCheckpoint": Kind({"directory": str, **_TIMED}, ("directory",), TIMES),
-        "LogValues": Kind({**_TIMED, "at_end": bool}, needs_one=(*TIMES, "at_end")),
-        "StepsPerSecond": Kind(_LOGGED, needs_one=TIMES),
-        "StopOnNan": Kind({"fail": bool}),
-        "WriteSummaries": Kind(_LOGGED, needs_one=TIMES),
-        "Profile": Kind(_LOGGED, needs_one=TIMES),
-        "EvaluateEvery": Kind({"every_steps": int, "steps": int, "name": str}, ("every_steps",)),
-        "StopWithoutImprovement": Kind({**_STOPPED, "max_steps": int}, ("monitor", "mode", "max_steps")),
-        "StopAtThreshold": Kind({**_STOPPED, "threshold": float}, ("monitor", "mode", "threshold")),
+        "StopAtStep": ClassArguments({"num_steps": int, "last_step": int}, needs_one=("num_steps", "last_step")),
+        "SaveCheckpoint": ClassArguments({"directory": str, **_TIMED}, ("directory",), TIMES),
+        "LogValues": ClassArguments({**_TIMED, "at_end": bool}, needs_one=(*TIMES, "at_end")),
+        "StepsPerSecond": ClassArguments(_LOGGED, needs_one=TIMES),
+        "StopOnNan": ClassArguments({"fail": bool}),
+        "WriteSummaries": ClassArguments(_LOGGED, needs_one=TIMES),
+        "Profile": ClassArguments(_LOGGED, needs_one=TIMES),
+        "EvaluateEvery": ClassArguments({"every_steps": int, "steps": int, "name": str}, ("every_steps",)),
+        "StopWithoutImprovement": ClassArguments({**_STOPPED, "max_steps": int}, ("monitor", "mode", "max_steps")),
+        "StopAtThreshold": ClassArguments({**_STOPPED, "threshold": float}, ("monitor", "mode", "threshold")),
     },
-    "exporters": {"ExportAtEnd": Kind({"name": str}, ("name",)), "ExportLatest": _EXPORT, "ExportBest": _EXPORT},
+    "exporters": {"ExportAtEnd": ClassArguments({"name": str}, ("name",)), "ExportLatest": _EXPORT, "ExportBest": _EXPORT},
 }
 """List of a ModernConfig -> its classes."""
 
-PARTITIONERS: Mapping[str, Kind] = {
-    "FixedShardsPartitioner": Kind({"num_shards": int}, ("num_shards",)),
-    "MinSizePartitioner": Kind({"min_shard_bytes": int, "max_shards": int, "bytes_per_string": int}),
-    "MaxSizePartitioner": Kind({"max_shard_bytes": int, "max_shards": int, "bytes_per_string": int}, ("max_shard_bytes",)),
+PARTITIONERS: Mapping[str, ClassArguments] = {
+    "FixedShardsPartitioner": ClassArguments({"num_shards": int}, ("num_shards",)),
+    "MinSizePartitioner": ClassArguments({"min_shard_bytes": int, "max_shards": int, "bytes_per_string": int}),
+    "MaxSizePartitioner": ClassArguments(
+        {"max_shard_bytes": int, "max_shards": int, "bytes_per_string": int}, ("max_shard_bytes",)
+    ),
 }

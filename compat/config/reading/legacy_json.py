@@ -8,12 +8,12 @@ from typing import Any
 
 from estimator_bridge.compat.config.cluster import tf_config
 from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.model import ConfigPart
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.proto.reading import read_json, read_text
-from estimator_bridge.compat.config.reading.legacy_types import checked
+from estimator_bridge.compat.config.reading.legacy_types import check_type
 from estimator_bridge.compat.config.tables import DISTRIBUTE_CONFIG, RUN_CONFIG
-from estimator_bridge.compat.config.tables.run_config import normal
+from estimator_bridge.compat.config.tables.run_config import normalize
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.runtime.json_positions import Document
 
@@ -49,7 +49,7 @@ def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfi
     Example:
         >>> from estimator_bridge.runtime.json_positions import read_object
         >>> legacy_of(read_object('{"train_distribute": "MirroredStrategy"}', "run.json")).train_distribute
-        Part(kind='MirroredStrategy', arguments={})
+        ConfigPart(kind='MirroredStrategy', arguments={})
     """
     value = document.value
     for key in value:
@@ -74,7 +74,7 @@ def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfi
     train, evaluation = _object(document, "train_spec"), _object(document, "eval_spec")
     return LegacyConfig(
         session_config=_session(document),
-        run_config=_values(document, "", normal({key: one for key, one in value.items() if key not in OBJECTS})),
+        run_config=_values(document, "", normalize({key: one for key, one in value.items() if key not in OBJECTS})),
         tpu_config=_values(document, "tpu_config", _object(document, "tpu_config")),
         tf_config=_nested_tf_config(document, resolve_hosts),
         train_distribute=_one_strategy(document, "train_distribute", distribute),
@@ -144,7 +144,7 @@ def _values(document: Document, prefix: str, values: Mapping[str, Any] | None) -
         if value is not None:
             full = f"{prefix}.{name}" if prefix else name
             try:
-                kept[name] = checked(full, value)
+                kept[name] = check_type(full, value)
             except BridgeError as error:
                 raise BridgeError(f"{document.where(tuple(full.split('.')))}: {error}") from None
     return kept
@@ -159,7 +159,7 @@ def _eval_steps(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return values if values is None or values.get("steps", 0) is not None else {**values, "steps": 0}
 
 
-def _one_strategy(document: Document, name: str, distribute: Mapping[str, Any]) -> Part | None:
+def _one_strategy(document: Document, name: str, distribute: Mapping[str, Any]) -> ConfigPart | None:
     if name in distribute and document.value.get(name) is not None:
         raise BridgeError(
             f"{document.where((name,))}: {name} is in RunConfig and in experimental_distribute.",
@@ -169,19 +169,19 @@ def _one_strategy(document: Document, name: str, distribute: Mapping[str, Any]) 
     return _part(document, name, distribute.get(name, document.value.get(name)))
 
 
-def _parts(document: Document, values: Mapping[str, Any] | None, name: str) -> tuple[Part, ...]:
+def _parts(document: Document, values: Mapping[str, Any] | None, name: str) -> tuple[ConfigPart, ...]:
     found = (values or {}).get(name) or []
     several = found if isinstance(found, list) else [found]
     return tuple(part for part in (_part(document, name, one) for one in several) if part is not None)
 
 
-def _part(document: Document, name: str, value: Any) -> Part | None:
+def _part(document: Document, name: str, value: Any) -> ConfigPart | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return Part(value)
+        return ConfigPart(value)
     if isinstance(value, dict) and isinstance(value.get("class"), str):
-        return Part(value["class"], {key: one for key, one in value.items() if key != "class"})
+        return ConfigPart(value["class"], {key: one for key, one in value.items() if key != "class"})
     raise BridgeError(
         f"{document.where((name,))}: {name} names no class.",
         expected='"MirroredStrategy", or {"class": ..., "devices": ...}',

@@ -47,7 +47,7 @@ TYPES: Mapping[str, Any] = {
 _MAY_BE_NEGATIVE = {"tf_random_seed", "sync_replicas_optimizer.num_tokens"}
 
 
-def checked(name: str, value: Any) -> Any:
+def check_type(name: str, value: Any) -> Any:
     """Returns a value from a file as its field holds it.
 
     Args:
@@ -61,7 +61,7 @@ def checked(name: str, value: Any) -> Any:
         BridgeError: The value has the wrong type, or is negative.
 
     Example:
-        >>> checked("save_checkpoints_secs", 600)
+        >>> check_type("save_checkpoints_secs", 600)
         600
     """
     annotation = TYPES.get(name, Any)

@@ -19,26 +19,18 @@ from estimator_bridge.compat.config.tables.run_config import RUN_CONFIG
 from estimator_bridge.compat.config.tables.specs import EVAL_SPEC, TRAIN_SPEC
 from estimator_bridge.compat.config.tables.tf_config import TASK_TYPES, TF_CONFIG
 from estimator_bridge.compat.config.tables.tpu_config import TPU_CONFIG
-from estimator_bridge.compat.rules import Rule, RuleTable
+from estimator_bridge.compat.rules import ConversionRule, RuleTable
 
 __all__ = [
     "ALL",
-    "CONFIG_PROTO",
     "DISTRIBUTE_CONFIG",
     "EARLY_STOPPING",
     "EVAL_SPEC",
-    "EXPERIMENTAL",
     "EXPORTERS",
-    "GPU_OPTIONS",
-    "GRAPH_OPTIONS",
     "HOOKS",
-    "OPTIMIZER_OPTIONS",
     "PARTITIONERS",
-    "REWRITER_CONFIG",
-    "RPC_OPTIONS",
     "RUN_CONFIG",
     "SESSION",
-    "TASK_TYPES",
     "TF_CONFIG",
     "TPU_CONFIG",
     "TRAIN_SPEC",
@@ -78,7 +70,7 @@ ALL: tuple[RuleTable, ...] = (
 )
 
 
-def session_rule(path: str) -> Rule | None:
+def session_rule(path: str) -> ConversionRule | None:
     """Finds the row of a ConfigProto field.
 
     Args:

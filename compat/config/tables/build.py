@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from estimator_bridge.compat.rules import Conversion, Fidelity, Rule
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity
 
 API = "https://www.tensorflow.org/api_docs/python/"
 
 
-def exact(name: str, setting: str, target: str, *examples: Any, note: str = "") -> Rule:
+def exact(name: str, setting: str, target: str, *examples: Any, note: str = "") -> ConversionRule:
     """Returns a row for a value that is carried over as it is, in both directions."""
     return _same(Fidelity.EXACT, name, setting, target, examples, note)
 
 
-def approximate(name: str, setting: str, target: str, *examples: Any, note: str) -> Rule:
+def approximate(name: str, setting: str, target: str, *examples: Any, note: str) -> ConversionRule:
     """Returns a row for a value that is carried over as it is, to a setting that is not quite the same."""
     return _same(Fidelity.APPROXIMATE, name, setting, target, examples, note)
 
 
-def manual(name: str, target: str, note: str) -> Rule:
+def manual(name: str, target: str, note: str) -> ConversionRule:
     """Returns a row for a value that a human has to carry over to the target."""
-    return Rule(name, target, Fidelity.MANUAL, reference=reference(target), note=note)
+    return ConversionRule(name, target, Fidelity.MANUAL, reference=reference(target), note=note)
 
 
-def dropped(name: str, note: str) -> Rule:
+def dropped(name: str, note: str) -> ConversionRule:
     """Returns a row for a value without a counterpart."""
-    return Rule(name, "", Fidelity.DROPPED, note=note)
+    return ConversionRule(name, "", Fidelity.DROPPED, note=note)
 
 
 def mapped(
@@ -38,9 +38,9 @@ def mapped(
     invert: Callable[[Mapping[str, Any]], Any] | None,
     *examples: Any,
     note: str = "",
-) -> Rule:
+) -> ConversionRule:
     """Returns a row for a value with its own conversion functions."""
-    return Rule(name, target, fidelity, convert, invert, reference(target), note, examples)
+    return ConversionRule(name, target, fidelity, convert, invert, reference(target), note, examples)
 
 
 def reference(target: str) -> str:
@@ -60,11 +60,11 @@ def reference(target: str) -> str:
     return API + name.replace(".", "/")
 
 
-def _same(fidelity: Fidelity, name: str, setting: str, target: str, examples: tuple[Any, ...], note: str) -> Rule:
+def _same(fidelity: Fidelity, name: str, setting: str, target: str, examples: tuple[Any, ...], note: str) -> ConversionRule:
     def convert(value: Any) -> Conversion:
         return Conversion({setting: value})
 
     def invert(settings: Mapping[str, Any]) -> Any:
         return settings.get(setting)
 
-    return Rule(name, target, fidelity, convert, invert, reference(target), note, examples)
+    return ConversionRule(name, target, fidelity, convert, invert, reference(target), note, examples)

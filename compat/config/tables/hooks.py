@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from estimator_bridge.compat.config.tables.build import dropped, manual
 from estimator_bridge.compat.config.tables.parts import part_rule
-from estimator_bridge.compat.rules import Fidelity, Rule, RuleTable
+from estimator_bridge.compat.rules import ConversionRule, Fidelity, RuleTable
 
 _TENSORS = "The hook names tensors of the graph; a callback sees only the loss and the metrics."
 _SAVER = {"checkpoint_dir": "directory", "save_steps": "every_steps", "save_secs": "every_secs"}
@@ -51,7 +51,7 @@ HOOKS = RuleTable(
 )  # fmt: skip
 
 
-def _early(name: str, kind: str, mode: str, names: dict[str, str], example: dict[str, object], note: str) -> Rule:
+def _early(name: str, kind: str, mode: str, names: dict[str, str], example: dict[str, object], note: str) -> ConversionRule:
     return part_rule(name, kind, "model.stop_training = True in a callback", names, example, constants={"mode": mode},
                      covered=("run_every_secs", "run_every_steps"), note=note)  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.tables.build import manual, mapped
-from estimator_bridge.compat.rules import Conversion, Fidelity, Rule, RuleTable
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity, RuleTable
 from estimator_bridge.errors import BridgeError
 
 _MODULE = "tf.distribute.experimental.partitioners"
@@ -15,7 +15,7 @@ _SETTING = "strategy.partitioner"
 
 def _row(
     name: str, kind: str, names: Mapping[str, str], fidelity: Fidelity, *examples: Mapping[str, Any], note: str = ""
-) -> Rule:
+) -> ConversionRule:
     def convert(arguments: Mapping[str, Any]) -> Conversion:
         unknown = sorted(set(arguments) - {*names, "axis"})
         if unknown:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.model import ConfigPart
 from estimator_bridge.compat.config.tables.build import mapped
-from estimator_bridge.compat.rules import Conversion, Fidelity, Rule
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity
 
 Names = Mapping[str, str]
 
@@ -26,7 +26,7 @@ def part_rule(
     inverse: bool = True,
     where: str = "callbacks",
     note: str = "",
-) -> Rule:
+) -> ConversionRule:
     """Returns a row that converts an object by renaming its arguments.
 
     Args:
@@ -50,7 +50,7 @@ def part_rule(
         lost = sorted(set(given) - set(names) - set(covered))
         kept = {names[key]: value for key, value in given.items() if key in names}
         said = {key: value for key, value in (defaults or {}).items() if key != "every_steps" or "every_secs" not in kept}
-        settings = {where: (Part(kind, fixed | said | kept),)}
+        settings = {where: (ConfigPart(kind, fixed | said | kept),)}
         if lost:
             return Conversion(settings, Fidelity.MANUAL, f"{', '.join(lost)}: what the object was given is not carried over")
         return Conversion(settings)
@@ -59,7 +59,7 @@ def part_rule(
         part = next((one for one in settings.get(where, ()) if _made_by(one)), None)
         return None if part is None else {key: part.arguments[to] for key, to in names.items() if to in part.arguments}
 
-    def _made_by(part: Part) -> bool:
+    def _made_by(part: ConfigPart) -> bool:
         return part.kind == kind and all(part.arguments.get(key) == value for key, value in fixed.items())
 
     return mapped(name, target, fidelity, convert, invert if inverse else None, example, note=note)

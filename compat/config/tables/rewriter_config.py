@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.tables.build import dropped, exact, manual, mapped
-from estimator_bridge.compat.rules import Conversion, Fidelity, Rule, RuleTable
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity, RuleTable
 
 TOGGLES = (
     "layout_optimizer",
@@ -37,7 +37,7 @@ _UNREACHED = "set_experimental_options takes the key and ignores it, and no othe
 _WORDS: Mapping[Any, str] = {True: "ON", False: "OFF"}
 
 
-def _toggle(name: str) -> Rule:
+def _toggle(name: str) -> ConversionRule:
     def convert(value: str) -> Conversion:
         if value in {"ON", "OFF"}:
             return Conversion({f"graph.options.{name}": value == "ON"})

@@ -21,7 +21,7 @@ _NONE_IS_0 = ("save_summary_steps", "keep_checkpoint_max", "log_step_count_steps
 _SAVES = ("save_checkpoints_steps", "save_checkpoints_secs")
 
 
-def normal(values: Mapping[str, Any]) -> dict[str, Any]:
+def normalize(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a RunConfig's values with 0 for None if None means none at all rather than the default.
 
     Args:
@@ -31,7 +31,7 @@ def normal(values: Mapping[str, Any]) -> dict[str, Any]:
         Values by name; None remains for an argument that is not set.
 
     Example:
-        >>> normal({"keep_checkpoint_max": None, "save_checkpoints_steps": 5, "save_checkpoints_secs": None})
+        >>> normalize({"keep_checkpoint_max": None, "save_checkpoints_steps": 5, "save_checkpoints_secs": None})
         {'keep_checkpoint_max': 0, 'save_checkpoints_steps': 5, 'save_checkpoints_secs': None}
     """
     none = {name: 0 for name in _NONE_IS_0 if name in values and values[name] is None}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.tables.build import dropped, exact, mapped
-from estimator_bridge.compat.rules import Conversion, Fidelity, Rule, RuleTable
+from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity, RuleTable
 
 _RESOLVER = "tf.distribute.cluster_resolver.TFConfigClusterResolver"
 JOBS = "cluster.jobs"
@@ -57,7 +57,7 @@ TF_CONFIG = RuleTable(
 )  # fmt: skip
 
 
-def _task_type(name: str, target: str, note: str) -> Rule:
+def _task_type(name: str, target: str, note: str) -> ConversionRule:
     def convert(value: str) -> Conversion:
         return Conversion({"cluster.task_type": name})
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from estimator_bridge.compat.config.checks import CHECKS
 from estimator_bridge.compat.config.decisions import ANY, DECISIONS, Decision
 from estimator_bridge.compat.config.tables import ALL
-from estimator_bridge.compat.rules import Fidelity, Rule, RuleTable
+from estimator_bridge.compat.rules import ConversionRule, Fidelity, RuleTable
 
 FOLDER = Path(__file__).parent
 _GENERATED = "% Written by docs/reference/config/generate.py from the tables; change those.\n"
@@ -116,14 +116,14 @@ def _markdown(heading: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator
         yield f"| {' | '.join(row)} |"
 
 
-def _target(rule: Rule) -> str:
+def _target(rule: ConversionRule) -> str:
     if not rule.target:
         return ""
     said = f"`{rule.target}`" if "tf." in rule.target else _text(rule.target)
     return f"{said} ([reference]({rule.reference}))" if rule.reference else said
 
 
-def _examples(rule: Rule) -> str:
+def _examples(rule: ConversionRule) -> str:
     return ", ".join(f"`{example!r}`".replace("|", "\\|") for example in rule.examples)
 
 

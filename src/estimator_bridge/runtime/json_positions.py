@@ -140,7 +140,7 @@ def _value_path(stack: list[list[Any]]) -> Path:
 
 def _refuse_twice(path: Path, first: tuple[int, int], again: tuple[int, int], source: str) -> None:
     raise BridgeError(
-        f"{source}, line {again[0]}, column {again[1]}: {dotted(path)} occurs twice.",
+        f"{source}, line {again[0]}, column {again[1]}: {path_text(path)} occurs twice.",
         expected="each key once",
         received=f"the first in line {first[0]}, column {first[1]}",
         fix="Drop one of them; JSON readers silently take the last.",
@@ -151,14 +151,14 @@ def _line_column(text: str, at: int) -> tuple[int, int]:
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
-def dotted(path: Path) -> str:
+def path_text(path: Path) -> str:
     """Returns a path as text, e.g. ``cluster.worker[1]``.
 
     Args:
         path: Keys and indices.
 
     Example:
-        >>> dotted(("cluster", "worker", 1))
+        >>> path_text(("cluster", "worker", 1))
         'cluster.worker[1]'
     """
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)

@@ -283,7 +283,7 @@ assert run_config.train_distribute.num_replicas_in_sync == 2
 
 
 @pytest.mark.usefixtures("warm_python")
-def test_from_script_runs_it_up_to_its_estimators_first_call_and_says_so(tmp_path: Path) -> None:
+def test_from_script_announces_and_runs_the_script_up_to_its_estimators_first_call(tmp_path: Path) -> None:
     script = write(tmp_path, "train.py", SCRIPT)
     command = [
         sys.executable,

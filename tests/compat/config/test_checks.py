@@ -10,7 +10,7 @@ import pytest
 
 from estimator_bridge.compat.config import JobFacts, LegacyConfig, ModernConfig, to_legacy, to_modern
 from estimator_bridge.compat.config.checks import CHECKS
-from estimator_bridge.compat.config.model import Cluster, Part, Strategy
+from estimator_bridge.compat.config.model import Cluster, ConfigPart, Strategy
 from estimator_bridge.compat.config.output.python import to_python
 from estimator_bridge.compat.config.settings import checkpoint_folder, flatten, unflatten
 from estimator_bridge.compat.rules import Fidelity
@@ -19,8 +19,8 @@ from estimator_bridge.errors import BridgeError
 WORKERS: dict[str, Any] = {"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": "chief", "index": 0}}
 PS: dict[str, Any] = {"cluster": WORKERS["cluster"] | {"ps": ["c:1"]}, "task": {"type": "chief", "index": 0}}
 EVALUATOR: dict[str, Any] = {"cluster": WORKERS["cluster"], "task": {"type": "evaluator", "index": 0}}
-MWMS = Part("MultiWorkerMirroredStrategy")
-CPUS = Part("MirroredStrategy", {"devices": ["/cpu:0", "/cpu:1"]})
+MWMS = ConfigPart("MultiWorkerMirroredStrategy")
+CPUS = ConfigPart("MirroredStrategy", {"devices": ["/cpu:0", "/cpu:1"]})
 
 Case = tuple[LegacyConfig, JobFacts, Fidelity, dict[str, Any]]
 FOUND: dict[str, Case] = {
@@ -106,20 +106,20 @@ NOT_FOUND: dict[str, tuple[LegacyConfig, JobFacts]] = {
 
 REPLICAS: dict[str, tuple[LegacyConfig, JobFacts, int]] = {
     "fewer GPUs than there are": (
-        LegacyConfig(train_distribute=Part("MirroredStrategy"), session_config={"device_count": {"GPU": 1}}),
+        LegacyConfig(train_distribute=ConfigPart("MirroredStrategy"), session_config={"device_count": {"GPU": 1}}),
         JobFacts(gpus=4, batch_size=8),
         8,
     ),
     "logical GPUs": (
         LegacyConfig(
-            train_distribute=Part("MirroredStrategy"),
+            train_distribute=ConfigPart("MirroredStrategy"),
             session_config={"gpu_options.experimental.virtual_devices": ({"memory_limit_mb": (1.0, 1.0)},)},
         ),
         JobFacts(gpus=1, batch_size=8),
         16,
     ),
     "logical CPUs where there is no GPU": (
-        LegacyConfig(train_distribute=Part("MirroredStrategy"), session_config={"device_count": {"CPU": 3}}),
+        LegacyConfig(train_distribute=ConfigPart("MirroredStrategy"), session_config={"device_count": {"CPU": 3}}),
         JobFacts(gpus=0, batch_size=8),
         24,
     ),
@@ -158,7 +158,7 @@ def test_it_is_found_and_mended_or_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_without_its_check_nothing_is_said_of_it_and_nothing_mended(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_check_a_combination_is_neither_reported_nor_mended(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     legacy, facts, _, settings = FOUND[name]
     module = sys.modules[to_modern.__module__]  # the package gives the function under the module's name
     monkeypatch.setattr(module, "CHECKS", [check for check in CHECKS if check.name != name])
@@ -173,7 +173,7 @@ def test_it_is_not_found_where_it_is_not(name: str) -> None:
     assert name not in found(*NOT_FOUND[name])[1]
 
 
-def test_steps_left_of_a_restored_job_are_said() -> None:
+def test_report_has_the_steps_left_of_a_restored_job() -> None:
     _, report = to_modern(LegacyConfig(train_spec={"max_steps": 100}), JobFacts(global_step=40))
     assert next(row.target for row in report.rows if row.name == "check.max_steps_absolute") == "fit trains 60 steps"
 
@@ -213,6 +213,6 @@ def test_only_the_chief_writes_to_model_dir() -> None:
     exporting = jobs | {
         "cluster.task_id": 1,
         "training.model_dir": "model",
-        "exporters": (Part("ExportLatest", {"name": "x"}),),
+        "exporters": (ConfigPart("ExportLatest", {"name": "x"}),),
     }
     assert "Export(directory='model/workertemp_worker_1/export/x'" in to_python(unflatten(exporting))

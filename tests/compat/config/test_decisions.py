@@ -10,7 +10,7 @@ import pytest
 
 from estimator_bridge.compat.config import LegacyConfig, to_modern
 from estimator_bridge.compat.config.decisions import CLASSES, DECISIONS, decide
-from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.model import ConfigPart
 from estimator_bridge.compat.rules import Fidelity
 from tests.forked_programs import Run
 from tests.modern.config.test_clusters import SYNCHRONOUS
@@ -20,8 +20,12 @@ PS: dict[str, Any] = {"cluster": {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c
 WORKERS: dict[str, Any] = {"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": "chief", "index": 0}}
 MANUAL = "one device, and the report says that a human is needed"
 SYNC = {"replicas_to_aggregate": 2, "total_num_replicas": 2}
-MIRRORED, MWMS, V1_PS = Part("MirroredStrategy"), Part("CollectiveAllReduceStrategy"), Part("ParameterServerStrategyV1")
-CENTRAL, ONE_DEVICE, TPU = Part("CentralStorageStrategy"), Part("OneDeviceStrategy"), Part("TPUStrategy")
+MIRRORED, MWMS, V1_PS = (
+    ConfigPart("MirroredStrategy"),
+    ConfigPart("CollectiveAllReduceStrategy"),
+    ConfigPart("ParameterServerStrategyV1"),
+)
+CENTRAL, ONE_DEVICE, TPU = ConfigPart("CentralStorageStrategy"), ConfigPart("OneDeviceStrategy"), ConfigPart("TPUStrategy")
 
 CASES: dict[str, tuple[LegacyConfig, str | None]] = {
     "strategy_and_sync_replicas": (LegacyConfig(train_distribute=MIRRORED, sync_replicas=SYNC), None),
@@ -39,7 +43,7 @@ CASES: dict[str, tuple[LegacyConfig, str | None]] = {
     "one_device_on_a_cluster": (LegacyConfig(train_distribute=ONE_DEVICE, tf_config=PS), None),
     "tpu": (LegacyConfig(train_distribute=TPU), "TPUStrategy"),
     "tpu_estimator": (LegacyConfig(tpu_config={"iterations_per_loop": 10}), "TPUStrategy"),
-    "other_strategy": (LegacyConfig(train_distribute=Part("own.Strategy")), None),
+    "other_strategy": (LegacyConfig(train_distribute=ConfigPart("own.Strategy")), None),
     "synchronous_ps": (LegacyConfig(tf_config=PS, sync_replicas=SYNC), "MultiWorkerMirroredStrategy"),
     "asynchronous_ps": (LegacyConfig(tf_config=PS), "ParameterServerStrategy"),
     "workers_without_ps": (LegacyConfig(tf_config=WORKERS), "MultiWorkerMirroredStrategy"),
@@ -125,7 +129,7 @@ def test_every_row_is_constructed_or_refused(run: Run) -> None:
 
 
 def test_every_situation_has_a_row() -> None:
-    strategies = [None, *map(Part, {*CLASSES, *CLASSES.values(), "own.Strategy"})]
+    strategies = [None, *map(ConfigPart, {*CLASSES, *CLASSES.values(), "own.Strategy"})]
     for asked, cluster, sync, tpu in itertools.product(strategies, (None, ONE, PS, WORKERS), (None, SYNC), (None, {})):
         decide(LegacyConfig(train_distribute=asked, tf_config=cluster, sync_replicas=sync, tpu_config=tpu))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from estimator_bridge.compat.config.model import SECTIONS, Part
+from estimator_bridge.compat.config.model import SECTIONS, ConfigPart
 from estimator_bridge.compat.config.output.python import to_python
 from estimator_bridge.compat.config.settings import to_dict, unflatten
 from tests.forked_programs import Run
@@ -84,10 +84,10 @@ NEEDS: dict[str, dict[str, Any]] = {
 """What says when and where, without which the printed script has no place for a setting."""
 PARTS = {
     "callbacks": (
-        Part("StopAtStep", {"last_step": 5}),
-        Part("StopWithoutImprovement", {"monitor": "loss", "max_steps": 5, "mode": "min"}),
+        ConfigPart("StopAtStep", {"last_step": 5}),
+        ConfigPart("StopWithoutImprovement", {"monitor": "loss", "max_steps": 5, "mode": "min"}),
     ),
-    "exporters": (Part("ExportLatest", {"name": "x", "exports_to_keep": 2}),),
+    "exporters": (ConfigPart("ExportLatest", {"name": "x", "exports_to_keep": 2}),),
 }
 
 
@@ -216,18 +216,18 @@ def test_what_is_ignored_once_there_is_a_model_is_an_error_too(run: Run, tmp_pat
 WITHOUT = """
 import json, sys
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.model import ConfigPart
 from estimator_bridge.compat.config.settings import unflatten
 import tf_keras
 model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=[1])])
 model.compile("sgd", "mse")
-parts = (Part("SaveCheckpoint", {"directory": "d", "every_steps": 5}), Part("EvaluateEvery", {"every_steps": 5, "steps": 1}))
+parts = (ConfigPart("SaveCheckpoint", {"directory": "d", "every_steps": 5}), ConfigPart("EvaluateEvery", {"every_steps": 5, "steps": 1}))
 settings = {"callbacks": parts, "checkpoint.interval_steps": 5, "evaluation.steps": 1, "training.model_dir": "m"}
 print(json.dumps(dict(apply(unflatten(settings)).fit(model).without_effect)))
 """
 
 
-def test_what_has_nothing_to_act_on_says_so(run: Run) -> None:
+def test_settings_without_effect_have_a_reason(run: Run) -> None:
     assert set(run(WITHOUT)) == {
         "callbacks[0]",
         "callbacks[1]",

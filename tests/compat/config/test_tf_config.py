@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator_bridge.compat.config import LegacyConfig, to_legacy, to_modern
-from estimator_bridge.compat.config.cluster.faults import corrected, faults
-from estimator_bridge.compat.config.cluster.tf_config import as_master, check, from_environment, merge
+from estimator_bridge.compat.config.cluster.faults import correct, find_faults
+from estimator_bridge.compat.config.cluster.tf_config import check, from_environment, merge
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.runtime.json_positions import dotted, read_object
+from estimator_bridge.runtime.json_positions import path_text, read_object
 
 CHIEF: dict[str, Any] = {"type": "chief", "index": 0}
 
@@ -37,7 +37,12 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, dict[str, Any] | None]] = {
         "same host",
         config(chief=["localhost:1"], ps=["127.0.0.1:2"]),
     ),
-    "unknown job": (config(chief=["a:1"], workers=["b:1"]), "cluster.workers", "no job", config(chief=["a:1"], worker=["b:1"])),
+    "unknown job": (
+        config(chief=["a:1"], workers=["b:1"]),
+        "cluster.workers",
+        "not a job",
+        config(chief=["a:1"], worker=["b:1"]),
+    ),
     "index out of range": (
         config({"type": "chief", "index": 3}, chief=["a:1"]),
         "task.index",
@@ -58,11 +63,11 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, dict[str, Any] | None]] = {
     ),
     "two chiefs": (config(chief=["a:1", "b:1"]), "cluster.chief", "one chief", config(chief=["a:1"], worker=["b:1"])),
     "chief and master": (config(chief=["a:1"], master=["b:1"]), "cluster.master", "two names", config(chief=["a:1"])),
-    "task of no job": (config({"type": "worker", "index": 0}, chief=["a:1"]), "task.type", "no job of this cluster", None),
+    "task of no job": (config({"type": "worker", "index": 0}, chief=["a:1"]), "task.type", "not a job of this cluster", None),
     "no task": ({"cluster": {"chief": ["a:1"]}, "task": {}}, "task", "missing", None),
-    "no port": (config(chief=["a"]), "cluster.chief[0]", "no address", None),
+    "no port": (config(chief=["a"]), "cluster.chief[0]", "not an address", None),
     "addresses as a string": (config(chief="a:1"), "cluster.chief", "string", config(chief=["a:1"])),
-    "addresses as a number": (config(chief=1), "cluster.chief", "no list", None),
+    "addresses as a number": (config(chief=1), "cluster.chief", "neither a list", None),
     "a chief without an address": (config(chief=[], worker=["a:1"]), "cluster.chief", "no address", None),
     "a task of an empty job": (config({"type": "worker", "index": 0}, chief=["a:1"], worker=[]), "task.index", "no task", None),
     "indices with a gap": (
@@ -77,7 +82,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, dict[str, Any] | None]] = {
         "one evaluator",
         config({"type": "evaluator", "index": 0}, chief=["a:1"]),
     ),
-    "port 0": (config(chief=["a:0"]), "cluster.chief[0]", "no address", None),
+    "port 0": (config(chief=["a:0"]), "cluster.chief[0]", "not an address", None),
     "cluster as a list": ({"cluster": ["a:1"]}, "cluster", "object", None),
 }
 
@@ -92,7 +97,7 @@ def test_the_wrong_key_is_named(name: str) -> None:
     assert re.match(rf"job.json, line \d+, column \d+: {re.escape(key)} is wrong: .*{what}", said), said
     if mended is not None:
         assert json.loads(said[said.index("Corrected:\n") + len("Corrected:\n") :]) == mended
-        assert faults(mended) == []
+        assert find_faults(mended) == []
 
 
 def test_the_position_is_the_keys_own() -> None:
@@ -104,10 +109,10 @@ def test_the_position_is_the_keys_own() -> None:
     ("text", "said"),
     [
         ('{"cluster": }', "line 1, column 13: this is not JSON"),
-        ("[]", "no JSON object"),
+        ("[]", "not a JSON object"),
         ('{"task": {"index": 0, "index": 1}}', "line 1, column 23: task.index occurs twice"),
         ('{"clustre": {}}', "clustre is not a key of a TF_CONFIG"),
-        ('{"task": {"typ": "chief"}}', "task.typ is no key"),
+        ('{"task": {"typ": "chief"}}', "task.typ is not a key"),
     ],
 )
 def test_broken_json_gives_its_position(text: str, said: str) -> None:
@@ -118,36 +123,35 @@ def test_broken_json_gives_its_position(text: str, said: str) -> None:
 
 def test_an_unresolvable_host_is_named_only_when_asked() -> None:
     value = config(chief=["nowhere.invalid:1"])
-    assert faults(value) == []
-    assert [dotted(fault.path) for fault in faults(value, resolve=True)] == ["cluster.chief[0]"]
+    assert find_faults(value) == []
+    assert [path_text(fault.path) for fault in find_faults(value, resolve=True)] == ["cluster.chief[0]"]
 
 
-def test_workers_alone_need_no_chief_under_a_strategy() -> None:
+def test_workers_need_no_chief_under_a_strategy() -> None:
     value = config({"type": "worker", "index": 0}, worker=["a:1", "b:1"])
-    assert faults(value, chief_needed=False) == []
-    assert faults(value)
+    assert find_faults(value, chief_needed=False) == []
+    assert find_faults(value)
 
 
 def test_an_evaluator_may_stand_in_or_out_of_the_cluster() -> None:
     task = {"type": "evaluator", "index": 0}
-    assert faults(config(task, chief=["a:1"])) == faults(config(task, chief=["a:1"], evaluator=["b:1"])) == []
+    assert find_faults(config(task, chief=["a:1"])) == find_faults(config(task, chief=["a:1"], evaluator=["b:1"])) == []
 
 
-def test_a_job_without_tasks_is_fine_where_nobody_needs_it() -> None:
-    assert faults(config(chief=["a:1"], ps=[])) == []
+def test_a_ps_job_without_tasks_is_valid() -> None:
+    assert find_faults(config(chief=["a:1"], ps=[])) == []
 
 
-def test_master_becomes_chief_and_back() -> None:
+def test_master_becomes_chief_and_stays_chief() -> None:
     old = config({"type": "master", "index": 0}, master=["a:1"], worker=["b:1"])
     modern, _ = to_modern(LegacyConfig(tf_config=old))
     assert modern.cluster.jobs == {"chief": ("a:1",), "worker": ("b:1",)}
     assert modern.cluster.task_type == "chief"
     back, _ = to_legacy(modern)
-    assert back.tf_config is not None
-    assert as_master(back.tf_config) == old
+    assert back.tf_config == config({"type": "chief", "index": 0}, chief=["a:1"], worker=["b:1"])
 
 
-def test_the_environment_gives_way_to_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explicit_values_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CONFIG", json.dumps(config(chief=["a:1"], worker=["b:1"])))
     merged = merge(from_environment().value, {"task": {"type": "worker"}, "rpc_layer": "grpc"})
     assert merged["task"] == {"type": "worker", "index": 0}
@@ -178,7 +182,7 @@ def tf_configs(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(tf_configs())
 def test_round_trip(value: dict[str, Any]) -> None:
-    assert faults(value) == []
+    assert find_faults(value) == []
     modern, _ = to_modern(LegacyConfig(tf_config=value))
     back, _ = to_legacy(modern)
     if modern.strategy.name != "MultiWorkerMirroredStrategy":
@@ -197,6 +201,6 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["cluster", "task"]), JSON))
 def test_any_json_is_judged_and_a_correction_is_right_or_says_what_is_left(value: dict[str, Any]) -> None:
-    mended = corrected(value)
+    mended = correct(value)
     if mended is not None:
-        assert all(fault.mend is None for fault in faults(json.loads(mended)))
+        assert all(fault.mend is None for fault in find_faults(json.loads(mended)))

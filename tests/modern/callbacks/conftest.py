@@ -1,4 +1,4 @@
-"""What the tests of callbacks watch."""
+"""Fixtures of the tests of callbacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def loop_calls(monkeypatch: Any) -> list[int]:
-    """How many steps each call of the loop was asked for."""
+    """Collects the number of steps of each call of the loop."""
     from estimator_bridge.modern.training.step_loop import StepLoop  # after the tests have settled on a Keras
 
     made: list[int] = []

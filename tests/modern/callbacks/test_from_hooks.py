@@ -34,7 +34,7 @@ pytestmark = pytest.mark.timeout(150)
 
 @pytest.fixture
 def log(caplog: Any, monkeypatch: Any) -> Iterator[Any]:
-    """What TensorFlow logs."""
+    """Collects TensorFlow's log lines."""
     monkeypatch.setattr(logging.getLogger("tensorflow"), "propagate", True)
     v1.logging.set_verbosity(v1.logging.INFO)
     yield caplog

@@ -75,7 +75,7 @@ def started(callbacks: list[base.Callback], stop: StopAtStep, step: int = 0) -> 
 def test_step_total_and_loss_are_shown_and_gone_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
     stop = StopAtStep(steps=400, last=None)
-    with progress.shown_progress(stop) as callbacks:
+    with progress.show_progress(stop) as callbacks:
         bar = started(callbacks, stop, step=100)
         bar.after(ran(101, 0.25))
         (line,) = terminal.screen()
@@ -86,7 +86,7 @@ def test_step_total_and_loss_are_shown_and_gone_at_the_end(monkeypatch: pytest.M
 def test_an_unknown_total_is_a_question_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
     stop = StopAtStep(None, None)
-    with progress.shown_progress(stop) as callbacks:
+    with progress.show_progress(stop) as callbacks:
         started(callbacks, stop).after(ran(7, 1.0))
         assert " 7/? loss 1 " in terminal.screen()[0]
 
@@ -97,7 +97,7 @@ def test_speed_and_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     monkeypatch.setattr("rich.console.monotonic", lambda: clock[0])
     stop = StopAtStep(None, last=1001)
-    with progress.shown_progress(stop) as callbacks:
+    with progress.show_progress(stop) as callbacks:
         bar = started(callbacks, stop)
         for step in (1, 201, 401):
             bar.after(ran(step, 1.0))
@@ -113,7 +113,7 @@ def test_it_is_redrawn_twice_a_second_at_most_and_asks_for_no_stop(monkeypatch: 
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     monkeypatch.setattr("rich.console.monotonic", lambda: clock[0])
     stop = StopAtStep(None, last=1000)
-    with progress.shown_progress(stop) as callbacks:
+    with progress.show_progress(stop) as callbacks:
         bar = started(callbacks, stop)
         assert bar.next_stop(0) is None
         bar.after(ran(1, 1.0))
@@ -131,7 +131,7 @@ def test_lines_of_the_log_go_above_it_unbroken(monkeypatch: pytest.MonkeyPatch, 
     logger.addHandler(handler)
     long = "Saving checkpoint for step 1: " + "a folder with a long name/" * 8
     stop = StopAtStep(None, last=10)
-    with progress.shown_progress(stop) as callbacks:
+    with progress.show_progress(stop) as callbacks:
         bar = started(callbacks, stop)
         bar.after(ran(1, 1.0))
         logger.warning("%s", long)
@@ -146,7 +146,7 @@ def test_lines_of_the_log_go_above_it_unbroken(monkeypatch: pytest.MonkeyPatch, 
 
 def test_batches_of_an_evaluation_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
-    with progress.shown_batches(total=12) as tell:
+    with progress.show_batches(total=12) as tell:
         tell(7)
         assert re.search(r"^evaluate .* 7/12 ", terminal.screen()[0])
     assert "".join(terminal.screen()) == ""
@@ -157,7 +157,7 @@ def test_an_exception_leaves_the_terminal_as_it_was(monkeypatch: pytest.MonkeyPa
 
     def fail() -> None:
         stop = StopAtStep(None, last=10)
-        with progress.shown_progress(stop) as callbacks:
+        with progress.show_progress(stop) as callbacks:
             started(callbacks, stop).after(ran(1, 1.0))
             raise KeyError
 
@@ -176,8 +176,8 @@ def test_nothing_at_all_where_no_bar_can_be_drawn(why: str, monkeypatch: pytest.
         monkeypatch.setenv("TERM", "dumb")
     else:
         monkeypatch.setattr(terminal, "isatty", lambda: False)
-    with progress.shown_progress(StopAtStep(None, None)) as callbacks:
+    with progress.show_progress(StopAtStep(None, None)) as callbacks:
         assert callbacks == []
-    with progress.shown_batches(12) as tell:
+    with progress.show_batches(12) as tell:
         tell(7)
     assert terminal.getvalue() == ""

@@ -1,4 +1,4 @@
-"""What stands in place of a session reads variables, and refuses the rest with symbol and alternative."""
+"""The session of hooks reads variables, and refuses the rest with symbol and alternative."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ REFUSALS: dict[str, tuple[Callable[[ReadOnlySession], Any], str]] = {
 @pytest.mark.parametrize("what", REFUSALS)
 def test_the_rest_is_refused(what: str, session: ReadOnlySession) -> None:
     do, message = REFUSALS[what]
-    with session.asked_by("The hook X"), pytest.raises(NotSupportedError, match=f"The hook X.*{message}") as caught:
+    with session.caller("The hook X"), pytest.raises(NotSupportedError, match=f"The hook X.*{message}") as caught:
         do(session)
     assert "or use --path legacy" in str(caught.value)
 

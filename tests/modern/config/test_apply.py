@@ -42,7 +42,7 @@ def _runtime_examples() -> list[tuple[str, Any, dict[str, Any]]]:
 
 
 def _groups(examples: list[tuple[str, Any, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """As few configurations as hold every example: two that want different things of one setting go to different ones."""
+    """Groups the examples into few configurations; two values of one setting go to different groups."""
     groups: list[dict[str, Any]] = []
     for _, _, settings in examples:
         for group in groups:
@@ -149,7 +149,7 @@ from estimator_bridge.modern.config.connect import device_filters
 from estimator_bridge.modern.config.fit import prepare_fit
 from estimator_bridge.modern.config.fit_arguments import compile_arguments
 from estimator_bridge.compat.config.tables import *
-from estimator_bridge.compat.config.model import Part
+from estimator_bridge.compat.config.model import ConfigPart
 folder = tempfile.mkdtemp()
 x = np.ones([400, 2], np.float32)
 y = x.sum(1, keepdims=True)

@@ -175,7 +175,7 @@ HOLD = COMMON + "print(json.dumps(applied.in_force))"
 
 
 @observes("config_proto_experimental.collective_nccl")
-def test_a_worker_holds_what_it_was_told_of_collectives(run: Run) -> None:
+def test_a_worker_has_the_communication_of_collective_nccl(run: Run) -> None:
     """Only held: without a GPU there is no NCCL to run."""
     job = {"train_distribute": "MultiWorkerMirroredStrategy", "session_config": {"experimental": {"collective_nccl": True}}}
     in_force = run(HOLD, *task(job, {"worker": ports(1)}, "worker"))

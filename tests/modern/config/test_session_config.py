@@ -59,7 +59,7 @@ assert tf.debugging.get_log_device_placement()
     )
 
 
-def test_threads_that_come_too_late_are_no_silence(run_python: Run) -> None:
+def test_threads_that_are_set_too_late_are_refused(run_python: Run) -> None:
     run_python(
         COMMON
         + """
@@ -118,14 +118,14 @@ def test_every_field_that_only_a_human_can_carry_over_is_refused() -> None:
     assert len(refused) >= 10
 
 
-def test_what_changes_no_result_is_said_and_not_refused() -> None:
+def test_fields_that_change_no_result_are_noted_and_not_refused() -> None:
     (note,) = session_config.apply(settings(experimental=v1.ConfigProto.Experimental(disable_thread_spinning=True)))
     assert "disable_thread_spinning has no effect" in note
     with pytest.raises(NotSupportedError, match="cluster_def"):
         session_config.apply(settings(cluster_def={"job": [{"name": "worker", "tasks": {0: "localhost:1"}}]}))
 
 
-def test_fields_without_effect_are_said_to_have_none() -> None:
+def test_fields_without_effect_are_noted() -> None:
     (note,) = session_config.apply(settings(operation_timeout_in_ms=5))
     assert "operation_timeout_in_ms" in note
     assert session_config.apply(None) == []

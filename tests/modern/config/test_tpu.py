@@ -1,4 +1,4 @@
-"""What can be seen of the TPU rows without a TPU: the topology, the resolver, and input functions under MirroredStrategy."""
+"""TPU rows without a TPU: the topology, the resolver, and input functions under MirroredStrategy."""
 
 from __future__ import annotations
 

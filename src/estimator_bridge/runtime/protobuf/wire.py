@@ -45,7 +45,7 @@ def field_at(data: bytes, position: int) -> tuple[int, Value, int]:
 
     Args:
         data: Message bytes.
-        position: Offset of the field's first byte.
+        position: Offset of the field's first byte, before the end of ``data``.
 
     Returns:
         Tag, value, and the offset after the field; the value's bytes end there.
@@ -53,7 +53,9 @@ def field_at(data: bytes, position: int) -> tuple[int, Value, int]:
     Raises:
         CorruptError: There is no field at that offset.
     """
-    key, position = _number(data, position)
+    key, position = data[position], position + 1
+    if key >= 128:
+        key, position = varint.decode(data, position - 1)
     kind = key & 7
     if kind == VARINT:
         return key, *_number(data, position)
