@@ -20,11 +20,11 @@ _MOST_DIMENSIONS = 254  # TensorShape's own limit
 
 
 def encode(name: bytes, extents: Extents) -> bytes:
-    """The key of one slice.
+    """Returns the key of a slice.
 
     Args:
-        name: of the whole variable.
-        extents: (start, length) of each dimension; length -1 for all of it.
+        name: Name of the whole variable.
+        extents: Start and length in each dimension; length -1 for the whole dimension.
 
     Returns:
         The key.
@@ -40,10 +40,10 @@ def encode(name: bytes, extents: Extents) -> bytes:
 
 
 def decode(key: bytes) -> tuple[bytes, Extents]:
-    """What ``encode`` was given.
+    """Undoes ``encode``.
 
     Raises:
-        CorruptError: for a key that it cannot have made.
+        CorruptError: ``encode`` cannot have made such a key.
 
     Example:
         >>> decode(encode(b"emb", ((100, 1000), (0, -1))))
@@ -63,7 +63,7 @@ def decode(key: bytes) -> tuple[bytes, Extents]:
             extents.append((start, length))
     except IndexError:
         raise _corrupt(key) from None
-    if encode(name, tuple(extents)) != key:  # something follows, or a number is longer than it need be
+    if encode(name, tuple(extents)) != key:  # more data follows, or a number is longer than necessary
         raise _corrupt(key)
     return name, tuple(extents)
 
@@ -90,7 +90,7 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 
 def _signed(value: int) -> bytes:
     size = (value if value >= 0 else ~value).bit_length() // 7 + 1
-    header = ((1 << size) - 1) << 7 * size  # as many ones as bytes; the zero after them is the sign bit of a positive value
+    header = ((1 << size) - 1) << 7 * size  # one bit for each byte; the zero after them is the sign bit of a positive value
     return ((value & (1 << 8 * size) - 1) ^ header).to_bytes(size, "big")
 
 
