@@ -28,7 +28,7 @@ def write(draft: Draft, sides: Sides, partial: bool = False, disk: Disk | None =
         disk: Disk that makes the changes.
 
     Returns:
-        A record of what was done.
+        A record of the target.
 
     Raises:
         CheckpointError: The target cannot be written; nothing has changed then.

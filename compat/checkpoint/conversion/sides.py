@@ -64,7 +64,7 @@ class Sides:
     Attributes:
         request: Conversion request.
         source: Index of the source.
-        old: Checkpoint whose names to write, or None.
+        old: Checkpoint with the names to write, or None.
         objects: Object graph to write, or None.
         model: Keras model to write a file of, or None.
         saved_model: SavedModel whose graph files to keep, or None.

@@ -198,7 +198,7 @@ class ToNames(Transfer):
                 continue
             if value is None:
                 value = steps.DEFAULTS[beta]
-                self._report.warnings.append(f"{name}: neither checkpoint tells {beta}; {value} is assumed.")
+                self._report.warnings.append(f"{name}: neither checkpoint contains {beta}; {value} is assumed.")
             self._draft.put(name, tensors.float32(value ** (step + 1)))
 
     def _add_hyperparameters(self, like: Index, old: Tf1Names) -> None:

@@ -17,7 +17,7 @@ _DIGITS = 6  # a user chose the beta, and its power is rounded
 
 
 def of(index: Index, optimizer: str | None = None) -> dict[str, Any] | None:
-    """Returns Keras' class of an optimizer and the arguments with which it computes what TF1's does.
+    """Returns Keras' class of an optimizer and the arguments with which it computes the same as TF1's.
 
     Args:
         index: Index of the source.

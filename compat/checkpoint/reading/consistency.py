@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Header, Shape
 from estimator_bridge.compat.checkpoint.format.dtypes import dtype
+from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 
 _MOST_BYTES = 2**63
-
-
-class Sliced(Protocol):
-    """An entry of a slice, or a tensor that becomes one."""
-
-    @property
-    def dtype(self) -> int:
-        """Number of the slice's DataType."""
-
-    @property
-    def shape(self) -> Shape:
-        """Shape of the slice."""
 
 
 def check(header: Header, entries: Mapping[str, Entry], pieces: Mapping[str, Mapping[Extents, Entry]]) -> None:
@@ -69,7 +57,7 @@ def _check_stored(name: str, entry: Entry, num_shards: int) -> None:
         raise _contradiction(name, f"{size} bytes for {dtype(entry.dtype).name} of shape {list(entry.shape)}")
 
 
-def check_partitioned(name: str, entry: Entry, pieces: Mapping[Extents, Sliced]) -> None:
+def check_partitioned(name: str, entry: Entry, pieces: Mapping[Extents, Entry | Tensor]) -> None:
     """Checks that slices make up their variable.
 
     Args:

@@ -54,7 +54,7 @@ def refuse_v1(path: str | Path) -> None:
     """
     if (found := v1(path)) is not None:
         raise UnsupportedError(
-            "This checkpoint has the V1 format: one file without an index.",
+            "This checkpoint is in V1's format: one file without an index.",
             expected="PREFIX.index and PREFIX.data-*",
             received=str(found),
             fix=f"Convert it first: estimator-bridge convert checkpoint {found} TARGET --to name-based.",

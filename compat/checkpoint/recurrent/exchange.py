@@ -139,7 +139,7 @@ class _Exchange:
 
         Args:
             pair: Tf1Cell and layer.
-            source: Tf1Cell or layer whose slots these are.
+            source: Cell or layer with these slots.
             layout: CellLayout of the other one.
             members: Part of the source -> name of its slot in the draft.
             names: Part of ``layout`` -> name of its new slot.

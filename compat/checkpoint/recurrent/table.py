@@ -79,46 +79,33 @@ class Sizes(NamedTuple):
     units: int
 
 
-LSTM = CellLayout(
-    "LSTM",
-    (
-        LayoutPart("kernel", (INPUT,), "ifco"),
-        LayoutPart("recurrent_kernel", (HIDDEN,), "ifco"),
-        LayoutPart("bias", (BIAS,), "ifco"),
-    ),
-)
-GRU_RESET_BEFORE = CellLayout(
-    "GRU with reset_after=False",
-    (
-        LayoutPart("kernel", (INPUT,), "zrc"),
-        LayoutPart("recurrent_kernel", (HIDDEN,), "zrc"),
-        LayoutPart("bias", (BIAS,), "zrc"),
-    ),
-)
-GRU_RESET_AFTER = CellLayout(
-    "GRU with reset_after=True",
-    (
-        LayoutPart("kernel", (INPUT,), "zrc"),
-        LayoutPart("recurrent_kernel", (HIDDEN,), "zrc"),
-        LayoutPart("bias", (BIAS, HIDDEN_BIAS), "zrc"),
-    ),
-)
-SIMPLE_RNN = CellLayout(
-    "SimpleRNN",
-    (LayoutPart("kernel", (INPUT,), "c"), LayoutPart("recurrent_kernel", (HIDDEN,), "c"), LayoutPart("bias", (BIAS,), "c")),
-)
+def _layer(name: str, gates: str, *bias: str) -> CellLayout:
+    parts = {"kernel": (INPUT,), "recurrent_kernel": (HIDDEN,), "bias": bias}
+    return CellLayout(name, tuple(LayoutPart(part, bands, gates) for part, bands in parts.items()))
+
+
+LSTM = _layer("LSTM", "ifco", BIAS)
+GRU_RESET_BEFORE = _layer("GRU with reset_after=False", "zrc", BIAS)
+GRU_RESET_AFTER = _layer("GRU with reset_after=True", "zrc", BIAS, HIDDEN_BIAS)
+SIMPLE_RNN = _layer("SimpleRNN", "c", BIAS)
 LAYERS = (LSTM, GRU_RESET_BEFORE, GRU_RESET_AFTER, SIMPLE_RNN)
 
-_LSTM_PARTS = (LayoutPart("kernel", (INPUT, HIDDEN), "icfo"), LayoutPart("bias", (BIAS,), "icfo"))
+
+def _weights(gates: str, kernel: str = "kernel", bias: str = "bias") -> tuple[LayoutPart, LayoutPart]:
+    """Returns the usual parts of a TF1 cell: a kernel for inputs and outputs together, and a bias."""
+    return LayoutPart(kernel, (INPUT, HIDDEN), gates), LayoutPart(bias, (BIAS,), gates)
+
+
+_ANY_SCOPE = re.compile(".*")
 CELLS = (
     Tf1Cell(  # LSTMCell, LSTMBlockCell and LSTMBlockFusedCell too
-        CellLayout("BasicLSTMCell", _LSTM_PARTS),
+        CellLayout("BasicLSTMCell", _weights("icfo")),
         LSTM,
         re.compile("basic_lstm_cell|lstm_cell|lstm_block_cell|lstm_fused_cell|lstm_block_wrapper"),
         forget_bias=1.0,
     ),
     Tf1Cell(
-        CellLayout("CudnnCompatibleLSTMCell", _LSTM_PARTS),
+        CellLayout("CudnnCompatibleLSTMCell", _weights("icfo")),
         LSTM,
         re.compile("cudnn_compatible_lstm_cell"),
         forget_bias=0.0,
@@ -126,35 +113,21 @@ CELLS = (
     Tf1Cell(  # GRUBlockCellV2 too
         CellLayout(
             "GRUCell",
-            (
-                LayoutPart("gates/kernel", (INPUT, HIDDEN), "rz"),
-                LayoutPart("gates/bias", (BIAS,), "rz"),
-                LayoutPart("candidate/kernel", (INPUT, HIDDEN), "c"),
-                LayoutPart("candidate/bias", (BIAS,), "c"),
-            ),
+            (*_weights("rz", "gates/kernel", "gates/bias"), *_weights("c", "candidate/kernel", "candidate/bias")),
         ),
         GRU_RESET_BEFORE,
-        re.compile(".*"),
+        _ANY_SCOPE,
     ),
     Tf1Cell(
-        CellLayout(
-            "GRUBlockCell",
-            (
-                LayoutPart("w_ru", (INPUT, HIDDEN), "rz"),
-                LayoutPart("b_ru", (BIAS,), "rz"),
-                LayoutPart("w_c", (INPUT, HIDDEN), "c"),
-                LayoutPart("b_c", (BIAS,), "c"),
-            ),
-        ),
+        CellLayout("GRUBlockCell", (*_weights("rz", "w_ru", "b_ru"), *_weights("c", "w_c", "b_c"))),
         GRU_RESET_BEFORE,
-        re.compile(".*"),
+        _ANY_SCOPE,
     ),
     Tf1Cell(
         CellLayout(
             "CudnnCompatibleGRUCell",
             (
-                LayoutPart("gates/kernel", (INPUT, HIDDEN), "rz"),
-                LayoutPart("gates/bias", (BIAS,), "rz"),
+                *_weights("rz", "gates/kernel", "gates/bias"),
                 LayoutPart("candidate/input_projection/kernel", (INPUT,), "c"),
                 LayoutPart("candidate/input_projection/bias", (BIAS,), "c"),
                 LayoutPart("candidate/hidden_projection/kernel", (HIDDEN,), "c"),
@@ -162,12 +135,12 @@ CELLS = (
             ),
         ),
         GRU_RESET_AFTER,
-        re.compile(".*"),
+        _ANY_SCOPE,
         to_layer="Keras trains two biases of z and r where this cell has one: their sum, the same now, moves further in each step",
         to_cell="the two biases of z and r are added up",
     ),
     Tf1Cell(
-        CellLayout("BasicRNNCell", (LayoutPart("kernel", (INPUT, HIDDEN), "c"), LayoutPart("bias", (BIAS,), "c"))),
+        CellLayout("BasicRNNCell", _weights("c")),
         SIMPLE_RNN,
         re.compile("basic_rnn_cell"),
     ),

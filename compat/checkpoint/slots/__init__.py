@@ -11,25 +11,18 @@ __all__ = ["NO_COUNTERPART", "TABLES", "OptimizerTable", "another_optimizer", "t
 
 TABLES: Mapping[str, OptimizerTable] = {table.name: table for table in OPTIMIZER_TABLES}
 
-_BY_SLOTS = {
-    frozenset({"momentum"}): "Momentum",
-    frozenset({"accumulator"}): "Adagrad",
-    frozenset({"m", "v"}): "Adam",
-    frozenset({"m", "u"}): "AdaMax",
-    frozenset({"rms"}): "RMSProp",
-    frozenset({"rms", "momentum"}): "RMSProp",
-    frozenset({"rms", "mg"}): "centered RMSProp",
-    frozenset({"rms", "mg", "momentum"}): "centered RMSProp",
-    frozenset({"accumulator", "linear"}): "Ftrl",
-    frozenset({"accum_grad", "accum_var"}): "Adadelta",
-    frozenset({"momentums"}): "Momentum",
-    frozenset({"accumulators"}): "Adagrad",
-    frozenset({"velocities"}): "RMSProp",
-    frozenset({"velocities", "average_gradients"}): "centered RMSProp",
-    frozenset({"velocities", "average_gradients", "momentums"}): "centered RMSProp",
-    frozenset({"accumulators", "linears"}): "Ftrl",
-    frozenset({"accumulated_grads", "accumulated_delta_vars"}): "Adadelta",
-}
+
+def _by_slots() -> dict[frozenset[str], str]:
+    """Returns the first table for each set of slot names, with and without slots that can be absent."""
+    found: dict[frozenset[str], str] = {}
+    for table in OPTIMIZER_TABLES:
+        for rows in (table.rows, [row for row in table.rows if not row.absent_when]):
+            found.setdefault(frozenset(row.legacy for row in rows), table.name)
+            found.setdefault(frozenset(row.keras for row in rows), table.name)
+    return found
+
+
+_BY_SLOTS = _by_slots()
 
 
 def table_of_slots(slots: Sequence[str]) -> str | None:
