@@ -1,4 +1,4 @@
-"""Edits of a draft that a user requests by patterns: to rename, drop or partition variables, or to give them their averages' values."""
+"""Edits of a draft that a user requests: to rename, drop or partition variables, or to give them their averages' values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens both ends of a conversion: the source, the checkpoint whose names to write, and the model whose object graph to write."""
+"""Opens both ends of a conversion: the source, and the checkpoint and the model whose names and object graph to write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.compat.checkpoint.conversion import edits
-from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.models.keras_process import KerasProcess
 from estimator_bridge.compat.checkpoint.models.model_argument import KerasModel, is_saved_model, keras_model
@@ -20,6 +19,7 @@ from estimator_bridge.compat.checkpoint.models.targets import KERAS_FORMATS
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.optimizers import optimizer_hint
 from estimator_bridge.compat.checkpoint.reading.index import Index
+from estimator_bridge.compat.checkpoint.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.writing.opening import open_checkpoint
 
 _FAMILIES: Mapping[Flavour | None, str] = {"legacy": "legacy", "tf_keras": "new"}
@@ -59,7 +59,7 @@ def open_sides(request: ConversionRequest) -> Iterator[Sides]:
 
 
 class Sides:
-    """All that a conversion reads; see ``opened_sides``.
+    """All that a conversion reads; see ``open_sides``.
 
     Attributes:
         request: Conversion request.

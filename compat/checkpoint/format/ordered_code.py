@@ -1,9 +1,13 @@
 r"""Keys of slices: the name of a partitioned variable and a slice's extents, encoded so that bytes sort as the values do.
 
-``\0`` (the number 0, which no tensor name starts with), the name with ``\0`` as ``\0\xff`` and ``\xff`` as ``\xff\0`` and
-``\0\1`` at its end, the number of dimensions as its length in bytes and its big-endian bytes, then for each dimension start and
-length as signed numbers: as many leading one bits as there are bytes, a zero, and the value, all of it inverted when negative.
-A length of -1 stands for the whole dimension.
+A key consists of these parts:
+
+- ``\0``, with which no tensor name starts
+- the name, with ``\0`` written as ``\0\xff`` and ``\xff`` as ``\xff\0``, then ``\0\1``
+- the number of dimensions: its length in bytes, then its big-endian bytes
+- start and length in each dimension as signed numbers; a length of -1 stands for the whole dimension
+
+A signed number starts with as many one bits as it has bytes, and a zero bit; its value follows. A negative number is inverted.
 """
 
 from __future__ import annotations

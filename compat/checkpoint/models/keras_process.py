@@ -1,7 +1,7 @@
 """Keras in a process of its own, since to read and write its files imports TensorFlow, which nothing else here does.
 
-The process does not use the caller's GPU, it runs user code outside of the caller, it gives its memory back at the end, and it can
-load another Keras than the caller. It starts at the first question, answers each with one line of JSON, and ends with the pipe.
+The process does not use the caller's GPU and gives its memory back at the end. User code runs outside of the caller, and the process
+can load another Keras than the caller. It starts at the first question, answers each with one line of JSON, and ends with the pipe.
 ``estimator_bridge.compat.keras_files`` is its other end.
 """
 

@@ -39,7 +39,7 @@ def plan(
 ) -> list[BlockRow]:
     """Finds the origins of the blocks of a variable.
 
-    If only one of the layouts has a second bias of a gate, it computes the same with zero there, or the other one with the sum. Both
+    If only one of the layouts has a second bias of a gate, that bias gets zeros; on the way back, the two biases are added up. Both
     biases get the gradient of the single one, hence slots of one are slots of the other.
 
     Args:

@@ -1,4 +1,4 @@
-"""The forget_bias, which TF1 adds to the forget gate at each step, and which Keras has in the bias; no TF1 checkpoint keeps it."""
+"""The forget_bias: TF1 adds it to the forget gate at each step and does not save it, Keras has it in the bias."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Writes a draft so that the target exists whole or not at all, whenever the process or the machine stops.
 
 All files are made in a staging folder and synced. Then the data files get their names, which no index mentions yet, then the index
-gets its name: from that instant the checkpoint exists. If one is replaced, its data files keep their names until then, since the
-new ones have another number of files in their names (``-of-00003`` instead of ``-of-00002``). The ``checkpoint`` file comes last.
+gets its name: from that instant the checkpoint exists. If one is replaced, its data files keep their names until then:
+the new names have another number of files (``-of-00003`` instead of ``-of-00002``). The ``checkpoint`` file comes last.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ import pytest
 
 from estimator_bridge.compat.checkpoint import CheckpointError, convert, read_index
 from estimator_bridge.compat.checkpoint.conversion.outputs import write
-from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.conversion.sides import open_sides
 from estimator_bridge.compat.checkpoint.inspection.difference import differences
 from estimator_bridge.compat.checkpoint.models import keras_process
 from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE
+from estimator_bridge.compat.checkpoint.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
 from estimator_bridge.compat.checkpoint.writing.storage import Disk
