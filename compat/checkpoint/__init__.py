@@ -17,7 +17,7 @@ from estimator_bridge.compat.checkpoint.reading.index import Index, read_index
 
 if TYPE_CHECKING:
     from estimator_bridge.compat.checkpoint.conversion.convert import convert
-    from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
+    from estimator_bridge.compat.checkpoint.request import ConversionRequest
     from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
 __all__ = [
@@ -38,7 +38,7 @@ __all__ = [
 # Importing them takes more than reading an index needs.
 _LATE = {
     "ConversionReport": "writing.report",
-    "ConversionRequest": "conversion.request",
+    "ConversionRequest": "request",
     "convert": "conversion.convert",
 }
 

@@ -28,23 +28,23 @@ class CheckpointError(BridgeError):
 
 
 class NotFoundError(CheckpointError):
-    """There is no checkpoint where one was named, or one of its files is missing."""
+    """A checkpoint, or one of its files, that does not exist."""
 
 
 class UnsupportedError(CheckpointError):
-    """A well-formed checkpoint with something in it that is not read here."""
+    """A well-formed checkpoint or a request that is not supported."""
 
 
 class NamingError(CheckpointError):
-    """Names that clash, or that are not in the checkpoint."""
+    """Names that clash, or that the checkpoint does not have."""
 
 
 class TargetError(CheckpointError):
-    """The target cannot be written: it is there already, is the source itself, or the disk says no."""
+    """A target that cannot be written: it exists, it is the source, or the disk refuses."""
 
 
 class KerasError(CheckpointError):
-    """Keras, or a function of the user's that makes a model, refused: its own words are what was received."""
+    """A refusal by Keras or by the user's own model function, in its own words."""
 
 
 @contextlib.contextmanager

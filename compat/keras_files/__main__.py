@@ -1,4 +1,4 @@
-"""Answers questions, one line of JSON each, until there are no more; what user code prints goes to standard error."""
+"""Answers questions, one line of JSON each, until standard input ends; output of user code goes to standard error."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What the process is asked for.
+"""Answers to the questions of ``compat.checkpoint.models.keras_process``.
 
 ========  ===========================================================================================================
-question  what is done, and what it answers
+question  action, and the fields of the answer
 ========  ===========================================================================================================
-read      a file's values become a checkpoint: prefix, handle, stateless (formats that drop the optimizer), notes
-load      a model's object graph becomes one, values of no account: prefix, handle, stateless (formats that drop the optimizer), notes
-save      a checkpoint is restored into a model that was loaded, and the model is saved: notes
+read      a file's values become a checkpoint: prefix, handle, stateless (formats without optimizer state), notes
+load      a model's object graph becomes one; its values are not used: prefix, handle, stateless, notes
+save      a checkpoint is restored into a loaded model, and the model is saved: no fields
 ========  ===========================================================================================================
 """
 
@@ -24,14 +24,14 @@ Answer = dict[str, Any]
 
 
 class Answerer:
-    """Keeps the models that were loaded."""
+    """Answers questions and keeps loaded models."""
 
     def __init__(self) -> None:
         self._models: list[Model] = []
         self._known: Mapping[str, Callable[..., Answer]] = {"read": self._read, "load": self._load, "save": self._save}
 
     def answer(self, question: Mapping[str, Any]) -> Answer:
-        """Answers a question, or says under "error" why not."""
+        """Answers a question; a failure is described in the field "error"."""
         arguments = dict(question)
         try:
             with warnings.catch_warnings():
@@ -39,7 +39,7 @@ class Answerer:
                 return self._known[arguments.pop("do")](**arguments)
         except KerasError as error:
             return {"error": {"what": str(error)}}
-        except Exception as error:  # noqa: BLE001 -- whatever Keras or user code raises is told to the user in its own words
+        except Exception as error:  # noqa: BLE001 -- the user gets any error of Keras or user code in its own words
             return {"error": {"what": "Keras could not do it.", "received": f"{type(error).__name__}: {error}"[:2000]}}
 
     def _read(self, path: str, architecture: tuple[str, str] | None, folder: str) -> Answer:

@@ -1,4 +1,4 @@
-"""Which Keras a model is of: tf_keras, the keras of TensorFlow 2.15 (both Keras 2), or Keras 3."""
+"""The Keras library of a model: tf_keras, the keras of TensorFlow 2.15 (both are Keras 2), or Keras 3."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ Model = Any
 
 
 def is_keras3(library: Library) -> bool:
-    """Whether a module is Keras 3."""
+    """Returns True if a module is Keras 3."""
     return not str(library.__version__).startswith("2.")
 
 
 def named(library: Library) -> str:
-    """The library and its version, as "tf_keras 2.21.0"."""
+    """Returns the library and its version, e.g. "tf_keras 2.21.0"."""
     return f"{library.__name__} {library.__version__}"
 
 
 def of_version(version: str) -> Library:
-    """The library that reads what some version of Keras wrote.
+    """Returns the library that reads files of some version of Keras.
 
     Args:
-        version: of the writer: tf_keras and TensorFlow's own up to 2.15 write 2.x.
+        version: Version of the writer: tf_keras, and TensorFlow's own Keras up to 2.15, write 2.x.
 
     Raises:
-        KerasError: when Keras 3 is needed and is not installed.
+        KerasError: Keras 3 is needed and is not installed.
     """
     library = importlib.import_module("tf_keras" if version.startswith(("1.", "2.")) else "keras")
     if version.startswith("3.") and not is_keras3(library):
@@ -45,7 +45,7 @@ def of_version(version: str) -> Library:
 
 
 def of_file(path: Path) -> Library:
-    """The library that reads a .keras file or a whole model in HDF5."""
+    """Returns the library that reads a .keras file or a whole model in HDF5."""
     if path.suffix == ".keras":
         with zipfile.ZipFile(path) as archive:
             return of_version(str(json.loads(archive.read("metadata.json"))["keras_version"]))
@@ -57,15 +57,15 @@ def of_file(path: Path) -> Library:
 
 
 def of_config(config: Any) -> Library:
-    """The library that reads what ``Model.to_json`` wrote: Keras 3 leaves its version out and names modules instead."""
+    """Returns the library that reads a result of ``Model.to_json``, in which Keras 3 has modules instead of its version."""
     return of_version(str(config.get("keras_version", "3." if "module" in config else "2.")))
 
 
 def of_model(model: Model) -> Library:
-    """The library that a model is of.
+    """Returns the library of a model.
 
     Raises:
-        KerasError: when it is no Keras model.
+        KerasError: It is no Keras model.
     """
     for cls in type(model).__mro__:
         root = cls.__module__.partition(".")[0]

@@ -1,4 +1,4 @@
-"""Loads models, each the way in which it is kept."""
+"""Loads models from files, configs, functions and SavedModels."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def load(how: str, name: str) -> Model:
 
     Args:
         how: "file", "config", "function" or "saved-model".
-        name: path, or ``module:function``.
+        name: Path, or ``module:function``.
 
     Returns:
-        The model, with its optimizer where that is kept.
+        The model, with its optimizer if that is stored.
 
     Raises:
-        KerasError: when it has no variables yet.
+        KerasError: It has no variables yet.
     """
     model = _WAYS[how](name)
     libraries.of_model(model)
-    with contextlib.suppress(ValueError):  # what tf_keras raises for a model that was never called
+    with contextlib.suppress(ValueError):  # tf_keras raises it for a model that was never called
         if model.weights:
             return model
     raise KerasError(
@@ -41,10 +41,10 @@ def load(how: str, name: str) -> Model:
 
 
 def check(path: Path) -> None:
-    """Compares the checksums in a .keras file, which Keras itself does not; HDF5 alone has none.
+    """Compares the checksums in a .keras file, which Keras itself does not do; HDF5 has none.
 
     Raises:
-        KerasError: when bytes have changed.
+        KerasError: Bytes have changed.
     """
     if path.suffix == ".keras":
         with zipfile.ZipFile(path) as archive:
@@ -54,7 +54,7 @@ def check(path: Path) -> None:
 
 
 def has_architecture(path: Path) -> bool:
-    """Whether a file of Keras' says what the model is; weights alone do not."""
+    """Returns True if a Keras file describes the model, and does not only hold weights."""
     if path.suffix == ".keras":
         return True
     import h5py
@@ -69,7 +69,7 @@ def _file(name: str) -> Model:
 
 
 def _saved_model(name: str) -> Model:
-    """Keras 3 cannot load these as models."""
+    """Loads a SavedModel with tf_keras: Keras 3 cannot load it as a model."""
     import tf_keras
 
     return tf_keras.models.load_model(name)
@@ -79,7 +79,7 @@ def _config(name: str) -> Model:
     text = Path(name).read_text(encoding="utf-8")
     config = json.loads(text)
     if not isinstance(config, dict) or "config" not in config:
-        raise KerasError("This is no model's config.", expected="what Model.to_json() gives", received=name)
+        raise KerasError("This is no model's config.", expected="the result of Model.to_json()", received=name)
     return libraries.of_config(config).models.model_from_json(text)
 
 

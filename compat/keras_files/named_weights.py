@@ -1,4 +1,4 @@
-"""Weights in the older HDF5 format, which names each variable: they need no model to be told apart."""
+"""Weights in the older HDF5 format, which names each variable, so that no model is needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_t
 
 
 def is_named(path: Path) -> bool:
-    """Whether a file is of that format, without an architecture."""
+    """Returns True if a file has that format, without an architecture."""
     import h5py
 
     if path.suffix == ".keras":
@@ -26,8 +26,8 @@ def write(path: Path, prefix: str) -> None:
     """Writes an object-based checkpoint of such a file.
 
     Args:
-        path: of the file. A dataset's path is the layer's name, then the variable's, as ``h/net/h/kernel:0``.
-        prefix: of the checkpoint.
+        path: Path of the file, in which a dataset's path is the layer's and the variable's name, e.g. ``h/net/h/kernel:0``.
+        prefix: Prefix of the checkpoint.
     """
     import h5py
 

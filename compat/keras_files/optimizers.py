@@ -1,4 +1,4 @@
-"""Optimizers of loaded models: taken as they are, made of the other family, or made for a model that comes without one."""
+"""The optimizers of loaded models: kept, replaced by one of the other family, or made for a model that has none."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from estimator_bridge.compat.checkpoint.errors import KerasError
 from estimator_bridge.compat.keras_files import libraries
 from estimator_bridge.compat.keras_files.libraries import Library, Model
 
-_ASSUMED = {"learning_rate", "momentum", "rho", "beta_1", "beta_2"}  # what a step depends on most
+_ASSUMED = {"learning_rate", "momentum", "rho", "beta_1", "beta_2"}  # hyperparameters that matter most
 
 
 def family(library: Library, optimizer: Any) -> str:
-    """Of Keras 2 "legacy" or "new", else "keras3"."""
+    """Returns the family of an optimizer: "legacy" or "new" in Keras 2, otherwise "keras3"."""
     if libraries.is_keras3(library):
         return "keras3"
     return "legacy" if isinstance(optimizer, library.optimizers.legacy.Optimizer) else "new"
@@ -26,17 +26,17 @@ def equip(
     """Gives a model an optimizer with all its slots.
 
     Args:
-        model: changed.
-        wanted: class, arguments and which of these are known, of what is made for a model without one; None to make none.
-        asked: family that the user asked for, or None.
-        default: the family where neither user nor model say.
-        learning_rate: of what is made, or None for Keras' default.
+        model: Model; changed.
+        wanted: Class, arguments and names of known arguments of the optimizer for a model without one; None to make none.
+        asked: Family that the user requested, or None.
+        default: Family if neither the user nor the model determine it.
+        learning_rate: Learning rate of a new optimizer, or None for Keras' default.
 
     Returns:
-        What to tell the user.
+        Notes for the user.
 
     Raises:
-        KerasError: when there is no such class in the family that was asked for, or no such family.
+        KerasError: The requested family has no such class, or there is no such family.
     """
     library = libraries.of_model(model)
     if asked and libraries.is_keras3(library):
@@ -53,7 +53,7 @@ def equip(
 
 
 def build(model: Model) -> None:
-    """Makes the optimizer's slots, which it would make at its first step."""
+    """Makes the optimizer's slots, which otherwise its first step makes."""
     if family(libraries.of_model(model), model.optimizer) == "legacy":
         model.optimizer._create_all_weights(model.trainable_variables)
     else:
@@ -61,7 +61,7 @@ def build(model: Model) -> None:
 
 
 def remove(model: Model) -> None:
-    """Leaves a model without an optimizer, untracked too: setting an attribute to None alone would keep it in checkpoints."""
+    """Removes a model's optimizer, also from its tracked objects: an attribute set to None stays in checkpoints."""
     if getattr(model, "optimizer", None):
         del model.optimizer
         model.optimizer = None
@@ -78,12 +78,12 @@ def _make(model: Model, library: Library, wanted: Mapping[str, Any], chosen: str
         for name, value in model.optimizer.get_config().items()
         if name in _ASSUMED and name not in {*wanted["known"], *given}
     ]
-    told = f": {', '.join(assumed)} are Keras' or usual values, which the checkpoint does not tell" if assumed else ""
-    return [f"The model has no optimizer; {cls.__name__} of {cls.__module__.partition('.')[0]} was made for it{told}."]
+    note = f": {', '.join(assumed)} are Keras' or usual values, since the checkpoint does not contain them" if assumed else ""
+    return [f"The model has no optimizer; {cls.__name__} of {cls.__module__.partition('.')[0]} was made for it{note}."]
 
 
 def _convert(model: Model, library: Library, wanted: str) -> list[str]:
-    """The same optimizer of the other family, with every hyperparameter that it also has."""
+    """Replaces the optimizer by that of the other family, with all hyperparameters that both have."""
     name = type(model.optimizer).__name__
     cls = _class(library, name, wanted)
     if cls is None or cls is type(model.optimizer):
@@ -98,6 +98,6 @@ def _accepted(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _class(library: Library, name: str, chosen: str) -> Any:
-    """The class, of the newer family where the older never had it; None where neither has."""
+    """Returns the class, from the newer family if the older lacks it; None if both do."""
     old = None if libraries.is_keras3(library) or chosen != "legacy" else getattr(library.optimizers.legacy, name, None)
     return old or getattr(library.optimizers, name, None)

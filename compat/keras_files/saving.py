@@ -1,4 +1,4 @@
-"""Models saved with the values of a checkpoint."""
+"""Saves models with the values of a checkpoint."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WITHOUT_LEGACY_STATE = ("keras", "keras-weights")
 
 
 def checkpoint(model: Model) -> Any:
-    """A tf.train.Checkpoint of a model and its optimizer."""
+    """Returns a tf.train.Checkpoint of a model and its optimizer."""
     import tensorflow as tf
 
     optimizer = getattr(model, "optimizer", None)
@@ -21,11 +21,11 @@ def checkpoint(model: Model) -> Any:
 
 
 def without_state(library: Library, optimizer: Any) -> dict[str, str]:
-    """The formats that leave this optimizer's state out, and why.
+    """Returns the formats that leave this optimizer's state out, and the reasons.
 
     Args:
-        library: that the optimizer is of.
-        optimizer: of a model.
+        library: Library of the optimizer.
+        optimizer: Optimizer of a model.
     """
     family = optimizers.family(library, optimizer)
     if family == "legacy":
@@ -38,20 +38,20 @@ def save(model: Model, prefix: str, path: Path, to: str, partial: bool) -> None:
     """Restores a checkpoint into a model and saves it.
 
     Args:
-        model: that wrote the object graph of the checkpoint.
-        prefix: of the checkpoint.
-        path: of the file or folder.
+        model: Model whose object graph the checkpoint has.
+        prefix: Prefix of the checkpoint.
+        path: Path of the file or folder.
         to: "keras-weights", "keras" or "saved-model".
-        partial: some of the model's variables keep the values that they have.
+        partial: True if some of the model's variables keep their values.
 
     Raises:
-        KerasError: when the checkpoint and the model differ.
+        KerasError: The checkpoint and the model differ.
     """
     status = checkpoint(model).restore(prefix)
     try:
         status.expect_partial() if partial else status.assert_consumed()
     except AssertionError as error:
-        raise KerasError("Keras does not find itself in its own object graph.", received=str(error)[:1000]) from None
+        raise KerasError("Keras does not restore all of its own object graph.", received=str(error)[:1000]) from None
     if to == "keras-weights":
         model.save_weights(str(path))
     elif to == "keras":

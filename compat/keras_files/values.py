@@ -1,4 +1,4 @@
-"""Models with the values that a file of Keras' has."""
+"""Loads models with the values of a Keras file."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _WEIGHTS = "model.weights.h5"  # in a .keras file
 
 
 def read(path: Path, architecture: tuple[str, str] | None) -> Model:
-    """Loads a model with its values, and with its optimizer where the file has the state of one.
+    """Loads a model with its values, and with its optimizer if the file has the state of one.
 
     Args:
-        path: a .keras file, a whole model in HDF5, or weights alone.
-        architecture: what weights alone are the weights of: "file", "config" or "function", and its name.
+        path: Path of a .keras file, a whole model in HDF5, or weights.
+        architecture: Model for a file of weights: "file", "config" or "function", and its name.
 
     Returns:
         The model.
 
     Raises:
-        KerasError: when weights come without their model, or an optimizer's state without the optimizer.
+        KerasError: Weights come without their model, or an optimizer's state without the optimizer.
     """
     loading.check(path)
     with_state = _has_state(path)
@@ -33,8 +33,8 @@ def read(path: Path, architecture: tuple[str, str] | None) -> Model:
         return libraries.of_file(path).models.load_model(path, compile=with_state)
     if architecture is None:
         raise KerasError(
-            "Weights alone do not say which variable is which.",
-            expected="the model that they are the weights of",
+            "A file of weights does not identify its variables.",
+            expected="the model of these weights",
             received=str(path),
             fix="Name it with --like: a .keras file, a config in JSON, or module:function.",
         )
@@ -43,7 +43,7 @@ def read(path: Path, architecture: tuple[str, str] | None) -> Model:
         optimizers.remove(model)
     elif not getattr(model, "optimizer", None):
         raise KerasError(
-            "The file has the state of an optimizer, and the model has none to tell what it means.",
+            "The file has the state of an optimizer, and the model has no optimizer to interpret it.",
             expected="a model that is compiled with the optimizer that it was trained with",
             received=architecture[1],
         )
@@ -54,7 +54,7 @@ def read(path: Path, architecture: tuple[str, str] | None) -> Model:
 
 
 def _has_state(path: Path) -> bool:
-    """Whether a file keeps more of an optimizer than its config."""
+    """Returns True if a file has an optimizer's variables."""
     import h5py
 
     with ExitStack() as stack:

@@ -11,7 +11,6 @@ from typing import ParamSpec
 
 from estimator_bridge.compat.checkpoint.conversion import edits
 from estimator_bridge.compat.checkpoint.conversion.outputs import write
-from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.conversion.sides import Sides, open_sides
 from estimator_bridge.compat.checkpoint.conversion.to_names import ToNames
 from estimator_bridge.compat.checkpoint.conversion.to_objects import ToObjects
@@ -25,7 +24,7 @@ from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, SAVE_C
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import check_learning_rate
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.recurrent.exchange import as_cells, as_layers
-from estimator_bridge.compat.checkpoint.recurrent.pairing import Wishes
+from estimator_bridge.compat.checkpoint.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
@@ -123,9 +122,6 @@ class _Conversion:
             edits.keep(draft, lambda name: not edits.is_object(name))
         return draft
 
-    def _wishes(self) -> Wishes:
-        return Wishes(self.request.given or {}, self.request.accept_order, self.request.forget_bias)
-
     def _add_names(self, draft: Draft) -> None:
         """Adds TF1's names to an object-based draft.
 
@@ -139,10 +135,9 @@ class _Conversion:
         if named_graph.is_named(nodes):
             named_graph.add_names(draft, nodes)
         else:
-            wishes = self._wishes() if final else self._wishes()._replace(given={})
-            with as_cells(draft, model, self.sides.old, report, wishes) as (laid_out, old, given):
-                names = ToNames(draft, laid_out, report, old, self.request.optimizer, self.request.learning_rate, final)
-                names.run(given, wishes.accept_order)
+            request = self.request if final else dataclasses.replace(self.request, given=None)
+            with as_cells(draft, model, self.sides.old, report, request) as (laid_out, old, given):
+                ToNames(draft, laid_out, report, request, old, final).run(given)
         self._report_missing(draft, report)
 
     def _report_missing(self, draft: Draft, report: ConversionReport) -> None:
@@ -188,10 +183,9 @@ class _Conversion:
             self._add_model(draft, model, has_names)
 
     def _add_model(self, draft: Draft, model: ObjectModel, has_names: bool) -> None:
-        request, report, wishes = self.request, self.report, self._wishes()
-        with as_layers(draft, model, report, wishes) as (left, given):
-            objects = ToObjects(draft, left, report, request.learning_rate, request.optimizer, of_keras=not has_names)
-            objects.run(given, wishes.accept_order)
+        report = self.report
+        with as_layers(draft, model, report, self.request) as (left, given):
+            ToObjects(draft, left, report, self.request, of_keras=not has_names).run(given)
         if SAVE_COUNTER not in draft.entries and b"save_counter" in model.graph:
             draft.put(SAVE_COUNTER, tensors.int64(1))
         missing = report.unmatched_targets

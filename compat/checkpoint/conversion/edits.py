@@ -1,4 +1,4 @@
-"""What a user asks for by patterns: names of a draft changed, dropped, partitioned, or given their averages' values."""
+"""Edits of a draft that a user requests: to rename, drop or partition variables, or to give them their averages' values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 
 def is_object(name: str) -> bool:
-    """Whether a name belongs to an object graph.
+    """Returns True if a name belongs to an object graph.
 
     Example:
         >>> is_object("model/w/.ATTRIBUTES/VARIABLE_VALUE"), is_object("dense/kernel")
@@ -31,16 +31,16 @@ def rename(draft: Draft, rules: Sequence[tuple[str, str]]) -> int:
     """Applies regular expressions and replacements to TF1's names, one after the other; slots follow their variables.
 
     Returns:
-        How many names changed.
+        The number of names that changed.
 
     Raises:
-        NamingError: when two names become one, or a rule is no regular expression.
+        NamingError: Two names become one, or a rule is no regular expression.
     """
     if not rules:
         return 0
     patterns = [(_compiled(pattern), replacement) for pattern, replacement in rules]
 
-    def alone(name: str) -> str:
+    def substituted(name: str) -> str:
         for pattern, replacement in patterns:
             name = pattern.sub(replacement, name)
         return name
@@ -48,11 +48,11 @@ def rename(draft: Draft, rules: Sequence[tuple[str, str]]) -> int:
     def renamed(name: str) -> str:
         if is_object(name):
             return name
-        new, slot = alone(name), slot_of(name, draft.entries)
+        new, slot = substituted(name), slot_of(name, draft.entries)
         if new != name or slot is None:
             return new
         before, variable, after = name.partition(slot.variable)  # ``^dense/kernel$`` does not find dense/kernel/Adam
-        return before + alone(variable) + after
+        return before + substituted(variable) + after
 
     try:
         return draft.rename(renamed)
@@ -64,7 +64,7 @@ def drop(draft: Draft, patterns: Iterable[str]) -> None:
     """Leaves out every name that one of some regular expressions finds.
 
     Raises:
-        NamingError: for a pattern that finds nothing.
+        NamingError: A pattern finds nothing.
     """
     for pattern in patterns:
         expression = _compiled(pattern)
@@ -75,10 +75,10 @@ def drop(draft: Draft, patterns: Iterable[str]) -> None:
 
 
 def use_averages(draft: Draft) -> None:
-    """Each ExponentialMovingAverage takes its variable's name; the variable's own value is left out.
+    """Gives each ExponentialMovingAverage its variable's name, and leaves the variable's own value out.
 
     Raises:
-        NamingError: when there are none.
+        NamingError: There are none.
     """
     shadows = _shadows(draft)
     draft.drop(shadows.values())
@@ -86,13 +86,13 @@ def use_averages(draft: Draft) -> None:
 
 
 def swap_averages(draft: Draft) -> None:
-    """Each variable and its ExponentialMovingAverage change places.
+    """Swaps the names of each variable and its ExponentialMovingAverage.
 
-    The ``swapping_saver`` of tf.contrib's MovingAverageOptimizer writes averages under the names of the variables, and nothing in
-    the checkpoint tells.
+    The ``swapping_saver`` of tf.contrib's MovingAverageOptimizer writes averages under the names of the variables; a checkpoint does
+    not show that.
 
     Raises:
-        NamingError: when there are none.
+        NamingError: There are none.
     """
     shadows = _shadows(draft)
     places = shadows | {variable: name for name, variable in shadows.items()}
@@ -108,15 +108,15 @@ def _shadows(draft: Draft) -> dict[str, str]:
 
 
 def partition(draft: Draft, rules: Sequence[tuple[str, int]]) -> None:
-    """Cuts variables of some names, and their slots, which are cut like them.
+    """Cuts variables and their slots into slices.
 
     Args:
-        draft: to change.
-        rules: regular expressions of whole names and the number of slices, 1 to make them whole.
+        draft: Draft to change.
+        rules: Regular expressions of whole names, and the number of slices, 1 for a whole variable.
 
     Raises:
-        NamingError: for a pattern that finds nothing, or more slices than rows.
-        UnsupportedError: for scalars and strings.
+        NamingError: A pattern finds nothing, or a variable has fewer rows than slices.
+        UnsupportedError: A variable is a scalar, or has strings.
     """
     for pattern, num_shards in rules:
         expression = _compiled(pattern)

@@ -1,4 +1,4 @@
-"""Writes what a conversion made: a checkpoint, or a file or folder of Keras' that is there whole or not at all."""
+"""Writes the target of a conversion: a checkpoint, or a Keras file or folder, which appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from estimator_bridge.compat.checkpoint.writing.publish import Options, Publishe
 from estimator_bridge.compat.checkpoint.writing.staging import Staging, folder_for
 from estimator_bridge.compat.checkpoint.writing.storage import Disk
 
-_OF_VARIABLES = ("variables", "fingerprint.pb")  # the latter is of the old ones' bytes; loading does without
+_OF_VARIABLES = ("variables", "fingerprint.pb")  # the latter has checksums of the old bytes, and is optional
 
 
 def write(draft: Draft, sides: Sides, partial: bool = False, disk: Disk | None = None) -> Published:
@@ -28,7 +28,7 @@ def write(draft: Draft, sides: Sides, partial: bool = False, disk: Disk | None =
         disk: Disk that makes the changes.
 
     Returns:
-        A record of what was done.
+        A record of the target.
 
     Raises:
         CheckpointError: The target cannot be written; nothing has changed then.
@@ -57,7 +57,7 @@ def write(draft: Draft, sides: Sides, partial: bool = False, disk: Disk | None =
 
 
 def _copy_graph(saved_model: Path, target: Path, disk: Disk) -> None:
-    """All of a SavedModel but its variables: graph, signatures and assets stay as they are."""
+    """Copies a SavedModel without its variables: graph, signatures and assets stay as they are."""
     for path in sorted(saved_model.rglob("*")):
         place = path.relative_to(saved_model)
         if path.is_file() and place.parts[0] not in _OF_VARIABLES:
@@ -69,7 +69,7 @@ def _copy_graph(saved_model: Path, target: Path, disk: Disk) -> None:
 
 @contextlib.contextmanager
 def _published(target: Path, overwrite: bool, disk: Disk) -> Iterator[Path]:
-    """A path to write to, beside the target; what was written there becomes the target at the end, by rename."""
+    """Yields a path beside the target; the file or folder written there becomes the target at the end, by rename."""
     if os.path.lexists(target) and not (overwrite and target.is_file()):
         if overwrite:
             raise TargetError(

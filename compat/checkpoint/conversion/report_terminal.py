@@ -18,12 +18,12 @@ MOST_ROWS = 40
 
 
 def print_report(report: ConversionReport, console: Console, dry_run: bool = False) -> None:
-    """Prints what a conversion did, what it could not place first.
+    """Prints a report; variables without a counterpart come first.
 
     Args:
-        report: of the conversion.
-        console: where to.
-        dry_run: nothing was to be written.
+        report: Report of the conversion.
+        console: Console to print to.
+        dry_run: True if nothing should be written.
 
     Example:
         >>> import sys

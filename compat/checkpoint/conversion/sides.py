@@ -1,4 +1,4 @@
-"""Both ends of a conversion opened: the source, the checkpoint whose names to write, the model whose object graph to write."""
+"""Opens both ends of a conversion: the source, and the checkpoint and the model whose names and object graph to write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.compat.checkpoint.conversion import edits
-from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.models.keras_process import KerasProcess
 from estimator_bridge.compat.checkpoint.models.model_argument import KerasModel, is_saved_model, keras_model
@@ -20,6 +19,7 @@ from estimator_bridge.compat.checkpoint.models.targets import KERAS_FORMATS
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.optimizers import optimizer_hint
 from estimator_bridge.compat.checkpoint.reading.index import Index
+from estimator_bridge.compat.checkpoint.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.writing.opening import open_checkpoint
 
 _FAMILIES: Mapping[Flavour | None, str] = {"legacy": "legacy", "tf_keras": "new"}
@@ -27,12 +27,12 @@ _FAMILIES: Mapping[Flavour | None, str] = {"legacy": "legacy", "tf_keras": "new"
 
 @dataclasses.dataclass(frozen=True)
 class LoadedModel:
-    """A model that the Keras process holds.
+    """A model in the Keras process.
 
     Attributes:
-        handle: its number there; None of values without a model.
-        index: of a checkpoint that Keras wrote of it.
-        stateless: why the target's format leaves its optimizer's state out; "" where it does not.
+        handle: Number of the model there; None for values without a model.
+        index: Index of a checkpoint that Keras wrote of it.
+        stateless: Reason why the target's format leaves its optimizer's state out; "" if it does not.
     """
 
     handle: int | None
@@ -59,12 +59,12 @@ def open_sides(request: ConversionRequest) -> Iterator[Sides]:
 
 
 class Sides:
-    """All that a conversion reads; see ``opened_sides``.
+    """All that a conversion reads; see ``open_sides``.
 
     Attributes:
         request: Conversion request.
         source: Index of the source.
-        old: Checkpoint whose names to write, or None.
+        old: Checkpoint with the names to write, or None.
         objects: Object graph to write, or None.
         model: Keras model to write a file of, or None.
         saved_model: SavedModel whose graph files to keep, or None.
@@ -92,13 +92,13 @@ class Sides:
         self._check_all_used(bool(keras_model(request.source)))
 
     def checkpoints(self) -> Iterator[Index]:
-        """Every checkpoint that is read."""
+        """Yields every checkpoint that is read."""
         yield self.source
         yield from (side for side in (self.old, self.objects and self.objects.index) if side)
 
     @functools.cached_property
     def _folder(self) -> Path:
-        """Made where it is needed: most conversions write nothing but the target."""
+        """A temporary folder, made on first use: most conversions write only the target."""
         return Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
 
     def _open_source(self, source: str | Path) -> Index:
@@ -114,7 +114,7 @@ class Sides:
         return self._read(model.name, self._models[0] if self._models else None).index
 
     def _choose_old(self) -> Index | None:
-        """A checkpoint with TF1's names, where such names have to be found, or have to be there."""
+        """Returns the checkpoint with TF1's names if such names have to be added or checked."""
         if self.request.to != "name-based" and not all(map(edits.is_object, self.source.entries)):
             return None
         return next((index for index in self._checkpoints if not all(map(edits.is_object, index.entries))), None)
@@ -128,14 +128,14 @@ class Sides:
             self.objects = read(graphs[0])
         elif self._checkpoints and not self.old:
             raise UnsupportedError(
-                "What --like names has no object graph, and the target needs one.",
+                "No checkpoint of --like has an object graph, and the target needs one.",
                 expected="a Keras model, or a checkpoint that tf.train.Checkpoint or Keras wrote",
                 received=", ".join(str(index.prefix) for index in self._checkpoints),
                 fix="Leave --like out for the object graph of the modern path's model.",
             )
 
     def _check_all_used(self, reads_file: bool) -> None:
-        """Nothing that a user gave is passed over: a file of weights takes one model, the target one, the old graph a checkpoint."""
+        """Refuses models and checkpoints that are not used: weights need one model, the target one, the old graph one checkpoint."""
         own = self.objects.index if self.objects else None
         used = {id(self.old), id(own)}
         as_models = self._saved_models if self.request.to in KERAS_FORMATS else []
@@ -144,24 +144,24 @@ class Sides:
         useless += [model.name for model in self._models[reads_file + bool(own) :]]
         if useless:
             raise UnsupportedError(
-                "What --like names is of no use here.",
+                "A model or checkpoint of --like is of no use here.",
                 expected="one model for the target, one checkpoint of the old graph for its names",
                 received=", ".join(useless),
             )
         family = _FAMILIES.get(self.objects.flavour if self.objects else None)
         if self.request.optimizer_family not in {None, family} and not self._loads:
             raise UnsupportedError(
-                "Nothing is there to make an optimizer of that family of.",
+                "There is no model to make an optimizer of that family for.",
                 expected="a Keras model",
                 received=self.request.optimizer_family,
                 fix="Name one with --like: a .keras file, a config in JSON or module:function.",
             )
 
     def _choose_model(self) -> None:
-        """Of a SavedModel the graph's files stay as they are, and no Keras is needed."""
+        """Chooses the model to write; for a SavedModel, the graph's files stay as they are, and no Keras is needed."""
         if not self._models and not self._saved_models:
             raise UnsupportedError(
-                "A Keras model's own file is written by Keras, which needs the model.",
+                "Keras writes this kind of file, and needs the model for that.",
                 expected="a .keras file, a SavedModel, a config in JSON or module:function",
                 fix="Name it with --like.",
             )

@@ -13,6 +13,7 @@ from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, step
 from estimator_bridge.compat.checkpoint.optimizers.source_slots import STEP, SourceSlot, table_named
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index
+from estimator_bridge.compat.checkpoint.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, TABLES, another_optimizer, table_of_slots
 from estimator_bridge.compat.checkpoint.slots.average import AVERAGE
 from estimator_bridge.compat.checkpoint.slots.table import BETAS, OptimizerTable, SlotRow
@@ -27,9 +28,8 @@ class ToNames(Transfer):
         draft: Draft of the target; changed.
         model: Object graph of the source.
         report: Report of the conversion; changed.
+        request: Conversion request.
         like: Checkpoint of the old graph. Without one, variables keep the names that they had.
-        optimizer: Name of the slot table, if slots do not identify it.
-        learning_rate: Learning rate in Keras' momentum; default: that of the checkpoint.
         final: False if TF1's names only lead to another Keras model; no value is assumed for their sake then.
     """
 
@@ -38,27 +38,25 @@ class ToNames(Transfer):
         draft: Draft,
         model: ObjectModel,
         report: ConversionReport,
-        like: Index | None = None,
-        optimizer: str | None = None,
-        learning_rate: float | None = None,
-        final: bool = True,
+        request: ConversionRequest,
+        like: Index | None,
+        final: bool,
     ) -> None:
-        super().__init__(draft, model, report, learning_rate, back=True)
+        super().__init__(draft, model, report, request, back=True)
         self._like, self._final = like, final
-        self._old = Tf1Names(like, optimizer) if like else None
-        self._chosen = table_named(optimizer) if optimizer is not None else None
+        self._old = Tf1Names(like, request.optimizer) if like else None
+        self._chosen = table_named(request.optimizer) if request.optimizer is not None else None
 
-    def run(self, given: Mapping[str, str], accept_order: bool) -> None:
+    def run(self, given: Mapping[str, str]) -> None:
         """Adds the names.
 
         Args:
             given: Pairs that the user decided: TF1's name -> key or name in Keras.
-            accept_order: True to pair remaining variables of one shape in order.
 
         Raises:
             CheckpointError: A value cannot be converted.
         """
-        names = self._pair(self._old, given, accept_order) if self._old else self._kept_names(given)
+        names = self._pair(self._old, given) if self._old else self._kept_names(given)
         for key, name in names.items():
             self._draft.alias(key, name)
         tables = self._add_slots(names)
@@ -198,7 +196,7 @@ class ToNames(Transfer):
                 continue
             if value is None:
                 value = steps.DEFAULTS[beta]
-                self._report.warnings.append(f"{name}: neither checkpoint tells {beta}; {value} is assumed.")
+                self._report.warnings.append(f"{name}: neither checkpoint contains {beta}; {value} is assumed.")
             self._draft.put(name, tensors.float32(value ** (step + 1)))
 
     def _add_hyperparameters(self, like: Index, old: Tf1Names) -> None:

@@ -14,6 +14,7 @@ from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, step
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import PACKED
 from estimator_bridge.compat.checkpoint.optimizers.source_slots import SourceSlot
 from estimator_bridge.compat.checkpoint.reading import tensors
+from estimator_bridge.compat.checkpoint.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, another_optimizer
 from estimator_bridge.compat.checkpoint.slots.advice import advice
 from estimator_bridge.compat.checkpoint.slots.average import AVERAGE, DECAY
@@ -30,39 +31,31 @@ class ToObjects(Transfer):
         draft: Draft of the target; changed.
         model: Object graph whose names to add.
         report: Report of the conversion; changed.
-        learning_rate: Learning rate in Keras' momentum; default: that of the model's optimizer.
-        optimizer: TF1 optimizer that keeps the slots, if several give them the same names.
+        request: Conversion request.
         of_keras: True if the source is a Keras checkpoint, whose optimizer never had TF1's defaults.
     """
 
     def __init__(
-        self,
-        draft: Draft,
-        model: ObjectModel,
-        report: ConversionReport,
-        learning_rate: float | None = None,
-        optimizer: str | None = None,
-        of_keras: bool = False,
+        self, draft: Draft, model: ObjectModel, report: ConversionReport, request: ConversionRequest, of_keras: bool
     ) -> None:
-        super().__init__(draft, model, report, learning_rate, back=False)
-        self._of_keras, self._given_rate = of_keras, learning_rate
-        self._names = Tf1Names(draft, optimizer)
+        super().__init__(draft, model, report, request, back=False)
+        self._of_keras = of_keras
+        self._names = Tf1Names(draft, request.optimizer)
         self._kinds: dict[str, list[str]] = {}  # key of a variable -> kinds of slots that the model's optimizer keeps
         for slot in model.slots:
             if slot.slot != AVERAGE.keras:
                 self._kinds.setdefault(slot.variable, []).append(slot.slot)
 
-    def run(self, given: Mapping[str, str], accept_order: bool) -> None:
+    def run(self, given: Mapping[str, str]) -> None:
         """Adds the names.
 
         Args:
             given: Pairs that the user decided: TF1's name -> key or name in Keras.
-            accept_order: True to pair remaining variables of one shape in order.
 
         Raises:
             CheckpointError: A value cannot be converted.
         """
-        names = self._pair(self._names, given, accept_order)
+        names = self._pair(self._names, given)
         for key, name in names.items():
             self._draft.alias(name, key)
         for copy, first in self._model.copies.items():
@@ -137,10 +130,10 @@ class ToObjects(Transfer):
                 self._report_slot(source, keys[0])
             else:
                 self._report_slot(source, "", "the model has its own, or none")
-        if self._given_rate is not None:
+        if self._request.learning_rate is not None:
             for key in self._keras_hyperparameters("learning_rate"):
                 kind = dtypes.dtype(self._model.others[key].entry.dtype).name
-                self._draft.put(key, tensors.of_bytes(struct.pack(PACKED[kind], self._given_rate), kind))
+                self._draft.put(key, tensors.of_bytes(struct.pack(PACKED[kind], self._request.learning_rate), kind))
 
     def _copy_others(self) -> None:
         """Copies hyperparameters, metrics and configurations of the model that the source does not have."""

@@ -14,6 +14,7 @@ from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import hyperp
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
+from estimator_bridge.compat.checkpoint.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.slots.table import SlotRow
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedSlot
@@ -27,28 +28,28 @@ class Transfer:
         draft: Draft of the target; changed.
         model: Object graph of the Keras side.
         report: Report of the conversion; changed.
-        learning_rate: Learning rate in Keras' momentum; default: that of the object graph's optimizer.
+        request: Conversion request.
         back: True on the way from Keras to TF1.
     """
 
     def __init__(
-        self, draft: Draft, model: ObjectModel, report: ConversionReport, learning_rate: float | None, back: bool
+        self, draft: Draft, model: ObjectModel, report: ConversionReport, request: ConversionRequest, back: bool
     ) -> None:
-        self._draft, self._model, self._report, self._back = draft, model, report, back
+        self._draft, self._model, self._report, self._request, self._back = draft, model, report, request, back
         self._known = hyperparameters(model)
-        self._rate = self._known.get("learning_rate") if learning_rate is None else learning_rate
+        self._rate = self._known.get("learning_rate") if request.learning_rate is None else request.learning_rate
 
     def _keras_variables(self) -> list[Named]:
         return [Named(v.key, v.full_name, v.entry.shape, v.entry.dtype) for v in self._model.variables]
 
-    def _pair(self, names: Tf1Names, given: Mapping[str, str], accept_order: bool) -> dict[str, str]:
+    def _pair(self, names: Tf1Names, given: Mapping[str, str]) -> dict[str, str]:
         """Pairs variables, which is the same in both directions, and reports it as seen from the source.
 
         Returns:
             Key of a Keras variable -> TF1's name.
         """
         variables, loose = names.variables(given)
-        found = match(variables, self._keras_variables(), given, accept_order)
+        found = match(variables, self._keras_variables(), given, self._request.accept_order)
         report, back = self._report, self._back
         report.ambiguous = found.ambiguous
         report.matches = tuple(Match(m.target, m.source, m.how) for m in found.matches) if back else found.matches

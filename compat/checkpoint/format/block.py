@@ -1,4 +1,4 @@
-"""One block of an SSTable: sorted keys and their values, each key given as what differs from the one before it.
+"""A block of an SSTable: sorted keys and their values; a key is stored as its difference from the key before.
 
 ::
 
@@ -19,28 +19,28 @@ from estimator_bridge.runtime.protobuf import varint
 
 TRAILER = 5
 RESTART_INTERVAL = 16
-MOST_KEY = 1 << 16  # bytes of one key; prefix compression could otherwise blow a small file up to any size
+MOST_KEY = 1 << 16  # bytes of one key; otherwise prefix compression could expand a small file to any size
 
 Record = tuple[bytes, bytes]
 
 
 def seal(contents: bytes) -> bytes:
-    """A block as it stands on disk, uncompressed."""
+    """Returns a block in its form on disk, uncompressed."""
     stored = contents + b"\0"
     return stored + struct.pack("<I", crc32c.mask(crc32c.value(stored)))
 
 
 def unseal(stored: bytes) -> bytes:
-    """The contents of a block on disk.
+    """Checks and decompresses a block on disk.
 
     Args:
-        stored: the block with its trailer.
+        stored: Block with its trailer.
 
     Returns:
-        Its contents, decompressed.
+        The contents of the block.
 
     Raises:
-        CorruptError: when the checksum disagrees or the compression is unknown.
+        CorruptError: The checksum is wrong, or the compression is unknown.
 
     Example:
         >>> unseal(seal(b"records"))
@@ -57,14 +57,14 @@ def unseal(stored: bytes) -> bytes:
 
 
 def build(records: list[Record], interval: int = RESTART_INTERVAL) -> bytes:
-    """The contents of a block.
+    """Builds the contents of a block.
 
     Args:
-        records: sorted by key.
-        interval: every how many records a key is written in full.
+        records: Records in ascending order of keys.
+        interval: Number of records from one key that is written in full to the next.
 
     Returns:
-        The contents, to be sealed.
+        The contents, for ``seal``.
 
     Example:
         >>> list(read(build([(b"dense/bias", b"1"), (b"dense/kernel", b"2")])))
@@ -89,10 +89,10 @@ def build(records: list[Record], interval: int = RESTART_INTERVAL) -> bytes:
 
 
 def read(contents: bytes) -> Iterator[Record]:
-    """The records of a block, in order.
+    """Reads the records of a block in order.
 
     Raises:
-        CorruptError: when they do not fill the block exactly, or a key is longer than any real one.
+        CorruptError: The records do not fill the block exactly, or a key is longer than any real key.
     """
     end = _end_of_records(contents)
     position, key = 0, b""
@@ -122,7 +122,7 @@ def _end_of_records(contents: bytes) -> int:
 
 
 def _shared(one: bytes, other: bytes) -> int:
-    """The length of what both start with."""
+    """Returns the length of the common prefix."""
     most = min(len(one), len(other))
     if one[:most] == other[:most]:
         return most

@@ -24,11 +24,11 @@ VERSION = wire.integer(1, 1)  # VersionDef: producer 1, the only one there has b
 
 
 class Header(NamedTuple):
-    """What the empty key holds.
+    """The header of an index, which is the value of the empty key.
 
     Attributes:
-        num_shards: how many data files there are.
-        big_endian: byte order of the tensors.
+        num_shards: Number of data files.
+        big_endian: True if tensors have the big-endian byte order.
         version: VersionDef, as it was written.
     """
 
@@ -37,15 +37,15 @@ class Header(NamedTuple):
     version: bytes = VERSION
 
     def encode(self) -> bytes:
-        """The message."""
+        """Encodes the message."""
         return wire.integer(1, self.num_shards) + wire.integer(2, self.big_endian) + wire.text(3, self.version)
 
     @classmethod
     def decode(cls, data: bytes) -> Header:
-        """Reads the message.
+        """Decodes the message.
 
         Raises:
-            CorruptError: for anything else.
+            CorruptError: The message is damaged.
 
         Example:
             >>> Header.decode(Header(3).encode()).num_shards
@@ -59,16 +59,16 @@ class Header(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """Where a tensor's bytes are.
+    """The place of a tensor's bytes.
 
     Attributes:
-        dtype: number of TensorFlow's DataType.
-        shape: of the tensor.
-        shard_id: which data file.
-        offset: of the first byte in it.
-        size: number of bytes.
-        crc32c: of the bytes, masked.
-        slices: of a partitioned variable: its slices, each of which has an entry of its own; this one has no bytes then.
+        dtype: Number of TensorFlow's DataType.
+        shape: Shape of the tensor.
+        shard_id: Number of the data file.
+        offset: Offset of the first byte in the data file.
+        size: Number of bytes.
+        crc32c: Masked checksum of the bytes.
+        slices: Slices of a partitioned variable. Each has an entry of its own; this entry has no bytes then.
     """
 
     dtype: int
@@ -80,7 +80,7 @@ class Entry(NamedTuple):
     slices: tuple[Extents, ...] = ()
 
     def encode(self) -> bytes:
-        """The message."""
+        """Encodes the message."""
         parts = [_head(self.dtype, self.shape), wire.integer(3, self.shard_id), wire.integer(4, self.offset)]
         parts += [wire.integer(5, self.size), wire.fixed32(6, self.crc32c)]
         parts += [wire.text(7, encode_slice(extents)) for extents in self.slices]
@@ -88,10 +88,10 @@ class Entry(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> Entry:
-        """Reads the message.
+        """Decodes the message.
 
         Raises:
-            CorruptError: for anything else.
+            CorruptError: The message is damaged.
 
         Example:
             >>> Entry.decode(Entry(1, (2, 3), 0, 8, 24, 99).encode())
@@ -102,7 +102,7 @@ class Entry(NamedTuple):
         slices: tuple[Extents, ...] = ()
         for key, value in wire.fields(data):
             if key == _1:
-                dtype = value  # type: ignore[assignment] # the wire type in the key says which of the two a value is
+                dtype = value  # type: ignore[assignment] # the wire type in the key decides between int and bytes
             elif key == _SHAPE:
                 shape = decode_shape(value)
             elif key == _3:
@@ -121,13 +121,13 @@ class Entry(NamedTuple):
 
 
 def encode_slice(extents: Extents) -> bytes:
-    """TensorSliceProto."""
+    """Encodes a TensorSliceProto."""
     return b"".join(wire.text(1, b"" if extent == WHOLE else _extent(*extent)) for extent in extents)
 
 
 @functools.lru_cache(4096)
 def decode_slice(data: bytes) -> Extents:
-    """Reads TensorSliceProto.
+    """Decodes a TensorSliceProto.
 
     Example:
         >>> decode_slice(encode_slice(((2, 5), (0, -1))))
@@ -147,7 +147,7 @@ def decode_slice(data: bytes) -> Extents:
 
 @functools.lru_cache(4096)  # large models have few shapes
 def decode_shape(data: bytes) -> Shape:
-    """Reads TensorShapeProto; only shapes that are known through and through can have been saved."""
+    """Decodes a TensorShapeProto; a saved tensor has no unknown dimension."""
     sizes = []
     for key, value in wire.fields(data):
         if key != wire.tag(2, wire.BYTES) or not isinstance(value, bytes):

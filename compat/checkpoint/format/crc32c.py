@@ -12,7 +12,7 @@ _WORD = 0xFFFFFFFF
 
 
 def value(data: bytes, crc: int = 0) -> int:
-    """The checksum of ``data``, or of what ``crc`` is the checksum of followed by ``data``.
+    """Returns the checksum of ``data``, or of earlier data with the checksum ``crc`` followed by ``data``.
 
     Example:
         >>> hex(value(b"123456789")), value(b"456789", value(b"123")) == value(b"123456789")
@@ -23,7 +23,7 @@ def value(data: bytes, crc: int = 0) -> int:
 
 
 def mask(crc: int) -> int:
-    """The form that is written: rotated by 15 bits, then moved by a constant.
+    """Returns the form that is written: rotated by 15 bits, then moved by a constant.
 
     Example:
         >>> unmask(mask(0x12345678)) == 0x12345678
@@ -33,24 +33,23 @@ def mask(crc: int) -> int:
 
 
 def unmask(masked: int) -> int:
-    """What ``mask`` was given."""
+    """Undoes ``mask``."""
     rotated = (masked - _MASK_DELTA) & _WORD
     return (rotated >> 17 | rotated << 15) & _WORD
 
 
 def combine(first: int, second: int, second_size: int) -> int:
-    """The checksum of two pieces of data one after the other, from theirs alone: no data is read.
+    """Computes the checksum of two consecutive pieces of data from their checksums, without reading them.
 
-    Appending n zero bytes is linear over GF(2), so it is a 32 x 32 bit matrix; powers of two of it are kept, and a length
-    picks from them.
+    To append n zero bytes is linear over GF(2), so it is a 32 x 32 bit matrix. Those for powers of two are kept and combined.
 
     Args:
-        first: checksum of the first piece.
-        second: checksum of the second.
-        second_size: the second's length in bytes.
+        first: Checksum of the first piece.
+        second: Checksum of the second piece.
+        second_size: Length of the second piece in bytes.
 
     Returns:
-        The checksum of both together.
+        The checksum of both pieces.
 
     Example:
         >>> combine(value(b"one "), value(b"tensor"), 6) == value(b"one tensor")
@@ -65,7 +64,7 @@ def combine(first: int, second: int, second_size: int) -> int:
     return first ^ second
 
 
-Matrix = tuple[int, ...]  # column i is what bit i becomes
+Matrix = tuple[int, ...]  # column i: image of bit i
 
 
 def _times(matrix: Matrix, vector: int) -> int:
@@ -79,7 +78,7 @@ def _times(matrix: Matrix, vector: int) -> int:
 
 @functools.cache
 def _zeros(power: int) -> Matrix:
-    """The matrix that appends 2**power zero bytes."""
+    """Returns the matrix that appends 2**power zero bytes."""
     if power:
         half = _zeros(power - 1)
     else:

@@ -1,4 +1,4 @@
-"""TensorFlow's DataType numbers: names, sizes, and what NumPy calls them."""
+"""TensorFlow's DataType numbers, with their names, sizes and NumPy names."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class DType(NamedTuple):
 
     Attributes:
         name: TensorFlow's name.
-        size: bytes of one element; None where elements have no fixed size.
-        numpy: NumPy's name, little-endian; None where NumPy has no such type.
+        size: Bytes of one element; None if elements have no fixed size.
+        numpy: NumPy's name, little-endian; None if NumPy has no such type.
     """
 
     name: str
@@ -59,7 +59,7 @@ _NUMBERS = {dtype.name: number for number, dtype in DTYPES.items()}
 
 
 def dtype(number: int) -> DType:
-    """The DataType of a number; one named "unknown" for those that came later.
+    """Returns the DataType of a number; one named "unknown" for numbers of later versions.
 
     Example:
         >>> dtype(1).name, dtype(1).size, dtype(99).name
@@ -69,7 +69,7 @@ def dtype(number: int) -> DType:
 
 
 def number(name: str) -> int:
-    """The number of a DataType's name.
+    """Returns the number of a DataType's name.
 
     Example:
         >>> number("int64")
@@ -89,14 +89,14 @@ def num_bytes(number: int, shape: Sequence[int]) -> int:
 
 
 def to_numpy(data: bytes, number: int) -> Any:
-    """The elements of a tensor as a flat array.
+    """Returns the elements of a tensor as a flat array.
 
     Args:
-        data: little-endian bytes.
-        number: a DataType of fixed size.
+        data: Little-endian bytes.
+        number: DataType of fixed size.
 
     Returns:
-        A NumPy array: bfloat16 as float32, which holds all of its values; what NumPy does not know as bytes.
+        A NumPy array: bfloat16 as float32, which holds all of its values; types that NumPy lacks as bytes.
 
     Example:
         >>> to_numpy(bytes.fromhex("803f0040"), BFLOAT16).tolist()

@@ -1,9 +1,13 @@
 r"""Keys of slices: the name of a partitioned variable and a slice's extents, encoded so that bytes sort as the values do.
 
-``\0`` (the number 0, which no tensor name starts with), the name with ``\0`` as ``\0\xff`` and ``\xff`` as ``\xff\0`` and
-``\0\1`` at its end, the number of dimensions as its length in bytes and its big-endian bytes, then for each dimension start and
-length as signed numbers: as many leading one bits as there are bytes, a zero, and the value, all of it inverted when negative.
-A length of -1 stands for the whole dimension.
+A key consists of these parts:
+
+- ``\0``, with which no tensor name starts
+- the name, with ``\0`` written as ``\0\xff`` and ``\xff`` as ``\xff\0``, then ``\0\1``
+- the number of dimensions: its length in bytes, then its big-endian bytes
+- start and length in each dimension as signed numbers; a length of -1 stands for the whole dimension
+
+A signed number starts with as many one bits as it has bytes, and a zero bit; its value follows. A negative number is inverted.
 """
 
 from __future__ import annotations
@@ -20,11 +24,11 @@ _MOST_DIMENSIONS = 254  # TensorShape's own limit
 
 
 def encode(name: bytes, extents: Extents) -> bytes:
-    """The key of one slice.
+    """Returns the key of a slice.
 
     Args:
-        name: of the whole variable.
-        extents: (start, length) of each dimension; length -1 for all of it.
+        name: Name of the whole variable.
+        extents: Start and length in each dimension; length -1 for the whole dimension.
 
     Returns:
         The key.
@@ -40,10 +44,10 @@ def encode(name: bytes, extents: Extents) -> bytes:
 
 
 def decode(key: bytes) -> tuple[bytes, Extents]:
-    """What ``encode`` was given.
+    """Undoes ``encode``.
 
     Raises:
-        CorruptError: for a key that it cannot have made.
+        CorruptError: ``encode`` cannot have made such a key.
 
     Example:
         >>> decode(encode(b"emb", ((100, 1000), (0, -1))))
@@ -63,7 +67,7 @@ def decode(key: bytes) -> tuple[bytes, Extents]:
             extents.append((start, length))
     except IndexError:
         raise _corrupt(key) from None
-    if encode(name, tuple(extents)) != key:  # something follows, or a number is longer than it need be
+    if encode(name, tuple(extents)) != key:  # more data follows, or a number is longer than necessary
         raise _corrupt(key)
     return name, tuple(extents)
 
@@ -90,7 +94,7 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 
 def _signed(value: int) -> bytes:
     size = (value if value >= 0 else ~value).bit_length() // 7 + 1
-    header = ((1 << size) - 1) << 7 * size  # as many ones as bytes; the zero after them is the sign bit of a positive value
+    header = ((1 << size) - 1) << 7 * size  # one bit for each byte; the zero after them is the sign bit of a positive value
     return ((value & (1 << 8 * size) - 1) ^ header).to_bytes(size, "big")
 
 

@@ -1,4 +1,4 @@
-"""A checkpoint in V1's format: one SSTable that holds names and values both (TensorFlow's default until 2016, and long in use).
+"""A checkpoint in the V1 format: one SSTable with names and values (TensorFlow's default until 2016, and long in use).
 
 ======================  ===============================================================================================
 SavedTensorSlices       1 meta (under the empty key), 2 data (under a slice's key, made as in V2's index)
@@ -19,13 +19,13 @@ from estimator_bridge.runtime.protobuf import wire
 
 
 class SavedTensor(NamedTuple):
-    """A variable as the meta record has it.
+    """A variable in the meta record.
 
     Attributes:
-        name: of it.
-        dtype: number of its DataType.
-        shape: of the whole.
-        slices: extents of what is saved of it.
+        name: Name of the variable.
+        dtype: Number of its DataType.
+        shape: Shape of the whole variable.
+        slices: Extents of the slices that are saved.
     """
 
     name: bytes
@@ -35,31 +35,31 @@ class SavedTensor(NamedTuple):
 
 
 def decode_meta(record: bytes) -> list[SavedTensor]:
-    """The variables of a V1 checkpoint.
+    """Decodes the variables of a V1 checkpoint.
 
     Args:
-        record: what stands under the empty key.
+        record: Value of the empty key.
 
     Returns:
-        Each variable.
+        All variables.
 
     Raises:
-        CorruptError: when it cannot be read.
+        CorruptError: The record is damaged.
     """
     return [_tensor(message) for meta in wire.messages(record, 1) for message in wire.messages(meta, 1)]
 
 
 def decode_data(record: bytes) -> bytes:
-    """The TensorProto of a slice.
+    """Returns the TensorProto of a slice.
 
     Args:
-        record: what stands under the slice's key.
+        record: Value of the slice's key.
 
     Returns:
         The message.
 
     Raises:
-        CorruptError: when it cannot be read.
+        CorruptError: The record is damaged.
     """
     found = [proto for saved in wire.messages(record, 2) for proto in wire.messages(saved, 3)]
     if len(found) != 1:

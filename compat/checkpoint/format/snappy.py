@@ -1,8 +1,8 @@
-"""Snappy's block format, read only: some tools compress the blocks of a checkpoint's index with it.
+"""A reader of Snappy's block format, with which some tools compress the blocks of a checkpoint's index.
 
-A varint holds the length of the result. Then elements follow, the low two bits of the first byte telling the kind: 0 a literal
-(length - 1 in the high six bits, or in 1 to 4 bytes when those say 60 to 63), 1 to 3 a copy from what is already there (length
-and distance packed in 2, 3 or 5 bytes). A copy may reach into what it writes itself.
+A varint holds the length of the result; elements follow. The low two bits of an element's first byte are its kind. Kind 0 is a
+literal: the high six bits hold length - 1, or, from 60 to 63, say that the next 1 to 4 bytes do. Kinds 1 to 3 copy earlier output;
+length and distance take 2, 3 or 5 bytes. A copy may overlap its own output.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 from estimator_bridge.compat.checkpoint.errors import CorruptError
 from estimator_bridge.runtime.protobuf import varint
 
-MOST_GAIN = 32  # no snappy block is larger: its densest element makes 64 bytes out of 3
+MOST_GAIN = 32  # largest ratio of sizes: the densest element makes 64 bytes out of 3
 
 
 def decompress(data: bytes) -> bytes:
-    """The data of a compressed block.
+    """Decompresses a block.
 
     Args:
-        data: snappy's block format.
+        data: Compressed block.
 
     Returns:
-        What was compressed.
+        The data.
 
     Raises:
-        CorruptError: for anything that is no such block, before more memory is taken than a real one could need.
+        CorruptError: The block is damaged. The error is raised before more memory is used than a real block could need.
 
     Example:
         >>> decompress(bytes([6, 0x04]) + b"ab" + bytes([0x01, 2]))

@@ -1,8 +1,8 @@
-"""String tensors, the only ones whose bytes in a data file are not the elements one after the other.
+"""String tensors: the only tensors whose bytes in a data file are more than the elements.
 
-The length of each string as a varint, the masked crc32c of the lengths as fixed-width integers (four bytes each; eight where a
-string is 4 GiB or longer), then the strings. The entry's own checksum runs over the fixed-width lengths, the stored checksum and
-the strings.
+The bytes are the length of each string as a varint, the masked crc32c of the lengths, and the strings. For the checksum, lengths are
+fixed-width integers of four bytes, or eight if a string has 4 GiB or more. The checksum in the entry runs over the fixed-width
+lengths, the stored checksum and the strings.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from estimator_bridge.runtime.protobuf import varint
 
 
 def encode(values: Sequence[bytes]) -> tuple[list[bytes], int]:
-    """The bytes of a string tensor.
+    """Encodes a string tensor.
 
     Args:
-        values: its elements in row-major order.
+        values: Elements in row-major order.
 
     Returns:
         The bytes, in parts, and the masked checksum for its entry.
@@ -38,18 +38,18 @@ def encode(values: Sequence[bytes]) -> tuple[list[bytes], int]:
 
 
 def decode(data: bytes, count: int, masked: int) -> list[bytes]:
-    """The elements of a string tensor.
+    """Decodes a string tensor.
 
     Args:
-        data: its bytes.
-        count: how many elements its shape has.
-        masked: the entry's checksum.
+        data: Bytes of the tensor.
+        count: Number of elements of its shape.
+        masked: Checksum in the entry.
 
     Returns:
         The elements.
 
     Raises:
-        CorruptError: when lengths, checksums and size do not agree.
+        CorruptError: Lengths, checksums and size do not agree.
     """
     if count > len(data):
         raise _corrupt(f"{count} strings in {len(data)} bytes")

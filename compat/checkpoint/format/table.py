@@ -1,4 +1,4 @@
-"""An SSTable in LevelDB's format, which a checkpoint's index is: sorted keys and values in a file of checked blocks.
+"""An SSTable in LevelDB's format, as a checkpoint's index: sorted keys and values in a file of blocks with checksums.
 
 ::
 
@@ -28,7 +28,7 @@ MOST_KEYS = 48 * 1024 * 1024  # bytes of all keys together: half a million varia
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file ends as an SSTable does.
+    """Returns True if a file ends like an SSTable.
 
     Example:
         >>> is_table(Path("no such file"))
@@ -42,17 +42,17 @@ def is_table(path: Path) -> bool:
 
 
 def read(path: Path) -> Iterator[block.Record]:
-    """The records of a table in order, one block in memory at a time.
+    """Reads the records of a table in order, with one block in memory at a time.
 
     Args:
-        path: the file.
+        path: File to read.
 
     Yields:
         Key and value.
 
     Raises:
-        NotFoundError: when there is no such file.
-        CorruptError: when the file is anything but a whole table whose keys ascend.
+        NotFoundError: There is no such file.
+        CorruptError: The file is not a whole table with ascending keys.
     """
     try:
         file = path.open("rb")
@@ -63,13 +63,13 @@ def read(path: Path) -> Iterator[block.Record]:
 
 
 class Lookup:
-    """Single records of a table whose values are large: only the block that holds a key is read.
+    """A reader of single records, for tables with large values: it reads only the block that holds a key.
 
     Args:
-        path: the file.
+        path: File to read.
 
     Raises:
-        CorruptError: when its index of blocks cannot be read.
+        CorruptError: Its index of blocks is damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -79,10 +79,10 @@ class Lookup:
         self._last_keys = [key for key, _ in self._handles]
 
     def get(self, key: bytes) -> bytes:
-        """The value of a key.
+        """Returns the value of a key.
 
         Raises:
-            CorruptError: when it is not there.
+            CorruptError: The key is missing.
         """
         at = bisect.bisect_left(self._last_keys, key)
         if at < len(self._handles):
@@ -94,11 +94,11 @@ class Lookup:
 
 
 def encode(records: Iterable[block.Record], block_size: int = BLOCK_SIZE) -> Iterator[bytes]:
-    """A table, piece by piece, as it goes into a file.
+    """Encodes a table piece by piece.
 
     Args:
-        records: ascending by key.
-        block_size: how large a block grows before the next one begins.
+        records: Records in ascending order of keys.
+        block_size: Size in bytes from which the next block begins.
 
     Yields:
         Sealed blocks and the footer.
@@ -162,7 +162,7 @@ def _records(file: BinaryIO) -> Iterator[block.Record]:
 
 
 def _index_of_blocks(file: BinaryIO) -> tuple[int, list[tuple[bytes, Handle]]]:
-    """The file's size, and the last key and the place of each block of records."""
+    """Returns the file's size, and the last key and the place of each block of records."""
     size, footer = _footer(file)
     if not footer.endswith(MAGIC):
         raise CorruptError("it does not end as an index does.", received=footer[-8:].hex())

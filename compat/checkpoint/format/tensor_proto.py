@@ -1,7 +1,7 @@
-"""The elements of a TensorProto: a repeated field for each kind of number, packed or not.
+"""The elements of a TensorProto, which has a repeated field for each kind of number, packed or not.
 
 ==========================  =====================================================================================
-4 tensor_content            the elements' bytes (not used in V1 checkpoints, read all the same)
+4 tensor_content            the elements' bytes (V1 checkpoints do not use it)
 5, 6, 9, 12                 float, double, complex64, complex128: fixed-width, complex as pairs
 7, 10, 11, 13, 16, 17       int32 and narrower, int64, bool, float16 and bfloat16 as their bits, uint32, uint64: varints
 8                           strings
@@ -22,18 +22,18 @@ _CONTENT, _STRINGS = 4, 8
 
 
 def numbers(data: bytes, dtype: int) -> bytes:
-    """The elements of a TensorProto as little-endian bytes.
+    """Returns the elements of a TensorProto as little-endian bytes.
 
     Args:
-        data: the message.
-        dtype: their DataType; V1 checkpoints do not repeat it here.
+        data: Message.
+        dtype: Number of the elements' DataType, which V1 checkpoints do not repeat here.
 
     Returns:
-        Their bytes.
+        The bytes.
 
     Raises:
-        CorruptError: when the message cannot be read.
-        UnsupportedError: for elements that are no numbers.
+        CorruptError: The message is damaged.
+        UnsupportedError: The elements are no numbers.
 
     Example:
         >>> numbers(wire.text(7, bytes([1, 2])), 3).hex()
@@ -51,7 +51,7 @@ def numbers(data: bytes, dtype: int) -> bytes:
 
 
 def strings(data: bytes) -> list[bytes]:
-    """The elements of a TensorProto of strings.
+    """Returns the elements of a TensorProto of strings.
 
     Example:
         >>> strings(wire.text(8, b"a") + wire.text(8, b""))
@@ -61,7 +61,7 @@ def strings(data: bytes) -> list[bytes]:
 
 
 def _joined(fields: list[tuple[int, wire.Value]], number: int) -> bytes:
-    """A repeated field's values one after the other, as they would be packed."""
+    """Returns the values of a repeated field in packed form."""
     widths = {wire.tag(number, wire.FIXED32): 4, wire.tag(number, wire.FIXED64): 8}
     parts = []
     for key, value in fields:
@@ -75,7 +75,7 @@ def _joined(fields: list[tuple[int, wire.Value]], number: int) -> bytes:
 
 
 def _varints(data: bytes) -> Any:
-    """All varints of a packed field at once."""
+    """Decodes all varints of a packed field at once."""
     import numpy as np
 
     octets = np.frombuffer(data, np.uint8)
@@ -94,6 +94,6 @@ def _varints(data: bytes) -> Any:
 
 
 def _narrow(values: Any, dtype: int) -> bytes:
-    """The low bytes of each: numbers are sign-extended on the wire."""
+    """Returns the low bytes of each number: numbers are sign-extended on the wire."""
     size = dtypes.dtype(dtype).size or 1
     return bytes(values.astype("<u8").view("u1").reshape(-1, 8)[:, :size].tobytes())

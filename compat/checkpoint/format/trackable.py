@@ -1,4 +1,4 @@
-"""The object graph of a TF2 checkpoint: which Python object held which variable, by the names of its attributes.
+"""The object graph of a TF2 checkpoint: the Python objects that held the variables, linked by the names of their attributes.
 
 ========================  =============================================================================================
 TrackableObjectGraph      1 nodes (repeated)
@@ -6,7 +6,7 @@ TrackableObject           1 children (1 node_id, 2 local_name), 2 attributes (1 
                           3 slot_variables (1 original_variable_node_id, 2 slot_name, 3 slot_variable_node_id)
 ========================  =============================================================================================
 
-Node 0 is the root. What else a node says (registered savers, whether it has values) is kept as it is. Graphs have circles.
+Node 0 is the root. Other fields of a node (registered savers, whether it has values) are left out. Graphs have circles.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Node:
     """One object.
 
     Attributes:
-        children: local name -> node number.
-        attributes: what it saved.
-        slots: the slot variables of an optimizer of Keras' older kind.
+        children: Local name -> number of a node.
+        attributes: Values that it saved.
+        slots: Slot variables of an optimizer of Keras' older kind.
     """
 
     children: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -52,21 +52,21 @@ class Node:
     slots: list[SlotReference] = dataclasses.field(default_factory=list)
 
     def value(self) -> Attribute | None:
-        """What a variable's node saved; None for other objects."""
+        """Returns the value that a variable's node saved; None for other objects."""
         return next((attribute for attribute in self.attributes if attribute.name == VALUE), None)
 
 
 def decode(data: bytes) -> list[Node]:
-    """The nodes of an object graph.
+    """Decodes an object graph.
 
     Args:
         data: TrackableObjectGraph.
 
     Returns:
-        Its nodes; every number in them is one of theirs.
+        Its nodes, which refer only to each other.
 
     Raises:
-        CorruptError: when it cannot be read, or refers to nodes that are not there.
+        CorruptError: The message is damaged, or refers to a node that it lacks.
 
     Example:
         >>> nodes = [Node({"w": 1}), Node(attributes=[Attribute(VALUE, "dense/w", "w/.ATTRIBUTES/VARIABLE_VALUE")])]
@@ -82,7 +82,7 @@ def decode(data: bytes) -> list[Node]:
 
 
 def encode(nodes: Iterable[Node]) -> bytes:
-    """TrackableObjectGraph of some nodes, of which one at a time is needed."""
+    """Encodes nodes as a TrackableObjectGraph, one node at a time."""
     data = bytearray()
     for node in nodes:
         data += wire.text(1, _encode_node(node))
@@ -90,7 +90,7 @@ def encode(nodes: Iterable[Node]) -> bytes:
 
 
 def variable(full_name: str, key: str) -> Node:
-    """The node of a variable.
+    """Returns the node of a variable.
 
     Example:
         >>> variable("dense/w", "w/.ATTRIBUTES/VARIABLE_VALUE").value().key
@@ -100,7 +100,7 @@ def variable(full_name: str, key: str) -> Node:
 
 
 def reachable(nodes: list[Node], root: int) -> list[Node]:
-    """The nodes that can be reached from one of them, which becomes the first; slots of variables come along.
+    """Returns the nodes that can be reached from a node, which becomes the first, with the slots of variables.
 
     Example:
         >>> [sorted(node.children.items()) for node in reachable([Node({"other": 1}), Node(), Node({"model": 1})], 2)]
@@ -108,7 +108,7 @@ def reachable(nodes: list[Node], root: int) -> list[Node]:
     """
     order = {root: 0}
     waiting = [root]
-    for number in waiting:  # grows while it is read
+    for number in waiting:  # grows during the loop
         node = nodes[number]
         for child in [*node.children.values(), *(slot.node for slot in node.slots)]:
             if child not in order:
@@ -118,7 +118,7 @@ def reachable(nodes: list[Node], root: int) -> list[Node]:
 
 
 def without(nodes: list[Node], keys: Container[str]) -> list[Node]:
-    """The nodes, of which those with some keys save nothing: TF looks for every value that a graph announces.
+    """Returns the nodes without the values of some keys: TensorFlow looks for every value that a graph announces.
 
     Example:
         >>> nodes = [Node({"w": 1}), variable("w", "w/.ATTRIBUTES/VARIABLE_VALUE")]

@@ -1,1 +1,1 @@
-"""What is in a checkpoint, told from its index."""
+"""The contents of a checkpoint, read from its index."""

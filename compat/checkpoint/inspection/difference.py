@@ -20,9 +20,9 @@ class Difference:
     """One name that is in either checkpoint.
 
     Attributes:
-        name: of the variable.
-        max_abs_diff: the largest difference of any element; None where values cannot be subtracted.
-        note: why they cannot, or what differs.
+        name: Name of the variable.
+        max_abs_diff: Largest difference of any element; None if values cannot be subtracted.
+        note: Reason why they cannot, or kind of difference.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Difference:
     note: str = ""
 
     def within(self, tolerance: float) -> bool:
-        """Whether it counts as equal."""
+        """Returns True if the difference counts as equal."""
         return not self.note and self.max_abs_diff is not None and self.max_abs_diff <= tolerance
 
 
@@ -38,15 +38,15 @@ def differences(one: Index, other: Index, progress: Progress = lambda size: None
     """Compares every variable; names that only one has come first.
 
     Args:
-        one: a checkpoint.
-        other: another one.
-        progress: is told how many bytes of ``one`` were compared.
+        one: First checkpoint.
+        other: Second checkpoint.
+        progress: Function that takes the number of bytes of ``one`` compared since its last call.
 
     Yields:
         A row for each name.
 
     Raises:
-        CheckpointError: when either is damaged.
+        CorruptError: A checkpoint is damaged.
     """
     for name in sorted(one.entries.keys() ^ other.entries.keys()):
         yield Difference(name, None, "only in the first" if name in one.entries else "only in the second")
@@ -96,7 +96,7 @@ def _aligned(one: Iterator[Any], other: Iterator[Any]) -> Iterator[tuple[Any, An
 
 
 def _chunk_diff(one: Any, other: Any) -> float:
-    """The largest difference; NaN equals NaN and an infinity itself, either differs infinitely from all else."""
+    """Returns the largest difference. NaN equals NaN and an infinity equals itself; both differ infinitely from other values."""
     import numpy as np
 
     if np.array_equal(one, other):

@@ -1,4 +1,4 @@
-"""What a checkpoint is: kind, step, data files, variables, slots by optimizer, totals."""
+"""The summary of a checkpoint: kind, step, data files, variables, slots by optimizer, totals."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Variable:
     """One name of a checkpoint.
 
     Attributes:
-        name: as it is stored.
-        dtype: its name.
-        shape: of the whole variable.
-        num_bytes: of all slices.
-        num_slices: 1 unless partitioned.
-        slot: what its name says, for an optimizer's slot.
-        alias_of: the name that had the same bytes before it, or None.
+        name: Name in the checkpoint.
+        dtype: Name of the DataType.
+        shape: Shape of the whole variable.
+        num_bytes: Bytes of all slices.
+        num_slices: Number of slices; 1 unless partitioned.
+        slot: Optimizer and slot, for an optimizer's slot; otherwise None.
+        alias_of: Earlier name of the same bytes, or None.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Summary:
     """A checkpoint's contents.
 
     Attributes:
-        prefix: where it is.
-        kind: name-based (TF1), object-based (TF2), or both.
-        step: the global step, or what comes nearest to it; None where nothing does.
-        step_name: the variable it was read from.
-        shards: name and size of each data file.
-        variables: by name.
+        prefix: Prefix of the checkpoint.
+        kind: Kind: name-based (TF1), object-based (TF2), or both.
+        step: Global step, or a similar counter; None if there is none.
+        step_name: Name of the variable with the step.
+        shards: Name and size of each data file.
+        variables: Variables, sorted by name.
     """
 
     prefix: str
@@ -68,11 +68,11 @@ class Summary:
 
     @property
     def num_bytes(self) -> int:
-        """The bytes of all variables; those with several names count once."""
+        """The bytes of all variables; a variable with several names counts once."""
         return sum(variable.num_bytes for variable in self.variables if variable.alias_of is None)
 
     def optimizers(self) -> dict[str, dict[str, list[Variable]]]:
-        """Optimizer -> slot -> variables; what is an alias of a name-based slot is left out."""
+        """Returns optimizer -> slot -> variables, without aliases of name-based slots."""
         found: dict[str, dict[str, list[Variable]]] = {}
         for variable in self.variables:
             if variable.slot and variable.alias_of is None:
@@ -80,22 +80,23 @@ class Summary:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Returns the summary as plain data."""
         return dataclasses.asdict(self) | {"num_bytes": self.num_bytes, "num_variables": len(self.variables)}
 
 
 def summarize(index: Index, shown_as: str | None = None) -> Summary:
-    """Tells what a checkpoint is; of its data files only the step is read.
+    """Summarizes a checkpoint; from its data files, only the step is read.
 
     Args:
-        index: of the checkpoint.
-        shown_as: what the user called it, where the index is of a temporary copy: a V1 checkpoint.
+        index: Index of the checkpoint.
+        shown_as: Path that the user gave, if the index is that of a temporary copy of a V1 checkpoint.
 
     Returns:
         The summary.
 
     Raises:
-        CheckpointError: when a data file is missing or too short.
+        NotFoundError: A data file is missing.
+        CorruptError: A data file is too short.
 
     Example:
         >>> import tempfile

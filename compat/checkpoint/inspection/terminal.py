@@ -20,12 +20,12 @@ MOST_SCOPES = 30
 
 
 def print_summary(summary: Summary, console: Console, every: bool = False) -> None:
-    """Prints what a checkpoint is; of a large one, its scopes instead of its variables.
+    """Prints a summary; a large checkpoint is shown by scopes instead of variables.
 
     Args:
-        summary: of the checkpoint.
-        console: where to.
-        every: each variable, however many there are.
+        summary: Summary of the checkpoint.
+        console: Console to print to.
+        every: True to print each variable, however many there are.
 
     Example:
         >>> import sys
@@ -57,9 +57,9 @@ def print_differences(found: Sequence[Difference], tolerance: float, console: Co
     """Prints the rows that differ, the largest differences first.
 
     Args:
-        found: a row for each name.
-        tolerance: what counts as equal.
-        console: where to.
+        found: Row for each name.
+        tolerance: Largest absolute difference that counts as equal.
+        console: Console to print to.
     """
     outside = [row for row in found if not row.within(tolerance)]
     outside.sort(key=lambda row: -(row.max_abs_diff if row.max_abs_diff is not None else float("inf")))
@@ -74,7 +74,7 @@ def print_differences(found: Sequence[Difference], tolerance: float, console: Co
 
 
 def size(num_bytes: int) -> str:
-    """Bytes in a unit that fits.
+    """Formats a number of bytes in a suitable unit.
 
     Example:
         >>> size(0), size(2048), size(5 * 2**30)
@@ -113,7 +113,7 @@ def _print_variables(variables: Iterable[Variable], console: Console) -> None:
 def _print_scopes(variables: Sequence[Variable], console: Console) -> None:
     scopes: dict[str, list[Variable]] = {}
     depth = 1
-    while depth < 6:  # as deep as it takes to see something, and no deeper
+    while depth < 6:  # the deepest scopes that still fit
         grouped: dict[str, list[Variable]] = {}
         for variable in variables:
             grouped.setdefault("/".join(variable.name.split("/")[:-1][:depth]), []).append(variable)

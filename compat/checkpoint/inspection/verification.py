@@ -1,4 +1,4 @@
-"""Every checksum of a checkpoint, compared with the bytes it was made from."""
+"""Compares every checksum of a checkpoint with its bytes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MOST_NAMED = 10
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-    """What was compared.
+    """The result of a verification.
 
     Attributes:
-        num_tensors: tensors and slices whose bytes agree with their checksums.
-        num_bytes: of those.
-        unchecked: names of tensors that have no checksum which could be compared.
+        num_tensors: Number of tensors and slices whose bytes agree with their checksums.
+        num_bytes: Number of their bytes.
+        unchecked: Names of tensors without a comparable checksum.
     """
 
     num_tensors: int
@@ -31,14 +31,14 @@ def verify_all(index: Index, progress: Callable[[int], None] = lambda size: None
     """Reads every tensor; several names of the same bytes are read once.
 
     Args:
-        index: of the checkpoint.
-        progress: is told how many bytes were read.
+        index: Index of the checkpoint.
+        progress: Function that takes the number of bytes read since its last call.
 
     Returns:
-        What was compared.
+        The result.
 
     Raises:
-        CorruptError: when any disagree, after all were read; it names them.
+        CorruptError: Some bytes have changed; raised after all were read, with the names of the tensors.
     """
     damaged, unchecked = [], []
     num_tensors = num_bytes = 0
@@ -57,7 +57,7 @@ def verify_all(index: Index, progress: Callable[[int], None] = lambda size: None
         raise CorruptError(
             f"{len(damaged)} of {len(places)} tensors have changed since they were written.",
             expected="the checksums in the index",
-            received=", ".join(damaged[:_MOST_NAMED]) + (", ..." if len(damaged) > _MOST_NAMED else ""),
+            received=f"{index.prefix}: " + ", ".join(damaged[:_MOST_NAMED]) + (", ..." if len(damaged) > _MOST_NAMED else ""),
             fix="Restore the data files from a backup.",
         )
     return Verification(num_tensors, num_bytes, tuple(unchecked))

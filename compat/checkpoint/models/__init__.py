@@ -1,1 +1,1 @@
-"""Descriptions of a model: an object graph, a named graph, or what a user passes as --like."""
+"""Descriptions of a model: an object graph, a named graph, or the argument of --like."""

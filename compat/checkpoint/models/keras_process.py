@@ -1,8 +1,8 @@
-"""Keras in a process of its own: what reads and writes its files imports TensorFlow, and nothing else here does.
+"""Keras in a process of its own, since to read and write its files imports TensorFlow, which nothing else here does.
 
-A process also keeps a GPU, an environment and user code that were not meant for a conversion out of the caller's, gives its memory
-back at the end, and can take another Keras than the caller has loaded. It is started at the first question, answers one line of JSON
-for each, and ends with the pipe. ``estimator_bridge.compat.keras_files`` is its other end.
+The process does not use the caller's GPU and gives its memory back at the end. User code runs outside of the caller, and the process
+can load another Keras than the caller. It starts at the first question, answers each with one line of JSON, and ends with the pipe.
+``estimator_bridge.compat.keras_files`` is its other end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ALWAYS = {"CUDA_VISIBLE_DEVICES": "-1", "KERAS_BACKEND": "tensorflow"}
 
 
 class KerasProcess:
-    """The process; use it in a ``with`` statement."""
+    """The Keras process; use it in a ``with`` statement."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
@@ -38,21 +38,21 @@ class KerasProcess:
             if kind is None:
                 self._process.communicate(timeout=_SECONDS_TO_END)
         except subprocess.TimeoutExpired:
-            pass  # threads of user code: nothing is waited for any more
+            pass  # a thread of user code goes on
         self._process.kill()
         self._process.communicate()
 
     def ask(self, **question: Any) -> dict[str, Any]:
-        """Asks for one thing.
+        """Asks a question.
 
         Args:
-            question: ``do`` and what that takes, see ``keras_files.answering``.
+            question: Field ``do`` and its arguments, see ``keras_files.answering``.
 
         Returns:
             The answer.
 
         Raises:
-            KerasError: when Keras, or the user's own code, cannot do it.
+            KerasError: Keras or the user's own code cannot do it.
         """
         if self._process is None:
             self._process = _started()

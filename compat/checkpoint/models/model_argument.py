@@ -1,4 +1,4 @@
-"""What ``like`` can name: a checkpoint, or a Keras model in one of the ways in which one can be kept."""
+"""The argument ``like``: a checkpoint, or a Keras model as a file, a config, a SavedModel or a function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class KerasModel(NamedTuple):
 
     Attributes:
         how: "file", "config", "function" or "saved-model".
-        name: path, or ``module:function``.
+        name: Path, or ``module:function``.
     """
 
     how: str
@@ -25,13 +25,13 @@ class KerasModel(NamedTuple):
 
 
 def keras_model(like: str | Path) -> KerasModel | None:
-    """The model that ``like`` names, None for a checkpoint.
+    """Returns the model that ``like`` names, or None for a checkpoint.
 
     Args:
-        like: what the user gave.
+        like: Argument of the user.
 
     Raises:
-        NotFoundError: when a file of that kind is not there.
+        NotFoundError: The model's file does not exist.
 
     Example:
         >>> keras_model("trainer.model:make"), keras_model("model_dir/model.ckpt-7")
@@ -48,7 +48,7 @@ def keras_model(like: str | Path) -> KerasModel | None:
 
 
 def is_saved_model(path: str | Path) -> bool:
-    """Whether a path names a SavedModel's folder.
+    """Returns True if a path names a SavedModel's folder.
 
     Example:
         >>> is_saved_model("no such folder")

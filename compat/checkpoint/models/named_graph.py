@@ -1,15 +1,15 @@
-"""The object graph of the modern path's own model: TF1's names are its edges, so a name-based checkpoint alone tells all of it.
+"""The object graph of the modern path's own model: TF1's names are its edges, so a name-based checkpoint determines it.
 
 ==============================  =======================================================================================
 root                            model, optimizer, save_counter
 model                           named_variables, optimizer
 model.named_variables           an edge for each name
-optimizer                       the same edges: names do not tell for certain what an optimizer keeps, and need not, since
-                                an edge that its object does not have is passed over
+optimizer                       the same edges: names do not always identify an optimizer's variables, and TensorFlow
+                                ignores an edge that its object does not have
 ==============================  =======================================================================================
 
-A slice of a partitioned variable is a variable of its own; its edge is name, full shape and extents as TF1's Saver notes them.
-Hyperparameters are no part of it: TF1 does not save them, a script gives them.
+A slice of a partitioned variable is a variable of its own; its edge is the name, the full shape and the extents in the notation of
+TF1's Saver. Hyperparameters are not included: TF1 does not save them, scripts set them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SAVE_COUNTER = "save_counter"
 
 
 def label(name: str, slice_spec: str = "") -> str:
-    """The edge to a variable, or to a slice of one; a slice that is all of its variable is kept as a whole one.
+    """Returns the edge to a variable or to a slice; a slice that covers its variable counts as a whole variable.
 
     Args:
-        name: of the whole variable.
-        slice_spec: "" or TF1's notation of full shape and extents.
+        name: Name of the whole variable.
+        slice_spec: TF1's notation of full shape and extents; "" for a whole variable.
 
     Example:
         >>> label("dense/kernel"), label("emb", "10 3 0,5:0,3"), label("logits", "4 1 0,4:0,1")
@@ -47,7 +47,7 @@ def label(name: str, slice_spec: str = "") -> str:
 
 
 def spec(shape: Sequence[int], extents: Extents) -> str:
-    """TF1's notation of a slice.
+    """Returns TF1's notation of a slice.
 
     Example:
         >>> spec((10, 3), ((0, 5), (0, -1)))
@@ -59,7 +59,7 @@ def spec(shape: Sequence[int], extents: Extents) -> str:
 
 
 def is_named(nodes: Sequence[Node]) -> bool:
-    """Whether an object graph is one of these."""
+    """Returns True if an object graph is that of the modern path's model."""
     model = nodes[0].children.get("model") if nodes else None
     return model is not None and VARIABLES in nodes[model].children
 
@@ -68,7 +68,7 @@ def add_objects(draft: Draft) -> None:
     """Gives every name of a draft its place in the modern model's object graph; the bytes stay where they are.
 
     Args:
-        draft: of a name-based checkpoint; changed.
+        draft: Draft of a name-based checkpoint; changed.
     """
     edges = list(_edges(draft))
     numbers = {edge: number for number, (edge, _) in enumerate(edges, 5)}
@@ -79,7 +79,7 @@ def add_objects(draft: Draft) -> None:
         Node(numbers),
         trackable.variable(_SAVE_COUNTER, SAVE_COUNTER),
     ]
-    variables = (trackable.variable(edge, _key(edge)) for edge in numbers)  # one at a time: there can be hundreds of thousands
+    variables = (trackable.variable(edge, _key(edge)) for edge in numbers)  # one at a time: there may be hundreds of thousands
     graph = trackable.encode(itertools.chain(fixed, variables))
     del numbers, fixed
     draft.put(SAVE_COUNTER, tensors.int64(1))
@@ -89,14 +89,14 @@ def add_objects(draft: Draft) -> None:
 
 
 def add_names(draft: Draft, nodes: Sequence[Node]) -> None:
-    """The other way: gives a draft of the modern model's checkpoint TF1's names, slices put together.
+    """Adds TF1's names to a draft of the modern model's checkpoint, with slices put together.
 
     Args:
-        draft: changed.
-        nodes: its object graph, one of these.
+        draft: Draft of an object-based checkpoint; changed.
+        nodes: Object graph of the modern path's model.
 
     Raises:
-        CorruptError: when slices do not make up their variable.
+        CorruptError: Slices do not make up their variable.
     """
     pieces: dict[tuple[str, Shape], dict[Extents, Stored]] = {}
     for edge, number in _saved_edges(nodes).items():
@@ -134,7 +134,7 @@ def _saved_edges(nodes: Sequence[Node]) -> dict[str, int]:
 
 
 def _escaped(edge: str) -> str:
-    """As TF writes an edge into a key."""
+    """Escapes an edge as TensorFlow does in keys."""
     return edge.replace(".", "..").replace("/", ".S")
 
 

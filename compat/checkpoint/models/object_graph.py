@@ -1,4 +1,4 @@
-"""What an object graph says of a model and its optimizer: variables, slots and hyperparameters, found by its edges."""
+"""A model and its optimizer as their object graph describes them: variables, slots and hyperparameters."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, SAVE_C
 from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 
-Flavour = Literal["legacy", "tf_keras", "keras3"]  # tf_keras.optimizers.legacy; tf_keras' newer ones; those of Keras 3
+Flavour = Literal["legacy", "tf_keras", "keras3"]  # tf_keras.optimizers.legacy; newer ones of tf_keras; Keras 3
 _NO_SLOTS = {"_variables", "_trainable_variables", "_index_dict", "_trainable_variables_indices"}
-_KERAS_ALONE = "keras_api"  # in a SavedModel: metrics, and a second way to what the model has anyway
+_KERAS_API = "keras_api"  # in a SavedModel: metrics, and a second path to the model's variables
 _COUNTER = "save_counter"
 
 
@@ -27,9 +27,9 @@ class ObjectVariable:
     """A variable of the graph.
 
     Attributes:
-        key: its name in the checkpoint.
-        full_name: the name that its variable had.
-        entry: shape and dtype, and where the value was.
+        key: Name in the checkpoint.
+        full_name: Name of the tf.Variable.
+        entry: Shape, dtype and place of the value.
     """
 
     key: str
@@ -42,9 +42,9 @@ class ObjectSlot:
     """A slot variable.
 
     Attributes:
-        slot: "m" for ``tf_keras.optimizers.legacy``, "momentums" for the others.
-        variable: key of the model's variable; "" where the graph does not tell.
-        stored: the slot's own key, name and shape.
+        slot: Kind, e.g. "m" in ``tf_keras.optimizers.legacy``, and "momentums" in the others.
+        variable: Key of the model's variable; "" if the graph does not identify it.
+        stored: Key, name and shape of the slot itself.
     """
 
     slot: str
@@ -57,14 +57,14 @@ class ObjectModel:
     """A checkpoint's object graph, sorted.
 
     Attributes:
-        index: of the checkpoint it came from.
-        graph: the message, as it was.
-        variables: of the model, in the order of the graph.
-        slots: of its optimizers.
-        flavour: of the optimizer; None without one.
-        iterations: keys of the numbers of updates, one an optimizer.
-        others: hyperparameters, metrics, ``save_counter``: what a TF1 checkpoint has no name for.
-        copies: key of what is kept a second time -> key of the variable.
+        index: Index of its checkpoint.
+        graph: TrackableObjectGraph message.
+        variables: Variables of the model, in the order of the graph.
+        slots: Slots of its optimizers.
+        flavour: Family of the optimizer; None without one.
+        iterations: Keys of the numbers of updates, one for each optimizer.
+        others: Hyperparameters, metrics and ``save_counter``, for which a TF1 checkpoint has no name.
+        copies: Key of a second copy -> key of the variable.
     """
 
     index: Index
@@ -78,14 +78,14 @@ class ObjectModel:
 
 
 def read_graph(index: Index) -> bytes:
-    """The message that is a checkpoint's object graph.
+    """Reads the TrackableObjectGraph message of a checkpoint.
 
     Args:
-        index: of the checkpoint.
+        index: Index of the checkpoint.
 
     Raises:
-        NotFoundError: when it has none.
-        CorruptError: when it is damaged.
+        NotFoundError: It has none.
+        CorruptError: It is damaged.
     """
     if OBJECT_GRAPH not in index.entries:
         raise NotFoundError(
@@ -110,14 +110,14 @@ def read_object_model(index: Index) -> ObjectModel:
     """Reads a checkpoint's object graph.
 
     Args:
-        index: of the checkpoint.
+        index: Index of the checkpoint.
 
     Returns:
-        What it says.
+        The model.
 
     Raises:
-        NotFoundError: when it has none.
-        CorruptError: when it cannot be read, or names values that are not there.
+        NotFoundError: There is no object graph.
+        CorruptError: The graph is damaged, or names values that are missing.
     """
     graph = read_graph(index)
     return _Sorter(index, graph, decode_graph(index, graph)).model()
@@ -127,17 +127,17 @@ def read_saved_model(index: Index) -> ObjectModel:
     """Reads a SavedModel's object graph as ``tf.train.Checkpoint(model=model, optimizer=model.optimizer)`` would have saved it.
 
     Args:
-        index: of the SavedModel's variables. The counter that every such checkpoint has is not among them.
+        index: Index of the SavedModel's variables, which lack the ``save_counter`` of such checkpoints.
 
     Returns:
-        What it says.
+        The model.
 
     Raises:
-        NotFoundError: when it has none, as one of TF1 has not.
-        CorruptError: as for ``read_object_model``.
+        NotFoundError: There is no object graph, e.g. in a SavedModel of TF1.
+        CorruptError: The graph is damaged, or names values that are missing.
     """
     nodes = decode_graph(index, read_graph(index))
-    nodes[0].children.pop(_KERAS_ALONE, None)
+    nodes[0].children.pop(_KERAS_API, None)
     root, counter = Node({"model": 0, _COUNTER: len(nodes) + 1}), trackable.variable(_COUNTER, SAVE_COUNTER)
     root.children |= {name: child for name, child in nodes[0].children.items() if name == "optimizer"}
     nodes = trackable.reachable([*nodes, root, counter], len(nodes))
@@ -145,6 +145,8 @@ def read_saved_model(index: Index) -> ObjectModel:
 
 
 class _Sorter:
+    """Sorts the values of an object graph."""
+
     def __init__(self, index: Index, graph: bytes, nodes: list[Node]) -> None:
         self._index, self._graph, self._nodes = index, graph, nodes
         self._order = list(_breadth_first(self._nodes))
@@ -160,17 +162,17 @@ class _Sorter:
             variable = self._variable(number)
             if variable and variable.key not in taken:
                 variables[variable.key] = variable
-        for name in (_COUNTER, _KERAS_ALONE):
+        for name in (_COUNTER, _KERAS_API):
             for number in _breadth_first(self._nodes, self._nodes[0].children.get(name)):
                 variable = self._variable(number)
-                if variable and (name == _COUNTER or variable.key.startswith(f"{_KERAS_ALONE}/")):
+                if variable and (name == _COUNTER or variable.key.startswith(f"{_KERAS_API}/")):
                     others[variable.key] = variables.pop(variable.key, variable)
         return ObjectModel(
             self._index, self._graph, tuple(variables.values()), tuple(slots), self._flavour(), iterations, others, copies
         )
 
     def _copies(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Keras 3's export saves its variables, and TensorFlow's in them, each under an edge and with bytes of its own."""
+        """Yields second copies and their variables: an export of Keras 3 saves each variable twice, as Keras' and as TensorFlow's."""
         if not {"variables", "_all_variables"} <= node.children.keys():
             return
         firsts: dict[tuple[object, ...], list[str]] = {}
@@ -206,7 +208,7 @@ class _Sorter:
                 yield ObjectSlot(name.lstrip("_"), variable.key if variable else "", stored)
 
     def _of_slot(self, slot: ObjectVariable) -> ObjectVariable | None:
-        """tf_keras calls a slot ``m/dense/kernel`` or ``Adam/m/dense/kernel``; None where several variables have that name."""
+        """Finds the variable of a slot such as ``m/dense/kernel`` or ``Adam/m/dense/kernel``; None if several have that name."""
         name = slot.full_name
         for _ in range(2):
             name = name.partition("/")[2]
@@ -227,7 +229,7 @@ class _Sorter:
         return dict(self._members(node.children[name])) if name in node.children else {}
 
     def _members(self, number: int) -> Iterator[tuple[int, ObjectVariable]]:
-        """Position and variable of each member of a list."""
+        """Yields the position and the variable of each member of a list."""
         for name, child in self._nodes[number].children.items():
             variable = self._variable(child)
             if name.isdecimal() and variable:
@@ -235,7 +237,7 @@ class _Sorter:
 
     def _hyperparameters(self) -> tuple[dict[str, ObjectVariable], tuple[str, ...]]:
         others: dict[str, ObjectVariable] = {}
-        iterations: dict[str, None] = {}  # in order, and each once: a wrapper has that of the optimizer in it
+        iterations: dict[str, None] = {}  # in order and without duplicates: a wrapper has the one of its inner optimizer
         for number in self._optimizers:
             for name, child in self._nodes[number].children.items():
                 variable = self._variable(child)
@@ -255,7 +257,7 @@ def _is_optimizer(node: Node) -> bool:
 
 
 def _breadth_first(nodes: list[Node], start: int | None = 0) -> Iterator[int]:
-    """Every node that can be reached, once: graphs have circles."""
+    """Yields every node that can be reached, once: graphs have circles."""
     waiting = deque([start] if nodes and start is not None else [])
     seen = set(waiting)
     while waiting:

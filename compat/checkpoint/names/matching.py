@@ -1,4 +1,4 @@
-"""Which variable of an old checkpoint is which of a model: proposed by name, shape and order, never guessed."""
+"""Pairs the variables of an old checkpoint with those of a model by name, shape and order, and never guesses."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LONGEST_ENDING = 8  # parts of a name
 
 @dataclasses.dataclass(frozen=True)
 class Match:
-    """A pair.
+    """A pair of variables.
 
     Attributes:
-        source: key in the old checkpoint.
-        target: key on the other side.
-        how: what told.
+        source: Key in the old checkpoint.
+        target: Key on the other side.
+        how: Criterion that paired them.
     """
 
     source: str
@@ -35,13 +35,13 @@ class Match:
 
 @dataclasses.dataclass(frozen=True)
 class Matching:
-    """The result.
+    """The pairs, and the variables without a counterpart.
 
     Attributes:
-        matches: the pairs.
-        ambiguous: target key -> the sources that fit equally well.
-        unmatched_sources: keys that nothing on the other side fits.
-        unmatched_targets: the same of the other side.
+        matches: Pairs.
+        ambiguous: Target key -> sources that fit equally well.
+        unmatched_sources: Source keys without a counterpart.
+        unmatched_targets: Target keys without a counterpart.
     """
 
     matches: tuple[Match, ...]
@@ -56,16 +56,16 @@ def match(
     """Pairs variables.
 
     Args:
-        sources: of the old checkpoint.
-        targets: of the model, in its order.
-        given: source key -> target key or name, decided by the user.
-        accept_order: pair what is left of one shape in order of creation, ``dense`` before ``dense_1`` before ``dense_10``.
+        sources: Variables of the old checkpoint.
+        targets: Variables of the model, in its order.
+        given: Source key -> target key or name, decided by the user.
+        accept_order: True to pair remaining variables of one shape in order of creation: ``dense``, ``dense_1``, ``dense_10``.
 
     Returns:
-        The pairs, and what is left.
+        The pairs, and the variables without a counterpart.
 
     Raises:
-        NamingError: when ``given`` names what is not there or there twice, or shapes or dtypes that differ.
+        NamingError: ``given`` names a variable that is missing or not unique, or pairs different shapes or dtypes.
 
     Example:
         >>> old = [Named("m/h/kernel", "m/h/kernel", (4, 6), 1), Named("m/h/bias", "m/h/bias", (6,), 1)]
@@ -87,15 +87,15 @@ def match(
 
 
 def find_by_hand(variables: Iterable[Named], name: str, wanted: str) -> Named:
-    """The variable that a user paired by hand.
+    """Returns a variable that the user paired by hand.
 
     Args:
-        variables: of the model.
-        name: of its counterpart, for the message.
-        wanted: key or name.
+        variables: Variables of the model.
+        name: Name of its counterpart, for the message.
+        wanted: Key or name of the variable.
 
     Raises:
-        NamingError: when there is none, or several have that name.
+        NamingError: There is none, or several have that name.
     """
     found = [variable for variable in variables if wanted in {variable.key, variable.name}]
     if len(found) != 1:
@@ -135,7 +135,7 @@ class _Matcher:
             self._take(source, target, "map")
 
     def take_unique(self, how: How, label: labels.Label, target_label: labels.Label | None = None) -> bool:
-        """Takes the pairs of one shape and label of which there is one on either side; whether there were any."""
+        """Pairs variables whose shape and label occur once on either side; returns True if there were any."""
         sources = labels.group(self._sources.values(), label)
         targets = labels.group(self._targets.values(), target_label or label)
         found = [
@@ -146,9 +146,9 @@ class _Matcher:
         return bool(found)
 
     def give_back_shifted_numbers(self) -> None:
-        """``dense_1`` here need not be ``dense_1`` there: numbers count the layers of a process, and may start elsewhere.
+        """Undoes pairs such as ``dense_1`` with ``dense_1`` if the numbers of both sides may start differently.
 
-        They do where ``dense`` is left over on this side and ``dense_2``, of the same shape, on the other.
+        That is so if ``dense`` is left on this side, and ``dense_2``, of the same shape, on the other.
         """
         left = [labels.group(side.values(), roles.unnumbered).keys() for side in (self._sources, self._targets)]
         taken, self._taken = self._taken, []
@@ -163,7 +163,7 @@ class _Matcher:
                 self._targets[target.key] = target
 
     def take_by_scope(self) -> bool:
-        """What stands beside variables that were paired: the bias of a kernel, whatever its layer is called on either side."""
+        """Pairs variables beside variables that are paired, e.g. the bias of a kernel; names of layers may differ."""
         for level in (1, 2):  # in the same layer, then in the same block of layers
             scopes = labels.find_one_to_one(
                 (roles.scope(source.name, level), roles.scope(target.name, level)) for source, target, _ in self._taken
@@ -176,7 +176,7 @@ class _Matcher:
         return False
 
     def take_in_order(self) -> None:
-        """Only names that differ in numbers alone tell the order in which they were made."""
+        """Pairs variables in order if their names differ only in numbers, which then are in order of creation."""
         for sources, targets in self._groups():
             if len(sources) == len(targets) and len({roles.unnumbered(source.name) for source in sources}) == 1:
                 for source, target in zip(sources, targets, strict=True):
@@ -195,7 +195,7 @@ class _Matcher:
         )
 
     def _groups(self) -> list[tuple[list[Named], list[Named]]]:
-        """What is left of both sides by shape and dtype, where both have some."""
+        """Returns the remaining variables of both sides for each shape and dtype that both have."""
         sources, targets = (labels.group(side.values(), _any_name) for side in (self._sources, self._targets))
         return [
             (sorted(sources[kind], key=labels.natural_order), sorted(targets[kind], key=lambda target: self._place[target.key]))

@@ -1,4 +1,4 @@
-"""Slot variables recognised by name: TF1 calls them ``VARIABLE/OPTIMIZER`` and ``VARIABLE/OPTIMIZER_1``, and so on."""
+"""Recognizes slot variables by their names, which are ``VARIABLE/OPTIMIZER``, ``VARIABLE/OPTIMIZER_1`` and so on in TF1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SAVE_COUNTER = f"save_counter{ATTRIBUTE}"
 _OBJECT_SLOT = re.compile(r"^(?P<variable>.+)/\.OPTIMIZER_SLOT/(?P<optimizer>.+)/(?P<slot>[^/]+)$")
 _KERAS_VARIABLES = re.compile(r"^(?P<optimizer>(?:.*/)?_?optimizer)/_variables/(?P<slot>\d+)$")
 
-# What comes after the variable's name -> (optimizer, slot), for optimizers under the names they have by default.
+# Suffix of the variable's name -> optimizer and slot, for optimizers with their default names.
 SUFFIXES = {
     "Momentum": ("Momentum", "momentum"),
     "MomentumW": ("MomentumW", "momentum"),
@@ -50,8 +50,8 @@ SUFFIXES = {
     "ExponentialMovingAverage": ("ExponentialMovingAverage", "average"),
 }
 
-# tf_keras.optimizers.legacy name their slots ``Adam/VARIABLE/m``; within "training" in TF2's canned Estimators, within "training_2" and so
-# on after heads that come before. A script may have put its own scopes there: then only Keras' own names are known.
+# tf_keras.optimizers.legacy name their slots ``Adam/VARIABLE/m``. TF2's canned Estimators put them into the scope "training",
+# or "training_2" and so on for further heads. In other scopes, which a script may have opened, only Keras' own names are recognized.
 _OF_ESTIMATOR = r"^training(?:_\d+)?/(?P<optimizer>[A-Za-z]+)(?:_\d+)?/"
 _OF_SCRIPT = r"^(?:.+?/)?(?P<optimizer>Ada(?:delta|grad|m|max)|Ftrl|Nadam|RMSprop|SGD)(?:_\d+)?/"
 _CANNED_SLOT = [re.compile(rf"{scope}(?P<variable>.+)/(?P<slot>[a-z_]+)$") for scope in (_OF_ESTIMATOR, _OF_SCRIPT)]
@@ -66,13 +66,13 @@ _CANNED_OPTIMIZERS = {"SGD": "Momentum", "RMSprop": "RMSProp", "Adamax": "AdaMax
 
 @dataclasses.dataclass(frozen=True)
 class Slot:
-    """What a slot variable's name says.
+    """A slot variable, as its name describes it.
 
     Attributes:
-        variable: the name of the variable it belongs to; "" where only its place in the optimizer's list is known.
-        optimizer: which optimizer keeps it.
-        slot: what the optimizer calls it.
-        suffix: what follows the variable's name; "" where the variable's name stands in the middle.
+        variable: Name of its variable; "" if only its place in the optimizer's list is known.
+        optimizer: Name of the optimizer that keeps it.
+        slot: Name of the slot in the optimizer.
+        suffix: Suffix of the variable's name; "" if that name stands in the middle.
     """
 
     variable: str
@@ -85,11 +85,11 @@ def slot_of(name: str, names: Container[str]) -> Slot | None:
     """Reads the name of a slot variable, name-based or object-based.
 
     Args:
-        name: of any variable.
-        names: all names of the checkpoint: a slot's own variable is among them.
+        name: Name of any variable.
+        names: All names of the checkpoint, among which is a slot's variable.
 
     Returns:
-        None for what is no slot of a known optimizer.
+        The slot; None if it is no slot of a known optimizer.
 
     Example:
         >>> slot_of("dense/kernel/Adam_1", {"dense/kernel"})
@@ -116,7 +116,7 @@ def slot_of(name: str, names: Container[str]) -> Slot | None:
 
 
 def canned_hyperparameter(name: str) -> str | None:
-    """The hyperparameter that an optimizer of Keras, as in a canned Estimator of TF2, keeps under a name, or None.
+    """Returns the hyperparameter that the Keras optimizer of a canned Estimator of TF2 keeps under a name, or None.
 
     Example:
         >>> canned_hyperparameter("training/Adam/beta_1"), canned_hyperparameter("training/Adam/dense/kernel/m")
@@ -130,7 +130,7 @@ def _matches(patterns: Iterable[re.Pattern[str]], name: str) -> Iterator[re.Matc
 
 
 def _candidates(stem: str) -> tuple[str, ...]:
-    """Canned Estimators put one more part between: the slice of a partitioned variable, or a scope."""
+    """Returns possible names of a slot's variable: canned Estimators add a part for a slice or a scope."""
     shorter, _, last = stem.rpartition("/")
     return (stem, shorter) if re.fullmatch(r"(part|t)_\d+", last) else (stem,)
 

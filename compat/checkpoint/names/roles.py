@@ -1,10 +1,10 @@
-"""What a variable is to its layer, by the last part of its name, whoever named it; and which layer, by the parts before."""
+"""The role of a variable in its layer, from the last part of its name, and its layer, from the parts before."""
 
 from __future__ import annotations
 
 import re
 
-# What tf.contrib, slim and canned Estimators call what tf.layers and Keras call otherwise.
+# Names in tf.contrib, slim and canned Estimators -> names in tf.layers and Keras.
 _SAME = {
     "weights": "kernel",
     "biases": "bias",
@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"_?\d+")
 
 
 def role(name: str) -> str:
-    """The last part of a name, as Keras calls it.
+    """Returns the last part of a name in Keras' words.
 
     Example:
         >>> role("dnn/input_layer/age_embedding/embedding_weights"), role("fc1/biases"), role("dense/kernel")
@@ -28,7 +28,7 @@ def role(name: str) -> str:
 
 
 def scope(name: str, level: int = 1) -> str:
-    """The layer's name with what it stands in, or what that stands in; "" where there is none.
+    """Returns a name without its last parts: its layer or, with a higher level, a scope around it; "" if there is none.
 
     Example:
         >>> scope("net/dense_1/kernel"), scope("net/dense_1/kernel", 2), scope("kernel")
@@ -38,7 +38,7 @@ def scope(name: str, level: int = 1) -> str:
 
 
 def ending(name: str, length: int) -> str | None:
-    """The last parts of a name, as Keras calls them; None where there are not so many.
+    """Returns the last parts of a name in Keras' words; None if it has fewer.
 
     Example:
         >>> ending("net/fc1/weights", 2), ending("weights", 2)
@@ -49,7 +49,7 @@ def ending(name: str, length: int) -> str | None:
 
 
 def unnumbered(name: str) -> str:
-    """A name without the numbers that count layers.
+    """Returns a name without the numbers that count layers.
 
     Example:
         >>> unnumbered("net/dense_12/kernel"), unnumbered("net/dense/weights")

@@ -15,20 +15,20 @@ from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.runtime.protobuf import wire
 
-PACKED = {"float32": "<f", "float64": "<d"}  # the latter where keras.config.set_floatx has been called
+PACKED = {"float32": "<f", "float64": "<d"}  # float64 after a call of keras.config.set_floatx
 _METADATA = "keras_metadata.pb"  # SavedMetadata: nodes = 1; SavedObject: metadata = 5, a JSON object
 
 
 def hyperparameters(model: ObjectModel) -> dict[str, float]:
-    """What is known of an optimizer: the legacy family keeps all of it in variables, the others the learning rate alone.
+    """Returns the hyperparameters of an optimizer that are stored.
+
+    The legacy family stores all in variables, the others only the learning rate. A SavedModel of Keras also has a configuration.
 
     Args:
-        model: of the Keras side.
+        model: Object graph of the Keras side.
 
     Returns:
-        ``learning_rate``, ``beta_1`` and so on -> value; what is not kept is left out, and what several optimizers have different
-        values of. A SavedModel that Keras wrote has the
-        optimizer's configuration as well.
+        ``learning_rate``, ``beta_1`` and so on -> value, without those for which several optimizers have different values.
     """
     kept: dict[str, set[float]] = {}
     for key, variable in model.others.items():
@@ -37,15 +37,15 @@ def hyperparameters(model: ObjectModel) -> dict[str, float]:
         if packed and variable.entry.shape == ():
             data = b"".join(values.chunks(model.index, variable.entry, key))
             kept.setdefault(name, set()).add(struct.unpack(packed, data)[0])
-    told = {name: next(iter(found)) for name, found in kept.items() if len(found) == 1}
-    return {name: value for name, value in _configured(model.index).items() if name not in kept} | told
+    stored = {name: next(iter(found)) for name, found in kept.items() if len(found) == 1}
+    return {name: value for name, value in _configured(model.index).items() if name not in kept} | stored
 
 
 def check_learning_rate(given: float | None) -> None:
-    """Checks what a user gave: slots are multiplied and divided by it.
+    """Checks the user's learning rate, by which slots are multiplied and divided.
 
     Raises:
-        UnsupportedError: for what is no learning rate.
+        UnsupportedError: It is no learning rate.
 
     Example:
         >>> check_learning_rate(float("nan"))
@@ -58,7 +58,7 @@ def check_learning_rate(given: float | None) -> None:
 
 
 def of_config(config: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of an optimizer's ``get_config()``.
+    """Returns the numbers of an optimizer's ``get_config()``.
 
     Example:
         >>> of_config({"name": "Adam", "beta_1": 0.8, "amsgrad": False})
@@ -77,7 +77,7 @@ def _configured(index: Index) -> dict[str, float]:
             if optimizer:
                 return of_config(optimizer["config"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, CorruptError):
-        pass  # no such file, or one of a Keras that wrote it otherwise: as if it were not there
+        pass  # no such file, or one of another version: treated as missing
     return {}
 
 

@@ -13,18 +13,18 @@ from estimator_bridge.compat.checkpoint.slots import TABLES, table_of_slots
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 _ARGUMENTS: dict[str, dict[str, Any]] = {"Momentum": {"momentum": 0.9}, "centered RMSProp": {"centered": True}}
-_DIGITS = 6  # a beta was given by hand, and its power is rounded
+_DIGITS = 6  # a user chose the beta, and its power is rounded
 
 
 def of(index: Index, optimizer: str | None = None) -> dict[str, Any] | None:
-    """Keras' class and the arguments that make it TF1's.
+    """Returns Keras' class of an optimizer and the arguments with which it computes the same as TF1's.
 
     Args:
-        index: of the source.
-        optimizer: TF1's name, where the slots do not tell.
+        index: Index of the source.
+        optimizer: TF1's name, if the slots do not identify the optimizer.
 
     Returns:
-        "class", "arguments", and "known": the arguments that the checkpoint or TF1's default tells. None where there is no telling.
+        "class", "arguments", and "known": the arguments from the checkpoint or TF1's default. None if the optimizer is not known.
 
     Example:
         >>> from pathlib import Path

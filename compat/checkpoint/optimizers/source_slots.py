@@ -19,10 +19,10 @@ class SourceSlot:
     """A slot variable of TF1.
 
     Attributes:
-        name: in the checkpoint.
-        variable: the variable it belongs to.
-        optimizer: which one keeps it.
-        row: of the optimizer's table; None where Keras has no counterpart.
+        name: Name in the checkpoint.
+        variable: Name of its variable.
+        optimizer: Name of the optimizer that keeps it.
+        row: Row of the optimizer's table; None if Keras has no counterpart.
     """
 
     name: str
@@ -37,17 +37,17 @@ class SourceSlot:
 
 
 def source_slots(names: Collection[str], optimizer: str | None = None) -> list[SourceSlot]:
-    """Every slot variable among some names.
+    """Returns every slot variable among some names.
 
     Args:
-        names: of a name-based checkpoint.
-        optimizer: whose the slots are where others call theirs the same, as LazyAdam and Adam do.
+        names: Names of a name-based checkpoint.
+        optimizer: Name of the optimizer, if several give slots the same names, e.g. LazyAdam and Adam.
 
     Returns:
         The slots.
 
     Raises:
-        UnsupportedError: for an optimizer without a table.
+        UnsupportedError: The optimizer has no table.
 
     Example:
         >>> names = {"w", "w/RMSProp", "w/RMSProp_1", "w/RMSProp_2"}
@@ -61,10 +61,10 @@ def source_slots(names: Collection[str], optimizer: str | None = None) -> list[S
 
 
 def table_named(optimizer: str) -> OptimizerTable:
-    """The table of an optimizer that a user named.
+    """Returns the table of an optimizer that a user named.
 
     Raises:
-        UnsupportedError: when there is none.
+        UnsupportedError: There is none.
     """
     if optimizer not in TABLES:
         raise UnsupportedError("Unknown optimizer.", expected=", ".join(TABLES), received=optimizer)
@@ -72,7 +72,7 @@ def table_named(optimizer: str) -> OptimizerTable:
 
 
 def _given_to(slot: SourceSlot, table: OptimizerTable) -> SourceSlot:
-    """The same slot as another optimizer's, if that one has all of the same."""
+    """Returns the slot as one of another optimizer, if both have the same slots."""
     if slot.table is None or {row.legacy for row in slot.table.rows} != {row.legacy for row in table.rows}:
         return slot
     return dataclasses.replace(slot, optimizer=table.name)
@@ -92,7 +92,7 @@ def _slots(names: Collection[str]) -> Iterator[SourceSlot]:
 
 
 def _variant(slot: naming.Slot, name: str, names: Collection[str]) -> str:
-    """Centered RMSProp is known by a slot that the other one does not have."""
+    """Returns the optimizer's name; centered RMSProp has a slot more than RMSProp."""
     sign = f"{name.rpartition('/')[0]}/{'RMSProp_2' if slot.suffix else 'mg'}"
     return "centered RMSProp" if slot.optimizer == "RMSProp" and sign in names else slot.optimizer
 
@@ -102,15 +102,14 @@ def _is(row: SlotRow, slot: naming.Slot) -> bool:
 
 
 def _as_named(row: SlotRow, slot: naming.Slot) -> SlotRow:
-    """A slot that Keras made has Keras' values already, under whatever name."""
+    """Returns a row without a scale for a slot that Keras made, which has Keras' value already."""
     return row if slot.suffix else dataclasses.replace(row, scale="none")
 
 
 def is_loose(name: str, names: Container[str]) -> bool:
-    """Whether what ``source_slots`` does not know is named as a slot all the same.
+    """Returns True if a name that ``source_slots`` does not recognize looks like a slot's name.
 
-    It is one of a variable that is not there, or of an optimizer that a script brought along, and has the shape of a variable, which
-    it must not be taken for.
+    Its variable is missing, or its optimizer is part of a script. It has the shape of a variable, but must not be paired as one.
 
     Example:
         >>> is_loose("w/Adam", {"b"}), is_loose("w/MyOptimizer", {"w"}), is_loose("w/kernel", {"b"})
@@ -121,7 +120,7 @@ def is_loose(name: str, names: Container[str]) -> bool:
 
 
 def beta_powers(names: Collection[str]) -> dict[str, str]:
-    """Variables that keep beta ** (t + 1) -> which of the two; they stand anywhere, as ``dnn/head/beta1_power``.
+    """Finds variables that keep beta ** (t + 1), in any scope, e.g. ``dnn/head/beta1_power``, and the kind of each.
 
     Example:
         >>> beta_powers({"dnn/head/beta1_power", "beta2_power_1", "w"})

@@ -112,7 +112,7 @@ def _warnings(variables: Iterable[_Trained], model: ObjectModel) -> Iterator[str
             possible.setdefault(text, []).append(variable.name)
     for text, names in possible.items():
         yield (
-            f"Possibly with sparse gradients: {', '.join(names)}. No PREFIX.meta or graph.pbtxt beside the checkpoint tells which "
+            f"Possibly with sparse gradients: {', '.join(names)}. No PREFIX.meta or graph.pbtxt beside the checkpoint shows which "
             f"variables are read by tf.gather or an embedding lookup; with the gradients of those, {text}"
         )
 
@@ -130,7 +130,7 @@ def _needs_graph(tables: Iterable[OptimizerTable], model: ObjectModel) -> bool:
 
 
 def _difference(table: OptimizerTable, model: ObjectModel) -> str:
-    """Returns what the model's optimizer does differently with sparse gradients, or ""."""
+    """Returns the difference of the model's optimizer with sparse gradients, or ""."""
     family = model.flavour or "legacy"
     follows = family == "legacy" and table.sparse_but_momentum and any(slot.slot == "momentum" for slot in model.slots)
     return "" if follows else table.sparse.get(family, "")

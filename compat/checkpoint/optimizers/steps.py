@@ -1,7 +1,7 @@
-"""How many updates an optimizer has made: ``global_step`` and beta powers with TF1, ``iterations`` with Keras.
+"""The number of updates of an optimizer: ``global_step`` and beta powers in TF1, ``iterations`` in Keras.
 
-TF1's Adam keeps beta ** (t + 1) after t updates, in float32, which is 0 from some thousand updates on: ``global_step`` is what t
-is taken from, and the powers tell the betas as long as they last.
+TF1's Adam keeps beta ** (t + 1) after t updates, in float32, which is 0 after some thousand updates. So t is taken from
+``global_step``; the betas are computed from the powers until these are 0.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from estimator_bridge.compat.checkpoint.slots.table import BETAS, ITERATIONS
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 DEFAULTS = {"beta_1": 0.9, "beta_2": 0.999}  # Keras' and TF1's
-_SMALLEST = 1e-30  # of a float32 with all of its digits, and to spare
+_SMALLEST = 1e-30  # float32 values below may have lost digits
 _SAME = 1e-5  # powers are products of rounded numbers
 
 
 def beta_of(power: float, step: int) -> float | None:
-    """The beta that a power was made from; None where the power has lost it.
+    """Computes the beta of a power; None if the power is too small for that.
 
     Args:
-        power: beta ** (step + 1), in float32.
-        step: number of updates.
+        power: Value of beta ** (step + 1), in float32.
+        step: Number of updates.
 
     Example:
         >>> beta_of(0.81, 1), beta_of(0.0, 100_000)
@@ -37,28 +37,28 @@ def beta_of(power: float, step: int) -> float | None:
 
 
 def known_betas(checkpoint: Draft) -> dict[str, float]:
-    """The betas that a name-based checkpoint's powers tell.
+    """Computes the betas from the powers of a name-based checkpoint.
 
     Args:
         checkpoint: Name-based checkpoint.
 
     Returns:
-        ``beta_1`` and ``beta_2`` -> value; what is not told is left out, as where several optimizers keep different ones.
+        ``beta_1`` and ``beta_2`` -> value, without a beta that is not known or that differs between optimizers.
     """
     step = read_step(checkpoint) or 0
-    told: dict[str, set[float | None]] = {}
+    found: dict[str, set[float | None]] = {}
     for name, kind in beta_powers(checkpoint.entries.keys()).items():
         power = _read_float(checkpoint, name)
-        told.setdefault(BETAS[kind], set()).add(beta_of(power, step) if power is not None else None)
-    return {name: found for name, betas in told.items() if len(betas) == 1 and (found := betas.pop()) is not None}
+        found.setdefault(BETAS[kind], set()).add(beta_of(power, step) if power is not None else None)
+    return {name: beta for name, betas in found.items() if len(betas) == 1 and (beta := betas.pop()) is not None}
 
 
 def differing_betas(checkpoint: Draft, model: Mapping[str, float]) -> Iterator[str]:
-    """Warnings of beta powers that do not belong to the Keras optimizer's betas.
+    """Warns of beta powers that contradict the Keras optimizer's betas.
 
     Args:
         checkpoint: Name-based checkpoint.
-        model: the Keras optimizer's hyperparameters, as far as they are known.
+        model: Known hyperparameters of the Keras optimizer.
 
     Yields:
         A warning for each such power; none without ``global_step``.
@@ -79,10 +79,11 @@ def differing_betas(checkpoint: Draft, model: Mapping[str, float]) -> Iterator[s
 
 
 def step_of_powers(checkpoint: Draft) -> int | None:
-    """The number of updates where there is no ``global_step``, if the default betas explain every power.
+    """Computes the number of updates from the beta powers, for a checkpoint without ``global_step``.
 
     Returns:
-        None where they do not, or beta1_power has run out: beta2_power alone is off by whole steps after some thousands.
+        The number; None if the default betas do not explain every power, or if beta1_power is too small: after some thousand updates,
+        beta2_power is not precise enough.
 
     Example:
         >>> import tempfile
@@ -128,7 +129,7 @@ def add_iterations(draft: Draft, key: str, tables: Iterable[OptimizerTable]) -> 
     if step is not None and draft.entries[STEP].dtype == tensors.int64(0).dtype:
         draft.alias(STEP, key)
     elif step is not None:
-        draft.put(key, tensors.int64(step))  # Keras counts in int64, whatever an old graph's own counter is
+        draft.put(key, tensors.int64(step))  # Keras counts in int64, an old graph's own counter may differ
     else:
         step = step_of_powers(draft)
         if step is None:

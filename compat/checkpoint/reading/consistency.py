@@ -1,40 +1,28 @@
-"""What an index says about itself must hold before anything is done with it: TensorFlow finds out late, tensor by tensor."""
+"""Checks of an index against itself, before it is used: TensorFlow finds contradictions late, tensor by tensor."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Header, Shape
 from estimator_bridge.compat.checkpoint.format.dtypes import dtype
+from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 
 _MOST_BYTES = 2**63
-
-
-class Sliced(Protocol):
-    """An entry, or a tensor that is to be one."""
-
-    @property
-    def dtype(self) -> int:
-        """Number of its DataType."""
-
-    @property
-    def shape(self) -> Shape:
-        """Of the slice."""
 
 
 def check(header: Header, entries: Mapping[str, Entry], pieces: Mapping[str, Mapping[Extents, Entry]]) -> None:
     """Checks every entry against the header, its shape against its size, and slices against the whole.
 
     Args:
-        header: of the index.
-        entries: whole tensors, and one entry for each partitioned variable.
-        pieces: the slices.
+        header: Header of the index.
+        entries: Whole tensors, and one entry for each partitioned variable.
+        pieces: Slices.
 
     Raises:
-        CorruptError: at the first contradiction, with the tensor's name.
+        CorruptError: There is a contradiction; the message names the tensor.
     """
     for name, entry in entries.items():
         if entry.slices:
@@ -51,7 +39,7 @@ def check(header: Header, entries: Mapping[str, Entry], pieces: Mapping[str, Map
 
 
 def slice_shape(shape: Shape, extents: Extents) -> Shape:
-    """The shape of a slice.
+    """Returns the shape of a slice.
 
     Example:
         >>> slice_shape((11, 3), ((4, 4), (0, -1)))
@@ -69,16 +57,16 @@ def _check_stored(name: str, entry: Entry, num_shards: int) -> None:
         raise _contradiction(name, f"{size} bytes for {dtype(entry.dtype).name} of shape {list(entry.shape)}")
 
 
-def check_partitioned(name: str, entry: Entry, pieces: Mapping[Extents, Sliced]) -> None:
+def check_partitioned(name: str, entry: Entry, pieces: Mapping[Extents, Entry | Tensor]) -> None:
     """Checks that slices make up their variable.
 
     Args:
-        name: of the variable.
-        entry: of the whole.
-        pieces: the slices.
+        name: Name of the variable.
+        entry: Entry of the whole variable.
+        pieces: Slices.
 
     Raises:
-        CorruptError: when they do not.
+        CorruptError: They do not.
     """
     if set(entry.slices) != set(pieces):
         raise _contradiction(name, f"{len(set(entry.slices))} slices announced and {len(pieces)} there")
@@ -94,11 +82,11 @@ def check_partitioned(name: str, entry: Entry, pieces: Mapping[Extents, Sliced])
 
 
 def _check_disjoint(name: str, slices: Sequence[Sequence[tuple[int, int]]]) -> None:
-    """Slices of as many elements as the whole leave a gap only where some overlap."""
+    """Checks that no slices overlap; slices with as many elements as the whole then leave no gap."""
     cut = max(range(len(slices[0])), key=lambda axis: len({piece[axis] for piece in slices}), default=None)
     if cut is None:
         return
-    ordered = sorted(slices, key=lambda piece: piece[cut])  # only those that begin before another one ends are compared with it
+    ordered = sorted(slices, key=lambda piece: piece[cut])  # compared only with slices that begin before it ends
     for number, one in enumerate(ordered):
         for other in map(ordered.__getitem__, range(number + 1, len(ordered))):
             if other[cut][0] >= one[cut][1]:
@@ -108,7 +96,7 @@ def _check_disjoint(name: str, slices: Sequence[Sequence[tuple[int, int]]]) -> N
 
 
 def inside(shape: Shape, extents: Extents) -> bool:
-    """Whether a slice lies within a shape.
+    """Returns True if a slice lies within a shape.
 
     Example:
         >>> inside((11, 3), ((4, 4), (0, -1))), inside((11, 3), ((8, 4), (0, -1)))

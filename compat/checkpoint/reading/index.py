@@ -1,4 +1,4 @@
-"""A checkpoint's index in memory: names to where the bytes are. Reading one takes no TensorFlow and reads no tensor."""
+"""A checkpoint's index in memory: names and the places of their bytes. To read it takes no TensorFlow and reads no tensor."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Index:
     """The names of a checkpoint.
 
     Attributes:
-        prefix: the checkpoint's path without ``.index``.
-        header: number of data files, byte order.
-        entries: name -> entry, slices left out.
-        pieces: name of a partitioned variable -> extents -> entry of that slice.
+        prefix: Path of the checkpoint without ``.index``.
+        header: Header with the number of data files and the byte order.
+        entries: Name -> entry, without slices.
+        pieces: Name of a partitioned variable -> extents -> entry of that slice.
     """
 
     prefix: Path
@@ -37,15 +37,15 @@ class Index:
     pieces: dict[str, Pieces] = dataclasses.field(default_factory=dict)
 
     def shard(self, number: int) -> Path:
-        """The path of a data file."""
+        """Returns the path of a data file."""
         return shard_path(self.prefix, number, self.header.num_shards)
 
     def shards(self) -> list[Path]:
-        """The paths of all data files."""
+        """Returns the paths of all data files."""
         return [self.shard(number) for number in range(self.header.num_shards)]
 
     def stored(self) -> Iterator[tuple[str, Entry]]:
-        """Every entry that has bytes: whole tensors and slices, under the name of the variable."""
+        """Yields every entry that has bytes: whole tensors and slices, under the name of the variable."""
         for name, entry in self.entries.items():
             if entry.slices:
                 yield from ((name, piece) for piece in self.pieces[name].values())
@@ -53,7 +53,7 @@ class Index:
                 yield name, entry
 
     def num_bytes(self, name: str) -> int:
-        """The size of a variable, all of its slices together."""
+        """Returns the size of a variable with all its slices in bytes."""
         entry = self.entries[name]
         return sum(piece.size for piece in self.pieces[name].values()) if entry.slices else entry.size
 
@@ -62,15 +62,15 @@ def read_index(path: str | Path) -> Index:
     """Reads the index of a checkpoint.
 
     Args:
-        path: a prefix, an ``.index`` file, a model_dir (its latest checkpoint is taken) or a SavedModel's folder.
+        path: Prefix, ``.index`` file, model_dir (its latest checkpoint is read), or a SavedModel's folder.
 
     Returns:
-        The names, and where their bytes are.
+        The index.
 
     Raises:
-        NotFoundError: when there is no checkpoint.
-        CorruptError: when the file is no index, or contradicts itself.
-        UnsupportedError: for a checkpoint in V1's single-file format.
+        NotFoundError: There is no checkpoint.
+        CorruptError: The file is no index, or contradicts itself.
+        UnsupportedError: The checkpoint has the V1 format.
 
     Example:
         >>> import tempfile, pathlib
@@ -96,10 +96,10 @@ def read_index(path: str | Path) -> Index:
 
 
 def encode_index(index: Index) -> Iterator[bytes]:
-    """The ``.index`` file of what is in memory, piece by piece.
+    """Encodes an ``.index`` file piece by piece.
 
     Args:
-        index: its prefix does not matter.
+        index: Index, whose prefix is not used.
 
     Yields:
         The file's bytes.
@@ -116,17 +116,17 @@ def encode_index(index: Index) -> Iterator[bytes]:
 
 
 def index_path(prefix: Path) -> Path:
-    """``PREFIX.index``."""
+    """Returns ``PREFIX.index``."""
     return prefix.with_name(f"{prefix.name}.index")
 
 
 def shard_path(prefix: Path, number: int, num_shards: int) -> Path:
-    """``PREFIX.data-XXXXX-of-YYYYY``."""
+    """Returns ``PREFIX.data-XXXXX-of-YYYYY``."""
     return prefix.with_name(f"{prefix.name}.data-{number:05d}-of-{num_shards:05d}")
 
 
 def _sorted(names: Iterable[str]) -> list[str]:
-    """By their bytes; ASCII is in that order as it is, and a key for each of many names would take as much memory again."""
+    """Sorts names by their bytes. ASCII needs no keys, which for many names would take as much memory again."""
     return sorted(names) if all(map(str.isascii, names)) else sorted(names, key=_key)
 
 
@@ -145,9 +145,9 @@ def _add(index: Index, key: bytes, entry: Entry) -> None:
 
 
 def _complete_slots(index: Index) -> None:
-    """A slot of one slice of a variable gets those of the other slices, too, as its shape says; TF1 restores the one that it needs.
+    """Gives a slot of one slice of a variable the slots of the other slices too; TF1 restores the slice that it needs.
 
-    Linear Estimators save such a slot by a name of its own, as ``w/part_1/Ftrl``, of the whole's shape and with that slice alone.
+    Linear Estimators save such a slot under a name of its own, e.g. ``w/part_1/Ftrl``, with the whole shape and only that slice.
     """
     slots: dict[tuple[str, str], list[str]] = {}
     for name, pieces in index.pieces.items():
@@ -170,7 +170,7 @@ def _key(name: str) -> bytes:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Many small objects are made and none of them in a cycle; looking for some after every few hundred takes a third longer."""
+    """Stops the garbage collector, which takes a third longer: none of the many small objects is part of a cycle."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""From what a user names to a checkpoint's prefix: a prefix, an index file, a model_dir, a SavedModel."""
+"""Finds the prefix of a checkpoint from a path: a prefix, an index file, a model_dir, or a SavedModel."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _DATA = re.compile(r"\.data-\d{5}-of-\d{5}$")
 
 
 def resolve(path: str | Path) -> Path:
-    """The prefix of the checkpoint that a path names.
+    """Returns the prefix of the checkpoint that a path names.
 
     Args:
-        path: a prefix, its ``.index`` or one of its data files, a model_dir or a SavedModel's folder.
+        path: Prefix, its ``.index`` or one of its data files, a model_dir, or a SavedModel's folder.
 
     Returns:
         The prefix; its index exists.
 
     Raises:
-        NotFoundError: when there is none.
-        UnsupportedError: for V1's single-file format.
+        NotFoundError: There is no checkpoint.
+        UnsupportedError: The checkpoint has the V1 format.
 
     Example:
         >>> resolve("no/such/model.ckpt-7")
@@ -42,19 +42,19 @@ def resolve(path: str | Path) -> Path:
         "There is no checkpoint.",
         expected="a prefix such as model_dir/model.ckpt-1000, a model_dir, or a SavedModel",
         received=str(path),
-        fix="Check the path; it is what stands before .index.",
+        fix="Check the path; a prefix is the part before .index.",
     )
 
 
 def refuse_v1(path: str | Path) -> None:
-    """For who reads checkpoints with an index alone.
+    """Refuses a checkpoint in the V1 format.
 
     Raises:
-        UnsupportedError: for a checkpoint in V1's format.
+        UnsupportedError: The path names such a checkpoint.
     """
     if (found := v1(path)) is not None:
         raise UnsupportedError(
-            "This is a checkpoint in V1's format, one file without an index.",
+            "This checkpoint is in V1's format: one file without an index.",
             expected="PREFIX.index and PREFIX.data-*",
             received=str(found),
             fix=f"Convert it first: estimator-bridge convert checkpoint {found} TARGET --to name-based.",
@@ -62,10 +62,10 @@ def refuse_v1(path: str | Path) -> None:
 
 
 def v1(path: str | Path) -> Path | None:
-    """The checkpoint in V1's format that a path names, if any: its file, its prefix where it is ``PREFIX-00000-of-00002`` and so on.
+    """Returns the V1 checkpoint that a path names: its file, or its prefix if it is sharded; None for any other path.
 
     Args:
-        path: one of these, or a model_dir whose latest checkpoint is.
+        path: File, prefix of the files ``PREFIX-00000-of-00002`` and so on, or model_dir whose latest checkpoint to take.
     """
     given = Path(path)
     if _holds(given, Path.is_dir):
@@ -83,7 +83,7 @@ def _in_folder(folder: Path) -> Path | None:
         return saved_model
     found = latest(folder)
     if found is not None and not _holds(found.with_name(f"{found.name}.index")):
-        found = folder / found.name  # the folder was moved after the checkpoint file was written
+        found = folder / found.name  # the folder moved after the checkpoint file was written
     return found
 
 
@@ -96,5 +96,5 @@ def _without_suffix(path: Path) -> Path:
 def _holds(path: Path, test: Callable[[Path], bool] = Path.is_file) -> bool:
     try:
         return test(path)
-    except (OSError, ValueError):  # a name longer than the system takes, or with a zero byte in it
+    except (OSError, ValueError):  # the name is too long for the system, or has a zero byte in it
         return False

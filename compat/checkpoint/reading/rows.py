@@ -14,18 +14,18 @@ from estimator_bridge.compat.checkpoint.reading.index import Index
 
 
 def stream(index: Index, name: str) -> Iterator[bytes]:
-    """The bytes of a variable of fixed-size elements in row-major order, slices put together.
+    """Reads a variable of fixed-size elements in row-major order, with its slices put together.
 
     Args:
-        index: of the checkpoint.
-        name: of the variable.
+        index: Index of the checkpoint.
+        name: Name of the variable.
 
     Yields:
         Chunks of whole elements.
 
     Raises:
-        CorruptError: when a checksum disagrees; where slices interleave, checksums are compared first.
-        UnsupportedError: for strings and other elements without a fixed size.
+        CorruptError: A checksum is wrong; if slices interleave, all are compared first.
+        UnsupportedError: The elements have no fixed size, e.g. strings.
     """
     entry = index.entries[name]
     if dtypes.dtype(entry.dtype).size is None:
@@ -42,13 +42,13 @@ def stream(index: Index, name: str) -> Iterator[bytes]:
 
 
 def whole_rows(entry: Entry, extents: Extents) -> bool:
-    """Whether a slice takes all of every dimension but the first: its bytes then stand together in the whole."""
+    """Returns True if a slice covers all dimensions but the first: its bytes are contiguous in the whole variable."""
     sizes = list(zip(entry.shape, extents, strict=True))[1:]
     return all(length < 0 or length == size for size, (_, length) in sizes)
 
 
 def _interleaved(index: Index, name: str, pieces: list[tuple[Extents, Entry]]) -> Iterator[bytes]:
-    """As many rows at a time as make a chunk, each put together from the slices that cross it."""
+    """Yields chunks of rows, each put together from the slices that cross it."""
     import numpy as np
 
     for _, piece in pieces:
@@ -66,7 +66,7 @@ def _interleaved(index: Index, name: str, pieces: list[tuple[Extents, Entry]]) -
 
 
 def _place(index: Index, extents: Extents, piece: Entry, out: Any, start: int) -> None:
-    """Puts what a slice has of the rows from ``start`` on into ``out``."""
+    """Copies those rows of a slice that belong to ``out``, whose first row is ``start``."""
     import numpy as np
 
     first = max(extents[0][0], start)

@@ -1,4 +1,4 @@
-"""Tensors that a conversion adds: their bytes come in chunks when they are written, so that none need fit in memory."""
+"""Tensors that a conversion adds; their bytes are made in chunks while they are written, so that none must fit in memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ class Tensor(NamedTuple):
     """A tensor that is to be written.
 
     Attributes:
-        dtype: number of its DataType.
-        shape: of it.
-        size: its bytes on disk.
-        chunks: gives these bytes; called once for each time it is written. A chunk's memory may be used again for the next.
-        crc32c: masked; None to have it computed over the bytes, as for everything but strings.
+        dtype: Number of its DataType.
+        shape: Shape of the tensor.
+        size: Number of bytes on disk.
+        chunks: Function that returns these bytes, called once for each time they are written. The memory of a chunk may be used
+            again for the next one.
+        crc32c: Masked checksum; None to compute it over the bytes, as for all types but strings.
     """
 
     dtype: int
@@ -31,7 +32,7 @@ class Tensor(NamedTuple):
 
 
 def of_bytes(data: bytes, dtype: str, shape: Shape = ()) -> Tensor:
-    """A tensor of fixed-size elements from its little-endian bytes.
+    """Makes a tensor of fixed-size elements from their little-endian bytes.
 
     Example:
         >>> of_bytes(bytes(8), "int64").shape
@@ -41,11 +42,11 @@ def of_bytes(data: bytes, dtype: str, shape: Shape = ()) -> Tensor:
 
 
 def of_strings(values: Sequence[bytes], shape: Shape | None = None) -> Tensor:
-    """A string tensor.
+    """Makes a string tensor.
 
     Args:
-        values: its elements in row-major order.
-        shape: one dimension by default; () for a single string.
+        values: Elements in row-major order.
+        shape: Shape; default: one dimension. () for a single string.
 
     Returns:
         The tensor.
@@ -59,17 +60,17 @@ def of_strings(values: Sequence[bytes], shape: Shape | None = None) -> Tensor:
 
 
 def int64(value: int) -> Tensor:
-    """A scalar, as steps are."""
+    """Makes a scalar, e.g. a step."""
     return of_bytes(struct.pack("<q", value), "int64")
 
 
 def float32(value: float) -> Tensor:
-    """A scalar, as hyperparameters are."""
+    """Makes a scalar, e.g. a hyperparameter."""
     return of_bytes(struct.pack("<f", value), "float32")
 
 
 def zeros(dtype: int, shape: Shape) -> Tensor:
-    """A tensor of zeros that is never in memory as a whole.
+    """Makes a tensor of zeros that is never in memory as a whole.
 
     Example:
         >>> sum(map(len, zeros(1, (2, 3)).chunks()))
@@ -80,10 +81,10 @@ def zeros(dtype: int, shape: Shape) -> Tensor:
 
 
 def of(value: Any) -> Tensor:
-    """A tensor of any value: int, float, bytes, str, or what NumPy makes an array of.
+    """Makes a tensor of any value: int, float, bytes, str, or a value that NumPy makes an array of.
 
     Args:
-        value: int becomes int64 and float float32, lists of them too, as TensorFlow keeps them; an array keeps its dtype.
+        value: Value to store. An int, or a list of them, becomes int64, a float becomes float32, and an array keeps its dtype.
 
     Returns:
         The tensor.
@@ -105,7 +106,7 @@ def _of_array(value: Any) -> Tensor:
     import numpy as np
 
     array = np.asarray(value)
-    if array.dtype == np.float64 and not hasattr(value, "dtype"):  # Python's numbers say nothing of a width
+    if array.dtype == np.float64 and not hasattr(value, "dtype"):  # Python's numbers have no width
         array = array.astype(np.float32)
     if array.dtype.kind in "OSU":
         return of_strings([item if isinstance(item, bytes) else str(item).encode() for item in array.flat], array.shape)

@@ -1,4 +1,4 @@
-"""The bytes of tensors, read from the data files in chunks: memory stays bounded whatever a variable's size."""
+"""The bytes of tensors, read from the data files in chunks, so that memory stays bounded."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from estimator_bridge.compat.checkpoint.format import crc32c, dtypes, strings
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.reading.index import Index
 
-CHUNK = 512 * 1024  # two of them fit into the cache of a core: what is read is still there to be multiplied and written
+CHUNK = 512 * 1024  # two chunks fit into the cache of a core, and so are multiplied and written from there
 
 
 def check_shards(index: Index) -> None:
-    """Checks that every data file is there and that every tensor lies inside of its own; reads none of them.
+    """Checks that every data file exists and is long enough for its tensors; reads none of them.
 
     Args:
-        index: of the checkpoint.
+        index: Index of the checkpoint.
 
     Raises:
-        NotFoundError: for a missing data file.
-        CorruptError: for one that is too short.
+        NotFoundError: A data file is missing.
+        CorruptError: A data file is too short.
     """
     ends = [(0, "")] * index.header.num_shards
     for name, entry in index.stored():
@@ -33,7 +33,7 @@ def check_shards(index: Index) -> None:
             size = path.stat().st_size
         except OSError as error:
             if not end:
-                continue  # nothing is in it
+                continue  # it is empty
             raise NotFoundError("A data file is missing.", received=f"{path}: {error.strerror}", fix="Restore it.") from None
         if size < end:
             raise CorruptError(
@@ -45,19 +45,19 @@ def check_shards(index: Index) -> None:
 
 
 def chunks(index: Index, entry: Entry, name: str = "", size: int = CHUNK) -> Iterator[bytes]:
-    """The bytes of a stored tensor or slice, as they are on disk, checked against its checksum at the end.
+    """Reads the bytes of a stored tensor or slice and compares the checksum at the end.
 
     Args:
-        index: of the checkpoint.
-        entry: of the tensor; not of a partitioned variable.
-        name: for the message.
-        size: of a chunk.
+        index: Index of the checkpoint.
+        entry: Entry of the tensor; not that of a partitioned variable.
+        name: Name for the message.
+        size: Size of a chunk in bytes.
 
     Yields:
-        Its bytes.
+        The bytes as they are on disk.
 
     Raises:
-        CorruptError: after the last chunk, when the checksum disagrees.
+        CorruptError: The checksum is wrong; raised after the last chunk.
     """
     crc = 0
     with open_shard(index, entry.shard_id) as file:
@@ -74,14 +74,14 @@ def chunks(index: Index, entry: Entry, name: str = "", size: int = CHUNK) -> Ite
 
 
 def checksum(index: Index, entry: Entry) -> int:
-    """The masked checksum of bytes that had none of their own, such as the rows of a tensor.
+    """Computes the masked checksum of bytes that have none of their own, such as some rows of a tensor.
 
     Args:
-        index: of the checkpoint.
-        entry: where the bytes are.
+        index: Index of the checkpoint.
+        entry: Place of the bytes.
 
     Returns:
-        What their entry is to say.
+        The checksum for their entry.
     """
     crc = 0
     with open_shard(index, entry.shard_id) as file:
@@ -94,15 +94,15 @@ def verify(index: Index, entry: Entry, name: str) -> bool:
     """Reads a stored tensor and compares its checksum.
 
     Args:
-        index: of the checkpoint.
-        entry: of the tensor or slice.
-        name: for the message.
+        index: Index of the checkpoint.
+        entry: Entry of the tensor or slice.
+        name: Name for the message.
 
     Returns:
-        False when there is no telling: variants, and resources.
+        False for variants and resources, which have no comparable checksum.
 
     Raises:
-        CorruptError: when its bytes have changed.
+        CorruptError: The bytes have changed.
     """
     if entry.dtype == dtypes.STRING:
         read_strings(index, entry, name)
@@ -115,11 +115,11 @@ def verify(index: Index, entry: Entry, name: str) -> bool:
 
 
 def read_strings(index: Index, entry: Entry, name: str = "") -> list[bytes]:
-    """The elements of a string tensor.
+    """Reads the elements of a string tensor.
 
     Raises:
-        CorruptError: when it is damaged.
-        UnsupportedError: when it is no string tensor.
+        CorruptError: The tensor is damaged.
+        UnsupportedError: The tensor has another dtype.
     """
     if entry.dtype != dtypes.STRING:
         raise UnsupportedError(f"{name!r} is no string tensor.", received=dtypes.dtype(entry.dtype).name)
@@ -133,7 +133,7 @@ def read_strings(index: Index, entry: Entry, name: str = "") -> list[bytes]:
 
 
 def read_integer(index: Index, name: str) -> int | None:
-    """The value of an integer scalar such as ``global_step``; None where there is none of that name."""
+    """Reads an integer scalar such as ``global_step``; None if there is none of that name."""
     entry = index.entries.get(name)
     if entry is None or entry.shape or entry.slices or dtypes.dtype(entry.dtype).name not in {"int64", "int32"}:
         return None
@@ -145,7 +145,7 @@ def open_shard(index: Index, number: int) -> BinaryIO:
     """Opens a data file.
 
     Raises:
-        NotFoundError: when it is not there or may not be read.
+        NotFoundError: The file does not exist or is not readable.
     """
     path = index.shard(number)
     try:

@@ -1,4 +1,4 @@
-"""The bytes of a variable in one layout from those in another: blocks of rows and columns, a chunk of rows at a time."""
+"""Assembles a variable from blocks of rows and columns of variables in another layout, a chunk of rows at a time."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 
 class Block(NamedTuple):
-    """Where a gate's weights of one band stand in the other layout.
+    """The place of a gate's weights of one band in the other layout.
 
     Attributes:
-        part: name of the variable.
-        row: its first row.
-        column: its first column.
+        part: Name of the variable.
+        row: First row.
+        column: First column.
     """
 
     part: str
@@ -37,17 +37,17 @@ Reader = tuple[Callable[[], Iterable[bytes]], int]  # function that reads a vari
 def plan(
     part: LayoutPart, wanted: Sequence[LayoutPart], given: Sequence[LayoutPart], sizes: Sizes, slot: bool
 ) -> list[BlockRow]:
-    """Where the blocks of a variable come from.
+    """Finds the origins of the blocks of a variable.
 
-    Where only one of the layouts has the second bias of a gate, the values are what computes the same: zero in the one, the sum
-    in the other. Both biases get the gradient that the single one gets, hence slots of one are slots of the other.
+    If only one of the layouts has a second bias of a gate, that bias gets zeros; on the way back, the two biases are added up. Both
+    biases get the gradient of the single one, hence slots of one are slots of the other.
 
     Args:
-        part: the variable.
-        wanted: all variables of its layout.
-        given: those of the other layout.
-        sizes: of the cell.
-        slot: an optimizer's slots are laid out.
+        part: Variable to assemble.
+        wanted: All variables of its layout.
+        given: All variables of the other layout.
+        sizes: Sizes of the cell.
+        slot: True for an optimizer's slots.
 
     Returns:
         A list for each band.
@@ -71,31 +71,31 @@ def plan(
 
 
 def needed(blocks: Iterable[BlockRow]) -> set[str]:
-    """The variables that a plan reads."""
+    """Returns the variables that a plan reads."""
     return {block.part for row in blocks for summands in row for block in summands}
 
 
 def assemble(draft: Draft, part: LayoutPart, blocks: Sequence[BlockRow], names: Mapping[str, str], sizes: Sizes) -> Tensor:
-    """A variable put together.
+    """Assembles a variable.
 
     Args:
-        draft: that has the variables of the other layout; may change afterwards.
-        part: what to make.
-        blocks: its plan.
-        names: variable of the other layout -> its name in the draft.
-        sizes: of the cell.
+        draft: Draft that has the variables of the other layout; later changes of the draft have no effect.
+        part: Variable to assemble.
+        blocks: Plan of the variable.
+        names: Variable of the other layout -> its name in the draft.
+        sizes: Sizes of the cell.
 
     Returns:
         The tensor; bytes are read when it is written.
 
     Raises:
-        UnsupportedError: for elements without a fixed size.
+        UnsupportedError: The elements have no fixed size.
     """
     stored = draft.entries[next(iter(names.values()))]
     kind = dtypes.dtype(stored.dtype)
     if kind.numpy is None:
         raise UnsupportedError(
-            "Weights of this type cannot be laid out anew.", received=f"{kind.name}: {', '.join(names.values())}"
+            "Weights of this type cannot get another layout.", received=f"{kind.name}: {', '.join(names.values())}"
         )
     dtype, sources = kind.numpy, {}
     for name in needed(blocks):

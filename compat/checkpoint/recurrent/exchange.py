@@ -13,9 +13,10 @@ from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.recurrent import assembly
 from estimator_bridge.compat.checkpoint.recurrent.forget_bias import ForgetBias
-from estimator_bridge.compat.checkpoint.recurrent.pairing import Pair, Paired, Wishes, pair_cells
+from estimator_bridge.compat.checkpoint.recurrent.pairing import Pair, Paired, pair_cells
 from estimator_bridge.compat.checkpoint.recurrent.recognition import FoundCell
 from estimator_bridge.compat.checkpoint.recurrent.table import CellLayout
+from estimator_bridge.compat.checkpoint.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.slots.average import AVERAGE, SHADOW
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedLayout, ConvertedSlot
@@ -25,7 +26,7 @@ _NO_LAYER = "no layer of the model takes its cell over"
 
 @contextlib.contextmanager
 def as_layers(
-    draft: Draft, model: ObjectModel, report: ConversionReport, wishes: Wishes
+    draft: Draft, model: ObjectModel, report: ConversionReport, request: ConversionRequest
 ) -> Iterator[tuple[ObjectModel, dict[str, str]]]:
     """Lays out each cell of a name-based draft as the Keras layer of the model that takes it over.
 
@@ -33,14 +34,14 @@ def as_layers(
         draft: Name-based draft. Afterwards it has TF1's variables again, and all names that were added in between.
         model: Object graph of the Keras side.
         report: Report of the conversion; changed.
-        wishes: Decisions of the user.
+        request: Conversion request with the decisions of the user.
 
     Yields:
         The model without ambiguous layers, and pairs for the matching of variables.
     """
-    paired = pair_cells(draft.entries, model, wishes)
+    paired = pair_cells(draft.entries, model, request)
     report.warnings += paired.warnings
-    exchange = _Exchange(draft, report, ForgetBias(wishes.forget_biases))
+    exchange = _Exchange(draft, report, ForgetBias(request.forget_bias))
     given, hidden = dict(paired.given), set(paired.withheld)
     slots = source_slots(set(draft.entries)) if paired.pairs or paired.withheld else []
     own = [slot for slot in slots if slot.name.startswith(f"{slot.variable}/")]
@@ -65,7 +66,7 @@ def as_layers(
 
 @contextlib.contextmanager
 def as_cells(
-    draft: Draft, model: ObjectModel, old: Index | None, report: ConversionReport, wishes: Wishes
+    draft: Draft, model: ObjectModel, old: Index | None, report: ConversionReport, request: ConversionRequest
 ) -> Iterator[tuple[ObjectModel, Index | None, dict[str, str]]]:
     """Lays out each layer of an object-based draft as the TF1 cell of the old graph that takes it over.
 
@@ -74,17 +75,17 @@ def as_cells(
         model: Object graph of the draft.
         old: Checkpoint of the old graph; nothing is laid out without one.
         report: Report of the conversion; changed.
-        wishes: Decisions of the user.
+        request: Conversion request with the decisions of the user.
 
     Yields:
         The model with the new variables, the old checkpoint without cells that have no layer, and pairs for the matching.
     """
     if old is None:
-        yield model, old, dict(wishes.given)
+        yield model, old, dict(request.given or {})
         return
-    paired = pair_cells(old.entries, model, wishes)
+    paired = pair_cells(old.entries, model, request)
     report.warnings += paired.warnings
-    exchange = _Exchange(draft, report, ForgetBias(wishes.forget_biases, old))
+    exchange = _Exchange(draft, report, ForgetBias(request.forget_bias, old))
     given, gone = dict(paired.given), _ambiguous_members(paired)
     variables, slots = list[ObjectVariable](), list[ObjectSlot]()
     kinds = [(slot.slot, slot.variable, slot.stored.key) for slot in model.slots]
@@ -139,7 +140,7 @@ class _Exchange:
 
         Args:
             pair: Tf1Cell and layer.
-            source: Tf1Cell or layer whose slots these are.
+            source: Cell or layer with these slots.
             layout: CellLayout of the other one.
             members: Part of the source -> name of its slot in the draft.
             names: Part of ``layout`` -> name of its new slot.

@@ -1,4 +1,4 @@
-"""TF1 adds forget_bias to the forget gate at each step, and no checkpoint keeps it; Keras has it in the bias."""
+"""The forget_bias: TF1 adds it to the forget gate at each step and does not save it, Keras has it in the bias."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _BIAS = "bias"
 
 
 class ForgetBias:
-    """Adds the forget_bias of each cell to Keras' bias, or takes it out for TF1's.
+    """Adds the forget_bias of each cell to Keras' bias, or takes it out for TF1.
 
     Args:
-        rules: regular expressions of cells' scopes -> forget_bias; the first that finds something counts.
-        old: a checkpoint of the old graph, on the way to it; None on the way to Keras.
+        rules: Regular expressions of cells' scopes, and their forget_bias; the first one that matches counts.
+        old: Checkpoint of the old graph on the way to it; None on the way to Keras.
 
     Raises:
-        NamingError: when a rule is no regular expression.
+        NamingError: A rule is no regular expression.
     """
 
     def __init__(self, rules: Sequence[tuple[str, float]], old: Index | None = None) -> None:
@@ -40,12 +40,12 @@ class ForgetBias:
         """Changes a cell's bias in the new layout.
 
         Args:
-            cell: TF1's.
-            made: its variables in the new layout; changed.
-            suffix: of the slot whose values these are.
+            cell: Cell of TF1.
+            made: Variables in the new layout; changed.
+            suffix: Suffix of the moving averages, if ``made`` has these.
 
         Returns:
-            What was done, for the report.
+            Notes for the report.
         """
         value = self._value(cell)
         if not value or not cell.cell or _BIAS not in made:
@@ -61,17 +61,17 @@ class ForgetBias:
         return [f"{what}, {rounded} of {cell.sizes.units} elements rounded to {dtypes.dtype(cell.dtype).name}"]
 
     def warnings(self) -> Iterator[str]:
-        """What was assumed.
+        """Warns of assumed values.
 
         Raises:
-            NamingError: when a rule found no cell.
+            NamingError: A rule matched no cell.
         """
         if self._unused:
             raise NamingError("No LSTM cell is converted in such a scope.", received=", ".join(sorted(self._unused)))
         for value, scopes in self._assumed.items():
             yield (
                 f"forget_bias is taken to be {value:g}, as by default: no checkpoint keeps it. If your cells were given another "
-                f"one, say so with --forget-bias: {', '.join(sorted(scopes))}"
+                f"one, give it with --forget-bias: {', '.join(sorted(scopes))}"
             )
 
     def _value(self, cell: FoundCell) -> float | None:
@@ -88,12 +88,12 @@ class ForgetBias:
 
 
 def add_forget_bias(bias: Tensor, layout: CellLayout, forget_bias: float) -> tuple[Tensor, int]:
-    """Keras' bias.
+    """Makes Keras' bias.
 
     Args:
         bias: TF1's weights in Keras' layout.
-        layout: Keras'.
-        forget_bias: of the cell.
+        layout: Layout of the Keras layer.
+        forget_bias: Value of the cell.
 
     Returns:
         The bias with ``forget_bias``, and the number of elements that had to be rounded.
@@ -111,19 +111,19 @@ def add_forget_bias(bias: Tensor, layout: CellLayout, forget_bias: float) -> tup
 
 
 def remove_forget_bias(bias: Tensor, layout: CellLayout, forget_bias: float, old: Any = None) -> tuple[Tensor, int]:
-    """TF1's bias.
+    """Makes TF1's bias.
 
-    Several values round to one sum. Where a checkpoint of the old graph has one of those, that is the one: what was not trained in
+    Several values round to one sum. If the checkpoint of the old graph has one of them, it is taken: a value that was not trained in
     between comes back to the last bit.
 
     Args:
         bias: Keras' weights in TF1's layout.
-        layout: TF1's.
-        forget_bias: of the cell.
-        old: the same variable of the old graph, flat, or None.
+        layout: Layout of the TF1 cell.
+        forget_bias: Value of the cell.
+        old: Same variable of the old graph, flat, or None.
 
     Returns:
-        The bias without ``forget_bias``, and the number of elements that had to be rounded: adding it again gives another value.
+        The bias without ``forget_bias``, and the number of elements that had to be rounded, so that the sum is another value.
 
     Example:
         >>> from estimator_bridge.compat.checkpoint.recurrent.table import CELLS
@@ -141,7 +141,7 @@ def remove_forget_bias(bias: Tensor, layout: CellLayout, forget_bias: float, old
 
 
 def _values(bias: Tensor, layout: CellLayout) -> tuple[Any, slice]:
-    """The elements, and which of them are the forget gate's."""
+    """Returns the elements, and the range of those of the forget gate."""
     gates = next(part.gates for part in layout.parts if part.name == _BIAS)
     units = bias.shape[0] // len(gates)
     start = gates.index("f") * units

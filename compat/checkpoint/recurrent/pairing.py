@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import NamingError
@@ -14,22 +14,9 @@ from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.recurrent import recognition
 from estimator_bridge.compat.checkpoint.recurrent.recognition import FoundCell
 from estimator_bridge.compat.checkpoint.recurrent.table import CELLS, GRU_RESET_AFTER, GRU_RESET_BEFORE, LAYERS
+from estimator_bridge.compat.checkpoint.request import ConversionRequest
 
 _GRUS = {GRU_RESET_BEFORE: GRU_RESET_AFTER, GRU_RESET_AFTER: GRU_RESET_BEFORE}
-
-
-class Wishes(NamedTuple):
-    """The user's decisions.
-
-    Attributes:
-        given: Variable or scope of TF1 -> key, name or scope of Keras.
-        accept_order: True to pair remaining cells of one shape in order.
-        forget_biases: Regular expressions of cells' scopes, and their forget_bias.
-    """
-
-    given: Mapping[str, str]
-    accept_order: bool = False
-    forget_biases: Sequence[tuple[str, float]] = ()
 
 
 class Pair(NamedTuple):
@@ -59,13 +46,13 @@ class Paired(NamedTuple):
     warnings: list[str]
 
 
-def pair_cells(variables: Mapping[str, Entry | Tensor], model: ObjectModel, wishes: Wishes) -> Paired:
+def pair_cells(variables: Mapping[str, Entry | Tensor], model: ObjectModel, request: ConversionRequest) -> Paired:
     """Pairs cells and layers.
 
     Args:
         variables: TF1's variables.
         model: Object graph of the Keras side.
-        wishes: Decisions of the user.
+        request: Conversion request. Its ``given`` may also name the scopes of cells and layers.
 
     Returns:
         The pairs, and all that is left.
@@ -73,7 +60,7 @@ def pair_cells(variables: Mapping[str, Entry | Tensor], model: ObjectModel, wish
     Raises:
         NamingError: The user paired a cell or a layer twice.
     """
-    result = Paired([], dict(wishes.given), [], set(), [])
+    result = Paired([], dict(request.given or {}), [], set(), [])
     layers = list(recognition.layers(model))
     if not layers:
         return result
@@ -81,8 +68,8 @@ def pair_cells(variables: Mapping[str, Entry | Tensor], model: ObjectModel, wish
     cells = [cell for cell in recognition.cells(variables) if cell.scope not in strangers]
     _take_given(cells, layers, result)
     named = [cell for cell in cells if cell.named]
-    _match(named, layers, wishes.accept_order, result)
-    _match(_possible(cells, layers, model), layers, wishes.accept_order, result)
+    _match(named, layers, request.accept_order, result)
+    _match(_possible(cells, layers, model), layers, request.accept_order, result)
     if {layer.key for layer in layers} - {pair.layer.key for pair in result.pairs}:
         paired = {pair.cell.scope for pair in result.pairs}
         names = {name for cell in named if cell.scope not in paired for name in cell.members.values()}

@@ -1,4 +1,4 @@
-"""Which variables are those of a recurrent cell: TF1's by their names and shapes, Keras' by the object graph."""
+"""Finds the variables of recurrent cells: TF1's by names and shapes, Keras' by the object graph."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from estimator_bridge.compat.checkpoint.recurrent.table import (
     sizes_of,
 )
 
-_RECURRENT = "recurrent_kernel"  # only recurrent layers have one
+_RECURRENT = "recurrent_kernel"  # only recurrent layers have this variable
 _NUMBER = re.compile(r"_\d+$")
-# Parts of a name that say nothing of where a cell stands: TF1's functions and wrappers, and the cell's own class.
+# Parts of a scope that do not locate a cell: TF1's functions and wrappers, and the cell's own class.
 _WRAPPER = re.compile(r"(stack_)?(bidirectional_)?rnn|(?!cell_\d+$)(.*_)?cell(_\d+)?")
 _DIRECTION = re.compile(r"(?P<direction>forward|backward)(_.*)?")
 
 
 class FoundCell(NamedTuple):
-    """A cell of TF1's or a layer of Keras'.
+    """A cell of TF1 or a layer of Keras.
 
     Attributes:
-        scope: what its variables' names begin with.
-        layout: its variables.
-        sizes: inputs and units.
-        dtype: number of its DataType.
-        members: variable after the scope -> its name in the checkpoint.
-        cell: of TF1; None for a layer.
-        named: its scope is one that TF1 gives such a cell; otherwise shapes alone say so.
+        scope: Prefix of its variables' names.
+        layout: Layout of its variables.
+        sizes: Numbers of inputs and units.
+        dtype: Number of its DataType.
+        members: Variable after the scope -> its name in the checkpoint.
+        cell: Kind of TF1 cell; None for a layer.
+        named: True if TF1 gives such a cell this scope; False if only shapes identify it.
     """
 
     scope: str
@@ -51,7 +51,7 @@ class FoundCell(NamedTuple):
 
     @property
     def layer(self) -> CellLayout:
-        """The layout of the Keras layer that it is, or that computes the same."""
+        """The layout of the Keras layer, or of the one that computes the same as the cell."""
         return self.cell.layer if self.cell else self.layout
 
     @property
@@ -61,13 +61,13 @@ class FoundCell(NamedTuple):
 
 
 def cells(variables: Mapping[str, Entry | Tensor]) -> Iterator[FoundCell]:
-    """TF1's cells; variables that are called otherwise but have the shapes of one may be one.
+    """Finds TF1's cells, also by the shapes of variables in scopes with other names.
 
     Args:
-        variables: of a name-based checkpoint.
+        variables: Variables of a name-based checkpoint.
 
     Yields:
-        Each; several of one scope where names and shapes fit several kinds.
+        Each cell; several of one scope if names and shapes fit several kinds.
     """
     for kernel in sorted({cell.layout.parts[0].name for cell in CELLS}):
         for name in sorted(name for name in variables if f"/{name}".endswith(f"/{kernel}")):
@@ -77,7 +77,7 @@ def cells(variables: Mapping[str, Entry | Tensor]) -> Iterator[FoundCell]:
 
 
 def strangers(variables: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Scopes of variables that no recurrent layer of Keras' has -> those variables -> what they are.
+    """Finds scopes with variables that no recurrent layer of Keras has, and describes these variables.
 
     Example:
         >>> strangers(["rnn/lstm_cell/kernel", "rnn/lstm_cell/w_f_diag"])
@@ -93,13 +93,13 @@ def strangers(variables: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def layers(model: ObjectModel) -> Iterator[FoundCell]:
-    """Keras' recurrent layers with a bias.
+    """Finds Keras' recurrent layers with a bias.
 
     Args:
-        model: that may have some.
+        model: Object graph of the Keras side.
 
     Yields:
-        Each, once.
+        Each layer once.
     """
     if _RECURRENT.encode() not in model.graph:
         return
@@ -118,7 +118,7 @@ def layers(model: ObjectModel) -> Iterator[FoundCell]:
 
 
 def _by_graph(model: ObjectModel) -> Iterator[dict[str, str]]:
-    """Attributes of each cell object -> keys."""
+    """Yields the attributes of each object and their keys."""
     nodes = trackable.decode(model.graph)
     for node in nodes:
         values = {name: nodes[child].value() for name, child in node.children.items()}
@@ -126,7 +126,7 @@ def _by_graph(model: ObjectModel) -> Iterator[dict[str, str]]:
 
 
 def _by_name(model: ObjectModel) -> Iterator[dict[str, str]]:
-    """The same by names, for models that Keras 3 tracks through the optimizer alone; where a name occurs twice, for none."""
+    """Yields the same by unique names, for models that Keras 3 tracks only through the optimizer."""
     times = Counter(variable.full_name for variable in model.variables)
     scopes: dict[str, dict[str, str]] = {}
     for variable in model.variables:
@@ -137,7 +137,7 @@ def _by_name(model: ObjectModel) -> Iterator[dict[str, str]]:
 
 
 def place(found: FoundCell) -> str:
-    """Where a cell or layer stands, in words that both sides share.
+    """Returns the place of a cell or layer in words that both sides share.
 
     Example:
         >>> cell = FoundCell("enc/bidirectional_rnn/fw/basic_lstm_cell", LAYERS[0], Sizes(3, 2), 1, {})

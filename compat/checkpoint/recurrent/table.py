@@ -1,7 +1,7 @@
-"""How TF1's recurrent cells and Keras' recurrent layers lay out the same weights: both described in the same words.
+"""The layouts of TF1's recurrent cells and of Keras' recurrent layers, described in the same words.
 
-A weight belongs to a band, which is what it is multiplied with, and to a gate. Each variable is a matrix: its bands from top to
-bottom, in each of them one column a unit for each gate from left to right.
+A weight belongs to a gate and to a band, which is named after the values that it is multiplied with. Each variable is a matrix: bands
+from top to bottom, and in each band, for each gate from left to right, one column for each unit.
 
 =============  ====================================  ================================================
 band           rows                                  multiplied with
@@ -30,9 +30,9 @@ class LayoutPart(NamedTuple):
     """One variable of a cell or layer.
 
     Attributes:
-        name: after the scope.
-        bands: from top to bottom.
-        gates: from left to right, a letter each.
+        name: Name after the scope.
+        bands: Bands from top to bottom.
+        gates: Gates from left to right, a letter each.
     """
 
     name: str
@@ -44,8 +44,8 @@ class CellLayout(NamedTuple):
     """The variables of a cell or layer.
 
     Attributes:
-        name: of the class.
-        parts: its variables; the first one has inputs and units.
+        name: Name of the class.
+        parts: Variables; the shape of the first one determines inputs and units.
     """
 
     name: str
@@ -56,12 +56,12 @@ class Tf1Cell(NamedTuple):
     """A cell of TF1.
 
     Attributes:
-        layout: its variables.
-        layer: layout of the Keras layer that computes the same.
-        scope: the scopes that TF1 gives it, without number.
-        forget_bias: what it adds to the forget gate at each step by default; None for one without.
-        to_layer: what else happens on the way to Keras.
-        to_cell: and on the way back.
+        layout: Layout of its variables.
+        layer: Layout of the Keras layer that computes the same.
+        scope: Pattern of the scopes that TF1 gives it, without numbers.
+        forget_bias: Default of the number that it adds to the forget gate at each step; None for a cell without.
+        to_layer: Note on a further change on the way to Keras.
+        to_cell: Note on a further change on the way back.
     """
 
     layout: CellLayout
@@ -73,52 +73,39 @@ class Tf1Cell(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """Of a cell or layer."""
+    """The sizes of a cell or layer."""
 
     inputs: int
     units: int
 
 
-LSTM = CellLayout(
-    "LSTM",
-    (
-        LayoutPart("kernel", (INPUT,), "ifco"),
-        LayoutPart("recurrent_kernel", (HIDDEN,), "ifco"),
-        LayoutPart("bias", (BIAS,), "ifco"),
-    ),
-)
-GRU_RESET_BEFORE = CellLayout(
-    "GRU with reset_after=False",
-    (
-        LayoutPart("kernel", (INPUT,), "zrc"),
-        LayoutPart("recurrent_kernel", (HIDDEN,), "zrc"),
-        LayoutPart("bias", (BIAS,), "zrc"),
-    ),
-)
-GRU_RESET_AFTER = CellLayout(
-    "GRU with reset_after=True",
-    (
-        LayoutPart("kernel", (INPUT,), "zrc"),
-        LayoutPart("recurrent_kernel", (HIDDEN,), "zrc"),
-        LayoutPart("bias", (BIAS, HIDDEN_BIAS), "zrc"),
-    ),
-)
-SIMPLE_RNN = CellLayout(
-    "SimpleRNN",
-    (LayoutPart("kernel", (INPUT,), "c"), LayoutPart("recurrent_kernel", (HIDDEN,), "c"), LayoutPart("bias", (BIAS,), "c")),
-)
+def _layer(name: str, gates: str, *bias: str) -> CellLayout:
+    parts = {"kernel": (INPUT,), "recurrent_kernel": (HIDDEN,), "bias": bias}
+    return CellLayout(name, tuple(LayoutPart(part, bands, gates) for part, bands in parts.items()))
+
+
+LSTM = _layer("LSTM", "ifco", BIAS)
+GRU_RESET_BEFORE = _layer("GRU with reset_after=False", "zrc", BIAS)
+GRU_RESET_AFTER = _layer("GRU with reset_after=True", "zrc", BIAS, HIDDEN_BIAS)
+SIMPLE_RNN = _layer("SimpleRNN", "c", BIAS)
 LAYERS = (LSTM, GRU_RESET_BEFORE, GRU_RESET_AFTER, SIMPLE_RNN)
 
-_LSTM_PARTS = (LayoutPart("kernel", (INPUT, HIDDEN), "icfo"), LayoutPart("bias", (BIAS,), "icfo"))
+
+def _weights(gates: str, kernel: str = "kernel", bias: str = "bias") -> tuple[LayoutPart, LayoutPart]:
+    """Returns the usual parts of a TF1 cell: a kernel for inputs and outputs together, and a bias."""
+    return LayoutPart(kernel, (INPUT, HIDDEN), gates), LayoutPart(bias, (BIAS,), gates)
+
+
+_ANY_SCOPE = re.compile(".*")
 CELLS = (
     Tf1Cell(  # LSTMCell, LSTMBlockCell and LSTMBlockFusedCell too
-        CellLayout("BasicLSTMCell", _LSTM_PARTS),
+        CellLayout("BasicLSTMCell", _weights("icfo")),
         LSTM,
         re.compile("basic_lstm_cell|lstm_cell|lstm_block_cell|lstm_fused_cell|lstm_block_wrapper"),
         forget_bias=1.0,
     ),
     Tf1Cell(
-        CellLayout("CudnnCompatibleLSTMCell", _LSTM_PARTS),
+        CellLayout("CudnnCompatibleLSTMCell", _weights("icfo")),
         LSTM,
         re.compile("cudnn_compatible_lstm_cell"),
         forget_bias=0.0,
@@ -126,35 +113,21 @@ CELLS = (
     Tf1Cell(  # GRUBlockCellV2 too
         CellLayout(
             "GRUCell",
-            (
-                LayoutPart("gates/kernel", (INPUT, HIDDEN), "rz"),
-                LayoutPart("gates/bias", (BIAS,), "rz"),
-                LayoutPart("candidate/kernel", (INPUT, HIDDEN), "c"),
-                LayoutPart("candidate/bias", (BIAS,), "c"),
-            ),
+            (*_weights("rz", "gates/kernel", "gates/bias"), *_weights("c", "candidate/kernel", "candidate/bias")),
         ),
         GRU_RESET_BEFORE,
-        re.compile(".*"),
+        _ANY_SCOPE,
     ),
     Tf1Cell(
-        CellLayout(
-            "GRUBlockCell",
-            (
-                LayoutPart("w_ru", (INPUT, HIDDEN), "rz"),
-                LayoutPart("b_ru", (BIAS,), "rz"),
-                LayoutPart("w_c", (INPUT, HIDDEN), "c"),
-                LayoutPart("b_c", (BIAS,), "c"),
-            ),
-        ),
+        CellLayout("GRUBlockCell", (*_weights("rz", "w_ru", "b_ru"), *_weights("c", "w_c", "b_c"))),
         GRU_RESET_BEFORE,
-        re.compile(".*"),
+        _ANY_SCOPE,
     ),
     Tf1Cell(
         CellLayout(
             "CudnnCompatibleGRUCell",
             (
-                LayoutPart("gates/kernel", (INPUT, HIDDEN), "rz"),
-                LayoutPart("gates/bias", (BIAS,), "rz"),
+                *_weights("rz", "gates/kernel", "gates/bias"),
                 LayoutPart("candidate/input_projection/kernel", (INPUT,), "c"),
                 LayoutPart("candidate/input_projection/bias", (BIAS,), "c"),
                 LayoutPart("candidate/hidden_projection/kernel", (HIDDEN,), "c"),
@@ -162,17 +135,17 @@ CELLS = (
             ),
         ),
         GRU_RESET_AFTER,
-        re.compile(".*"),
+        _ANY_SCOPE,
         to_layer="Keras trains two biases of z and r where this cell has one: their sum, the same now, moves further in each step",
         to_cell="the two biases of z and r are added up",
     ),
     Tf1Cell(
-        CellLayout("BasicRNNCell", (LayoutPart("kernel", (INPUT, HIDDEN), "c"), LayoutPart("bias", (BIAS,), "c"))),
+        CellLayout("BasicRNNCell", _weights("c")),
         SIMPLE_RNN,
         re.compile("basic_rnn_cell"),
     ),
 )
-# Variables beside a cell's kernel that Keras' layers have no place for -> what they are.
+# Variables beside a cell's kernel for which Keras' layers have no place -> their description.
 WITHOUT_COUNTERPART = {
     re.compile("(?P<scope>.+)/w_[fio]_diag"): "peepholes",
     re.compile("(?P<scope>.+)/projection/(kernel|bias)"): "a projection of the output",
@@ -181,13 +154,13 @@ WITHOUT_COUNTERPART = {
 
 
 def rows(part: LayoutPart, sizes: Sizes) -> list[int]:
-    """How many rows each band of a variable has."""
+    """Returns the number of rows of each band of a variable."""
     heights = {INPUT: sizes.inputs, HIDDEN: sizes.units, BIAS: 1, HIDDEN_BIAS: 1}
     return [heights[band] for band in part.bands]
 
 
 def shape(part: LayoutPart, sizes: Sizes) -> Shape:
-    """The shape of a variable; a single bias has one dimension.
+    """Returns the shape of a variable; a single bias has one dimension.
 
     Example:
         >>> [shape(part, Sizes(3, 2)) for part in GRU_RESET_AFTER.parts]
@@ -200,11 +173,11 @@ def shape(part: LayoutPart, sizes: Sizes) -> Shape:
 
 
 def sizes_of(parts: Sequence[LayoutPart], shapes: Mapping[str, Shape]) -> Sizes | None:
-    """Inputs and units of a cell or layer; None where variables of some shapes are none.
+    """Computes the sizes of a cell or layer; None if variables of some shapes do not make one up.
 
     Args:
-        parts: that it is to have.
-        shapes: name of a variable after the scope -> its shape.
+        parts: Parts of its layout.
+        shapes: Name of a variable after the scope -> its shape.
 
     Example:
         >>> sizes_of(LSTM.parts, {"kernel": (3, 8), "recurrent_kernel": (2, 8), "bias": (8,)})

@@ -11,35 +11,28 @@ __all__ = ["NO_COUNTERPART", "TABLES", "OptimizerTable", "another_optimizer", "t
 
 TABLES: Mapping[str, OptimizerTable] = {table.name: table for table in OPTIMIZER_TABLES}
 
-_BY_SLOTS = {
-    frozenset({"momentum"}): "Momentum",
-    frozenset({"accumulator"}): "Adagrad",
-    frozenset({"m", "v"}): "Adam",
-    frozenset({"m", "u"}): "AdaMax",
-    frozenset({"rms"}): "RMSProp",
-    frozenset({"rms", "momentum"}): "RMSProp",
-    frozenset({"rms", "mg"}): "centered RMSProp",
-    frozenset({"rms", "mg", "momentum"}): "centered RMSProp",
-    frozenset({"accumulator", "linear"}): "Ftrl",
-    frozenset({"accum_grad", "accum_var"}): "Adadelta",
-    frozenset({"momentums"}): "Momentum",
-    frozenset({"accumulators"}): "Adagrad",
-    frozenset({"velocities"}): "RMSProp",
-    frozenset({"velocities", "average_gradients"}): "centered RMSProp",
-    frozenset({"velocities", "average_gradients", "momentums"}): "centered RMSProp",
-    frozenset({"accumulators", "linears"}): "Ftrl",
-    frozenset({"accumulated_grads", "accumulated_delta_vars"}): "Adadelta",
-}
+
+def _by_slots() -> dict[frozenset[str], str]:
+    """Returns the first table for each set of slot names, with and without slots that can be absent."""
+    found: dict[frozenset[str], str] = {}
+    for table in OPTIMIZER_TABLES:
+        for rows in (table.rows, [row for row in table.rows if not row.absent_when]):
+            found.setdefault(frozenset(row.legacy for row in rows), table.name)
+            found.setdefault(frozenset(row.keras for row in rows), table.name)
+    return found
+
+
+_BY_SLOTS = _by_slots()
 
 
 def table_of_slots(slots: Sequence[str]) -> str | None:
-    """The optimizer whose slots these are, as TF1 calls it.
+    """Returns TF1's name of the optimizer that keeps some slots.
 
     Args:
         slots: Keras' names in the order in which the optimizer made them: Adam makes momentums first, RMSprop velocities.
 
     Returns:
-        The name of its table; None when there is no telling.
+        The name of its table; None if the slots do not identify it.
 
     Example:
         >>> table_of_slots(["momentums", "velocities"]), table_of_slots(["velocities", "momentums"])
@@ -51,16 +44,16 @@ def table_of_slots(slots: Sequence[str]) -> str | None:
 
 
 def another_optimizer(table: OptimizerTable, slots: Sequence[str]) -> str | None:
-    """The Keras class that keeps some slots, where it is not the counterpart of a TF1 optimizer.
+    """Returns the Keras class that keeps some slots if it is not the counterpart of a TF1 optimizer.
 
-    Names of slots alone would pair Adam's ``velocities`` with RMSprop's, and Adam's ``momentums`` with SGD's.
+    Without this check, equal names would pair Adam's ``velocities`` with RMSprop's, and Adam's ``momentums`` with SGD's.
 
     Args:
-        table: of the TF1 optimizer.
-        slots: as for ``table_of_slots``.
+        table: Slot table of the TF1 optimizer.
+        slots: Keras' names of the slots, in the order of ``table_of_slots``.
 
     Returns:
-        None where it is the counterpart, or there is no telling.
+        The class; None if it is the counterpart, or if the slots do not identify it.
 
     Example:
         >>> another_optimizer(TABLES["RMSProp"], ["momentums", "velocities"])

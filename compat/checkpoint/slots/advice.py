@@ -1,4 +1,4 @@
-"""What Keras' optimizer has to be given to go on as TF1's did: no checkpoint keeps it, so it is said."""
+"""Advice on settings of a Keras optimizer that no checkpoint keeps, and without which it does not go on as TF1's did."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable
 
-# Keras classes that keep slots of the same names: an object graph does not tell them apart.
+# Keras classes whose slots have the same names: an object graph does not tell them apart.
 ALIKE: Mapping[str, str] = {"Adam": "AdamW, Nadam or Lamb", "SGD": "Lion"}
 
 
 def advice(tables: Iterable[OptimizerTable], known: Mapping[str, float]) -> Iterator[str]:
-    """What to look at, once for each optimizer.
+    """Yields advice, once for each optimizer.
 
     Args:
-        tables: of the TF1 optimizers whose slots are taken over.
-        known: the Keras optimizer's hyperparameters, as far as they are.
+        tables: Slot tables of the TF1 optimizers whose slots are converted.
+        known: Known hyperparameters of the Keras optimizer.
 
     Yields:
         A sentence for each setting whose default differs, and each note.
@@ -39,7 +39,7 @@ def advice(tables: Iterable[OptimizerTable], known: Mapping[str, float]) -> Iter
         if table.keras_class in ALIKE:
             yield (
                 f"{table.name}: the target's slots are those of Keras' {table.keras_class}, but {ALIKE[table.keras_class]} would "
-                "have slots of the same names, and no checkpoint tells which it is: only the first goes on as TF1 did."
+                "have slots of the same names, and no checkpoint identifies the class: only the first goes on as TF1 did."
             )
         if table.note:
             yield f"{table.name}: {table.note}."

@@ -1,4 +1,4 @@
-"""Moving averages: no optimizer's in TF1, where a graph keeps ``VARIABLE/ExponentialMovingAverage``; Keras' keep them with ``use_ema``."""
+"""Moving averages: a TF1 graph keeps ``VARIABLE/ExponentialMovingAverage``, a Keras optimizer keeps them with ``use_ema``."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ OPTIMIZER_TABLES = (
         betas=BETAS,
         epsilon=(1e-8, 1e-7),
         sparse=DUPLICATES,
-        note="the slots of tf.contrib's LazyAdam and Nadam have the same names: tell LazyAdam with --optimizer; "
+        note="the slots of tf.contrib's LazyAdam and Nadam have the same names: name LazyAdam with --optimizer; "
         "Keras' Nadam follows a schedule that tf.contrib's does not have",
     ),
     OptimizerTable(
@@ -77,7 +77,7 @@ OPTIMIZER_TABLES = (
         epsilon=(1e-6, 1e-7),
         absent=_NO_LEGACY_ADAMW,
         sparse=DUPLICATES,
-        note="some LAMBs keep their slots under the same names: tell them with --optimizer",
+        note="some LAMBs keep their slots under the same names: name them with --optimizer",
     ),
     OptimizerTable(
         "Ftrl",  # with L1, L2 and shrinkage

@@ -1,4 +1,4 @@
-"""What a slot table says."""
+"""The type of a slot table, and values that several tables share."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Scale = Literal["none", "minus learning_rate"]
 
 @dataclasses.dataclass(frozen=True)
 class SlotRow:
-    """One slot.
+    """A slot of an optimizer.
 
     Attributes:
-        suffix: what follows the variable's name in a TF1 checkpoint.
-        legacy: its name in ``tf_keras.optimizers.legacy``.
-        keras: the list that holds it in tf_keras' newer optimizers and in Keras 3.
-        scale: what Keras' value is, times TF1's.
-        absent_when: when Keras has no such slot; zeros are written on the way back.
+        suffix: Suffix of the variable's name in a TF1 checkpoint.
+        legacy: Name in ``tf_keras.optimizers.legacy``.
+        keras: List that holds it in tf_keras' newer optimizers and in Keras 3.
+        scale: Factor from TF1's value to Keras'.
+        absent_when: Condition under which Keras has no such slot; zeros are written on the way back.
     """
 
     suffix: str
@@ -33,16 +33,16 @@ class OptimizerTable:
     """A TF1 optimizer's slots.
 
     Attributes:
-        name: as ``naming`` recognises it.
-        keras_class: of the counterpart.
-        rows: its slots.
-        betas: beta power variable -> Keras hyperparameter, where it keeps them.
-        uncorrected: its moments are used without bias correction, unless beta powers are kept beside them.
-        epsilon: TF1's default and Keras', where Keras' must be set to TF1's.
-        absent: family of Keras' optimizers -> why the class is not among them.
-        sparse: family -> what it does otherwise with sparse gradients.
-        sparse_but_momentum: the family "legacy" does as TF1 where it has a momentum slot.
-        note: what else to know.
+        name: Name that ``naming`` gives it.
+        keras_class: Class of the counterpart.
+        rows: Slots.
+        betas: Beta power variable -> Keras hyperparameter, if it keeps beta powers.
+        uncorrected: True if it uses its moments without bias correction, unless there are beta powers beside them.
+        epsilon: TF1's default and Keras', if Keras' must be set to TF1's.
+        absent: Family of Keras optimizers -> reason why it lacks the class.
+        sparse: Family of Keras optimizers -> difference with sparse gradients.
+        sparse_but_momentum: True if the family "legacy" does not differ if it has a momentum slot.
+        note: Further advice.
     """
 
     name: str
@@ -58,12 +58,12 @@ class OptimizerTable:
 
 
 def newer(difference: str) -> Mapping[str, str]:
-    """What both families but "legacy" do."""
+    """Returns a difference of both families but "legacy"."""
     return {"tf_keras": difference, "keras3": difference}
 
 
 def every(difference: str) -> Mapping[str, str]:
-    """What all families do."""
+    """Returns a difference of all families."""
     return {"legacy": difference, **newer(difference)}
 
 

@@ -1,4 +1,4 @@
-"""From a draft to an index: data files get their numbers, new tensors their places in a data file of their own."""
+"""The layout of data files: numbers for those of the source, and places for new tensors in one of their own."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from estimator_bridge.compat.checkpoint.writing.draft import Draft, Stored
 
 @dataclasses.dataclass
 class DataFileLayout:
-    """Which bytes go where.
+    """The data files of a draft.
 
     Args:
-        draft: what is to be written.
-        taken: a number of data files that must not be used: the one of a checkpoint that is being replaced.
+        draft: Draft to write.
+        taken: Number of data files that must not be used, since the checkpoint to replace has as many.
 
     Attributes:
-        shards: the source's data files that are shared, in their new order.
-        num_shards: all data files, with the one for new tensors; the last may be empty.
+        shards: Data files of the source that are shared, in their new order.
+        num_shards: Number of all data files, with the one for new tensors; the last may be empty.
     """
 
     draft: Draft
@@ -40,7 +40,7 @@ class DataFileLayout:
             raise UnsupportedError("Tensors cannot be added to a checkpoint of a big-endian machine.")
 
     def new_bytes(self) -> Iterator[bytes]:
-        """The data file of new tensors; must be read to its end before ``index``."""
+        """Yields the data file of new tensors; must be read to its end before ``index``."""
         offset = 0
         for tensor in self._new:
             start, crc = offset, 0
@@ -54,7 +54,7 @@ class DataFileLayout:
             self._places[id(tensor)] = Entry(tensor.dtype, tensor.shape, len(self.shards), start, tensor.size, masked)
 
     def index(self, prefix: Path) -> Index:
-        """The index of what was laid out."""
+        """Returns the index."""
         source = self.draft.source
         self._numbers = {old: new for new, old in enumerate(self.shards)}
         self._unmoved = all(old == new for old, new in self._numbers.items())

@@ -1,4 +1,4 @@
-"""A checkpoint that is to be: the names of another one, changed, with new tensors that go to one data file of their own."""
+"""The draft of a checkpoint: the names of another one, changed, and new tensors, which get a data file of their own."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Stored = Entry | Tensor
 
 
 class Draft:
-    """Names and where their bytes come from; nothing is written.
+    """Names and the origins of their bytes; nothing is written.
 
     Args:
-        source: the checkpoint to start from; it is not changed.
+        source: Checkpoint to start from; not changed.
 
     Attributes:
-        entries: name -> entry in the source, or new tensor.
-        pieces: partitioned variable -> extents -> entry in the source, or new tensor.
+        entries: Name -> entry in the source, or new tensor.
+        pieces: Partitioned variable -> extents -> entry in the source, or new tensor.
 
     Example:
         >>> from pathlib import Path
@@ -45,13 +45,13 @@ class Draft:
         """Renames every variable for which ``function`` gives another name.
 
         Args:
-            function: old name -> new name.
+            function: Function from the old name to the new one.
 
         Returns:
-            How many were renamed.
+            The number of renamed variables.
 
         Raises:
-            NamingError: when two get the same name; nothing is renamed then.
+            NamingError: Two get the same name; nothing is renamed then.
         """
         new_names = {name: function(name) for name in self.entries}
         seen: dict[str, str] = {}
@@ -73,7 +73,7 @@ class Draft:
         """Gives a variable a second name for the same bytes.
 
         Raises:
-            NamingError: when there is no such variable, or the other name is taken by different bytes.
+            NamingError: There is no such variable, or the other name has different bytes.
         """
         entry = self._entry(name)
         if self.entries.setdefault(other, entry) is not entry:
@@ -85,7 +85,7 @@ class Draft:
         """Leaves variables out; their bytes stay in the data files that others share.
 
         Raises:
-            NamingError: when there is no such variable.
+            NamingError: There is no such variable.
         """
         for name in names:
             self._entry(name)
@@ -93,7 +93,7 @@ class Draft:
             self.pieces.pop(name, None)
 
     def put(self, name: str, tensor: Stored, pieces: Mapping[Extents, Stored] | None = None) -> None:
-        """Adds a variable or takes another's place."""
+        """Adds or replaces a variable."""
         self.entries[name] = tensor
         self.pieces.pop(name, None)
         if pieces:
@@ -135,12 +135,12 @@ class Draft:
         return b"".join(map(bytes, self.reader(name)()))
 
     def new_tensors(self) -> list[Tensor]:
-        """What goes to a data file of its own, each once however many names it has."""
+        """Returns all new tensors, each once, however many names it has."""
         stored = [*self.entries.values(), *(piece for pieces in self.pieces.values() for piece in pieces.values())]
         return list({id(tensor): tensor for tensor in stored if isinstance(tensor, Tensor)}.values())
 
     def used_shards(self) -> list[int]:
-        """The source's data files that hold anything of what is left, in order."""
+        """Returns the numbers of the source's data files that hold bytes of the draft, in order."""
         used = {entry.shard_id for entry in self.entries.values() if isinstance(entry, Entry) and not entry.slices}
         used |= {piece.shard_id for pieces in self.pieces.values() for piece in pieces.values() if isinstance(piece, Entry)}
         return sorted(used)

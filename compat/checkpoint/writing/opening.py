@@ -1,4 +1,4 @@
-"""A checkpoint to read, of either format: one in V1's is written as V2 to a temporary folder first."""
+"""Opens a checkpoint of either format; one in the V1 format is first written as V2 to a temporary folder."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from estimator_bridge.compat.checkpoint.reading.locate import v1
 
 @contextlib.contextmanager
 def open_checkpoint(path: str | Path) -> Iterator[Index]:
-    """The index of a checkpoint, and data files that are there as long as the context lasts.
+    """Opens a checkpoint, whose data files exist as long as the context lasts.
 
     Args:
-        path: what ``read_index`` takes, or a V1 checkpoint's file.
+        path: Path for ``read_index``, or a V1 checkpoint's file.
 
     Yields:
         The index.
 
     Raises:
-        CheckpointError: when there is none, or it is damaged.
+        NotFoundError: There is no checkpoint.
+        CorruptError: The checkpoint is damaged.
     """
     if (found := v1(path)) is None:
         yield read_index(path)

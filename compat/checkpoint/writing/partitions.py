@@ -1,4 +1,4 @@
-"""Partitioned variables made whole, and whole ones partitioned: without touching data wherever it lies in a row."""
+"""Merges and splits variables; contiguous data stays where it is."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from estimator_bridge.compat.checkpoint.writing.draft import Draft
 def merge(draft: Draft, name: str) -> None:
     """Makes a partitioned variable one entry.
 
-    Slices along the first dimension that lie one after the other become one range of bytes, whose checksum follows from theirs.
-    Others are put together in the data file of new tensors.
+    Contiguous slices along the first dimension become one range of bytes, whose checksum is computed from theirs. Others are put
+    together in the data file of new tensors.
 
     Args:
-        draft: to change.
-        name: of the variable; nothing happens to one that is whole.
+        draft: Draft to change.
+        name: Name of the variable; a whole variable is left as it is.
     """
     entry = draft.entries[name]
     if isinstance(entry, Tensor) or not entry.slices:
@@ -44,13 +44,13 @@ def split(draft: Draft, name: str, num_shards: int) -> None:
     The data stays where it is; it is read once for the checksums of the slices.
 
     Args:
-        draft: to change.
-        name: of the variable.
-        num_shards: how many slices; 1 makes it whole.
+        draft: Draft to change.
+        name: Name of the variable.
+        num_shards: Number of slices; 1 for a whole variable.
 
     Raises:
-        NamingError: when it has fewer rows.
-        UnsupportedError: for scalars and strings.
+        NamingError: It has fewer rows.
+        UnsupportedError: It is a scalar, or has strings.
     """
     merge(draft, name)
     entry = draft.entries[name]
@@ -79,7 +79,7 @@ def _streamed(draft: Draft, name: str, entry: Entry) -> Tensor:
 
 
 def _cuts(entry: Entry | Tensor, num_shards: int) -> Iterator[Extents]:
-    """The first ``rows % num_shards`` slices have one row more."""
+    """Yields the extents of the slices, of which the first ``rows % num_shards`` have one more row."""
     base, longer = divmod(entry.shape[0], num_shards)
     start = 0
     for number in range(num_shards):

@@ -1,8 +1,8 @@
-"""Writes a draft so that the target is there whole or not at all, whenever the process or the machine stops.
+"""Writes a draft so that the target exists whole or not at all, whenever the process or the machine stops.
 
-Everything is made in a staging folder and synced. Then the data files get their names, which no index mentions yet, then the
-index gets its name: from that instant the checkpoint is there. Where one is replaced, its data files keep their names until then,
-since the new ones are counted differently (``-of-00003`` instead of ``-of-00002``). The ``checkpoint`` file comes last.
+All files are made in a staging folder and synced. Then the data files get their names, which no index mentions yet, then the index
+gets its name: from that instant the checkpoint exists. If one is replaced, its data files keep their names until then:
+the new names have another number of files (``-of-00003`` instead of ``-of-00002``). The ``checkpoint`` file comes last.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from estimator_bridge.errors import BridgeError
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a target is written.
+    """Options for writing a target.
 
     Attributes:
-        copy: copy the data files instead of linking them.
-        overwrite: replace a checkpoint that is there.
-        update_state: name the target in its folder's ``checkpoint`` file.
+        copy: True to copy the data files instead of linking them.
+        overwrite: True to replace an existing checkpoint.
+        update_state: True to name the target in its folder's ``checkpoint`` file.
     """
 
     copy: bool = False
@@ -41,12 +41,12 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """What was done.
+    """A target that was written.
 
     Attributes:
-        prefix: of the target.
-        sharing: how each data file of the source came to the target.
-        unchanged: the target was there already, the same to the last byte.
+        prefix: Prefix of the target.
+        sharing: For each data file of the source, "link", "clone" or "copy".
+        unchanged: True if the target existed already with the same bytes.
     """
 
     prefix: Path
@@ -58,16 +58,16 @@ def publish(draft: Draft, prefix: Path, options: Options = Options(), disk: Disk
     """Writes a draft under a prefix.
 
     Args:
-        draft: what to write.
-        prefix: of the target.
-        options: how.
-        disk: makes the changes.
+        draft: Draft to write.
+        prefix: Prefix of the target.
+        options: Options for writing.
+        disk: Disk that makes the changes.
 
     Returns:
-        What was done.
+        A record of the target.
 
     Raises:
-        TargetError: when the target is the source, is there already, or the disk refuses; nothing has changed then.
+        TargetError: The target is the source, it exists already, or the disk refuses; nothing has changed then.
     """
     _check_not_source(draft, prefix)
     publication = _Publication(draft, prefix, options, disk or Disk())
@@ -78,6 +78,8 @@ def publish(draft: Draft, prefix: Path, options: Options = Options(), disk: Disk
 
 
 class _Publication:
+    """One run of ``publish``."""
+
     def __init__(self, draft: Draft, prefix: Path, options: Options, disk: Disk) -> None:
         self._draft, self._prefix, self._options, self._disk = draft, prefix, options, disk
         self._old_shards = _shards_in_use(prefix)
@@ -97,7 +99,7 @@ class _Publication:
         return Published(self._prefix, sharing, unchanged)
 
     def _check_free(self) -> None:
-        """Another checkpoint stays, unless asked; the same one may be left of a run that was killed near its end."""
+        """Refuses to replace another checkpoint; the same one may be left of a run that was killed near its end."""
         if self._old_shards is None or self._options.overwrite:
             return
         with contextlib.suppress(BridgeError):  # a damaged checkpoint is another one
@@ -127,7 +129,9 @@ class _Publication:
             paths.append(path)
             how.append(sharing)
         while len(paths) < self._layout.num_shards:
-            new = self._layout.new_bytes() if len(paths) == len(how) else ()  # the next one only keeps the numbers apart
+            new = (
+                self._layout.new_bytes() if len(paths) == len(how) else ()
+            )  # a further, empty file only makes the number of files another
             paths.append(self._staging.write(f"data-{len(paths)}", new))
         return paths, tuple(how)
 
@@ -152,7 +156,7 @@ class _Publication:
     def _write_state(self) -> None:
         folder = self._prefix.parent
         if not self._options.update_state or folder.resolve() == self._draft.source.prefix.parent.resolve():
-            return  # the source's own folder goes on with what it names
+            return  # the source's own folder keeps its latest checkpoint
         contents = state_file.text(folder, self._prefix.name)
         with contextlib.suppress(OSError):
             if (folder / state_file.STATE_FILE).read_bytes() == contents:
@@ -170,7 +174,7 @@ def _check_not_source(draft: Draft, prefix: Path) -> None:
 
 
 def _shards_in_use(prefix: Path) -> int | None:
-    """How many data files the checkpoint at ``prefix`` has; None where there is none, 0 where its index cannot be read."""
+    """Returns the number of data files of the checkpoint at ``prefix``; None if there is none, 0 if its index is damaged."""
     if not os.path.lexists(index_path(prefix)):
         return None
     try:
@@ -180,9 +184,9 @@ def _shards_in_use(prefix: Path) -> int | None:
 
 
 def target_exists(prefix: Path) -> TargetError:
-    """The error for a target that is there already."""
+    """Makes the error for a target that exists already."""
     return TargetError(
-        "There is something else where this is to go.",
+        "The target already exists and is something else.",
         received=str(prefix),
         fix="Name another target, or replace it with --overwrite.",
     )
@@ -200,13 +204,15 @@ _REASONS = {
 
 
 def disk_error(error: OSError, prefix: Path) -> TargetError:
-    """What the disk said, for the user.
+    """Makes the error for a refusal of the disk.
 
     Args:
-        error: of the disk.
-        prefix: what was being written.
+        error: Error of the disk.
+        prefix: Path of the target.
     """
     what = _REASONS.get(error.errno or 0, "The checkpoint could not be written.")
     return TargetError(
-        what, received=f"{error.strerror or error}: {error.filename or prefix}", fix="Mend that and run the same command again."
+        what,
+        received=f"{error.strerror or error}: {error.filename or prefix}",
+        fix="Solve that and run the same command again.",
     )

@@ -1,4 +1,4 @@
-"""What a conversion did, or would do: nothing is left out silently."""
+"""The report of a conversion, in which nothing is left out silently."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from estimator_bridge.compat.checkpoint.writing.staging import Sharing
 
 @dataclasses.dataclass(frozen=True)
 class ConvertedSlot:
-    """A slot variable.
+    """A slot variable that was converted or left out.
 
     Attributes:
-        source: its name in the source; "" where zeros were written.
-        target: its name in the target; "" where it was left out.
-        note: how its value changed, or why it was left out.
+        source: Name in the source; "" if zeros were written.
+        target: Name in the target; "" if it was left out.
+        note: Change of its value, or the reason why it was left out.
     """
 
     source: str
@@ -27,12 +27,12 @@ class ConvertedSlot:
 
 @dataclasses.dataclass(frozen=True)
 class ConvertedLayout:
-    """A recurrent cell whose weights were laid out anew.
+    """A recurrent cell whose weights got another layout.
 
     Attributes:
-        source: its scope in the source.
-        target: its scope in the target.
-        note: what was done to the weights.
+        source: Scope in the source.
+        target: Scope in the target.
+        note: Changes of the weights.
     """
 
     source: str
@@ -42,24 +42,24 @@ class ConvertedLayout:
 
 @dataclasses.dataclass
 class ConversionReport:
-    """A conversion.
+    """The report of a conversion.
 
     Attributes:
-        source: prefix of the source.
-        target: prefix of the target.
-        to: its kind.
-        written: False when something was unmatched, or it was a dry run.
-        unchanged: the target was there already, the same to the last byte.
-        renamed: how many variables were renamed.
-        matches: pairs of variables.
-        slots: of optimizers.
-        layouts: of recurrent cells; their variables are called "CELL as LAYOUT/..." in ``matches`` and ``slots``.
-        warnings: what to look at.
-        ambiguous: target variable -> sources that fit equally well.
-        unmatched_sources: variables of the source that the target has no place for.
-        unmatched_targets: variables of the target that the source has no value for.
-        sharing: how each data file came to the target.
-        allowed: unmatched variables were allowed.
+        source: Prefix of the source.
+        target: Prefix of the target.
+        to: Kind of the target.
+        written: True if the target was written: nothing was unmatched, and it was no dry run.
+        unchanged: True if the target existed already with the same bytes.
+        renamed: Number of renamed variables.
+        matches: Pairs of variables.
+        slots: Slots of optimizers.
+        layouts: Recurrent cells; their variables have names like "CELL as LAYOUT/..." in ``matches`` and ``slots``.
+        warnings: Warnings for the user.
+        ambiguous: Target variable -> sources that fit equally well.
+        unmatched_sources: Variables of the source for which the target has no place.
+        unmatched_targets: Variables of the target for which the source has no value.
+        sharing: For each data file, "link", "clone" or "copy".
+        allowed: True if the user allowed unmatched variables.
     """
 
     source: str
@@ -80,22 +80,22 @@ class ConversionReport:
 
     @property
     def complete(self) -> bool:
-        """Everything has its place, or what has none was allowed; what is ambiguous never is."""
+        """True if nothing is ambiguous, and nothing is unmatched or the user allowed it."""
         unmatched = self.unmatched_sources or self.unmatched_targets
         return not self.ambiguous and (self.allowed or not unmatched)
 
     @property
     def exit_code(self) -> int:
-        """0 when complete, 1 when something needs a decision."""
+        """The exit code: 0 if complete, 1 if something needs a decision."""
         return 0 if self.complete else 1
 
     def leave_slots_out(self, reason: str) -> None:
-        """Tells of every slot that the target's format has no place for it."""
+        """Reports every slot as left out, since the target's format has no place for it."""
         self.slots = [
             dataclasses.replace(slot, target="", note=slot.note if not slot.target else reason) for slot in self.slots
         ]
         self.warnings.append(f"The optimizer's state is left out: {reason}.")
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Returns the report as plain data."""
         return dataclasses.asdict(self) | {"complete": self.complete}

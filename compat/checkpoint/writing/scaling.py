@@ -1,4 +1,4 @@
-"""A variable times a number: the one thing that a conversion does to values, a chunk at a time."""
+"""Multiplies a variable by a number, a chunk at a time."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 
 def scale(draft: Draft, name: str, factor: float) -> Tensor:
-    """A variable times a number.
+    """Multiplies a variable by a number in the variable's own precision.
 
     Args:
-        draft: that has it; what it has under this name later does not matter.
-        name: of the variable.
-        factor: to multiply by, in the variable's own precision.
+        draft: Draft that has the variable; later changes of the draft have no effect.
+        name: Name of the variable.
+        factor: Number to multiply by.
 
     Returns:
         The tensor.
 
     Raises:
-        UnsupportedError: for other dtypes than float32 and float64.
+        UnsupportedError: The dtype is neither float32 nor float64.
     """
     stored = draft.entries[name]
     kind = dtypes.dtype(stored.dtype)
@@ -39,7 +39,7 @@ def scale(draft: Draft, name: str, factor: float) -> Tensor:
         for data in chunks():
             if len(data) > len(buffer):
                 buffer = np.empty(len(data), np.uint8)
-            product = buffer[: len(data)]  # to find fresh memory for each chunk takes longer than to multiply
+            product = buffer[: len(data)]  # to allocate memory for each chunk takes longer than to multiply
             np.multiply(np.frombuffer(data, kind.numpy), number, out=product.view(kind.numpy))
             yield product
 

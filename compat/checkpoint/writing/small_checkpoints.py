@@ -1,4 +1,4 @@
-"""Small checkpoints from values in memory, without TensorFlow: what tests and examples start from."""
+"""Small checkpoints from values in memory, without TensorFlow, for tests and examples."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def write_tensors(prefix: str | Path, values: Mapping[str, Any], options: Option
     """Writes a name-based checkpoint.
 
     Args:
-        prefix: of the checkpoint.
-        values: name -> int, float, bytes, list, NumPy array or Tensor.
-        options: how to write it.
+        prefix: Prefix of the checkpoint.
+        values: Name -> int, float, bytes, list, NumPy array or Tensor.
+        options: Options for writing.
 
     Returns:
         The prefix.
 
     Raises:
-        TargetError: when it cannot be written.
+        TargetError: It cannot be written.
 
     Example:
         >>> import tempfile

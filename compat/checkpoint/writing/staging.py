@@ -1,4 +1,4 @@
-"""A folder beside the target in which everything is made; only finished files leave it, by rename."""
+"""A staging folder beside the target; only finished files leave it, by rename."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from estimator_bridge.compat.checkpoint.writing.storage import Disk
 
 Sharing = Literal["link", "clone", "copy"]
 _BEGIN_SYNC = 8 * 1024 * 1024
-_KEPT = 64 * 1024 * 1024  # of a copy, in memory; more would push out what others read, and fresh memory is slow to come by
+_KEPT = (
+    64 * 1024 * 1024
+)  # bytes of a copy in memory; more would push other files out of the cache, and to allocate memory is slow
 _UNLINKABLE = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES}
 
 
 class Staging:
-    """The folder ``.NAME.partial`` beside the target; what an earlier, killed run left in it is removed.
+    """The folder ``.NAME.partial`` beside the target; files of an earlier, killed run are removed from it.
 
     Args:
-        prefix: of the target.
-        disk: makes the changes.
+        prefix: Prefix of the target.
+        disk: Disk that makes the changes.
     """
 
     def __init__(self, prefix: Path, disk: Disk) -> None:
@@ -32,10 +34,10 @@ class Staging:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Makes the folder, and removes it at the end, whatever happened.
+        """Makes the folder, and removes it at the end in any case.
 
         Raises:
-            TargetError: when another process is writing the same target.
+            TargetError: Another process is writing the same target.
         """
         self._disk.make_folder(self.folder)
         with _locked(self.folder):
@@ -57,30 +59,30 @@ class Staging:
         """Writes a file and waits until it is on the disk.
 
         Returns:
-            Its path in the folder.
+            The path in the folder.
         """
         path = self.folder / name
         with self._disk.create(path) as file:
-            written = begun = 0
+            written = started = 0
             for data in chunks:
                 self._disk.write(file, data)
                 written += len(data)
-                if written - begun >= _BEGIN_SYNC:
-                    self._disk.begin_sync(file, begun, written)
-                    begun = written
+                if written - started >= _BEGIN_SYNC:
+                    self._disk.begin_sync(file, started, written)
+                    started = written
             self._disk.sync(file)
         return path
 
     def share(self, source: Path, name: str, copy: bool) -> tuple[Path, Sharing]:
-        """Brings a data file in: by a hard link, else by sharing its blocks, else by copying it.
+        """Adds a data file: as a hard link, else by sharing its blocks, else as a copy.
 
         Args:
-            source: the file; it is not changed.
-            name: in the folder.
-            copy: no hard link, so that the two files can be changed independently.
+            source: Path of the file; not changed.
+            name: Name in the folder.
+            copy: True for no hard link, so that the two files can be changed independently.
 
         Returns:
-            Its path in the folder, and how it was done.
+            The path in the folder, and "link", "clone" or "copy".
         """
         path = self.folder / name
         if not copy:
@@ -109,18 +111,18 @@ class Staging:
 
 @contextlib.contextmanager
 def folder_for(target: Path, disk: Disk) -> Iterator[None]:
-    """Makes the folder of a target and those above it; they go again when what follows fails.
+    """Makes the folder of a target and its parents, and removes them if the context fails.
 
     Args:
-        target: what is to stand in the folder.
-        disk: makes the changes.
+        target: Path of the target.
+        disk: Disk that makes the changes.
     """
     missing = [folder for folder in target.parents if not folder.exists()]
     try:
         disk.make_folder(target.parent)
         yield
     except BaseException:
-        with contextlib.suppress(OSError):  # others may have put something there
+        with contextlib.suppress(OSError):  # another process may use the folder
             for folder in missing:
                 disk.remove_folder(folder)
         raise
@@ -128,7 +130,7 @@ def folder_for(target: Path, disk: Disk) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Holds a lock that ends with the process, however it ends."""
+    """Holds a lock that ends with the process."""
     try:
         import fcntl
     except ImportError:  # not on this system

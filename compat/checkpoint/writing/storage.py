@@ -1,4 +1,4 @@
-"""Every change to the disk goes through here, so that a test can let each one of them fail."""
+"""All changes to the disk in one class, so that a test can let each of them fail."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import BinaryIO
 
 _FICLONE = 0x40049409  # ioctl number on Linux: the files share their blocks until one of them changes
 _COPY_CHUNK = 4 * 1024 * 1024
-# More at once takes large pages for the cache, which a virtual machine may have to fetch from its host first.
+# Larger writes take large pages for the cache, which a virtual machine may have to fetch from its host first.
 _WRITE = 64 * 1024
 _NO_CLONE = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EBADF, errno.ETXTBSY}
 
 
 class Disk:
-    """The operations that change something; each one raises OSError when it fails."""
+    """The operations that change something; each raises OSError if it fails."""
 
     def make_folder(self, path: Path) -> None:
-        """Makes a folder and those above it."""
+        """Makes a folder and its parents."""
         path.mkdir(parents=True, exist_ok=True)
 
     def create(self, path: Path) -> BinaryIO:
@@ -33,10 +33,10 @@ class Disk:
             view = view[os.write(file.fileno(), view[:_WRITE]) :]
 
     def begin_sync(self, file: BinaryIO, start: int, end: int) -> None:
-        """Lets the system write a range to the disk from now on, while more is read and computed; waits for nothing.
+        """Lets the system start to write a range to the disk, and does not wait.
 
-        Otherwise Linux keeps up to a tenth of the memory until ``sync``, which then waits for all of it at once. What of the range
-        is on the disk already leaves the page cache.
+        Otherwise Linux keeps up to a tenth of the memory until ``sync``, which then waits for all of it at once. Parts of the range
+        that are on the disk already leave the page cache.
         """
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), start, end - start, os.POSIX_FADV_DONTNEED)
@@ -55,13 +55,13 @@ class Disk:
 
     def link(self, source: Path, target: Path) -> None:
         """Gives a file a second name."""
-        os.link(source.resolve(), target)  # a link to a symbolic link would break when that one goes
+        os.link(source.resolve(), target)  # a link to a symbolic link would break with it
 
     def clone(self, source: BinaryIO, target: BinaryIO) -> bool:
         """Lets ``target`` share the blocks of ``source``.
 
         Returns:
-            False where the file system cannot.
+            False if the file system cannot.
         """
         try:
             import fcntl
@@ -76,10 +76,10 @@ class Disk:
         return True
 
     def copy_some(self, source: BinaryIO, target: BinaryIO) -> int:
-        """Copies on from where both files stand, inside the kernel where it can.
+        """Copies some bytes from the current positions of both files, inside the kernel if it can.
 
         Returns:
-            How many bytes; 0 at the end.
+            The number of bytes; 0 at the end.
         """
         try:
             return os.copy_file_range(source.fileno(), target.fileno(), _COPY_CHUNK)
@@ -91,11 +91,11 @@ class Disk:
         return len(data)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Gives a file another name; what had that name is gone in the same instant."""
+        """Gives a file another name; a file with that name is replaced in the same instant."""
         source.replace(target)
 
     def remove(self, path: Path) -> None:
-        """Removes a file; nothing happens when there is none."""
+        """Removes a file if it exists."""
         path.unlink(missing_ok=True)
 
     def remove_folder(self, path: Path) -> None:
@@ -103,5 +103,5 @@ class Disk:
         path.rmdir()
 
     def remove_tree(self, path: Path) -> None:
-        """Removes a folder and all that is in it."""
+        """Removes a folder with its contents."""
         shutil.rmtree(path)

@@ -1,4 +1,4 @@
-"""V1 checkpoints, one file without an index: read, and written as V2 a tensor at a time."""
+"""Reads V1 checkpoints, which are one file without an index, and writes them as V2, a tensor at a time."""
 
 from __future__ import annotations
 
@@ -22,30 +22,31 @@ def as_v2(path: Path, prefix: Path) -> Path:
     """Writes a V1 checkpoint as V2.
 
     Args:
-        path: the V1 file, or the prefix of sharded ones (``PREFIX-00000-of-00002``).
-        prefix: of the V2 checkpoint.
+        path: V1 file, or the prefix of sharded ones (``PREFIX-00000-of-00002``).
+        prefix: Prefix of the V2 checkpoint.
 
     Returns:
         ``prefix``.
 
     Raises:
-        CheckpointError: when it is damaged, or holds what V2 cannot.
+        CorruptError: The V1 checkpoint is damaged.
+        UnsupportedError: It holds a tensor that V2 cannot hold.
     """
     publish(draft_of(path), prefix, Options(update_state=False))
     return prefix
 
 
 def draft_of(path: Path) -> Draft:
-    """The contents of a V1 checkpoint; values are read when they are written.
+    """Makes a draft of a V1 checkpoint; values are read when they are written.
 
     Args:
-        path: as for ``as_v2``.
+        path: V1 file or prefix, see ``as_v2``.
 
     Returns:
         A draft in which every tensor is new.
 
     Raises:
-        CheckpointError: when it is damaged.
+        CorruptError: The checkpoint is damaged.
     """
     draft = Draft(Index(path, Header(1)))
     pieces: dict[str, dict[Extents, Stored]] = {}
@@ -67,7 +68,7 @@ def draft_of(path: Path) -> Draft:
 
 
 def files(path: Path) -> list[Path]:
-    """The file, or the files of a sharded V1 checkpoint."""
+    """Returns the files of a V1 checkpoint, which may be sharded."""
     return [path] if path.is_file() else sorted(path.parent.glob(f"{path.name}-?????-of-?????"))
 
 

@@ -1,4 +1,4 @@
-"""``estimator-bridge inspect``: what is in a checkpoint, without TensorFlow."""
+"""``estimator-bridge inspect``: shows the contents of a checkpoint, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _EPILOG = """examples:
   estimator-bridge inspect model_dir/model.ckpt-1000 --verify
   estimator-bridge inspect old/model.ckpt-1000 --diff new/model.ckpt-1000
 
-exit code: 0 fine, 1 --diff found differences, 2 no checkpoint, or a damaged one.
-Nothing is written, and but for --diff and --verify no tensor is read.
+exit code: 0 shown, 1 --diff found differences, 2 no checkpoint, or a damaged one.
+Nothing is written. Tensors are read only for --diff and --verify.
 """
 
 
 def add_parser(verbs: Any) -> None:
-    """Adds the verb."""
+    """Adds the parser of ``inspect``."""
     parser = verbs.add_parser(
         "inspect",
-        help="show what is in a checkpoint",
-        description="Shows what is in a checkpoint: kind, step, data files, variables, and the optimizers' slots.",
+        help="show the contents of a checkpoint",
+        description="Shows the contents of a checkpoint: kind, step, data files, variables, and the optimizers' slots.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -36,14 +36,18 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument("--verify", action="store_true", help="read every tensor and compare its checksum")
     parser.add_argument("--diff", metavar="OTHER", help="compare the values with those of another checkpoint")
     parser.add_argument(
-        "--abs-diff", type=float, default=0.0, metavar="X", help="with --diff: what counts as equal (default: %(default)g)"
+        "--abs-diff",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="with --diff: largest difference that counts as equal (default: %(default)g)",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="tables, or one JSON object")
     parser.set_defaults(execute=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Shows, compares or verifies."""
+    """Shows, compares or verifies a checkpoint."""
     if arguments.diff is not None:
         return _diff(arguments)
     from estimator_bridge.compat.checkpoint.inspection.summary import summarize
@@ -53,8 +57,8 @@ def execute(arguments: argparse.Namespace) -> int:
         summary = summarize(index, shown_as=arguments.checkpoint)
         verification = _verify(index) if arguments.verify else None
     if arguments.format == "json":
-        told = {} if verification is None else {"verified": vars(verification)}
-        _write_json(summary.to_json() | told)
+        verified = {} if verification is None else {"verified": vars(verification)}
+        _write_json(summary.to_json() | verified)
         return 0
     from estimator_bridge.compat.checkpoint.inspection.terminal import print_summary, size
 
@@ -62,8 +66,8 @@ def execute(arguments: argparse.Namespace) -> int:
     print_summary(summary, console, arguments.all)
     if verification:
         unchecked = f"; {len(verification.unchecked)} without a checksum" if verification.unchecked else ""
-        told_bytes = size(verification.num_bytes)
-        console.print(f"Verified: {verification.num_tensors:,} tensors, {told_bytes}{unchecked}", highlight=False)
+        num_bytes = size(verification.num_bytes)
+        console.print(f"Verified: {verification.num_tensors:,} tensors, {num_bytes}{unchecked}", highlight=False)
     return 0
 
 
@@ -96,7 +100,7 @@ def _verify(index: Any) -> Any:
 
 @contextlib.contextmanager
 def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, where that is a terminal and there is something to wait for."""
+    """Shows a progress bar on stderr if that is a terminal and there is much to read."""
     if not sys.stderr.isatty() or total < 100_000_000:
         yield lambda size: None
         return
@@ -116,7 +120,7 @@ def _console() -> Any:
 
 
 def _write_json(value: Any) -> None:
-    """Strict JSON: an infinite difference is spelled as a string."""
+    """Writes strict JSON, with infinite differences as strings."""
     text = json.dumps(_strict(value), indent=1)
     sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
 

@@ -30,7 +30,7 @@ NAMES = ("dense/kernel", "dense/bias")
 
 
 def write_keras_side(prefix: Path, learning_rate: Any = 0.5) -> Path:
-    """What tf.train.Checkpoint writes of a Dense layer and an SGD of tf_keras.optimizers.legacy, by hand."""
+    """Writes the checkpoint that tf.train.Checkpoint makes of a Dense layer and an SGD of tf_keras.optimizers.legacy, by hand."""
     tensors_by_key: dict[str, Any] = {"save_counter" + ATTRIBUTE: 1}
     nodes = [Node({"model": 1, "optimizer": 2, "save_counter": 3}), Node({"kernel": 4, "bias": 5}), Node()]
     nodes.append(variable("save_counter", "save_counter"))
@@ -213,7 +213,7 @@ def test_a_renamed_variable_is_renamed_in_the_modern_paths_graph_too(old: Path, 
     assert not any("scope" in name for name in places)
 
 
-def test_a_keras_graph_stays_whatever_happens_to_names(old: Path, like: Path, tmp_path: Path) -> None:
+def test_a_keras_graph_stays_if_names_change(old: Path, like: Path, tmp_path: Path) -> None:
     assert convert(old, tmp_path / "first", "--like", like) == 0
     assert convert(tmp_path / "first", tmp_path / "second", "--rename", "^scope/=tower/") == 0
     assert read_index(like).entries.keys() < read_index(tmp_path / "second").entries.keys()
@@ -222,7 +222,7 @@ def test_a_keras_graph_stays_whatever_happens_to_names(old: Path, like: Path, tm
 
 def test_a_name_based_like_is_no_object_graph(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert convert(old, tmp_path / "m", "--like", old) == 2
-    assert "no object graph" in capsys.readouterr().err
+    assert "No checkpoint of --like has an object graph" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What hypothesis draws: tensors of every dtype that a checkpoint can hold, names, and ways to cut a shape into slices."""
+"""Strategies for hypothesis: tensors of every dtype that a checkpoint can hold, names, and ways to cut a shape into slices."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_v1_has_the_values_of_v2(name: str) -> None:
 
 @pytest.mark.parametrize("latest", ["v1.ckpt", "/elsewhere/v1.ckpt", "v1-sharded.ckpt-?????-of-00003"])
 def test_v1_is_the_latest_of_a_model_dir(latest: str, tmp_path: Path) -> None:
-    """As TensorFlow's Saver names it in the file ``checkpoint``."""
+    """TensorFlow's Saver writes such a name into the file ``checkpoint``."""
     for file in GOLDEN.glob("v1*.ckpt*"):
         shutil.copy(file, tmp_path)
     (tmp_path / "checkpoint").write_text(f'model_checkpoint_path: "{latest}"\n')
@@ -152,7 +152,7 @@ SLICES = {0: "3 1 0,2:0,1", 1: "3 1 2,1:0,1"}  # as the partitioner of the graph
 
 
 def slots_of_slices(prefix: Path) -> dict[str, Any]:
-    """As TensorFlow restores them: it cannot read one of these slots as a whole."""
+    """Slots are read slice by slice, as TensorFlow restores them: it cannot read one of these slots as a whole."""
     names = {f"{WEIGHTS}/part_{part}/{slot}": spec for part, spec in SLICES.items() for slot in ("Ftrl", "Ftrl_1")}
     found = tensorflow_side.restore(prefix, list(names), list(names.values()), [tf.float32] * len(names))
     return dict(zip(names, found, strict=True))

@@ -44,7 +44,7 @@ def train_old(folder: Path, optimizer: Any = None, steps: int = 3) -> Path:
 
 
 def restore_old(prefix: Path, shards: int = 2, optimizer: Any = None) -> tuple[np.ndarray, Values]:
-    """What TF1's Saver restores into the old graph: prediction, and everything by name, slices put together."""
+    """Restores into the old graph with TF1's Saver: its prediction, and all variables by name, with slices put together."""
     with tf.Graph().as_default(), v1.Session() as session:
         prediction, _ = graph(optimizer() if optimizer else None, shards)
         v1.train.Saver().restore(session, str(prefix))

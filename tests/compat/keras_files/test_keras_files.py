@@ -102,7 +102,7 @@ def slots_of(model: Any) -> dict[str, np.ndarray]:
 
 
 def check_prediction(found: Any, old: Trained) -> None:
-    """Of the order of 1; another kernel adds up in another order."""
+    """Tolerance for outputs of the order of 1: another kernel adds up in another order."""
     np.testing.assert_allclose(found, old.prediction, rtol=0, atol=1e-6)
 
 
@@ -178,7 +178,7 @@ def test_keras_files(family: str, old: Trained, like: Any, tmp_path: Path) -> No
 
 
 def check_stateless(report: ConversionReport, target: Path, old: Trained, folder: Path, *likes: str) -> None:
-    """What the format leaves out is said by variable on the way there, and is missing on the way back."""
+    """Variables that the format leaves out are reported on the way there, and are missing on the way back."""
     assert any("state of tf_keras.optimizers.legacy" in warning for warning in report.warnings)
     slots = {name for name in old.values if "/Adam" in name}
     assert {slot.source for slot in report.slots if not slot.target} == slots
@@ -211,7 +211,7 @@ def test_a_saved_model_of_keras_3_is_for_serving(old: Trained, like: Any, tmp_pa
 
 
 @pytest.mark.tf221
-def test_what_keras_3_exported_gets_other_values(old: Trained, tmp_path: Path) -> None:
+def test_an_export_of_keras_3_gets_other_values(old: Trained, tmp_path: Path) -> None:
     """It keeps each variable twice: what is served and what is listed must not part."""
     nets.network("keras3").export(str(tmp_path / "untrained"), verbose=False)
     assert convert(old.prefix, tmp_path / "exported", to="saved-model", like=tmp_path / "untrained").written
@@ -272,7 +272,7 @@ def test_momentum_goes_there_and_back_by_the_models_own_learning_rate(tmp_path: 
 
 @pytest.mark.parametrize("family", EACH_FAMILY)
 def test_statistics_and_embeddings(family: str, tmp_path: Path) -> None:
-    """What is not trained, and a kind of layer each with names of its own."""
+    """Variables that are not trained, and kinds of layers with names of their own."""
     library, random = importlib.import_module(FAMILIES[family]), np.random.RandomState(1)
     layers = library.layers
     model = library.Sequential(
@@ -305,7 +305,7 @@ def test_statistics_and_embeddings(family: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(value, nets.read(source)[name])
 
 
-def test_a_model_of_tf_keras_as_scripts_call_it(old: Trained, tmp_path: Path) -> None:
+def test_a_model_of_tf_keras_with_names_from_scripts(old: Trained, tmp_path: Path) -> None:
     """``tf.keras`` is Keras 2 or 3, as TensorFlow and the environment say; the model itself tells which."""
     report = convert(old.prefix, tmp_path / "m", like=f"{__name__}:of_tf_keras")
     assert report.written, report.to_json()
@@ -377,7 +377,7 @@ def unbuilt() -> Any:
         ("junk.h5", "file signature"),
     ],
 )
-def test_models_that_cannot_be_had(like_: str, told: str, old: Trained, tmp_path: Path, monkeypatch: Any) -> None:
+def test_models_that_cannot_be_loaded(like_: str, told: str, old: Trained, tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "text.json").write_text("model")
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "empty.keras").write_bytes(b"")
@@ -410,9 +410,9 @@ def test_damaged_sources(harm: str, old: Trained, damaged: tuple[Path, bytes], t
     assert path.read_bytes() == changed[harm]
 
 
-def test_weights_alone_need_their_model(old: Trained, like: Any, tmp_path: Path) -> None:
+def test_a_file_of_weights_needs_its_model(old: Trained, like: Any, tmp_path: Path) -> None:
     convert(old.prefix, tmp_path / "m.weights.h5", to="keras-weights", like=like("new", "function"))
-    with pytest.raises(KerasError, match="Weights alone"):
+    with pytest.raises(KerasError, match="does not identify its variables"):
         convert(tmp_path / "m.weights.h5", tmp_path / "n", to="name-based", like=old.prefix)
     with pytest.raises(KerasError, match="state of an optimizer"):
         convert(tmp_path / "m.weights.h5", tmp_path / "n", to="name-based", like=[like("new", ".json"), old.prefix])
@@ -423,7 +423,7 @@ def test_the_source_of_a_keras_file_has_values(like: Any, tmp_path: Path) -> Non
         convert(like("new", ".json"), tmp_path / "m", to="name-based")
 
 
-def test_what_is_there_stays_unless_asked(old: Trained, like: Any, tmp_path: Path) -> None:
+def test_an_existing_target_stays_unless_replaced(old: Trained, like: Any, tmp_path: Path) -> None:
     target = tmp_path / "m.keras"
     target.write_text("mine")
     with pytest.raises(TargetError, match="something else"):
@@ -435,7 +435,7 @@ def test_what_is_there_stays_unless_asked(old: Trained, like: Any, tmp_path: Pat
         convert(old.prefix, tmp_path, to="saved-model", like=like("new", ".keras"), overwrite=True)
 
 
-def test_a_failed_write_leaves_what_was_there(old: Trained, like: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_failed_write_changes_nothing(old: Trained, like: Any, tmp_path: Path, monkeypatch: Any) -> None:
     from estimator_bridge.compat.keras_files import saving
 
     def interrupted(model: Any, prefix: str, path: Path, to: str, partial: bool) -> None:

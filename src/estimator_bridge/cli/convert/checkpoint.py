@@ -1,4 +1,4 @@
-"""``estimator-bridge convert checkpoint``: from checkpoints of either kind, Keras files and SavedModels to each other."""
+"""``estimator-bridge convert checkpoint``: converts checkpoints of either kind, Keras files and SavedModels."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _logger = logging.getLogger(__name__)
 _KINDS = ("bilingual", "name-based", "object-based", "keras-weights", "keras", "saved-model")
 
 _EPILOG = """examples:
-  for the modern path's own model as well as the old graph:
+  for both the modern path's own model and the old graph:
     estimator-bridge convert checkpoint old/model.ckpt-1000 new/model.ckpt-1000
   for a Keras model: a .keras file, a SavedModel, a config in JSON, a function that makes it, or a checkpoint of it:
     estimator-bridge convert checkpoint old/model.ckpt-1000 new/model.ckpt-1000 --like model.keras
     estimator-bridge convert checkpoint old/model.ckpt-1000 new/model.ckpt-1000 --like trainer.model:make --optimizer-family new
-  as a file of Keras' own:
+  as a Keras file:
     estimator-bridge convert checkpoint old/model.ckpt-1000 model.keras --to keras --like config.json
     estimator-bridge convert checkpoint old/model.ckpt-1000 exported --to saved-model --like saved_model_folder
   back, for the old graph:
@@ -33,15 +33,15 @@ _EPILOG = """examples:
     estimator-bridge convert checkpoint a/model.ckpt-7 b/model.ckpt-7 --to name-based --partition 'embeddings=4'
     estimator-bridge convert checkpoint a/model.ckpt-7 b/model.ckpt-7 --to name-based --drop '/Adam(_1)?$'
 
---like module:function imports the module and calls the function: that is your own code, and nothing else here runs any.
+--like module:function imports the module and calls the function, which is your own code; nothing else here runs your code.
 
-exit code: 0 fine, 1 some variables have no counterpart and nothing was written, 2 it cannot be done.
+exit code: 0 converted, 1 some variables have no counterpart and nothing was written, 2 the request cannot be carried out.
 The source is only read. Data files are hard-linked: never change one of them in place, or use --copy.
 """
 
 
 def add_parser(kinds: Any) -> None:
-    """Adds the kind."""
+    """Adds the parser of ``convert checkpoint``."""
     parser = kinds.add_parser(
         "checkpoint",
         help="convert a checkpoint, optimizer state included",
@@ -50,24 +50,28 @@ def add_parser(kinds: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    source = "a prefix, a model_dir, a SavedModel, a V1 checkpoint, or a file of Keras: .keras, .weights.h5, .h5"
+    source = "a prefix, a model_dir, a SavedModel, a V1 checkpoint, or a Keras file: .keras, .weights.h5, .h5"
     target = "prefix of the new checkpoint, or Keras' file or folder"
     paths = [parser.add_argument("source", metavar="SOURCE", help=source)]
     paths.append(parser.add_argument("target", metavar="TARGET", type=Path, help=target))
     parser.add_argument(
         "--to", choices=_KINDS, default="bilingual", help="default: %(default)s, name-based and object-based at once"
     )
-    like = "whose object graph or names to write: a Keras model or a checkpoint (may be given twice: one of either side)"
+    like = "Keras model or checkpoint whose object graph or names to write (may be given twice: one for each side)"
     paths.append(parser.add_argument("--like", action="append", default=[], metavar="MODEL", help=like))
     paths.append(
-        parser.add_argument("--rename-file", type=Path, metavar="FILE", help="of --rename, one a line; # starts a comment")
+        parser.add_argument(
+            "--rename-file", type=Path, metavar="FILE", help="file with rules for --rename, one per line; # starts a comment"
+        )
     )
     for path in paths:
         path.complete = FILE
     _add_names(parser)
     _add_optimizer(parser)
     _add_writing(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="of the report (default: %(default)s)")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="format of the report (default: %(default)s)"
+    )
     parser.set_defaults(execute=execute, copy=False)
 
 
@@ -75,24 +79,32 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("names", "regular expressions; each option may be given several times")
     group.add_argument("--rename", action="append", default=[], metavar="REGEX=REPLACEMENT", help="rename TF1's variables")
     group.add_argument("--drop", action="append", default=[], metavar="REGEX", help="leave variables out")
-    group.add_argument("--partition", action="append", default=[], metavar="REGEX=N", help="cut into N slices, 1: whole")
+    group.add_argument(
+        "--partition", action="append", default=[], metavar="REGEX=N", help="cut variables into N slices; 1 makes them whole"
+    )
     group.add_argument("--use-averages", action="store_true", help="give variables the values of their moving averages")
     group.add_argument(
-        "--swap-averages", action="store_true", help="a swapping_saver wrote averages as variables: put both back"
+        "--swap-averages", action="store_true", help="swap variables and averages back, if a swapping_saver wrote the source"
     )
     group.add_argument("--map", action="append", default=[], metavar="TF1=KERAS", help="pair two variables by hand")
     group.add_argument("--accept-order", action="store_true", help="pair variables of one shape in order of creation")
     group.add_argument(
-        "--forget-bias", action="append", default=[], metavar="REGEX=X", help="of LSTM cells in such scopes (default: TF1's)"
+        "--forget-bias",
+        action="append",
+        default=[],
+        metavar="REGEX=X",
+        help="forget_bias of LSTM cells in such scopes (default: TF1's)",
     )
-    group.add_argument("--allow-unmatched", action="store_true", help="write although some have no counterpart")
+    group.add_argument("--allow-unmatched", action="store_true", help="write even if some variables have no counterpart")
 
 
 def _add_optimizer(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("optimizer")
-    group.add_argument("--learning-rate", type=float, metavar="X", help="for Momentum: Keras' slot contains it")
-    group.add_argument("--optimizer", metavar="NAME", help="TF1's name of it, where the slots do not tell")
-    family = "of tf_keras: optimizers.legacy, which follow TF1 with sparse gradients, or the newer ones"
+    group.add_argument(
+        "--learning-rate", type=float, metavar="X", help="learning rate for Momentum, whose Keras slot contains it"
+    )
+    group.add_argument("--optimizer", metavar="NAME", help="TF1's name of the optimizer, if its slots do not identify it")
+    family = "tf_keras.optimizers.legacy, which follow TF1 with sparse gradients, or the newer ones"
     group.add_argument("--optimizer-family", choices=("legacy", "new"), help=family)
 
 
@@ -101,12 +113,12 @@ def _add_writing(parser: argparse.ArgumentParser) -> None:
     how = group.add_mutually_exclusive_group()
     how.add_argument("--link", dest="copy", action="store_false", help="hard-link data files where possible (the default)")
     how.add_argument("--copy", action="store_true", help="copy data files")
-    group.add_argument("--overwrite", action="store_true", help="replace a checkpoint that is there")
-    group.add_argument("--dry-run", action="store_true", help="show what would be done")
+    group.add_argument("--overwrite", action="store_true", help="replace an existing checkpoint")
+    group.add_argument("--dry-run", action="store_true", help="report what would be done, and write nothing")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Converts and reports."""
+    """Converts and prints the report."""
     from estimator_bridge.compat.checkpoint import convert
 
     _announce_user_code(arguments.like)
@@ -156,7 +168,7 @@ def _print(report: Any, dry_run: bool) -> None:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    left, equals, right = text.rpartition("=")  # the last one: ``(?=...)`` is part of a regular expression, no name has any
+    left, equals, right = text.rpartition("=")  # the last sign: a regular expression may contain ``(?=...)``, no name has one
     if not equals or not left:
         raise BridgeError("An equals sign is missing.", expected="LEFT=RIGHT", received=text)
     return left, right

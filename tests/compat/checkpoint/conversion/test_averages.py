@@ -80,7 +80,7 @@ def test_averages_go_on_in_keras_and_come_back(keras: Keras, source: Path, swap:
 
 
 def test_an_optimizer_without_averages_and_a_model_with_them(tmp_path: Path) -> None:
-    """What has no counterpart is said by name."""
+    """Averages without a counterpart are reported by name."""
     library = importlib.import_module("tf_keras")
     legacy = Keras(library, lambda optimizers: optimizers.legacy.Adam(RATE))
     legacy.optimizer._create_all_weights(legacy.model.trainable_variables)

@@ -1,4 +1,4 @@
-"""What batch normalization keeps, as tf.layers and tf.contrib name it, in Keras and back: tests/golden/make_statistics.py."""
+"""The statistics of batch normalization, as tf.layers and tf.contrib name it, in Keras and back: tests/golden/make_statistics.py."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_statistics_both_ways(library: str, source: str, tmp_path: Path) -> None
     assert [name for name, value in old.items() if not tensorflow_side.same_bytes(new[name], value)] == []
 
 
-def test_what_zero_debias_keeps_is_said(tmp_path: Path) -> None:
+def test_variables_of_zero_debias_are_reported(tmp_path: Path) -> None:
     """tf.contrib's zero_debias_moving_mean keeps two more variables a layer; Keras has nothing like it."""
     norm = {f"norm0/{role}": np.ones(4, np.float32) for role in ("beta", "moving_mean", "moving_variance")}
     more = {"norm0/moving_mean/biased": np.ones(4, np.float32), "norm0/moving_mean/local_step": np.float32(3)}

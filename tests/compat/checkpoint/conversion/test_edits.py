@@ -115,7 +115,7 @@ def test_any_rules(variables: set[str], rules: list[tuple[str, str]], suffix: st
 
 
 def test_slices_follow_and_no_byte_is_written(tmp_path: Path) -> None:
-    """Of real parameter servers: renamed, made whole and cut again, all over the same data files."""
+    """A checkpoint of real parameter servers: renamed, made whole and cut again, all over the same data files."""
     for path in (GOLDEN / "checkpoints").glob(
         "partitioned.ckpt-2.[di]*"
     ):  # on the disk of the target, so that they can be linked
@@ -153,7 +153,7 @@ def test_contiguous_slices_are_renamed_merged_and_cut_in_place(tmp_path: Path, c
         assert tensorflow_side.same_bytes(new["words/Adagrad"], whole + 1)
 
 
-def test_what_is_renamed_onto_the_models_names_needs_no_map(tmp_path: Path) -> None:
+def test_variables_renamed_to_the_models_names_need_no_map(tmp_path: Path) -> None:
     import tensorflow as tf
 
     model = tf.train.Checkpoint(first=tf.Variable([0.0, 0.0], name="x/w"), second=tf.Variable([0.0, 0.0], name="y/w"))

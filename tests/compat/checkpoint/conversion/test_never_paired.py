@@ -1,4 +1,4 @@
-"""What has the right shape, or the right name, and is something else: it is told, and never written as if it were the same."""
+"""Variables of the right shape or name that mean something else: they are reported, and never written as if they were the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_old_side(prefix: Path, suffixes: Sequence[str] = (), extra: dict[str, 
 
 
 def write_newer_side(prefix: Path, lists: Sequence[str]) -> Path:
-    """What tf.train.Checkpoint writes of a kernel and a newer optimizer of tf_keras, by hand; lists as the optimizer made them."""
+    """Writes the checkpoint that tf.train.Checkpoint makes of a kernel and a newer optimizer of tf_keras, by hand; lists as the optimizer made them."""
     nodes = [Node({"model": 1, "optimizer": 2}), Node({"kernel": 3}), Node({"_iterations": 4, "_variables": 5})]
     nodes += [
         trackable.variable("dense/kernel", f"model/kernel{ATTRIBUTE}"),
@@ -87,7 +87,7 @@ def test_slots_of_the_same_optimizer(suffixes: Sequence[str], lists: Sequence[st
     assert [number(tmp_path / "back", f"{KERNEL}/{suffix}") for suffix in suffixes] == [5, 6]
 
 
-def test_an_optimizer_that_is_given_and_was_another(tmp_path: Path) -> None:
+def test_a_given_optimizer_that_contradicts_the_checkpoint(tmp_path: Path) -> None:
     new = write_newer_side(tmp_path / "new" / "m", ADAM)
     with pytest.raises(CheckpointError, match="The optimizer was Adam"):
         convert(new, tmp_path / "back", to="name-based", optimizer="RMSProp")
@@ -111,7 +111,7 @@ def test_a_slot_without_its_variable_is_no_variable(left_over: str, tmp_path: Pa
     assert f"model/kernel{ATTRIBUTE}" in report.unmatched_targets
 
 
-def test_a_slot_of_an_optimizer_that_a_script_brought_is_no_variable(tmp_path: Path) -> None:
+def test_a_slot_of_a_scripts_own_optimizer_is_no_variable(tmp_path: Path) -> None:
     """``net/dense/kernel/MyOptimizer`` has the shape of a layer that the model has and the old graph had not."""
     new = write_newer_side(tmp_path / "new" / "m", ())
     old = write_tensors(
@@ -121,7 +121,7 @@ def test_a_slot_of_an_optimizer_that_a_script_brought_is_no_variable(tmp_path: P
     assert (report.written, report.matches, "a/w/Mine" in report.unmatched_sources) == (False, (), True)
 
 
-def test_averages_never_change_names_alone(tmp_path: Path) -> None:
+def test_averages_never_change_only_names(tmp_path: Path) -> None:
     """An object graph that is only kept would go on naming the values that were not averaged."""
     old = write_old_side(tmp_path / "old" / "m", ["ExponentialMovingAverage"])
     new = write_newer_side(tmp_path / "new" / "m", ())
@@ -143,7 +143,7 @@ def test_a_step_of_another_type(tmp_path: Path) -> None:
     assert (entry.dtype, entry.size) == (tensors.int64(0).dtype, 8)
 
 
-def test_the_old_graph_finds_what_it_looks_for(tmp_path: Path) -> None:
+def test_the_old_graph_finds_all_its_variables(tmp_path: Path) -> None:
     """Whatever kind the source is of."""
     old, other = (write_old_side(tmp_path / suffix / "m", [suffix]) for suffix in ("Momentum", "Adagrad"))
     report = convert(old, tmp_path / "new", to="name-based", like=other)
@@ -171,7 +171,7 @@ def test_pairs_by_hand_mean_the_same_with_and_without_the_old_graph(tmp_path: Pa
             convert(new, tmp_path / "m", to="name-based", like=like, given={"a/w": "dense/kernels"}, learning_rate=1)
 
 
-def test_nothing_that_is_given_is_passed_over(tmp_path: Path) -> None:
+def test_no_argument_is_ignored(tmp_path: Path) -> None:
     old = write_old_side(tmp_path / "old" / "m", ("Adam", "Adam_1"))
     new, other = (write_newer_side(tmp_path / name / "m", ADAM) for name in ("new", "other"))
     for likes in ([new, other], [new, old]):

@@ -9,11 +9,11 @@ import pytest
 
 from estimator_bridge.compat.checkpoint import CheckpointError, convert, read_index
 from estimator_bridge.compat.checkpoint.conversion.outputs import write
-from estimator_bridge.compat.checkpoint.conversion.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.conversion.sides import open_sides
 from estimator_bridge.compat.checkpoint.inspection.difference import differences
 from estimator_bridge.compat.checkpoint.models import keras_process
 from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE
+from estimator_bridge.compat.checkpoint.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
 from estimator_bridge.compat.checkpoint.writing.storage import Disk
@@ -32,7 +32,7 @@ def saved_model(tmp_path: Path) -> Path:
 
 
 def make_saved_model(folder: Path) -> Path:
-    """What a SavedModel's folder has, as far as it is read: files of the graph, and variables."""
+    """Makes a folder like a SavedModel's: files of the graph, and variables."""
     write_keras_side(folder / "variables" / "variables")
     (folder / "assets").mkdir()
     for name in ("saved_model.pb", "fingerprint.pb", "assets/words.txt"):
@@ -55,7 +55,7 @@ def test_a_saved_model_keeps_its_graph_and_gets_other_variables(old: Path, saved
     assert {name: data for name, data in contents(tmp_path).items() if not name.startswith("new")} == before
 
 
-def test_a_saved_model_keeps_its_own_values_where_there_are_no_others(old: Path, saved_model: Path, tmp_path: Path) -> None:
+def test_a_saved_model_keeps_its_own_values_if_there_are_no_others(old: Path, saved_model: Path, tmp_path: Path) -> None:
     """Its graph asks for every variable: one without a value would be empty when it is served."""
     target = tmp_path / "exported"
     report = convert(old, target, to="saved-model", like=saved_model, drop=["bias"], allow_unmatched=True)

@@ -51,7 +51,7 @@ def test_training_goes_on(proof: Proof, name: str, family: Family) -> None:
 
 
 @pytest.mark.parametrize(("name", "family"), WITHOUT)
-def test_a_family_without_the_class_is_said_by_variable(proof: Proof, name: str, family: Family, tmp_path: Path) -> None:
+def test_a_family_without_the_class_is_reported_by_variable(proof: Proof, name: str, family: Family, tmp_path: Path) -> None:
     like = New("Adam", {}, family).checkpoint.write(str(tmp_path / "like"))
     _, saved, _ = proof.trained(name)
     report = convert(saved, tmp_path / "model.ckpt-20", like=like)
@@ -60,7 +60,7 @@ def test_a_family_without_the_class_is_said_by_variable(proof: Proof, name: str,
     assert all(variable in said[0] for variable in INITIAL)
 
 
-def test_other_betas_are_said(proof: Proof) -> None:
+def test_other_betas_are_reported(proof: Proof) -> None:
     """The newer families do not keep theirs, the legacy one does, and its are right."""
     name = "Adam with other betas"
     first, second = (warning for warning in proof.measure(name, "tf_keras").forward.warnings if "_power is that of" in warning)

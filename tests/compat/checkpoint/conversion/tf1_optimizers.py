@@ -91,7 +91,7 @@ class AdaMax(v1.train.AdamOptimizer):
 
 
 class BertAdam(v1.train.Optimizer):
-    """As BERT's scripts have it: no bias correction, weight decay inside of the step, sparse gradients made dense."""
+    """The optimizer of BERT's scripts: no bias correction, weight decay inside of the step, sparse gradients made dense."""
 
     slots = ("adam_m", "adam_v")
 

@@ -120,7 +120,7 @@ BEFORE_US: Mapping[str, Mapping[Family, float]] = {
 
 
 def loss(values: Mapping[str, Any], step: Any, look_up: Callable[[Any, Any], Any]) -> Any:
-    """Of both models at a step."""
+    """Differences of both models at a step."""
     ids, factors, targets = (tf.gather(data, step) for data in (IDS, FACTORS, TARGETS))
     total = 0.0
     for kind in ("dense", "sparse"):
@@ -282,7 +282,7 @@ class Proof:
 
 
 def _limits(before: float, weights: list[Any]) -> dict[str, float]:
-    """What was exact stays exact with dense gradients; else 100 roundings of half a unit in the last place may add up to eight."""
+    """Exact values stay exact with dense gradients; otherwise 100 roundings of half a unit in the last place may add up to eight."""
     noise = 8 * float(np.spacing(np.float32(max(np.abs(weight).max() for weight in weights))))
     return {"dense": max(before, noise) if before else 0.0, "sparse": max(before, noise)}
 

@@ -52,7 +52,7 @@ def test_order_of_creation_only_when_accepted() -> None:
     }
 
 
-def test_what_is_left_is_listed() -> None:
+def test_unmatched_variables_are_listed() -> None:
     result = match(named(a=(1,), b=(2,)), named(c=(2,), d=(3,)))
     assert (result.unmatched_sources, result.unmatched_targets) == (("a",), ("d",))
 
@@ -116,13 +116,13 @@ def test_batch_normalization_follows_the_convolution_of_its_block() -> None:
     assert {found[f"two/bn/{part}"] for part in parts} == {(f"y/norm/{part}", "scope") for part in parts}
 
 
-def test_scopes_that_contradict_each_other_tell_nothing() -> None:
+def test_contradicting_scopes_pair_nothing() -> None:
     old = named(a__kernel=(3, 4), a__table=(9, 9), a__bias=(4,), b__bias=(4,))
     new = named(x__kernel=(3, 4), y__table=(9, 9), x__bias=(4,), y__bias=(4,))
     assert set(match(old, new).ambiguous) == {"x/bias", "y/bias"}
 
 
-def test_contrib_and_canned_names_for_what_keras_calls_otherwise() -> None:
+def test_contrib_and_canned_names_that_differ_from_keras() -> None:
     table = "dnn/input_from_feature_columns/input_layer"
     old = named(fc1__weights=(4, 4), fc2__weights=(4, 4), fc1__biases=(4,), fc2__biases=(4,))
     old += [Named(name, name, (9, 2), 1) for name in (f"{table}/{c}_embedding/embedding_weights" for c in ("age", "job"))]
@@ -143,7 +143,7 @@ def test_order_is_never_accepted_of_names_that_do_not_count() -> None:
     assert set(result.ambiguous) == {"x", "y"}
 
 
-def test_one_that_fits_two_is_refused_on_either_side() -> None:
+def test_a_variable_that_fits_two_is_refused_on_either_side() -> None:
     assert match(named(a=(4, 4)), named(x=(4, 4), y=(4, 4))).ambiguous == {"x": ("a",), "y": ("a",)}
     assert match(named(a=(4, 4), b=(4, 4)), named(x=(4, 4))).ambiguous == {"x": ("a", "b")}
 

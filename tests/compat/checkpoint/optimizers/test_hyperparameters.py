@@ -36,7 +36,7 @@ def powers(prefix: Path) -> list[float]:
     return [float(saved[name]) for name in ("beta1_power", "beta2_power")]
 
 
-def test_a_saved_model_tells_its_betas(trained: Any, tmp_path: Path) -> None:
+def test_betas_from_a_saved_model(trained: Any, tmp_path: Path) -> None:
     trained.save(tmp_path / "saved", save_format="tf")
     model = read_object_model(read_index(tmp_path / "saved"))
     known = hyperparameters(model)
@@ -46,7 +46,7 @@ def test_a_saved_model_tells_its_betas(trained: Any, tmp_path: Path) -> None:
     assert "assumed" not in "".join(report.warnings)
 
 
-def test_the_old_graph_tells_its_betas(trained: Any, tmp_path: Path) -> None:
+def test_betas_from_the_old_graph(trained: Any, tmp_path: Path) -> None:
     saved = tf.train.Checkpoint(model=trained, optimizer=trained.optimizer).write(str(tmp_path / "ckpt"))
     like = write_tensors(tmp_path / "old", {**OLD, "beta1_power": 0.8, "beta2_power": 0.95})
     report = convert(saved, tmp_path / "m", to="name-based", like=like)
@@ -54,7 +54,7 @@ def test_the_old_graph_tells_its_betas(trained: Any, tmp_path: Path) -> None:
     assert "assumed" not in "".join(report.warnings)
 
 
-def test_a_default_is_said_by_name(trained: Any, tmp_path: Path) -> None:
+def test_a_default_is_reported_by_name(trained: Any, tmp_path: Path) -> None:
     saved = tf.train.Checkpoint(model=trained, optimizer=trained.optimizer).write(str(tmp_path / "ckpt"))
     report = convert(saved, tmp_path / "m", to="name-based")
     assert powers(tmp_path / "m") == pytest.approx([0.9**4, 0.999**4])
@@ -72,7 +72,7 @@ def test_damaged_metadata_are_as_none(trained: Any, tmp_path: Path, data: bytes)
 
 @pytest.mark.parametrize(("given", "rate"), [(None, 0.3), (0.7, 0.7)])
 def test_a_learning_rate_in_float64(given: float | None, rate: float, tmp_path: Path) -> None:
-    """As Keras keeps it after ``set_floatx("float64")``."""
+    """Keras keeps it so after ``set_floatx("float64")``."""
     kernel = np.full((3, 2), 10.0, np.float32)
     old = {"dense/kernel": kernel, "dense/kernel/Momentum": kernel, "dense/bias": [1.0, 1.0], "dense/bias/Momentum": [1.0, 1.0]}
     like = write_keras_side(tmp_path / "keras" / "m", np.array(0.3))

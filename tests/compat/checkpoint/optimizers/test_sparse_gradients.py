@@ -1,4 +1,4 @@
-"""Which variables have sparse gradients is read from the graph beside a checkpoint; without one, nothing is claimed of any."""
+"""Variables with sparse gradients are found in the graph beside a checkpoint; without one, warnings only say "possibly"."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_golden_graph_of_reference_variables(tmp_path: Path) -> None:
     assert access.file.name == "partitioned.ckpt-2.meta"
 
 
-def test_a_graph_tells(saved: Path) -> None:
+def test_a_graph_shows_sparse_gradients(saved: Path) -> None:
     shutil.copy(GOLDEN / "checkpoints" / "partitioned.ckpt-2.meta", saved.parent)  # the same variables, the same look-up
     like = keras_side(saved.parent)
     (warning,) = warnings(saved, like)
@@ -60,7 +60,7 @@ def test_a_graph_tells(saved: Path) -> None:
     assert "dense/kernel" not in warning
 
 
-def test_a_graph_tells_of_renamed_variables_too(saved: Path) -> None:
+def test_a_graph_shows_sparse_gradients_of_renamed_variables_too(saved: Path) -> None:
     shutil.copy(GOLDEN / "checkpoints" / "partitioned.ckpt-2.meta", saved.parent)
     given = {"words/table": "table", "dense/kernel": "kernel"}
     (warning,) = warnings(saved, keras_side(saved.parent), given=given, rename=[("^embedding/", "words/")])
@@ -79,14 +79,14 @@ def test_without_a_graph_each_is_possible(saved: Path) -> None:
     assert warning.startswith("Possibly with sparse gradients: dense/kernel, embedding/table. No PREFIX.meta")
 
 
-def test_an_embedding_layer_tells_of_its_own(saved: Path) -> None:
+def test_an_embedding_layer_shows_sparse_gradients(saved: Path) -> None:
     like = keras_side(saved.parent, embedding=True)
     certain, possible = warnings(saved, like, given={}, accept_order=True)
     assert certain.startswith("embedding/table has sparse gradients (an Embedding layer)")
     assert possible.startswith("Possibly with sparse gradients: dense/kernel. ")
 
 
-def test_the_way_back_is_warned_of_too(saved: Path) -> None:
+def test_warnings_on_the_way_back(saved: Path) -> None:
     like = keras_side(saved.parent)
     shutil.copy(GOLDEN / "checkpoints" / "partitioned.ckpt-2.meta", saved.parent)
     report = convert(like, saved.parent / "old" / "model.ckpt-0", to="name-based", like=saved, given=PAIRS)
@@ -117,7 +117,7 @@ def test_the_graph_of_a_model_dir(tmp_path: Path) -> None:
     assert access.assigned == {"assigned"}
 
 
-def test_a_function_that_looks_up_leaves_it_open(tmp_path: Path) -> None:
+def test_a_function_that_gathers_makes_row_access_unknown(tmp_path: Path) -> None:
     def build() -> None:
         table = v1.get_variable("table", [4, 2], use_resource=True)
         tf.function(lambda: tf.gather(table, [1]))()

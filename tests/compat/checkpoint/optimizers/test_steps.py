@@ -23,7 +23,7 @@ def saved(folder: Path, **kept: Any) -> Draft:
 
 
 def powers(updates: int, beta_1: float = 0.9, beta_2: float = 0.999) -> dict[str, float]:
-    """As TF1 makes them: float32 products."""
+    """Makes beta powers as TF1 does: float32 products."""
     made = [np.float32(beta_1), np.float32(beta_2)]
     for _ in range(updates):
         made = [made[0] * np.float32(beta_1), made[1] * np.float32(beta_2)]
@@ -32,18 +32,18 @@ def powers(updates: int, beta_1: float = 0.9, beta_2: float = 0.999) -> dict[str
 
 @pytest.mark.parametrize("updates", [0, 1, 20, 200])
 @pytest.mark.parametrize(("beta_1", "beta_2"), [(0.9, 0.999), (0.8, 0.95), (0.95, 0.9999)])
-def test_powers_tell_their_betas(tmp_path: Path, updates: int, beta_1: float, beta_2: float) -> None:
+def test_betas_from_powers(tmp_path: Path, updates: int, beta_1: float, beta_2: float) -> None:
     found = steps.known_betas(saved(tmp_path, global_step=updates, **powers(updates, beta_1, beta_2)))
     assert found == pytest.approx({"beta_1": beta_1, "beta_2": beta_2}, abs=1e-6)
 
 
-def test_powers_that_ran_out_tell_nothing(tmp_path: Path) -> None:
+def test_powers_that_are_0_have_no_betas(tmp_path: Path) -> None:
     kept = saved(tmp_path, global_step=200_000, beta1_power=0.0, beta2_power=0.0)
     assert steps.known_betas(kept) == {}
     assert list(steps.differing_betas(kept, {"beta_1": 0.5})) == []
 
 
-def test_two_optimizers_with_different_betas_tell_nothing(tmp_path: Path) -> None:
+def test_two_optimizers_with_different_betas(tmp_path: Path) -> None:
     kept = saved(tmp_path, global_step=0, beta1_power=0.9, beta1_power_1=0.5)
     assert steps.known_betas(kept) == {}
 

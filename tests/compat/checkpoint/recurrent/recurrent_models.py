@@ -78,7 +78,7 @@ def outputs(model: Any, x: np.ndarray) -> list[np.ndarray]:
 
 
 def train(keras: Side, x: np.ndarray, steps: int) -> None:
-    """As the golden's generator does."""
+    """Builds the same model as the golden's generator."""
     for _ in range(steps):
         with tf.GradientTape() as tape:
             loss = tf.add_n([tf.reduce_mean((output - 0.3) ** 2) for output in keras.model.call(x)])

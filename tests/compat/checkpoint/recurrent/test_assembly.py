@@ -141,7 +141,7 @@ def test_averages_are_values(tmp_path_factory: pytest.TempPathFactory, tmp_path:
 PARTS = {"kernel": (5, 8), "bias": (8,)}
 
 
-def test_without_the_checkpoint_that_it_came_from_forget_bias_is_rounded_and_said(lstm: Side, tmp_path: Path) -> None:
+def test_forget_bias_is_rounded_and_reported_without_the_old_checkpoint(lstm: Side, tmp_path: Path) -> None:
     source = one_cell(tmp_path, **{f"rnn/basic_lstm_cell/{k}/Momentum": np.zeros(s, np.float32) for k, s in PARTS.items()})
     convert(source, tmp_path / "m", like=lstm.prefix, allow_unmatched=True)
     names = tensorflow_side.load(source)
@@ -179,7 +179,7 @@ def test_a_partitioned_kernel(lstm: Side, tmp_path: Path) -> None:
 # What cannot be told, or has no counterpart
 
 
-def test_cells_without_a_counterpart_are_said_by_name(lstm: Side, tmp_path: Path) -> None:
+def test_cells_without_a_counterpart_are_reported_by_name(lstm: Side, tmp_path: Path) -> None:
     report = convert(GOLDEN / "others-3", tmp_path / "m", like=lstm.prefix)
     assert (report.exit_code, report.layouts, report.written) == (1, [], False)
     said = "\n".join(report.warnings)
@@ -203,7 +203,7 @@ def test_a_bias_of_other_gates_is_never_paired_by_its_shape(lstm: Side, tmp_path
 
 
 @pytest.mark.tf221  # with 2.15 comes Keras 2
-def test_layers_that_keras_3_tracks_through_the_optimizer_alone(tmp_path: Path) -> None:
+def test_layers_that_keras_3_tracks_only_through_the_optimizer(tmp_path: Path) -> None:
     import keras
     import tensorflow as tf
 
@@ -241,7 +241,7 @@ def cells_of_one_size(folder: Path, first: str, second: str) -> Path:
     return write_tensors(folder / "two" / "m", tensors | {"global_step": np.int64(1)})
 
 
-def test_which_of_two_is_not_guessed(two_layers: Side, tmp_path: Path) -> None:
+def test_one_of_two_is_not_guessed(two_layers: Side, tmp_path: Path) -> None:
     source = cells_of_one_size(tmp_path, "a/lstm_cell", "b/lstm_cell")
     report = convert(source, tmp_path / "m", like=two_layers.prefix, accept_order=True)  # a and b are no numbers
     assert not report.written
@@ -250,7 +250,7 @@ def test_which_of_two_is_not_guessed(two_layers: Side, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["map", "order"])
-def test_which_of_two_is_said(two_layers: Side, tmp_path: Path, how: str) -> None:
+def test_two_equal_candidates_are_reported(two_layers: Side, tmp_path: Path, how: str) -> None:
     scopes = {"map": ("b/lstm_cell", "a/lstm_cell"), "order": ("rnn/cell_0/lstm_cell", "rnn/cell_1/lstm_cell")}[how]
     source = cells_of_one_size(tmp_path, *scopes)
     names = [variable.name.partition(":")[0] for variable in two_layers.model.weights]

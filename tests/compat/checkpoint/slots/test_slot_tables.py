@@ -140,7 +140,7 @@ NEWER += [("AdamW", {}), ("RMSProp", {"momentum": 0.5}), ("centered RMSProp", {"
 
 @pytest.mark.parametrize(("name", "given"), NEWER)
 def test_every_slot_of_newer_keras_has_a_row(name: str, given: dict[str, Any], tmp_path: Path) -> None:
-    """As a checkpoint of it shows them, which is where a conversion finds them."""
+    """Slots of a Keras optimizer as its checkpoint shows them, where a conversion finds them."""
     optimizer = getattr(tf_keras.optimizers, TABLES[name].keras_class)(**given)
     variable = tf.Variable([1.0], name="w")
     optimizer.build([variable])

@@ -34,8 +34,8 @@ class Faults:
     """Lets the n-th operation fail, and, once it is broken, all that follow.
 
     Args:
-        fail_at: which operation; None for none.
-        number: of the error.
+        fail_at: Number of the operation that fails; None for none.
+        number: Number of the error.
         lasting: the disk stays broken, so that not even cleaning up works.
     """
 

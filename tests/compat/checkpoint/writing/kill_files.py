@@ -1,6 +1,6 @@
-"""Run as a script, without TensorFlow: kills what writes SavedModels and Keras' files at random moments, and says what it left.
+"""A script without TensorFlow: it kills writers of SavedModels and Keras files at random moments, and reports the state they left.
 
-Keras itself is played by a few slow writes: what it leaves half-written must not get the target's name.
+A few slow writes stand for Keras: a half-written file must not get the target's name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def everything(path: Path) -> dict[str, bytes]:
 
 
 def kill(target: Path, writer: Write, before: bytes | None, runs: int) -> tuple[int, int]:
-    """How many runs left the old state, and how many the new one."""
+    """Counts the runs that left the old state, and those that left the new one."""
     started = time.monotonic()
     writer(target, slow_disk(SLOWNESS))
     duration, new = time.monotonic() - started, everything(target)

@@ -1,4 +1,4 @@
-"""Run as a script, without TensorFlow: kills conversions at random moments and says what they left."""
+"""A script without TensorFlow: it kills conversions at random moments and reports the state they left."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 def counted(script: str, folder: Path, runs: int) -> list[tuple[int, int]]:
-    """How many runs left the old state, and how many the new one; a line of the script's for each kind of target."""
+    """Counts the runs that left the old state and those that left the new one, for each kind of target."""
     environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
     command = [sys.executable, "-m", f"tests.compat.checkpoint.writing.{script}", str(folder), str(runs)]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)

@@ -95,7 +95,7 @@ def test_a_graph_with_other_partitions_restores_it(tmp_path: Path) -> None:
     assert tensorflow_side.same_bytes(np.concatenate([one, other]), WHOLE)
 
 
-def test_what_cannot_be_cut(tmp_path: Path) -> None:
+def test_variables_that_cannot_be_cut(tmp_path: Path) -> None:
     source = read_index(tensorflow_side.save(tmp_path / "m", {"s": np.array(["a"], object), "x": np.float32(1), "w": WHOLE}))
     for name, number, error in (("s", 2, UnsupportedError), ("x", 2, UnsupportedError), ("w", 12, NamingError)):
         with pytest.raises(error):

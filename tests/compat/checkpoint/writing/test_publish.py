@@ -104,7 +104,7 @@ def test_replacing_leaves_no_old_data_file(source: Path, tmp_path: Path) -> None
         (errno.EACCES, "The target's folder cannot be written."),
     ],
 )
-def test_the_disk_s_refusal_is_told(source: Path, tmp_path: Path, number: int, what: str) -> None:
+def test_a_refusal_of_the_disk_is_reported(source: Path, tmp_path: Path, number: int, what: str) -> None:
     rehearsal = Faults()
     convert(source, tmp_path / "rehearsal" / "m", rehearsal.disk)
     with pytest.raises(TargetError) as raised:
