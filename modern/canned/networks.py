@@ -1,4 +1,4 @@
-"""From columns to logits: the networks of canned Estimators as functional Keras graphs."""
+"""The networks of canned Estimators, from columns to logits, as functional Keras graphs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Column = Any
 
 
 class Part(NamedTuple):
-    """A network, or the half of one that has an optimizer of its own.
+    """A network, or the part of a network that has its own optimizer.
 
     Attributes:
-        logits: [batch, units], or [batch, steps, units].
-        weights: variables, with their names in the Estimator's checkpoint.
-        optimizer: as the Estimator was given it.
-        learning_rate: of an optimizer given by its name; None for that optimizer's own default.
-        mask: which steps there are: [batch, steps]; None where there are no sequences.
+        logits: Tensor of shape [batch, units], or [batch, steps, units].
+        weights: Variables, with their names in the Estimator's checkpoint.
+        optimizer: The optimizer argument of the Estimator.
+        learning_rate: Learning rate if the optimizer is given by name; None for that optimizer's default.
+        mask: Boolean [batch, steps], True for the steps of each sequence; None without sequences.
     """
 
     logits: Tensor
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of canned Estimator: which of its settings are columns, and how its network is made."""
+    """A kind of canned Estimator: the settings that are columns, and the function that builds its network."""
 
     columns: tuple[str, ...]
     parts: Callable[[Settings, Inputs, int], list[Part]]
@@ -58,7 +58,7 @@ def _dnn(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
 
 
 def _dnn_linear_combined(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
-    """Wide and deep: either part may be missing."""
+    """Builds the wide and the deep part; either may be missing."""
     parts = []
     if settings["dnn_feature_columns"]:
         parts.append(_dnn_part(settings, inputs, units, "dnn_", 0.001))
@@ -69,14 +69,14 @@ def _dnn_linear_combined(settings: Settings, inputs: Inputs, units: int) -> list
 
 
 def _rnn(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
-    """Recurrent cells over sequences, with what is given once an example repeated at every step."""
+    """Builds recurrent cells over sequences; context features are repeated at every step."""
     sequence, lengths, read = columns.sequence(settings["sequence_feature_columns"], inputs)
     weights = under("sequence_features", read)
     if settings["context_feature_columns"]:
         context, read = columns.dense(settings["context_feature_columns"], inputs)
         weights += under("dense_features", read)
         sequence = tf.concat([sequence, tf.repeat(context[:, tf.newaxis], tf.shape(sequence)[1], axis=1)], -1)
-    # As wide as the features: sparse ones keep the width of the batch that a replica has the short sequences of.
+    # As wide as the features: a replica with only the short sequences keeps the width of the whole batch.
     mask = tf.sequence_mask(lengths, tf.shape(sequence)[1])
     recurrent = recurrent_layer(settings)
     answer = tf_keras.layers.Dense(units, name="logits")
@@ -120,5 +120,5 @@ def _dnn_part(settings: Settings, inputs: Inputs, units: int, prefix: str, rate:
 
 
 def _of_layer(layer: Any, scope: str) -> list[Saved]:
-    """A layer's variables, with their names in a checkpoint."""
+    """Returns a layer's variables with their names in a checkpoint."""
     return [Saved(variable, (f"{scope}/{layer.name}/{leaf_name(variable)}",)) for variable in layer.weights]

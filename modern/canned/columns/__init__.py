@@ -1,4 +1,4 @@
-"""Feature columns as Keras layers: what input_layer, linear_model and sequence_input_layer compute, in a Keras model."""
+"""Feature columns as Keras layers that compute the same as input_layer, linear_model and sequence_input_layer."""
 
 from estimator_bridge.modern.canned.columns.inputs import Inputs
 from estimator_bridge.modern.canned.columns.layers import dense, linear, sequence

@@ -1,4 +1,4 @@
-"""Builders of feature columns, registered by class name where each stands."""
+"""Tables of the functions that build feature columns, by the column's class name."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Ids(NamedTuple):
     """The ids of a batch.
 
     Attributes:
-        ids: sparse int64, ``[batch, n]``; of a sequence ``[batch, time, n]``.
-        size: how many ids there are.
-        weights: sparse float32 of the same shape and places; None for 1 everywhere.
-        complete: each id is in [0, size); otherwise -1 stands for what is out of the vocabulary.
-        lengths: of the sequences, int64 ``[batch]``; None for what is no sequence.
+        ids: Sparse int64 tensor ``[batch, n]``, or ``[batch, time, n]`` for a sequence.
+        size: Number of ids.
+        weights: Sparse float32 tensor with the same indices; None for a weight of 1 everywhere.
+        complete: True if each id is in [0, size); False if -1 stands for values out of the vocabulary.
+        lengths: Lengths of the sequences, int64 ``[batch]``; None without sequences.
     """
 
     ids: Tensor
@@ -30,7 +30,7 @@ class Ids(NamedTuple):
     lengths: Tensor | None = None
 
 
-# By class name: the first generation's are the same with a leading underscore, but for its shared embeddings.
+# Class names; TensorFlow 1's first generation has the same with a leading underscore, except for shared embeddings.
 CATEGORICAL: dict[str, Callable[[Column, Inputs], Ids]] = {}
 DENSE: dict[str, Callable[[Column, Inputs, str], Representation]] = {}
 
@@ -51,23 +51,23 @@ def builds(table: dict[str, Builder], *classes: str) -> Callable[[Builder], Buil
 
 
 def builder(table: Mapping[str, Builder], column: Any) -> Builder:
-    """The row of a column's class.
+    """Returns the builder of a column's class.
 
     Raises:
-        NotSupportedError: a class that is not in the table.
+        NotSupportedError: if the class is not in the table.
     """
     name = type(column).__name__
     for known in (name, name.removeprefix("_")):
         if known in table:
             return table[known]
     raise NotSupportedError(
-        f"A column of the class {name} cannot stand here.",
+        f"A column of the class {name} is not supported here.",
         expected=f"one of {', '.join(table)}",
         received=repr(column),
-        fix="Wrap a categorical column in an indicator or embedding column; run columns of your own with --path modern.",
+        fix="Wrap a categorical column in an indicator or embedding column; for custom columns use `estimator-bridge run --path modern`.",
     )
 
 
 def ids_of(column: Column, inputs: Inputs) -> Ids:
-    """The ids of any categorical column, made once for each ``inputs``."""
+    """Returns the ids of any categorical column, built once for each ``inputs``."""
     return inputs.once(column, lambda: builder(CATEGORICAL, column)(column, inputs))

@@ -1,4 +1,4 @@
-"""What a column gives to a model."""
+"""The output of a feature column in a model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from estimator_bridge.modern.canned.columns.weights import Weight
 
 
 class Representation(NamedTuple):
-    """A column's numbers.
+    """A column's output.
 
     Attributes:
-        values: float32 ``[batch, width]``; of a sequence ``[batch, time, width]``.
-        weights: the variables that they are made with.
-        lengths: of the sequences, int64 ``[batch]``; None for what is no sequence.
+        values: float32 tensor ``[batch, width]``, or ``[batch, time, width]`` for a sequence.
+        weights: Variables of the column.
+        lengths: Lengths of the sequences, int64 ``[batch]``; None without sequences.
     """
 
     values: Tensor

@@ -1,4 +1,4 @@
-"""The variables of columns, by the names that checkpoints have."""
+"""The variables of columns and their names in checkpoints."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 
 class Weight(NamedTuple):
-    """A variable of the Keras model, and what it is called in a checkpoint.
+    """A variable of the Keras model and its name in a checkpoint.
 
     Attributes:
-        variable: the Keras model's.
-        name: in the scope of the layer (``dnn/input_from_feature_columns/input_layer``, ``linear/linear_model``,
+        variable: Variable of the Keras model.
+        name: Name in the scope of the layer (``dnn/input_from_feature_columns/input_layer``, ``linear/linear_model``,
             ``sequence_features``, ...), such as ``x_embedding/embedding_weights``, ``price/weights``, ``bias_weights``.
-        shared: of ``tf.feature_column.shared_embeddings``, whose variable is not in that scope: Estimators of
-            ``tf.compat.v1.estimator`` have it beside the layer's scope, in the first part of the model that reads it
-            (``dnn/input_from_feature_columns/NAME``, ``linear/NAME``), those of ``tf.estimator`` at the root (``NAME``).
+        shared: True for ``tf.feature_column.shared_embeddings``, whose variable is not in that scope. Estimators from
+            ``tf.compat.v1.estimator`` keep it beside the layer's scope, in the first part of the model that reads it
+            (``dnn/input_from_feature_columns/NAME``, ``linear/NAME``); those from ``tf.estimator`` at the root (``NAME``).
     """
 
     variable: Any

@@ -1,4 +1,4 @@
-"""Heads that classify: two classes, one of several, several of several."""
+"""Heads for two classes, for one of several classes, and for any number of several classes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _metrics = tf_keras.metrics
 
 
 class _Thresholded(Head):
-    """A head whose probabilities may be judged at several thresholds."""
+    """A head with metrics at several thresholds of its probabilities."""
 
     def __init__(self, *args: Any, thresholds: Sequence[float] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._thresholds = tuple(thresholds)
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "thresholds": self._thresholds}
 
     def curves(self, key: str) -> Iterator[Measure]:
@@ -50,7 +50,7 @@ class _Thresholded(Head):
                 yield Measure(f"{name}/positive_threshold_{threshold:g}", at, against(key))
 
     def _accuracy_at(self, threshold: float, key: str) -> Measure:
-        """TensorFlow 1 counts a probability that equals the threshold as positive, Keras as negative."""
+        """Returns the accuracy at a threshold; an equal probability is positive in TensorFlow 1, negative in Keras."""
         compare: Callable[..., Tensor] = tf.greater_equal if self.exact else tf.greater
 
         def observed(seen: Seen) -> Sequence[Tensor]:
@@ -60,7 +60,7 @@ class _Thresholded(Head):
 
 
 def _classified(head: Head, logits: Tensor, scores: Tensor, count: int) -> Predictions:
-    """The predictions of a head that chooses one of ``count`` classes by their scores."""
+    """Returns the predictions of a head that chooses the class with the highest of ``count`` scores."""
     ids = tf.argmax(scores, -1)[..., tf.newaxis]
     every = head.all_class_ids(logits, count)
     return {
@@ -75,24 +75,24 @@ def _classified(head: Head, logits: Tensor, scores: Tensor, count: int) -> Predi
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class BinaryHead(_Thresholded):
-    """Two classes from one logit: sigmoid cross entropy; labels in [0, 1], or names of a vocabulary."""
+    """Two classes from one logit, with sigmoid cross entropy; labels are in [0, 1] or names of a vocabulary."""
 
     def call(self, logits: Tensor) -> Predictions:
-        """The predictions of [batch, units] logits."""
+        """Returns the predictions for logits [batch, units]."""
         both = tf.concat([tf.zeros_like(logits), logits], -1)
         return {**_classified(self, logits, both, 2), "logistic": tf.sigmoid(logits)}
 
     def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """As numbers, in range."""
+        """Returns the labels as numbers, checked to be in range."""
         labels = as_column(labels, logits)
         return in_range(tf.cast(self._label_ids(labels) if self._vocabulary else labels, tf.float32), 2)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """The cross entropy of each example."""
+        """Returns the cross entropy of each example."""
         return tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
 
     def measures(self) -> Iterator[Measure]:
-        """As ``tf.estimator`` reports them."""
+        """Yields the metrics in the order of ``tf.estimator``."""
         yield AVERAGE_LOSS
         yield Measure("accuracy", _metrics.Accuracy, against("class_ids"))
         yield Measure("precision", _metrics.Precision, against("class_ids"))
@@ -106,38 +106,38 @@ class BinaryHead(_Thresholded):
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class MultiClassHead(Head):
-    """One class of several: softmax cross entropy; labels are class ids, or names of a vocabulary."""
+    """One of several classes, with softmax cross entropy; labels are class ids or names of a vocabulary."""
 
     def call(self, logits: Tensor) -> Predictions:
-        """The predictions of [batch, units] logits."""
+        """Returns the predictions for logits [batch, units]."""
         return _classified(self, logits, logits, self.units)
 
     @property
     def label_width(self) -> int:
-        """A label is one class."""
+        """One: a label is one class."""
         return 1
 
     def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """As numbers, in range."""
+        """Returns the labels as numbers, checked to be in range."""
         labels = as_column(labels, logits)
         return in_range(self._label_ids(labels) if self._vocabulary else labels, self.units)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """The cross entropy of each example."""
+        """Returns the cross entropy of each example."""
         return tf.nn.sparse_softmax_cross_entropy_with_logits(tf.squeeze(labels, -1), logits)[..., tf.newaxis]
 
     def measures(self) -> Iterator[Measure]:
-        """As ``tf.estimator`` reports them."""
+        """Yields the metrics in the order of ``tf.estimator``."""
         yield AVERAGE_LOSS
         yield Measure("accuracy", _metrics.Accuracy, against("class_ids"))
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class MultiLabelHead(_Thresholded):
-    """Any number of several classes: sigmoid cross entropy, averaged over classes.
+    """Any number of several classes, with sigmoid cross entropy averaged over classes.
 
-    Labels are 0 and 1 of shape [batch, units], or a SparseTensor of the ids or names that apply. ``judged`` are the ids of the
-    classes with metrics of their own.
+    Labels are 0 and 1 of shape [batch, units], or a SparseTensor of the matching ids or names. ``judged`` has the ids of the
+    classes with separate metrics.
     """
 
     def __init__(self, *args: Any, judged: Sequence[int] = (), **kwargs: Any) -> None:
@@ -145,27 +145,27 @@ class MultiLabelHead(_Thresholded):
         self._judged = tuple(judged)
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "judged": self._judged}
 
     def call(self, logits: Tensor) -> Predictions:
-        """The predictions of [batch, units] logits; tf.contrib's head names no classes."""
+        """Returns the predictions; tf.contrib's head does not name classes."""
         named = {} if self.exact else {"classes": self.classes(self.all_class_ids(logits, self.units))}
         return {"logits": logits, "probabilities": tf.sigmoid(logits), **named}
 
     def processed(self, labels: Any, logits: Tensor) -> Tensor:
-        """As numbers, in range."""
+        """Returns the labels as numbers, checked to be in range."""
         if isinstance(labels, tf.SparseTensor):
             ids = self._label_ids(labels) if labels.dtype == tf.string else labels
             labels = tf.sparse.to_indicator(ids.with_values(in_range(ids.values, self.units)), self.units)
         return in_range(tf.cast(labels, tf.float32), 2)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """The cross entropy of each example."""
+        """Returns the cross entropy of each example."""
         return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, logits), -1, keepdims=True)
 
     def measures(self) -> Iterator[Measure]:
-        """As ``tf.estimator`` reports them."""
+        """Yields the metrics in the order of ``tf.estimator``."""
         yield AVERAGE_LOSS
         yield from self.curves("probabilities")
         yield from self.at_thresholds("probabilities")

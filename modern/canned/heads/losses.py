@@ -1,4 +1,4 @@
-"""How heads reduce the losses of a batch to one number: a row for each ``loss_reduction`` of TensorFlow 1 and 2."""
+"""Reductions of a batch's losses to one number: one for each ``loss_reduction`` of TensorFlow 1 and 2."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def _divided(total: Tensor, count: Tensor) -> Tensor:
 
 
 def over_replicas(value: Tensor) -> Tensor:
-    """The sum of what the replicas have that share a batch, of the same shape; passes no gradient on.
+    """Returns the sum of a value over the replicas that share a batch, without a gradient.
 
     Example:
-        >>> float(over_replicas(tf.constant(2.0)))  # there is but one
+        >>> float(over_replicas(tf.constant(2.0)))  # there is only one replica
         2.0
     """
     context = tf.distribute.get_replica_context()
@@ -58,12 +58,12 @@ REDUCTIONS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 def reduced(losses: Tensor, weights: Tensor, reduction: str) -> Tensor:
-    """The loss of a batch; of several replicas, each has its share, and these sum to the loss.
+    """Returns the loss of a batch, or this replica's share of it; the shares of all replicas sum to the loss.
 
     Args:
-        losses: [batch, dimension].
-        weights: broadcasts to ``losses``.
-        reduction: a value of ``tf.losses.Reduction`` or ``tf.compat.v1.losses.Reduction``.
+        losses: Losses [batch, dimension].
+        weights: Weights that broadcast to ``losses``.
+        reduction: Value of ``tf.losses.Reduction`` or ``tf.compat.v1.losses.Reduction``.
 
     Returns:
         A scalar.

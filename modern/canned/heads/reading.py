@@ -1,4 +1,4 @@
-"""Heads of tf.estimator and their Keras layers: one row a class of tensorflow-estimator 2.15.0."""
+"""Heads of tf.estimator and their Keras layers: one row for each class of tensorflow-estimator 2.15.0."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Arguments = dict[str, Any]
 
 
 def layer(head: Any) -> Head:
-    """The Keras layer for a head of ``tf.estimator``, ``tf.compat.v1.estimator`` or ``tf.contrib.estimator``.
+    """Returns the Keras layer for a head of ``tf.estimator``, ``tf.compat.v1.estimator`` or ``tf.contrib.estimator``.
 
     Raises:
-        NotSupportedError: for heads of own classes, and functions that keep variables.
+        NotSupportedError: if the head has a custom class or a function that keeps variables.
     """
     name, module = type(head).__name__, type(head).__module__
     table = CONTRIB if module.startswith(_CONTRIB) else HEADS if module.startswith("tensorflow_estimator.") else {}
@@ -38,7 +38,7 @@ def layer(head: Any) -> Head:
 
 
 def _common(head: Any, labels: Any = tf.float32) -> Arguments:
-    """What all heads have; ``labels`` is the type that a loss_fn is given."""
+    """Returns the arguments of all heads; ``labels`` is the type of a loss_fn's labels."""
     column, loss_fn = head._weight_column, head._loss_fn
     normalizer = getattr(column, "normalizer_fn", None)
     if loss_fn is not None and "features" not in inspect.signature(loss_fn).parameters:
@@ -60,7 +60,7 @@ def _by_name(loss_fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _kept(function: Callable[..., Any], specs: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """A function as its graph, so that the model can be saved; one that is more than a graph as it is."""
+    """Returns a function as its graph, so that the model can be saved, or ``otherwise`` if no graph can hold it."""
     try:
         return GraphFunction.of(function, specs, "function of the head")
     except NotKeptError:
@@ -127,6 +127,6 @@ HEADS: Mapping[str, Callable[[Any], Head]] = {
     "MultiHead": _multi,
     "SequentialHeadWrapper": _sequential,
 }
-# Of tf.contrib.estimator as old pipelines still import it; its other heads are tensorflow-estimator's own.
+# Heads of tf.contrib.estimator for old pipelines; its other heads come from tensorflow-estimator.
 CONTRIB: Mapping[str, Callable[[Any], Head]] = {"MultiHead": _contrib_multi, "MultiLabelHead": _contrib_multi_label}
 _CONTRIB = "estimator_bridge.legacy.contrib."

@@ -285,22 +285,22 @@ def test_refusals(tmp_path: Path) -> None:
     weighted = fc.crossed_column([fc.weighted_categorical_column(WORDS, "w"), "word"], 5)
     steps = fc.indicator_column(fc.sequence_categorical_column_with_identity("id", 3))
     for part, columns, message in [
-        (dense, [fc.indicator_column(short)], "shorter than its column says"),
+        (dense, [fc.indicator_column(short)], "is too short"),
         (dense, [fc.indicator_column(gone)], "cannot be read"),
-        (dense, [fc.indicator_column(latin)], "no term"),
-        (dense, [stateful], "more than a graph"),
-        (dense, [python], "calls Python as it runs"),
-        (dense, [own], "a gradient of its own"),
-        (dense, [WORDS], "cannot stand here"),
-        (dense, [steps], "is one of a sequence"),
-        (linear, [weighted], "takes no weights"),
-        (sequence, [NUMBER], "is not one of a sequence"),
-        (dense, [], "a name of their own"),
-        (linear, [NUMBER, fc.numeric_column("x", default_value=3.0)], "a name of their own"),
+        (dense, [fc.indicator_column(latin)], "invalid line"),
+        (dense, [stateful], "cannot be saved as a graph"),
+        (dense, [python], "calls Python while it runs"),
+        (dense, [own], "a custom gradient"),
+        (dense, [WORDS], "not supported here"),
+        (dense, [steps], "is a sequence column"),
+        (linear, [weighted], "cannot use the weights"),
+        (sequence, [NUMBER], "is not a sequence column"),
+        (dense, [], "needs a unique name"),
+        (linear, [NUMBER, fc.numeric_column("x", default_value=3.0)], "needs a unique name"),
     ]:
         with pytest.raises(BridgeError, match=message):
             part(columns, Inputs(columns))
-    with pytest.raises(BridgeError, match="No input was made for the feature 'x'"):
+    with pytest.raises(BridgeError, match="There is no input for the feature 'x'"):
         dense([NUMBER], Inputs([WORDS]))
     with pytest.raises(NotSupportedError, match="not a feature column"):
         Inputs(["x"])

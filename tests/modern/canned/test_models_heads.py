@@ -131,7 +131,7 @@ def test_what_would_be_broadcast_is_refused_as_by_the_estimator(case: str) -> No
     features = {"each": tf.ones([ROWS, 3]), "row": tf.ones([1, ROWS])}
     with pytest.raises(ValueError, match=r"shape|dimension"):
         head.loss(given, logits, features)
-    with pytest.raises((BridgeError, tf.errors.InvalidArgumentError), match=r"another shape|not those of as many"):
+    with pytest.raises((BridgeError, tf.errors.InvalidArgumentError), match=r"wrong shape|different numbers of examples"):
         made.loss(given, made(logits), features)
 
 
@@ -139,7 +139,7 @@ def test_labels_whose_rank_only_a_batch_tells() -> None:
     made = layer(estimator.RegressionHead())
     loss = tf.function(lambda labels: made.loss(labels, made(tf.zeros([3, 1])), {}), [tf.TensorSpec(None)])
     assert float(loss(tf.ones([3, 1]))) == 1.0
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"not those of as many|not compatible"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"different numbers of examples|not compatible"):
         loss(tf.ones([3]))
 
 
@@ -149,13 +149,13 @@ def test_a_head_without_labels_is_named() -> None:
     made, features = layer(head), {"w": tf.constant(WEIGHTS)}
     with pytest.raises(ValueError, match="numbers"):
         head.loss(given, logits, features)
-    with pytest.raises(BridgeError, match="none for the head 'numbers'"):
+    with pytest.raises(BridgeError, match="no label for the head 'numbers'"):
         made.loss(given, made(logits), features)
 
 
 def test_a_missing_weight_column_is_named() -> None:
     made = layer(estimator.RegressionHead(weight_column="w"))
-    with pytest.raises(BridgeError, match="no 'w'"):
+    with pytest.raises(BridgeError, match="lack 'w'"):
         made.loss(tf.constant([[3.0]]), made(tf.zeros([1, 1])), {"x": tf.zeros([1])})
 
 

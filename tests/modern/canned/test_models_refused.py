@@ -54,7 +54,7 @@ def test_own_model_fns_also_around_canned_ones(folder: Path) -> None:
     own = tf.estimator.Estimator(model_fn, str(folder))
     extended = tf.estimator.add_metrics(regressor(folder), lambda labels: {})
     for estimator in (own, extended):
-        with pytest.raises(NotSupportedError, match=r"is not a canned Estimator's"):
+        with pytest.raises(NotSupportedError, match=r"does not belong to a canned Estimator"):
             modern.canned(estimator)
 
 
@@ -142,7 +142,7 @@ def test_optimizers_of_own_classes_that_are_called_as_keras(folder: Path) -> Non
 def test_cells_of_own_classes_that_are_called_as_keras(within: bool) -> None:
     own = type("LSTMCell", (tf.keras.layers.LSTMCell,), {})
     made = (lambda: tf.keras.layers.StackedRNNCells([own(2)])) if within else (lambda: own(2))
-    with pytest.raises(NotSupportedError, match="LSTMCell is no cell of Keras"):
+    with pytest.raises(NotSupportedError, match="LSTMCell is not a Keras cell"):
         recurrent(made)
 
 
@@ -170,7 +170,7 @@ def test_functions_that_keep_variables(folder: Path) -> None:
     deep = tf.estimator.DNNRegressor([4], [x], str(folder), activation_fn=scaled)
     linked = tf.estimator.LinearEstimator(tf.estimator.RegressionHead(inverse_link_fn=scaled), [x], str(folder))
     for estimator in (deep, linked):
-        with pytest.raises(NotSupportedError, match="one that keeps variables"):
+        with pytest.raises(NotSupportedError, match="a function that keeps variables"):
             modern.canned(estimator)
 
 
