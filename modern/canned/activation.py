@@ -14,7 +14,7 @@ Activation = Callable[[Any], Any]
 _FIX = "Use model.save_weights, or model.export to keep only the predictions: a .keras file cannot contain Python code."
 
 
-def kept_activation(function: Activation | str | None, width: int, what: str = "activation_fn") -> Any:
+def keep_activation(function: Activation | str | None, width: int, what: str = "activation_fn") -> Any:
     """Returns the ``activation`` argument that a Keras layer needs for an ``activation_fn``.
 
     A ``.keras`` file stores only a function's name, and loading it finds Keras' function of that name. For a script's own ``swish``
@@ -29,9 +29,9 @@ def kept_activation(function: Activation | str | None, width: int, what: str = "
         NotSupportedError: if the function keeps variables.
 
     Example:
-        >>> kept_activation(tf.nn.relu, 2) is tf.nn.relu
+        >>> keep_activation(tf.nn.relu, 2) is tf.nn.relu
         True
-        >>> kept_activation(lambda net: 2.0 * net, 2)(tf.constant([[1.0, 4.0]])).numpy().tolist()
+        >>> keep_activation(lambda net: 2.0 * net, 2)(tf.constant([[1.0, 4.0]])).numpy().tolist()
         [[2.0, 8.0]]
     """
     if function is None or isinstance(function, (str, tf_keras.layers.Layer)) or _is_of_keras(function):
@@ -39,7 +39,7 @@ def kept_activation(function: Activation | str | None, width: int, what: str = "
     try:
         return GraphFunction.of(function, [tf.TensorSpec([None, width])], what, _FIX)
     except NotKeptError as refusal:
-        return _Unkept(function, refusal)
+        return _UnsavableActivation(function, refusal)
 
 
 def _is_of_keras(function: Activation) -> bool:
@@ -50,7 +50,7 @@ def _is_of_keras(function: Activation) -> bool:
     return theirs[-1] is not None and any(function is one for one in theirs)
 
 
-class _Unkept:
+class _UnsavableActivation:
     """An activation that no graph can hold: it trains and predicts, but it cannot be written to a ``.keras`` file."""
 
     def __init__(self, function: Activation, refusal: NotKeptError) -> None:

@@ -11,14 +11,14 @@ import tf_keras
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned import columns
 from estimator_bridge.modern.canned.columns import Inputs
-from estimator_bridge.modern.canned.columns.inputs import selected
-from estimator_bridge.modern.canned.heads.losses import over_replicas
-from estimator_bridge.modern.canned.model import OF_THE_HEAD, refuse, reinstate
+from estimator_bridge.modern.canned.columns.inputs import select_features
+from estimator_bridge.modern.canned.heads.losses import sum_over_replicas
+from estimator_bridge.modern.canned.model import HEAD_ARGUMENTS, refuse_arguments, restore_layer_classes
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.weights import Saved, take_over, under
 
 Tensor = Any
-_OF_THE_ALGORITHM = ("optimizer", *OF_THE_HEAD)  # arguments of compile, in its order
+_FIXED_ARGUMENTS = ("optimizer", *HEAD_ARGUMENTS)  # arguments of compile, in its order
 _SMALL = 1e-6  # TensorFlow's value, against a division by zero for an empty cluster
 
 
@@ -53,9 +53,9 @@ class KMeansModel(tf_keras.Model):
         Raises:
             NotSupportedError: if an optimizer, a loss or metrics are given: they would be ignored.
         """
-        refuse(
-            kwargs | dict(zip(_OF_THE_ALGORITHM, args, strict=False)),
-            _OF_THE_ALGORITHM,
+        refuse_arguments(
+            kwargs | dict(zip(_FIXED_ARGUMENTS, args, strict=False)),
+            _FIXED_ARGUMENTS,
             "Lloyd's algorithm moves the centers, and the loss and the score are its distances.",
             "compile() with options such as run_eagerly",
         )
@@ -63,7 +63,7 @@ class KMeansModel(tf_keras.Model):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the predictions for a batch of features."""
-        reinstate(self)
+        restore_layer_classes(self)
         return super().__call__(*args, **kwargs)
 
     def call(self, inputs: Any) -> Mapping[str, Tensor]:
@@ -80,7 +80,7 @@ class KMeansModel(tf_keras.Model):
         result = self._result(points)
         sums = tf.math.unsorted_segment_sum(points, nearest, count)
         arrived = tf.math.unsorted_segment_sum(tf.ones_like(nearest), nearest, count)
-        sums, arrived = over_replicas(sums), over_replicas(arrived)
+        sums, arrived = sum_over_replicas(sums), sum_over_replicas(arrived)
         if self.counts is None:
             self.centers.assign(self._normalized(sums / (tf.cast(arrived, tf.float32)[:, tf.newaxis] + _SMALL)))
         else:
@@ -92,12 +92,12 @@ class KMeansModel(tf_keras.Model):
     def test_step(self, data: Any) -> dict[str, Tensor]:
         """Returns the metrics after a batch."""
         inputs, _, _ = tf_keras.utils.unpack_x_y_sample_weight(data)
-        reinstate(self)
+        restore_layer_classes(self)
         return self._result(self._as_points(inputs))
 
     def _as_points(self, inputs: Any) -> Tensor:
         if self._points is not None:
-            inputs = self._points(selected(inputs, self._points.input))
+            inputs = self._points(select_features(inputs, self._points.input))
         elif isinstance(inputs, Mapping):
             inputs = tf.concat([inputs[key] for key in sorted(inputs)], 1)
         return self._normalized(inputs)
@@ -110,7 +110,7 @@ class KMeansModel(tf_keras.Model):
         gaps = _squared_distances(points, self._normalized(self.centers))
         loss = tf.reduce_sum(tf.reduce_min(gaps, 1)) * (0.5 if self._cosine else 1.0)
         for metric in (self.loss_mean, self.score):
-            metric.update_state(over_replicas(loss))
+            metric.update_state(sum_over_replicas(loss))
         return {metric.name: metric.result() for metric in (self.loss_mean, self.score)}
 
 

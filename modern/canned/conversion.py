@@ -14,8 +14,8 @@ from estimator_bridge.modern.canned.columns.embedding import CombinedEmbedding
 from estimator_bridge.modern.canned.heads.base import Head
 from estimator_bridge.modern.canned.heads.reading import layer
 from estimator_bridge.modern.canned.model import BaselineModel, CannedModel
-from estimator_bridge.modern.canned.networks import KINDS, Part
-from estimator_bridge.modern.canned.optimizers import optimizer_for
+from estimator_bridge.modern.canned.networks import KINDS, NetworkPart
+from estimator_bridge.modern.canned.optimizers import make_optimizer
 from estimator_bridge.modern.canned.reading import Settings, read
 from estimator_bridge.modern.canned.weights import Saved, find_checkpoint, take_over
 
@@ -72,15 +72,15 @@ def canned(estimator: Any, checkpoint_path: str | None = None, optimizer: Any = 
     else:
         model, parts = _functional(settings, head)
     names = take_over([weight for part in parts for weight in part.weights], checkpoint)
-    _freeze_never_trained(model, names)
-    model.compile(optimizer or optimizer_for(settings, parts, model.trainable_variables))
+    _freeze_untrained(model, names)
+    model.compile(optimizer or make_optimizer(settings, parts, model.trainable_variables))
     if optimizer is None:
-        slots.continue_from(checkpoint, model.optimizer, model.trainable_variables, names)
+        slots.restore_optimizer(checkpoint, model.optimizer, model.trainable_variables, names)
     model.optimizer.iterations.assign(tf.train.load_variable(checkpoint, "global_step"))
     return model
 
 
-def _freeze_never_trained(model: Model, names: Mapping[Any, str]) -> None:
+def _freeze_untrained(model: Model, names: Mapping[Any, str]) -> None:
     """Freezes variables of ``shared_embeddings`` at a checkpoint's root, which ``tf.estimator``'s Estimators never train."""
     for one in model.layers:
         if isinstance(one, CombinedEmbedding) and "/" not in names[one.embeddings.ref()] and one.trainable:
@@ -88,7 +88,7 @@ def _freeze_never_trained(model: Model, names: Mapping[Any, str]) -> None:
             logging.warn("%s is frozen in the Keras model: this Estimator does not train shared_embeddings.", one.name)
 
 
-def _functional(settings: Settings, head: Head) -> tuple[Model, list[Part]]:
+def _functional(settings: Settings, head: Head) -> tuple[Model, list[NetworkPart]]:
     kind = KINDS[settings.kind]
     inputs = Inputs([column for name in kind.columns for column in settings[name] or ()])
     parts = kind.parts(settings, inputs, head.units)
@@ -97,6 +97,6 @@ def _functional(settings: Settings, head: Head) -> tuple[Model, list[Part]]:
     return CannedModel(inputs.keras, head(logits if mask is None else [logits, mask])), parts
 
 
-def _baseline(settings: Settings, head: Head) -> tuple[Model, list[Part]]:
+def _baseline(settings: Settings, head: Head) -> tuple[Model, list[NetworkPart]]:
     model = BaselineModel(head)
-    return model, [Part(None, [Saved(model.bias, ("baseline/bias",))], settings["optimizer"], 0.3)]
+    return model, [NetworkPart(None, [Saved(model.bias, ("baseline/bias",))], settings["optimizer"], 0.3)]

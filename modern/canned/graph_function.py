@@ -39,7 +39,7 @@ class GraphFunction:
 
     def __init__(self, graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> None:
         self._graph, self._feeds, self._fetches = graph, list(feeds), list(fetches)
-        self._run = _imported(graph, tuple(feeds), tuple(fetches))
+        self._run = _import_graph(graph, tuple(feeds), tuple(fetches))
 
     @classmethod
     def of(
@@ -70,7 +70,7 @@ class GraphFunction:
             fed = [_placeholder(spec) for spec in specs]
             result = function(*fed)
             result = result if isinstance(result, tf.SparseTensor) else tf.convert_to_tensor(result)
-            _refuse_what_is_no_graph(graph, what, fix)
+            _refuse_unsavable(graph, what, fix)
         encoded = base64.b64encode(graph.as_graph_def().SerializeToString(deterministic=True)).decode()
         return cls(encoded, _names(fed), _names(result))
 
@@ -90,7 +90,7 @@ class GraphFunction:
 
 
 @functools.cache
-def _imported(graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> Callable[..., list[Tensor]]:
+def _import_graph(graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> Callable[..., list[Tensor]]:
     graph_def = v1.GraphDef.FromString(base64.b64decode(graph))
     for function in graph_def.library.function:
         function.attr.pop("_noinline", None)  # TensorFlow 2.21 finds no gradient of a TF1 Defun that is not inlined
@@ -140,16 +140,16 @@ def _names(value: Any) -> list[str]:
     return [tensor.name for tensor in tf.nest.flatten(value, expand_composites=True)]
 
 
-def _refuse_what_is_no_graph(graph: tf.Graph, what: str, fix: str) -> None:
+def _refuse_unsavable(graph: tf.Graph, what: str, fix: str) -> None:
     graph_def = graph.as_graph_def()
     fix_of_variables = "Run the Estimator with `estimator-bridge run --path modern`, which trains any variable."
     python = any("PyFunc" in node.op for node in _nodes(graph_def))
     own_gradients = "a function with a custom gradient: tf.custom_gradient, a Defun's, a registered one"
     reasons = (
-        (NotSupportedError, "a function that keeps variables", _keeps(graph, "variables"), fix_of_variables),
-        (NotKeptError, "a function that keeps tables", _keeps(graph, "initializer"), fix),
+        (NotSupportedError, "a function that keeps variables", _has_collection(graph, "variables"), fix_of_variables),
+        (NotKeptError, "a function that keeps tables", _has_collection(graph, "initializer"), fix),
         (NotKeptError, "a function that calls Python while it runs, through py_function", python, fix),
-        (NotKeptError, own_gradients, _own_gradients(graph, graph_def), fix),
+        (NotKeptError, own_gradients, _has_custom_gradient(graph, graph_def), fix),
     )
     for error, received, found, to_do in reasons:
         if found:
@@ -161,16 +161,20 @@ def _refuse_what_is_no_graph(graph: tf.Graph, what: str, fix: str) -> None:
             )
 
 
-def _keeps(graph: tf.Graph, ending: str) -> bool:
+def _has_collection(graph: tf.Graph, ending: str) -> bool:
     """Returns True if a collection of variables or tables is not empty; a tf.function leaves empty ones behind."""
     return any(graph.get_collection(name) for name in graph.get_all_collection_keys() if name.endswith(ending))
 
 
-def _own_gradients(graph: tf.Graph, graph_def: Any) -> bool:
+def _has_custom_gradient(graph: tf.Graph, graph_def: Any) -> bool:
     """Returns True if an operation has a custom gradient: a GraphDef names it for this process only, a Defun's not at all."""
     nodes = list(_nodes(graph_def))
     by_name = bool(graph_def.library.gradient) or any("_gradient_op_type" in node.attr for node in nodes)
-    return by_name or any(_by_script(node.op) for node in nodes) or any(map(_by_python, _operations(graph)))
+    return (
+        by_name
+        or any(_is_registered_by_script(node.op) for node in nodes)
+        or any(map(_has_python_gradient, _operations(graph)))
+    )
 
 
 def _operations(graph: tf.Graph) -> Iterator[Any]:
@@ -179,12 +183,12 @@ def _operations(graph: tf.Graph) -> Iterator[Any]:
     return itertools.chain.from_iterable(each.get_operations() for each in (graph, *within))
 
 
-def _by_python(op: Any) -> bool:
+def _has_python_gradient(op: Any) -> bool:
     """Returns True if the operation calls a TF1 Defun with a python_grad_func."""
     return getattr(getattr(op, "__defun", None), "python_grad_func", None) is not None
 
 
-def _by_script(kind: str) -> bool:
+def _is_registered_by_script(kind: str) -> bool:
     """Returns True if the gradient of this operation type was registered outside of TensorFlow."""
     try:
         gradient = gradient_registry.lookup(kind)

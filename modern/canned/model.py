@@ -9,17 +9,17 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.canned.columns.inputs import selected
+from estimator_bridge.modern.canned.columns.inputs import select_features
 from estimator_bridge.modern.canned.heads.base import Head
-from estimator_bridge.modern.canned.heads.losses import over_replicas
+from estimator_bridge.modern.canned.heads.losses import sum_over_replicas
 from estimator_bridge.modern.canned.optimizers import state
 
 Tensor = Any
 _STATE = "optimizer_"
-OF_THE_HEAD = ("loss", "metrics", "loss_weights", "weighted_metrics")  # arguments of compile, in its order
+HEAD_ARGUMENTS = ("loss", "metrics", "loss_weights", "weighted_metrics")  # arguments of compile, in its order
 
 
-def reinstate(model: Any) -> None:
+def restore_layer_classes(model: Any) -> None:
     """Makes a model usable again after Estimators were run in its process.
 
     An Estimator builds its layers in a graph. Keras 2 then replaces the base class of its own classes, which "invalidates"
@@ -30,7 +30,7 @@ def reinstate(model: Any) -> None:
         cls.__new__(cls)
 
 
-def refuse(given: Mapping[str, Any], names: Sequence[str], what: str, expected: str) -> None:
+def refuse_arguments(given: Mapping[str, Any], names: Sequence[str], what: str, expected: str) -> None:
     """Refuses arguments of ``compile`` that would be ignored.
 
     Args:
@@ -52,14 +52,14 @@ def refuse(given: Mapping[str, Any], names: Sequence[str], what: str, expected: 
         )
 
 
-class _Headed:
+class _HeadMethods:
     """The methods that ``fit`` and ``evaluate`` call, answered by the model's head."""
 
     head: Head
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the predictions for a batch of features."""
-        reinstate(self)
+        restore_layer_classes(self)
         return super().__call__(*args, **kwargs)  # type: ignore[misc]
 
     def compile(self, optimizer: Any = "rmsprop", *args: Any, **kwargs: Any) -> None:
@@ -68,9 +68,9 @@ class _Headed:
         Raises:
             NotSupportedError: if another loss or other metrics are given: they would be ignored.
         """
-        refuse(
-            kwargs | dict(zip(OF_THE_HEAD, args, strict=False)),
-            OF_THE_HEAD,
+        refuse_arguments(
+            kwargs | dict(zip(HEAD_ARGUMENTS, args, strict=False)),
+            HEAD_ARGUMENTS,
             "This model takes its loss and its metrics from its head.",
             "compile(optimizer) and options such as run_eagerly",
         )
@@ -104,7 +104,7 @@ class _Headed:
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Tensor | None = None) -> Tensor:
         """Returns the head's scalar loss of a batch, or a replica's share of it: gradients are summed over replicas."""
         loss = self.head.loss(y, y_pred, x, sample_weight)
-        self.head.loss_mean.update_state(over_replicas(loss))
+        self.head.loss_mean.update_state(sum_over_replicas(loss))
         return loss
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Tensor | None) -> dict[str, Tensor]:
@@ -114,7 +114,7 @@ class _Headed:
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
-class CannedModel(_Headed, tf_keras.Model):
+class CannedModel(_HeadMethods, tf_keras.Model):
     """A functional model that ends with a head."""
 
     @property
@@ -124,12 +124,12 @@ class CannedModel(_Headed, tf_keras.Model):
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Returns the predictions; features that no column reads are left out."""
-        read = selected(inputs, self.input) if isinstance(inputs, Mapping) else inputs
+        read = select_features(inputs, self.input) if isinstance(inputs, Mapping) else inputs
         return super().call(read, training, mask)
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
-class BaselineModel(_Headed, tf_keras.Model):
+class BaselineModel(_HeadMethods, tf_keras.Model):
     """One bias for all examples; the model reads only the batch size from the features, so it has no fixed inputs.
 
     Args:

@@ -10,7 +10,7 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.modern.canned import columns
-from estimator_bridge.modern.canned.activation import kept_activation
+from estimator_bridge.modern.canned.activation import keep_activation
 from estimator_bridge.modern.canned.columns import Inputs
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.recurrent import cell_weights, leaf_name, recurrent_layer
@@ -20,7 +20,7 @@ Tensor = Any
 Column = Any
 
 
-class Part(NamedTuple):
+class NetworkPart(NamedTuple):
     """A network, or the part of a network that has its own optimizer.
 
     Attributes:
@@ -42,10 +42,10 @@ class Kind(NamedTuple):
     """A kind of canned Estimator: the settings that are columns, and the function that builds its network."""
 
     columns: tuple[str, ...]
-    parts: Callable[[Settings, Inputs, int], list[Part]]
+    parts: Callable[[Settings, Inputs, int], list[NetworkPart]]
 
 
-def _linear(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
+def _linear(settings: Settings, inputs: Inputs, units: int) -> list[NetworkPart]:
     count = len(settings["feature_columns"])
     optimizer, rate = settings["optimizer"], 0.2
     if optimizer is None:
@@ -53,11 +53,11 @@ def _linear(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
     return [_linear_part(settings, inputs, units, "", optimizer, rate)]
 
 
-def _dnn(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
+def _dnn(settings: Settings, inputs: Inputs, units: int) -> list[NetworkPart]:
     return [_dnn_part(settings, inputs, units, "", None if settings.keras else 0.05)]
 
 
-def _dnn_linear_combined(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
+def _dnn_linear_combined(settings: Settings, inputs: Inputs, units: int) -> list[NetworkPart]:
     """Builds the wide and the deep part; either may be missing."""
     parts = []
     if settings["dnn_feature_columns"]:
@@ -68,7 +68,7 @@ def _dnn_linear_combined(settings: Settings, inputs: Inputs, units: int) -> list
     return parts
 
 
-def _rnn(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
+def _rnn(settings: Settings, inputs: Inputs, units: int) -> list[NetworkPart]:
     """Builds recurrent cells over sequences; context features are repeated at every step."""
     sequence, lengths, read = columns.sequence(settings["sequence_feature_columns"], inputs)
     weights = under("sequence_features", read)
@@ -82,7 +82,7 @@ def _rnn(settings: Settings, inputs: Inputs, units: int) -> list[Part]:
     answer = tf_keras.layers.Dense(units, name="logits")
     logits = answer(recurrent(sequence, mask=mask))
     weights += cell_weights(recurrent) + _of_layer(answer, "rnn_model")
-    return [Part(logits, weights, settings["optimizer"], 0.05, mask if settings["return_sequences"] else None)]
+    return [NetworkPart(logits, weights, settings["optimizer"], 0.05, mask if settings["return_sequences"] else None)]
 
 
 KINDS: Mapping[str, Kind] = {
@@ -93,19 +93,19 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def _linear_part(settings: Settings, inputs: Inputs, units: int, prefix: str, optimizer: Any, rate: float) -> Part:
+def _linear_part(settings: Settings, inputs: Inputs, units: int, prefix: str, optimizer: Any, rate: float) -> NetworkPart:
     given = settings[f"{prefix}feature_columns"]
     logits, weights = columns.linear(given, inputs, units, settings[f"{prefix}sparse_combiner"])
-    return Part(logits, under("linear/linear_model", weights), optimizer, rate)
+    return NetworkPart(logits, under("linear/linear_model", weights), optimizer, rate)
 
 
-def _dnn_part(settings: Settings, inputs: Inputs, units: int, prefix: str, rate: float | None) -> Part:
+def _dnn_part(settings: Settings, inputs: Inputs, units: int, prefix: str, rate: float | None) -> NetworkPart:
     layers = tf_keras.layers
     net, read = columns.dense(settings[f"{prefix}feature_columns"], inputs)
     weights = under("dnn/input_from_feature_columns/input_layer", read)
     dropout = settings[f"{prefix}dropout"]
     for index, width in enumerate(settings[f"{prefix}hidden_units"]):
-        hidden = layers.Dense(width, kept_activation(settings[f"{prefix}activation_fn"], width), name=f"hiddenlayer_{index}")
+        hidden = layers.Dense(width, keep_activation(settings[f"{prefix}activation_fn"], width), name=f"hiddenlayer_{index}")
         net = hidden(net)
         weights += _of_layer(hidden, "dnn")
         if dropout is not None:
@@ -116,7 +116,7 @@ def _dnn_part(settings: Settings, inputs: Inputs, units: int, prefix: str, rate:
             weights += _of_layer(norm, f"dnn/{hidden.name}")
     answer = layers.Dense(units, name="logits")
     logits = answer(net)
-    return Part(logits, weights + _of_layer(answer, "dnn"), settings[f"{prefix}optimizer"], rate)
+    return NetworkPart(logits, weights + _of_layer(answer, "dnn"), settings[f"{prefix}optimizer"], rate)
 
 
 def _of_layer(layer: Any, scope: str) -> list[Saved]:

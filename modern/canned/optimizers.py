@@ -10,14 +10,14 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.canned.networks import Part
+from estimator_bridge.modern.canned.networks import NetworkPart
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.graph.optimizers import rebuild
 
 Optimizer = Any
 
 
-def optimizer_for(settings: Settings, parts: Sequence[Part], trained: Sequence[Any]) -> Optimizer:
+def make_optimizer(settings: Settings, parts: Sequence[NetworkPart], trained: Sequence[Any]) -> Optimizer:
     """Returns one optimizer for a model, or one for each of its parts.
 
     Args:
@@ -35,34 +35,34 @@ def optimizer_for(settings: Settings, parts: Sequence[Part], trained: Sequence[A
     return PartedOptimizer(made, [owners[variable.ref()] for variable in trained])  # the first of two parts owns what both use
 
 
-def _keras_optimizer(settings: Settings, part: Part) -> Optimizer:
+def _keras_optimizer(settings: Settings, part: NetworkPart) -> Optimizer:
     from tensorflow_estimator.python.estimator.canned import optimizers as canned_optimizers
 
     given, rate = part.optimizer, part.learning_rate
     if type(given).__name__ == "LinearSDCA":
-        raise _unknown(given)
+        raise _no_counterpart(given)
     if settings.keras:
         optimizer = canned_optimizers.get_optimizer_instance_v2(given, rate)
         if settings.kind == "rnn" and isinstance(given, str):
             optimizer.clipnorm = 5.0
-        return _in_tf_keras(optimizer)
+        return to_tf_keras(optimizer)
     with tf.Graph().as_default():  # a callable may compute the learning rate from the global step
         tf.compat.v1.train.create_global_step()
         optimizer = canned_optimizers.get_optimizer_instance(given, rate)
         hyperparameters = rebuild.hyperparameters(optimizer) if rebuild.rule_for(optimizer) else {}
         if not hyperparameters or any(tf.is_tensor(value) for value in hyperparameters.values()):
-            raise _unknown(optimizer)
+            raise _no_counterpart(optimizer)
     return rebuild.build(optimizer, hyperparameters)
 
 
-def _in_tf_keras(optimizer: Optimizer) -> Optimizer:
+def to_tf_keras(optimizer: Optimizer) -> Optimizer:
     """Returns a new tf_keras optimizer of the same kind; on TensorFlow 2.15 tf.keras and tf_keras are two packages.
 
     After training, the hyperparameters are variables of a graph that no longer exists. Their initial values are still known.
     """
     name = type(optimizer).__name__
-    if not _is_of_keras(optimizer, "legacy") or _calls_the_script(optimizer):
-        raise _unknown(optimizer)
+    if not _is_of_keras(optimizer, "legacy") or _calls_script(optimizer):
+        raise _no_counterpart(optimizer)
     known = copy.copy(optimizer)
     known.__dict__["_hyper"] = {name: _first_value(value) for name, value in optimizer._hyper.items()}
     return getattr(tf_keras.optimizers.legacy, name).from_config(known.get_config())
@@ -73,7 +73,7 @@ def _is_of_keras(value: Any, module: str) -> bool:
     return type(value) in [getattr(getattr(keras.optimizers, module), name, None) for keras in (tf.keras, tf_keras)]
 
 
-def _calls_the_script(optimizer: Optimizer) -> bool:
+def _calls_script(optimizer: Optimizer) -> bool:
     """Returns True if the optimizer calls a function of the script, which its config would drop or replace by its current value."""
     standard = type(optimizer)()
     of_gradients = [(one.gradient_transformers, one.gradient_aggregator) for one in (optimizer, standard)]
@@ -88,7 +88,7 @@ def _first_value(hyperparameter: Any) -> Any:
         return tf.get_static_value(hyperparameter.initial_value).item()
 
 
-def _unknown(optimizer: Optimizer) -> NotSupportedError:
+def _no_counterpart(optimizer: Optimizer) -> NotSupportedError:
     return NotSupportedError(
         f"The Estimator's optimizer {type(optimizer).__qualname__} has no Keras counterpart.",
         expected="a TensorFlow optimizer with a fixed learning rate, or one of tf.keras.optimizers.legacy that calls no function of yours",
@@ -125,10 +125,10 @@ class PartedOptimizer(tf_keras.optimizers.legacy.Optimizer):
 
     def _create_all_weights(self, var_list: Sequence[Any]) -> None:
         super()._create_all_weights(var_list)
-        for part, variables in self.by_part(var_list):
+        for part, variables in self.split_by_part(var_list):
             part._create_all_weights(variables)
 
-    def by_part(self, trained: Sequence[Any]) -> list[tuple[Optimizer, list[Any]]]:
+    def split_by_part(self, trained: Sequence[Any]) -> list[tuple[Optimizer, list[Any]]]:
         """Returns each part with its own variables; ``trained`` has one item for each trainable variable of the model."""
         owned = list(zip(trained, self.owners, strict=True))
         return [(part, [variable for variable, owner in owned if owner == index]) for index, part in enumerate(self.parts)]
@@ -147,7 +147,7 @@ class PartedOptimizer(tf_keras.optimizers.legacy.Optimizer):
                 received=len(pairs),
                 fix="Compile the model with one optimizer for all variables.",
             )
-        for part, own in self.by_part(pairs):
+        for part, own in self.split_by_part(pairs):
             part.apply_gradients(own, name, **kwargs)
         return self.iterations.assign_add(1)
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.canned.activation import kept_activation
+from estimator_bridge.modern.canned.activation import keep_activation
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.weights import Saved
 from estimator_bridge.runtime.patching import replaced
@@ -29,7 +29,7 @@ def recurrent_layer(settings: Settings) -> Any:
         return getattr(tf_keras.layers, _CELL_TYPES[kind])(units, return_sequences=every, name=kind)
     with tf.Graph().as_default():  # a new graph restarts the numbers in names, as the Estimator's graph does
         made = settings["rnn_cell_fn"]() if settings["rnn_cell_fn"] else [_cell(kind, width) for width in units]
-    cells = _rebuilt(made)
+    cells = _rebuild(made)
     if isinstance(cells, list):
         cells = tf_keras.layers.StackedRNNCells(cells, name="stacked_rnn_cells") if len(cells) > 1 else cells[0]
     return tf_keras.layers.RNN(cells, return_sequences=every, name="rnn")
@@ -56,25 +56,25 @@ def _cell(kind: Any, units: int) -> Any:
     return kind(units=units) if callable(kind) else tf_keras.layers.SimpleRNNCell(units)  # a plain object() is the default
 
 
-def _rebuilt(cell: Any) -> Any:
+def _rebuild(cell: Any) -> Any:
     """Rebuilds cells from a graph as cells of tf_keras; on TensorFlow 2.15 tf.keras is another package."""
     if isinstance(cell, (list, tuple)):
-        return [_rebuilt(one) for one in cell]
+        return [_rebuild(one) for one in cell]
     name = type(cell).__name__
     if type(cell) not in [getattr(module.layers, name, None) for module in (tf.keras, tf.compat.v1.keras, tf_keras)]:
-        raise _refusal(f"The recurrent cell {type(cell).__qualname__} is not a Keras cell.", type(cell))
-    activations = {key: kept_activation(getattr(cell, key), cell.units, key) for key in _ACTIVATIONS if hasattr(cell, key)}
-    within = {"cells": _rebuilt(cell.cells)} if hasattr(cell, "cells") else {}
+        raise _not_supported(f"The recurrent cell {type(cell).__qualname__} is not a Keras cell.", type(cell))
+    activations = {key: keep_activation(getattr(cell, key), cell.units, key) for key in _ACTIVATIONS if hasattr(cell, key)}
+    within = {"cells": _rebuild(cell.cells)} if hasattr(cell, "cells") else {}
     simple = dict.fromkeys(activations, tf.keras.activations.linear) | {key: [] for key in within}
     with replaced(cell, **simple):  # a config contains only names of functions, which Keras resolves to its own functions
         config = cell.get_config()
     for key in config:
         if inspect.isfunction(value := getattr(cell, key, None)) and key not in activations:
-            raise _refusal(f"The {key} of the recurrent cell {name} is not a Keras object.", value)
+            raise _not_supported(f"The {key} of the recurrent cell {name} is not a Keras object.", value)
     return getattr(tf_keras.layers, name)(**config | activations | within)
 
 
-def _refusal(what: str, received: Any) -> NotSupportedError:
+def _not_supported(what: str, received: Any) -> NotSupportedError:
     return NotSupportedError(
         what,
         expected="one or more cells from tf.keras.layers with Keras initializers, regularizers and constraints",

@@ -20,7 +20,7 @@ Optimizer = Any
 Variable = Any
 
 
-def continue_from(checkpoint: str, optimizer: Optimizer, trained: Sequence[Variable], names: Mapping[Any, str]) -> None:
+def restore_optimizer(checkpoint: str, optimizer: Optimizer, trained: Sequence[Variable], names: Mapping[Any, str]) -> None:
     """Copies the state of the Estimator's optimizer to the model's: slots, beta powers, hyperparameters, step count.
 
     Args:
@@ -34,7 +34,7 @@ def continue_from(checkpoint: str, optimizer: Optimizer, trained: Sequence[Varia
     """
     saved = _Saved(checkpoint)
     classes: collections.Counter[str] = collections.Counter()
-    parts = optimizer.by_part(trained) if isinstance(optimizer, PartedOptimizer) else [(optimizer, trained)]
+    parts = optimizer.split_by_part(trained) if isinstance(optimizer, PartedOptimizer) else [(optimizer, trained)]
     for order, (part, variables) in enumerate(parts):
         part._create_all_weights(variables)
         part.iterations.assign(saved.value("global_step"))
@@ -64,7 +64,7 @@ class _Saved(Checkpoint):
         super().__init__(prefix)
         self._powers = beta_powers(self.shapes)
         self._slots: dict[tuple[str, str, str], list[str]] = {}  # (optimizer, variable, slot) -> one name, or one a slice
-        self._cut: set[str] = set()
+        self._sliced: set[str] = set()
         for slot in source_slots(self.shapes):
             if slot.table and slot.row:
                 self._slots.setdefault((slot.table.keras_class, slot.variable, slot.row.legacy), []).append(slot.name)
@@ -83,7 +83,7 @@ class _Saved(Checkpoint):
         kinds = (kind.__name__ for kind in type(optimizer).__mro__)
         first, *others = next(filter(None, (self._slots.get((kind, variable, slot)) for kind in kinds)), [own])
         if others:
-            self._cut.add(first)
+            self._sliced.add(first)
         return first
 
     def value(self, name: str) -> Any:
@@ -92,7 +92,7 @@ class _Saved(Checkpoint):
         Raises:
             BridgeError: if the checkpoint is in V1's format or damaged.
         """
-        if name not in self._cut:
+        if name not in self._sliced:
             return super().value(name)
         values = b"".join(rows.stream(read_index(self._prefix), name))
         return np.frombuffer(values, self._reader.get_variable_to_dtype_map()[name].as_numpy_dtype).reshape(self.shapes[name])

@@ -15,7 +15,7 @@ from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, Ids, bu
 def hashed(column: Column, inputs: Inputs) -> Ids:
     """Builds ``categorical_column_with_hash_bucket``; Keras' Hashing without a salt is the same function."""
     layer = tf_keras.layers.Hashing(column.hash_bucket_size, name=inputs.name(column.key, "hash"))
-    return Ids(layer(inputs.present(column.key)), column.hash_bucket_size)
+    return Ids(layer(inputs.without_missing(column.key)), column.hash_bucket_size)
 
 
 @builds(CATEGORICAL, "IdentityCategoricalColumn")
@@ -23,13 +23,13 @@ def identity(column: Column, inputs: Inputs) -> Ids:
     """Builds ``categorical_column_with_identity``."""
     size = column.number_buckets if hasattr(column, "number_buckets") else column.num_buckets
     layer = InRange(size, column.default_value, name=inputs.name(column.key, "identity"))
-    return Ids(layer(inputs.present(column.key)), size)
+    return Ids(layer(inputs.without_missing(column.key)), size)
 
 
 @builds(CATEGORICAL, "WeightedCategoricalColumn")
 def weighted(column: Column, inputs: Inputs) -> Ids:
     """Builds ``weighted_categorical_column``; another feature gives each value its weight."""
-    weights = inputs.present(column.weight_feature_key, missing=0.0)
+    weights = inputs.without_missing(column.weight_feature_key, missing=0.0)
     if not column.dtype.is_floating:
         weights = tf.cast(weights, tf.float32)
     return ids_of(column.categorical_column, inputs)._replace(weights=weights)

@@ -16,12 +16,12 @@ from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, Ids, bu
 @builds(CATEGORICAL, "CrossedColumn")
 def crossed(column: Column, inputs: Inputs) -> Ids:
     """Builds ``crossed_column`` from features, ids of columns and other crosses."""
-    parts = [inputs[key] if isinstance(key, str) else _unweighted(key, inputs) for key in _leaves(column)]
+    parts = [inputs[key] if isinstance(key, str) else _ids_without_weights(key, inputs) for key in _leaves(column)]
     layer = HashedCross(column.hash_bucket_size, column.hash_key, name=inputs.name(column.name, "cross"))
     return Ids(layer(parts), column.hash_bucket_size)
 
 
-def _unweighted(column: Column, inputs: Inputs) -> Tensor:
+def _ids_without_weights(column: Column, inputs: Inputs) -> Tensor:
     found = ids_of(column, inputs)
     if found.weights is not None:
         raise BridgeError(

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitized
+from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitize
 from estimator_bridge.modern.canned.columns.registry import DENSE, Ids, builds, ids_of
 from estimator_bridge.modern.canned.columns.representation import Representation
 from estimator_bridge.modern.canned.columns.weights import Weight
@@ -20,7 +20,7 @@ def embedding(column: Column, inputs: Inputs, scope: str) -> Representation:
     """Builds ``embedding_column``, with its own variable in each scope."""
     ids = ids_of(column.categorical_column, inputs)
     layer = _layer(column, column, ids, inputs.name(scope, column.name))
-    return _looked_up(layer, ids, f"{sanitized(column.name)}/embedding_weights")
+    return _look_up(layer, ids, f"{sanitize(column.name)}/embedding_weights")
 
 
 @builds(DENSE, "_SharedEmbeddingColumn")
@@ -29,7 +29,7 @@ def shared(column: Column, inputs: Inputs, scope: str) -> Representation:
     ids = ids_of(column.categorical_column, inputs)
     name = column.shared_embedding_collection_name
     layer = inputs.once(("shared", name), lambda: _layer(column, column, ids, inputs.name(name)))
-    return _looked_up(layer, ids, f"{sanitized(name)}/embedding_weights")
+    return _look_up(layer, ids, f"{sanitize(name)}/embedding_weights")
 
 
 @builds(DENSE, "SharedEmbeddingColumn")
@@ -39,7 +39,7 @@ def shared_v2(column: Column, inputs: Inputs, scope: str) -> Representation:
     creator = column.shared_embedding_column_creator
     settings = _Creator(creator)
     layer = inputs.once(("shared", creator), lambda: _layer(settings, column, ids, inputs.name(creator._name)))
-    return _looked_up(layer, ids, creator._name, shared=True)
+    return _look_up(layer, ids, creator._name, shared=True)
 
 
 class _Creator:
@@ -53,7 +53,7 @@ class _Creator:
         self.trainable = creator._trainable
 
 
-def _looked_up(layer: Any, ids: Ids, name: str, *, shared: bool = False) -> Representation:
+def _look_up(layer: Any, ids: Ids, name: str, *, shared: bool = False) -> Representation:
     values = layer(ids.ids, weights=ids.weights)
     return Representation(values, (Weight(layer.embeddings, name, shared),), ids.lengths)
 
@@ -61,7 +61,7 @@ def _looked_up(layer: Any, ids: Ids, name: str, *, shared: bool = False) -> Repr
 def _layer(settings: Any, column: Column, ids: Ids, name: str) -> CombinedEmbedding:
     """Returns a built layer with the column's initial values."""
     initializer = _initializer(settings)
-    standard = keras_initializer(initializer)
+    standard = to_keras_initializer(initializer)
     layer = CombinedEmbedding(
         ids.size,
         settings.dimension,
@@ -87,7 +87,7 @@ def _initializer(settings: Any) -> Any:
     return inspect.getclosurevars(settings.layer_creator).nonlocals["initializer"]  # columns of TensorFlow 1's first generation
 
 
-def keras_initializer(initializer: Any) -> Any:
+def to_keras_initializer(initializer: Any) -> Any:
     """Returns Keras' initializer with the same distribution; None if Keras has none or a config cannot hold it."""
     if isinstance(initializer, tf_keras.initializers.Initializer):
         return initializer

@@ -47,7 +47,7 @@ class Inputs:
     """
 
     def __init__(self, columns: Iterable[Column], specs: Mapping[str, Spec] | None = None) -> None:
-        declared = _declared(list(columns), dict(specs or {}))
+        declared = _declare_features(list(columns), dict(specs or {}))
         self._names: set[str] = set()
         self._made: dict[str, tuple[object, Any]] = {}
         self._reported: set[int] = set()
@@ -67,7 +67,7 @@ class Inputs:
             )
         return self.keras[key]
 
-    def present(self, key: str, missing: object = None) -> Tensor:
+    def without_missing(self, key: str, missing: object = None) -> Tensor:
         """Returns a feature's values without the missing ones, sparse ``[batch, None]``."""
         return self.once(f"present {key} {missing}", lambda: DropMissing(missing, name=self.name(key, "present"))(self[key]))
 
@@ -87,7 +87,7 @@ class Inputs:
 
     def name(self, *parts: str) -> str:
         """Returns a layer name that is unique in the model."""
-        wanted = name = sanitized("_".join(parts))
+        wanted = name = sanitize("_".join(parts))
         count = 0
         while name in self._names:
             count += 1
@@ -100,14 +100,14 @@ class Inputs:
         return tf_keras.Input(spec.shape[1:], dtype=spec.dtype, sparse=sparse, name=self.name(key))
 
 
-def selected(features: Mapping[str, Tensor], inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def select_features(features: Mapping[str, Tensor], inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Returns the features that a model has inputs for.
 
     Raises:
         BridgeError: if a feature is missing, or contains fractions in place of ids. Keras would round them down silently.
 
     Example:
-        >>> list(selected({"size": tf.constant([1.0]), "id": tf.constant([1])}, {"size": tf_keras.Input([1])}))
+        >>> list(select_features({"size": tf.constant([1.0]), "id": tf.constant([1])}, {"size": tf_keras.Input([1])}))
         ['size']
     """
     for key, wanted in inputs.items():
@@ -121,12 +121,12 @@ def selected(features: Mapping[str, Tensor], inputs: Mapping[str, Tensor]) -> di
     return {key: features[key] for key in inputs}
 
 
-def sanitized(name: str) -> str:
+def sanitize(name: str) -> str:
     """Returns a column's name as a variable scope, with ``_`` for each character that a scope cannot contain."""
     return re.sub(r"[^A-Za-z0-9_.\-]", "_", name)
 
 
-def _declared(columns: list[Column], specs: dict[str, Spec]) -> dict[str, Spec]:
+def _declare_features(columns: list[Column], specs: dict[str, Spec]) -> dict[str, Spec]:
     found: dict[str, Spec] = dict(specs)
     crossed = {key for column in columns for key in _crossed_keys(column)}
     for column in columns:

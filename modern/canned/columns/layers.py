@@ -11,8 +11,8 @@ import tf_keras
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.canned.columns import categorical, crosses, embedding, indicator, numeric, sequences, vocabulary  # noqa: F401 -- each module registers its builders
 from estimator_bridge.modern.canned.columns.embedding import CombinedEmbedding
-from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitized
-from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, builder, ids_of
+from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitize
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, find_builder, ids_of
 from estimator_bridge.modern.canned.columns.representation import Representation
 from estimator_bridge.modern.canned.columns.sequences import SameLengths
 from estimator_bridge.modern.canned.columns.weights import Weight
@@ -41,8 +41,8 @@ def dense(columns: Iterable[Column], inputs: Inputs) -> tuple[Tensor, list[Weigh
         >>> model({"price": tf.constant([[5.0], [20.0]])}).numpy().tolist()
         [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    parts = [_part(column, inputs, "input_layer", sequential=False) for column in _sorted(columns)]
-    return _beside(parts, inputs, "input_layer"), _weights(parts, inputs)
+    parts = [_part(column, inputs, "input_layer", sequential=False) for column in _sort_by_name(columns)]
+    return _concatenate(parts, inputs, "input_layer"), _weights(parts, inputs)
 
 
 def sequence(columns: Iterable[Column], inputs: Inputs) -> tuple[Tensor, Tensor, list[Weight]]:
@@ -60,10 +60,10 @@ def sequence(columns: Iterable[Column], inputs: Inputs) -> tuple[Tensor, Tensor,
     Raises:
         BridgeError: if there are no columns, two with one name, or a column that is not a sequence column.
     """
-    parts = [_part(column, inputs, "sequence_input_layer", sequential=True) for column in _sorted(columns)]
+    parts = [_part(column, inputs, "sequence_input_layer", sequential=True) for column in _sort_by_name(columns)]
     lengths = [part.lengths for part in parts]
     same = SameLengths(name=inputs.name("sequence_lengths"))(lengths) if len(lengths) > 1 else lengths[0]
-    return _beside(parts, inputs, "sequence_input_layer"), same, _weights(parts, inputs)
+    return _concatenate(parts, inputs, "sequence_input_layer"), same, _weights(parts, inputs)
 
 
 def linear(
@@ -90,9 +90,9 @@ def linear(
         >>> [(weight.name, tuple(weight.variable.shape)) for weight in weights]
         [('price/weights', (1, 1)), ('bias_weights', (1,))]
     """
-    chosen = _sorted(columns)
+    chosen = _sort_by_name(columns)
     sums = [
-        _weighted_sum(column, scope, inputs, units, sparse_combiner)
+        _weigh_column(column, scope, inputs, units, sparse_combiner)
         for column, scope in zip(chosen, _scopes(chosen), strict=True)
     ]
     bias = Bias(name=inputs.name("linear_model"))
@@ -103,12 +103,12 @@ def linear(
 
 def _scopes(columns: list[Column]) -> list[str]:
     """Returns variable scopes; TensorFlow 1's shared embeddings have one name, with numbers from the second column on."""
-    names = [sanitized(getattr(column, "shared_embedding_collection_name", column.name)) for column in columns]
+    names = [sanitize(getattr(column, "shared_embedding_collection_name", column.name)) for column in columns]
     counts = [names[:place].count(name) for place, name in enumerate(names)]
     return [f"{name}_{count}" if count else name for name, count in zip(names, counts, strict=True)]
 
 
-def _weighted_sum(column: Column, scope: str, inputs: Inputs, units: int, combiner: str) -> Representation:
+def _weigh_column(column: Column, scope: str, inputs: Inputs, units: int, combiner: str) -> Representation:
     name = inputs.name("linear_model", scope)
     weights_name = f"{scope}/weights"
     if type(column).__name__.removeprefix("_") in CATEGORICAL:
@@ -124,7 +124,7 @@ def _weighted_sum(column: Column, scope: str, inputs: Inputs, units: int, combin
 
 
 def _part(column: Column, inputs: Inputs, scope: str, *, sequential: bool) -> Representation:
-    part = builder(DENSE, column)(column, inputs, scope)
+    part = find_builder(DENSE, column)(column, inputs, scope)
     if sequential is (part.lengths is None):
         raise BridgeError(
             f"The column {column.name!r} is {'not ' if sequential else ''}a sequence column.",
@@ -134,7 +134,7 @@ def _part(column: Column, inputs: Inputs, scope: str, *, sequential: bool) -> Re
     return part
 
 
-def _sorted(columns: Iterable[Column]) -> list[Column]:
+def _sort_by_name(columns: Iterable[Column]) -> list[Column]:
     chosen = sorted(columns, key=lambda column: str(column.name))
     names = [column.name for column in chosen]
     if not names or len(set(names)) < len(names):
@@ -144,7 +144,7 @@ def _sorted(columns: Iterable[Column]) -> list[Column]:
     return chosen
 
 
-def _beside(parts: list[Representation], inputs: Inputs, name: str) -> Tensor:
+def _concatenate(parts: list[Representation], inputs: Inputs, name: str) -> Tensor:
     values = [part.values for part in parts]
     return tf_keras.layers.Concatenate(name=inputs.name(name))(values) if len(values) > 1 else values[0]
 

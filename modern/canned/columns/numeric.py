@@ -53,10 +53,10 @@ def bucket_ids(column: Column, inputs: Inputs) -> Ids:
 
 
 def _buckets(column: Column, inputs: Inputs) -> tuple[Tensor, int]:
-    return inputs.once(("buckets", column), lambda: _discretized(column, inputs))
+    return inputs.once(("buckets", column), lambda: _discretize(column, inputs))
 
 
-def _discretized(column: Column, inputs: Inputs) -> tuple[Tensor, int]:
+def _discretize(column: Column, inputs: Inputs) -> tuple[Tensor, int]:
     values = _values(column.source_column, inputs)
     boundaries = [float(boundary) for boundary in column.boundaries]
     buckets = tf_keras.layers.Discretization(boundaries, name=inputs.name(column.name, "buckets"))(values)

@@ -50,7 +50,7 @@ def builds(table: dict[str, Builder], *classes: str) -> Callable[[Builder], Buil
     return register
 
 
-def builder(table: Mapping[str, Builder], column: Any) -> Builder:
+def find_builder(table: Mapping[str, Builder], column: Any) -> Builder:
     """Returns the builder of a column's class.
 
     Raises:
@@ -70,4 +70,4 @@ def builder(table: Mapping[str, Builder], column: Any) -> Builder:
 
 def ids_of(column: Column, inputs: Inputs) -> Ids:
     """Returns the ids of any categorical column, built once for each ``inputs``."""
-    return inputs.once(column, lambda: builder(CATEGORICAL, column)(column, inputs))
+    return inputs.once(column, lambda: find_builder(CATEGORICAL, column)(column, inputs))

@@ -40,7 +40,7 @@ def from_file(column: Column, inputs: Inputs) -> Ids:
 
 
 def _ids(column: Column, terms: list[Any], inputs: Inputs) -> Ids:
-    values = inputs.present(column.key)
+    values = inputs.without_missing(column.key)
     layer = _lookup(terms, inputs.name(column.key, "lookup"))
     looked_up, buckets = layer(values), None
     if column.num_oov_buckets:

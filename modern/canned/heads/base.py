@@ -11,14 +11,14 @@ import tf_keras
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.canned.graph_function import GraphFunction
-from estimator_bridge.modern.canned.heads.losses import reduced
+from estimator_bridge.modern.canned.heads.losses import reduce_losses
 
 Tensor = Any
 Features = Mapping[str, Tensor]
 Predictions = Mapping[str, Tensor]
 
 
-class Seen(NamedTuple):
+class HeadBatch(NamedTuple):
     """A batch as the losses and metrics read it.
 
     Attributes:
@@ -34,21 +34,21 @@ class Seen(NamedTuple):
     weights: Tensor
 
 
-class Measure(NamedTuple):
+class HeadMetric(NamedTuple):
     """A metric of a head: its key in ``Estimator.evaluate``, its class, and a function that selects its inputs from a batch."""
 
     key: str
     make: Callable[..., Any]
-    observed: Callable[[Seen], Sequence[Tensor]]
+    inputs_of: Callable[[HeadBatch], Sequence[Tensor]]
 
 
-def against(key: str) -> Callable[[Seen], Sequence[Tensor]]:
+def against(key: str) -> Callable[[HeadBatch], Sequence[Tensor]]:
     """Returns a function that selects the labels and one of the predictions."""
-    return lambda seen: (seen.labels, seen.predictions[key])
+    return lambda batch: (batch.labels, batch.predictions[key])
 
 
-AVERAGE_LOSS = Measure("average_loss", tf_keras.metrics.Mean, lambda seen: (seen.losses,))
-LABEL_MEAN = Measure("label/mean", tf_keras.metrics.Mean, lambda seen: (seen.labels,))
+AVERAGE_LOSS = HeadMetric("average_loss", tf_keras.metrics.Mean, lambda batch: (batch.losses,))
+LABEL_MEAN = HeadMetric("label/mean", tf_keras.metrics.Mean, lambda batch: (batch.labels,))
 
 
 class Head(tf_keras.layers.Layer):
@@ -96,7 +96,7 @@ class Head(tf_keras.layers.Layer):
             name = f"{measure.key}/{self.title}" if self.title else measure.key
             setattr(self, f"measure_{index}", measure.make(name=name))
 
-    def measures(self) -> Iterator[Measure]:
+    def measures(self) -> Iterator[HeadMetric]:
         """Yields the metrics in the order of their report."""
         raise NotImplementedError
 
@@ -110,7 +110,7 @@ class Head(tf_keras.layers.Layer):
         """The number of losses of an example."""
         return 1
 
-    def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
+    def process_labels(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Converts the labels of an input_fn to numbers of shape [batch, label_width]."""
         raise NotImplementedError
 
@@ -122,7 +122,7 @@ class Head(tf_keras.layers.Layer):
         """Returns the logits from the predictions."""
         return predictions["logits"]
 
-    def see(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> Seen:
+    def see(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> HeadBatch:
         """Returns a batch with processed labels and computed losses.
 
         Raises:
@@ -130,22 +130,22 @@ class Head(tf_keras.layers.Layer):
             tf.errors.InvalidArgumentError: if such a shape is only known when the batch is computed.
         """
         logits = self.logits_in(predictions)
-        labels = _shaped("labels", self.processed(labels, logits), logits, self.label_width)
+        labels = _check_shape("labels", self.process_labels(labels, logits), logits, self.label_width)
         weights = self._weights(features, logits) * (1.0 if sample_weight is None else self._weight(sample_weight, logits))
-        losses = _shaped("losses of the loss_fn", self._unreduced(labels, logits, features), logits, self.loss_width)
-        return Seen(labels, predictions, losses, weights)
+        losses = _check_shape("losses of the loss_fn", self._unreduced(labels, logits, features), logits, self.loss_width)
+        return HeadBatch(labels, predictions, losses, weights)
 
     def loss(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None = None) -> Tensor:
         """Returns the scalar loss of a batch, or this replica's share of it."""
-        seen = self.see(labels, predictions, features, sample_weight)
-        return reduced(seen.losses, seen.weights, self.reduction)
+        batch = self.see(labels, predictions, features, sample_weight)
+        return reduce_losses(batch.losses, batch.weights, self.reduction)
 
     def observe(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> None:
         """Updates the metrics with a batch."""
-        seen = self.see(labels, predictions, features, sample_weight)
+        batch = self.see(labels, predictions, features, sample_weight)
         for index, measure in enumerate(self.measures()):
-            observed = measure.observed(seen)
-            getattr(self, f"measure_{index}").update_state(*observed, sample_weight=_broadcast(seen.weights, observed[-1]))
+            inputs = measure.inputs_of(batch)
+            getattr(self, f"measure_{index}").update_state(*inputs, sample_weight=_broadcast(batch.weights, inputs[-1]))
 
     def _unreduced(self, labels: Tensor, logits: Tensor, features: Features) -> Tensor:
         if self._loss_fn is None:
@@ -168,7 +168,7 @@ class Head(tf_keras.layers.Layer):
         return self._weight(self._weight_normalizer(weights) if self._weight_normalizer else weights, logits)
 
     def _weight(self, weights: Tensor, logits: Tensor) -> Tensor:
-        return _shaped("weights", as_column(tf.cast(weights, tf.float32), logits), logits, 1, self.loss_width)
+        return _check_shape("weights", to_column(tf.cast(weights, tf.float32), logits), logits, 1, self.loss_width)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of ``from_config``.
@@ -213,12 +213,12 @@ def _refuse_functions(arguments: Mapping[str, Any]) -> None:
             )
 
 
-def as_column(labels: Tensor, logits: Tensor) -> Tensor:
+def to_column(labels: Tensor, logits: Tensor) -> Tensor:
     """Returns labels of shape [batch] as [batch, 1]; other shapes pass unchanged."""
     return tf.expand_dims(labels, -1) if labels.shape.rank == logits.shape.rank - 1 else labels
 
 
-def in_range(labels: Tensor, count: int) -> Tensor:
+def check_in_range(labels: Tensor, count: int) -> Tensor:
     """Checks that all labels are in [0, count) and returns them."""
     message = f"Labels must be in [0, {count - 1}]."
     tf.debugging.assert_non_negative(labels, message)
@@ -226,7 +226,7 @@ def in_range(labels: Tensor, count: int) -> Tensor:
     return labels
 
 
-def _shaped(what: str, values: Tensor, logits: Tensor, *widths: int) -> Tensor:
+def _check_shape(what: str, values: Tensor, logits: Tensor, *widths: int) -> Tensor:
     """Checks that the values have the logits' shape, with one of the widths as last dimension, and returns them."""
     width = next((width for width in widths if width == (values.shape[-1] if values.shape.rank else None)), widths[0])
     wanted = tf.TensorShape([*logits.shape[:-1], width])

@@ -13,13 +13,13 @@ from estimator_bridge.modern.canned.heads.base import (
     AVERAGE_LOSS,
     LABEL_MEAN,
     Head,
-    Measure,
+    HeadBatch,
+    HeadMetric,
     Predictions,
-    Seen,
     Tensor,
     against,
-    as_column,
-    in_range,
+    check_in_range,
+    to_column,
 )
 from estimator_bridge.modern.canned.heads.metrics import AccuracyBaseline, TrapezoidalAUC
 
@@ -37,29 +37,29 @@ class _Thresholded(Head):
         """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "thresholds": self._thresholds}
 
-    def curves(self, key: str) -> Iterator[Measure]:
+    def curves(self, key: str) -> Iterator[HeadMetric]:
         make = TrapezoidalAUC if self.exact else _metrics.AUC
-        yield Measure("auc", make, against(key))
-        yield Measure("auc_precision_recall", functools.partial(make, curve="PR"), against(key))
+        yield HeadMetric("auc", make, against(key))
+        yield HeadMetric("auc_precision_recall", functools.partial(make, curve="PR"), against(key))
 
-    def at_thresholds(self, key: str) -> Iterator[Measure]:
+    def at_thresholds(self, key: str) -> Iterator[HeadMetric]:
         for threshold in self._thresholds:
             yield self._accuracy_at(threshold, key)
             for name, make in (("precision", _metrics.Precision), ("recall", _metrics.Recall)):
                 at = functools.partial(make, thresholds=threshold)
-                yield Measure(f"{name}/positive_threshold_{threshold:g}", at, against(key))
+                yield HeadMetric(f"{name}/positive_threshold_{threshold:g}", at, against(key))
 
-    def _accuracy_at(self, threshold: float, key: str) -> Measure:
+    def _accuracy_at(self, threshold: float, key: str) -> HeadMetric:
         """Returns the accuracy at a threshold; an equal probability is positive in TensorFlow 1, negative in Keras."""
         compare: Callable[..., Tensor] = tf.greater_equal if self.exact else tf.greater
 
-        def observed(seen: Seen) -> Sequence[Tensor]:
-            return seen.labels, tf.cast(compare(seen.predictions[key], threshold), tf.float32)
+        def inputs_of(batch: HeadBatch) -> Sequence[Tensor]:
+            return batch.labels, tf.cast(compare(batch.predictions[key], threshold), tf.float32)
 
-        return Measure(f"accuracy/positive_threshold_{threshold:g}", _metrics.Accuracy, observed)
+        return HeadMetric(f"accuracy/positive_threshold_{threshold:g}", _metrics.Accuracy, inputs_of)
 
 
-def _classified(head: Head, logits: Tensor, scores: Tensor, count: int) -> Predictions:
+def _predict_class(head: Head, logits: Tensor, scores: Tensor, count: int) -> Predictions:
     """Returns the predictions of a head that chooses the class with the highest of ``count`` scores."""
     ids = tf.argmax(scores, -1)[..., tf.newaxis]
     every = head.all_class_ids(logits, count)
@@ -80,26 +80,26 @@ class BinaryHead(_Thresholded):
     def call(self, logits: Tensor) -> Predictions:
         """Returns the predictions for logits [batch, units]."""
         both = tf.concat([tf.zeros_like(logits), logits], -1)
-        return {**_classified(self, logits, both, 2), "logistic": tf.sigmoid(logits)}
+        return {**_predict_class(self, logits, both, 2), "logistic": tf.sigmoid(logits)}
 
-    def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
+    def process_labels(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Returns the labels as numbers, checked to be in range."""
-        labels = as_column(labels, logits)
-        return in_range(tf.cast(self._label_ids(labels) if self._vocabulary else labels, tf.float32), 2)
+        labels = to_column(labels, logits)
+        return check_in_range(tf.cast(self._label_ids(labels) if self._vocabulary else labels, tf.float32), 2)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Returns the cross entropy of each example."""
         return tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
 
-    def measures(self) -> Iterator[Measure]:
+    def measures(self) -> Iterator[HeadMetric]:
         """Yields the metrics in the order of ``tf.estimator``."""
         yield AVERAGE_LOSS
-        yield Measure("accuracy", _metrics.Accuracy, against("class_ids"))
-        yield Measure("precision", _metrics.Precision, against("class_ids"))
-        yield Measure("recall", _metrics.Recall, against("class_ids"))
-        yield Measure("prediction/mean", _metrics.Mean, lambda seen: (seen.predictions["logistic"],))
+        yield HeadMetric("accuracy", _metrics.Accuracy, against("class_ids"))
+        yield HeadMetric("precision", _metrics.Precision, against("class_ids"))
+        yield HeadMetric("recall", _metrics.Recall, against("class_ids"))
+        yield HeadMetric("prediction/mean", _metrics.Mean, lambda batch: (batch.predictions["logistic"],))
         yield LABEL_MEAN
-        yield Measure("accuracy_baseline", AccuracyBaseline, LABEL_MEAN.observed)
+        yield HeadMetric("accuracy_baseline", AccuracyBaseline, LABEL_MEAN.inputs_of)
         yield from self.curves("logistic")
         yield from self.at_thresholds("logistic")
 
@@ -110,26 +110,26 @@ class MultiClassHead(Head):
 
     def call(self, logits: Tensor) -> Predictions:
         """Returns the predictions for logits [batch, units]."""
-        return _classified(self, logits, logits, self.units)
+        return _predict_class(self, logits, logits, self.units)
 
     @property
     def label_width(self) -> int:
         """One: a label is one class."""
         return 1
 
-    def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
+    def process_labels(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Returns the labels as numbers, checked to be in range."""
-        labels = as_column(labels, logits)
-        return in_range(self._label_ids(labels) if self._vocabulary else labels, self.units)
+        labels = to_column(labels, logits)
+        return check_in_range(self._label_ids(labels) if self._vocabulary else labels, self.units)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Returns the cross entropy of each example."""
         return tf.nn.sparse_softmax_cross_entropy_with_logits(tf.squeeze(labels, -1), logits)[..., tf.newaxis]
 
-    def measures(self) -> Iterator[Measure]:
+    def measures(self) -> Iterator[HeadMetric]:
         """Yields the metrics in the order of ``tf.estimator``."""
         yield AVERAGE_LOSS
-        yield Measure("accuracy", _metrics.Accuracy, against("class_ids"))
+        yield HeadMetric("accuracy", _metrics.Accuracy, against("class_ids"))
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
@@ -153,18 +153,18 @@ class MultiLabelHead(_Thresholded):
         named = {} if self.exact else {"classes": self.classes(self.all_class_ids(logits, self.units))}
         return {"logits": logits, "probabilities": tf.sigmoid(logits), **named}
 
-    def processed(self, labels: Any, logits: Tensor) -> Tensor:
+    def process_labels(self, labels: Any, logits: Tensor) -> Tensor:
         """Returns the labels as numbers, checked to be in range."""
         if isinstance(labels, tf.SparseTensor):
             ids = self._label_ids(labels) if labels.dtype == tf.string else labels
-            labels = tf.sparse.to_indicator(ids.with_values(in_range(ids.values, self.units)), self.units)
-        return in_range(tf.cast(labels, tf.float32), 2)
+            labels = tf.sparse.to_indicator(ids.with_values(check_in_range(ids.values, self.units)), self.units)
+        return check_in_range(tf.cast(labels, tf.float32), 2)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Returns the cross entropy of each example."""
         return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, logits), -1, keepdims=True)
 
-    def measures(self) -> Iterator[Measure]:
+    def measures(self) -> Iterator[HeadMetric]:
         """Yields the metrics in the order of ``tf.estimator``."""
         yield AVERAGE_LOSS
         yield from self.curves("probabilities")
@@ -172,12 +172,12 @@ class MultiLabelHead(_Thresholded):
         for index in self._judged:
             yield from self._of_class(index)
 
-    def _of_class(self, index: int) -> Iterator[Measure]:
-        def pair(seen: Seen) -> Sequence[Tensor]:
-            return seen.labels[..., index : index + 1], seen.predictions["probabilities"][..., index : index + 1]
+    def _of_class(self, index: int) -> Iterator[HeadMetric]:
+        def pair(batch: HeadBatch) -> Sequence[Tensor]:
+            return batch.labels[..., index : index + 1], batch.predictions["probabilities"][..., index : index + 1]
 
         name = self._vocabulary[index] if self._vocabulary else f"class{index}"
         make = TrapezoidalAUC if self.exact else _metrics.AUC
-        yield Measure(f"probability_mean/{name}", _metrics.Mean, lambda seen: pair(seen)[1:])
-        yield Measure(f"auc/{name}", make, pair)
-        yield Measure(f"auc_precision_recall/{name}", functools.partial(make, curve="PR"), pair)
+        yield HeadMetric(f"probability_mean/{name}", _metrics.Mean, lambda batch: pair(batch)[1:])
+        yield HeadMetric(f"auc/{name}", make, pair)
+        yield HeadMetric(f"auc_precision_recall/{name}", functools.partial(make, curve="PR"), pair)

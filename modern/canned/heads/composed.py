@@ -9,8 +9,8 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.canned.heads.base import Features, Head, Measure, Predictions, Tensor
-from estimator_bridge.modern.canned.heads.losses import over_replicas
+from estimator_bridge.modern.canned.heads.base import Features, Head, HeadMetric, Predictions, Tensor
+from estimator_bridge.modern.canned.heads.losses import sum_over_replicas
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
@@ -35,10 +35,10 @@ class MultiHead(Head):
         for head in self._heads:
             head.track_measures()
 
-    def measures(self) -> Iterator[Measure]:
+    def measures(self) -> Iterator[HeadMetric]:
         """Yields one loss for each head, which ``observe`` updates."""
         for head in self._heads:
-            yield Measure(f"loss/{head.title}", tf_keras.metrics.Mean, lambda seen: ())
+            yield HeadMetric(f"loss/{head.title}", tf_keras.metrics.Mean, lambda batch: ())
 
     def call(self, logits: Tensor) -> Predictions:
         """Returns the predictions for logits [batch, units]."""
@@ -57,7 +57,7 @@ class MultiHead(Head):
     def observe(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> None:
         """Updates the metrics with a batch."""
         for index, (head, part) in enumerate(self._parts(labels, predictions)):
-            getattr(self, f"measure_{index}").update_state(over_replicas(head.loss(*part, features, sample_weight)))
+            getattr(self, f"measure_{index}").update_state(sum_over_replicas(head.loss(*part, features, sample_weight)))
             head.observe(*part, features, sample_weight)
 
     def _parts(self, labels: Any, predictions: Predictions) -> Iterator[tuple[Head, tuple[Any, Predictions]]]:
@@ -93,7 +93,7 @@ class SequentialHead(Head):
         """Makes the metrics of this head and of its inner heads."""
         self._head.track_measures()
 
-    def measures(self) -> Iterator[Measure]:
+    def measures(self) -> Iterator[HeadMetric]:
         """Yields nothing: only the inner head has metrics."""
         return iter(())
 

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.modern.canned.heads.base import AVERAGE_LOSS, LABEL_MEAN, Head, Measure, Predictions, Tensor, as_column
+from estimator_bridge.modern.canned.heads.base import AVERAGE_LOSS, LABEL_MEAN, Head, HeadMetric, Predictions, Tensor, to_column
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
@@ -38,16 +38,16 @@ class RegressionHead(Head):
         """The number of losses of an example: each number has its own loss and, optionally, its own weight."""
         return self.units
 
-    def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
+    def process_labels(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Returns the labels as float32."""
-        return tf.cast(as_column(labels, logits), tf.float32)
+        return tf.cast(to_column(labels, logits), tf.float32)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Returns the squared error of each number."""
         return tf.math.squared_difference(logits, labels)
 
-    def measures(self) -> Iterator[Measure]:
+    def measures(self) -> Iterator[HeadMetric]:
         """Yields the metrics in the order of ``tf.estimator``."""
         yield AVERAGE_LOSS
-        yield Measure("prediction/mean", tf_keras.metrics.Mean, lambda seen: (seen.predictions["predictions"],))
+        yield HeadMetric("prediction/mean", tf_keras.metrics.Mean, lambda batch: (batch.predictions["predictions"],))
         yield LABEL_MEAN

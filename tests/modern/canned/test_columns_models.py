@@ -16,7 +16,7 @@ from tensorflow.python.framework import function
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.canned.columns import Inputs, dense, linear, sequence
-from estimator_bridge.modern.canned.columns.embedding import keras_initializer
+from estimator_bridge.modern.canned.columns.embedding import to_keras_initializer
 from estimator_bridge.modern.canned.graph_function import GraphFunction
 from tests.modern.canned.columns_oracle import sparse
 
@@ -195,7 +195,7 @@ def test_initial_values(tmp_path: Path) -> None:
     ],
 )
 def test_initializers_of_keras(initializer: Any, expected: Any) -> None:
-    found = keras_initializer(initializer)
+    found = to_keras_initializer(initializer)
     assert type(found) is type(expected)
     assert found is None or found.get_config() == expected.get_config()
 

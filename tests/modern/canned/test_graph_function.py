@@ -14,7 +14,7 @@ import tf_keras
 from tensorflow.python.framework.function import Defun
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.canned.activation import kept_activation
+from estimator_bridge.modern.canned.activation import keep_activation
 from estimator_bridge.modern.canned.graph_function import GraphFunction
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.recurrent import recurrent_layer
@@ -163,7 +163,7 @@ def swish(net: Any) -> Any:
 def dense(activation: Any) -> Any:
     inputs = tf_keras.Input([2])
     return tf_keras.Model(
-        inputs, tf_keras.layers.Dense(2, kept_activation(activation, 2), kernel_initializer="identity")(inputs)
+        inputs, tf_keras.layers.Dense(2, keep_activation(activation, 2), kernel_initializer="identity")(inputs)
     )
 
 

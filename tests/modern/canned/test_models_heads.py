@@ -14,7 +14,7 @@ from estimator_bridge import legacy
 legacy.install()
 
 from estimator_bridge.errors import BridgeError, NotSupportedError  # noqa: E402 -- after Keras 2 is settled
-from estimator_bridge.modern.canned.heads.losses import REDUCTIONS, reduced  # noqa: E402
+from estimator_bridge.modern.canned.heads.losses import REDUCTIONS, reduce_losses  # noqa: E402
 from estimator_bridge.modern.canned.heads.metrics import AccuracyBaseline, TrapezoidalAUC  # noqa: E402
 from estimator_bridge.modern.canned.heads.reading import HEADS, layer  # noqa: E402
 
@@ -186,7 +186,7 @@ ZEROS = np.array([[0.5], [0.0], [3.0]], np.float32)
 def test_reductions_of_tensorflow_1(reduction: str) -> None:
     with tf.Graph().as_default(), v1.Session() as session:
         expected = session.run(v1.losses.compute_weighted_loss(LOSSES, ZEROS, reduction=reduction))
-    np.testing.assert_allclose(reduced(LOSSES, ZEROS, reduction), expected, rtol=1e-6)
+    np.testing.assert_allclose(reduce_losses(LOSSES, ZEROS, reduction), expected, rtol=1e-6)
 
 
 def test_every_reduction_has_a_row() -> None:

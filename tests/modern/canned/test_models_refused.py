@@ -17,7 +17,7 @@ from estimator_bridge.modern.canned.clustering import KMeansModel
 from estimator_bridge.modern.canned.columns import Inputs, linear
 from estimator_bridge.modern.canned.heads.regression import RegressionHead
 from estimator_bridge.modern.canned.model import BaselineModel, CannedModel
-from estimator_bridge.modern.canned.optimizers import _in_tf_keras
+from estimator_bridge.modern.canned.optimizers import to_tf_keras
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.recurrent import recurrent_layer
 from tests.modern.jobs import X, Y, engine, v1
@@ -103,12 +103,12 @@ class Halves(tf_keras.optimizers.schedules.ExponentialDecay):
 def test_an_optimizer_that_calls_the_script_is_refused(by_script: dict[str, Any]) -> None:
     """A config would leave the function out, or hold what it gives now."""
     with pytest.raises(NotSupportedError, match="calls no function of yours"):
-        _in_tf_keras(tf.keras.optimizers.legacy.SGD(**by_script))
+        to_tf_keras(tf.keras.optimizers.legacy.SGD(**by_script))
 
 
 def test_a_schedule_of_keras_is_kept() -> None:
     schedule = tf.keras.optimizers.schedules.PolynomialDecay(0.25, 3, 0.0)
-    made = _in_tf_keras(tf.keras.optimizers.legacy.SGD(schedule, clipnorm=2.0))
+    made = to_tf_keras(tf.keras.optimizers.legacy.SGD(schedule, clipnorm=2.0))
     assert (made.clipnorm, made._hyper["learning_rate"].get_config()) == (2.0, schedule.get_config())
 
 

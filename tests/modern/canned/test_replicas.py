@@ -42,12 +42,12 @@ def test_replicas_share_a_batch(run_python: Callable[..., str], tmp_path: Path) 
             variable, here = tf.constant(1.5), half()
             with tf.GradientTape() as tape:
                 tape.watch(variable)
-                loss = reduced(tf.square(variable * Y[here]), weights[here], reduction)
+                loss = reduce_losses(tf.square(variable * Y[here]), weights[here], reduction)
             return loss, tape.gradient(loss, variable)
 
         for reduction in REDUCTIONS:
             shares = [strategy.experimental_local_results(each) for each in strategy.run(share, [reduction])]
-            whole = reduced(tf.square(1.5 * Y[:11]), weights[:11], reduction)
+            whole = reduce_losses(tf.square(1.5 * Y[:11]), weights[:11], reduction)
             expected = whole, whole * 2 / 1.5
             np.testing.assert_allclose([sum(each) for each in shares], expected, rtol=1e-6, err_msg=reduction)
 
