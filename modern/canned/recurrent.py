@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from typing import Any
 
@@ -12,7 +13,6 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned.activation import keep_activation
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.weights import Saved
-from estimator_bridge.runtime.patching import replaced
 
 _CELL_TYPES = {"simple_rnn": "SimpleRNN", "lstm": "LSTM", "gru": "GRU"}  # layer classes; a cell's class ends with Cell
 _ACTIVATIONS = ("activation", "recurrent_activation")
@@ -65,9 +65,9 @@ def _rebuild(cell: Any) -> Any:
         raise _not_supported(f"The recurrent cell {type(cell).__qualname__} is not a Keras cell.", type(cell))
     activations = {key: keep_activation(getattr(cell, key), cell.units, key) for key in _ACTIVATIONS if hasattr(cell, key)}
     within = {"cells": _rebuild(cell.cells)} if hasattr(cell, "cells") else {}
-    simple = dict.fromkeys(activations, tf.keras.activations.linear) | {key: [] for key in within}
-    with replaced(cell, **simple):  # a config contains only names of functions, which Keras resolves to its own functions
-        config = cell.get_config()
+    plain = copy.copy(cell)  # a config contains only names of functions, which Keras resolves to its own functions
+    vars(plain).update(dict.fromkeys(activations, tf.keras.activations.linear) | {key: [] for key in within})
+    config = plain.get_config()
     for key in config:
         if inspect.isfunction(value := getattr(cell, key, None)) and key not in activations:
             raise _not_supported(f"The {key} of the recurrent cell {name} is not a Keras object.", value)
