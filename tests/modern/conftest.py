@@ -14,7 +14,7 @@ from tests.running import python_output
 
 @pytest.fixture(autouse=True)
 def _graphs_freed(known_heap: None) -> Iterator[None]:
-    """Frees a test's graphs at once: dozens of them in one collection take ten times as long as one by one."""
+    """Frees a test's graphs immediately; one collection for dozens of them takes ten times as long as many small ones."""
     yield
     gc.collect()
 

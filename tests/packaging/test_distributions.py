@@ -1,4 +1,4 @@
-"""What a release holds, and where."""
+"""The files in a release and their places."""
 
 from __future__ import annotations
 

@@ -2,6 +2,6 @@
 
 from estimator_bridge.modern.canned.columns.inputs import Inputs
 from estimator_bridge.modern.canned.columns.layers import dense, linear, sequence
-from estimator_bridge.modern.canned.columns.weights import Weight
+from estimator_bridge.modern.canned.columns.registry import Weight
 
 __all__ = ["Inputs", "Weight", "dense", "linear", "sequence"]

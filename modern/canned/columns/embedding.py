@@ -10,9 +10,7 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitize
-from estimator_bridge.modern.canned.columns.registry import DENSE, Ids, builds, ids_of
-from estimator_bridge.modern.canned.columns.representation import Representation
-from estimator_bridge.modern.canned.columns.weights import Weight
+from estimator_bridge.modern.canned.columns.registry import DENSE, Ids, Representation, Weight, builds, ids_of
 
 
 @builds(DENSE, "EmbeddingColumn")

@@ -8,8 +8,7 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
-from estimator_bridge.modern.canned.columns.registry import DENSE, builds, ids_of
-from estimator_bridge.modern.canned.columns.representation import Representation
+from estimator_bridge.modern.canned.columns.registry import DENSE, Representation, builds, ids_of
 
 
 @builds(DENSE, "IndicatorColumn")

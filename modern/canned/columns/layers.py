@@ -12,10 +12,8 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.canned.columns import categorical, crosses, embedding, indicator, numeric, sequences, vocabulary  # noqa: F401 -- each module registers its builders
 from estimator_bridge.modern.canned.columns.embedding import CombinedEmbedding
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitize
-from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, find_builder, ids_of
-from estimator_bridge.modern.canned.columns.representation import Representation
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Representation, Weight, find_builder, ids_of
 from estimator_bridge.modern.canned.columns.sequences import SameLengths
-from estimator_bridge.modern.canned.columns.weights import Weight
 
 
 def dense(columns: Iterable[Column], inputs: Inputs) -> tuple[Tensor, list[Weight]]:

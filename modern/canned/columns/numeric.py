@@ -10,8 +10,7 @@ import tf_keras
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
 from estimator_bridge.modern.canned.columns.missing import DropMissing
 from estimator_bridge.modern.canned.columns.normalizer import Normalizer
-from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Ids, builds
-from estimator_bridge.modern.canned.columns.representation import Representation
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Ids, Representation, builds
 
 
 @builds(DENSE, "NumericColumn")

@@ -1,4 +1,4 @@
-"""Tables of the functions that build feature columns, by the column's class name."""
+"""Tables of the functions that build feature columns, by the column's class name, and their results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
-from estimator_bridge.modern.canned.columns.representation import Representation
 
 Builder = TypeVar("Builder", bound=Callable[..., Any])
 
@@ -27,6 +26,37 @@ class Ids(NamedTuple):
     size: int
     weights: Tensor | None = None
     complete: bool = True
+    lengths: Tensor | None = None
+
+
+class Weight(NamedTuple):
+    """A variable of the Keras model and its name in a checkpoint.
+
+    Attributes:
+        variable: Variable of the Keras model.
+        name: Name in the scope of the layer (``dnn/input_from_feature_columns/input_layer``, ``linear/linear_model``,
+            ``sequence_features``, ...), such as ``x_embedding/embedding_weights``, ``price/weights``, ``bias_weights``.
+        shared: True for ``tf.feature_column.shared_embeddings``, whose variable is not in that scope. Estimators from
+            ``tf.compat.v1.estimator`` keep it beside the layer's scope, in the first part of the model that reads it
+            (``dnn/input_from_feature_columns/NAME``, ``linear/NAME``); those from ``tf.estimator`` at the root (``NAME``).
+    """
+
+    variable: Any
+    name: str
+    shared: bool = False
+
+
+class Representation(NamedTuple):
+    """A column's output.
+
+    Attributes:
+        values: float32 tensor ``[batch, width]``, or ``[batch, time, width]`` for a sequence.
+        weights: Variables of the column.
+        lengths: Lengths of the sequences, int64 ``[batch]``; None without sequences.
+    """
+
+    values: Tensor
+    weights: tuple[Weight, ...] = ()
     lengths: Tensor | None = None
 
 

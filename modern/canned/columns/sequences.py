@@ -9,8 +9,7 @@ import tf_keras
 
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
 from estimator_bridge.modern.canned.columns.normalizer import Normalizer
-from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Ids, builds, ids_of
-from estimator_bridge.modern.canned.columns.representation import Representation
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Ids, Representation, builds, ids_of
 
 
 @builds(DENSE, "SequenceNumericColumn")

@@ -1,4 +1,4 @@
-"""What ``tf.contrib`` does under the runner is what it did in TensorFlow 1.15.5: tests/golden/contrib, case by case."""
+"""``tf.contrib`` does the same under the runner as in TensorFlow 1.15.5, for each case in tests/golden/contrib."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ CASES["several"] = (
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_head(case: str) -> None:
-    """Over two batches, so that metrics accumulate."""
+    """Compares two batches, so that metrics accumulate."""
     head, labels = CASES[case]
     made = layer(head)
     made.track_measures()
@@ -102,7 +102,7 @@ def test_a_head(case: str) -> None:
         np.testing.assert_allclose(mine[key], metric.result(), rtol=1e-6, atol=1e-7, err_msg=key)
 
 
-def test_labels_out_of_range_are_told() -> None:
+def test_labels_out_of_range_are_refused() -> None:
     made = layer(estimator.MultiClassHead(3))
     logits = tf.zeros([1, 3])
     with pytest.raises(tf.errors.InvalidArgumentError, match="Labels must be in"):
@@ -135,7 +135,7 @@ def test_what_would_be_broadcast_is_refused_as_by_the_estimator(case: str) -> No
         made.loss(given, made(logits), features)
 
 
-def test_labels_whose_rank_only_a_batch_tells() -> None:
+def test_labels_with_a_rank_that_only_a_batch_shows() -> None:
     made = layer(estimator.RegressionHead())
     loss = tf.function(lambda labels: made.loss(labels, made(tf.zeros([3, 1])), {}), [tf.TensorSpec(None)])
     assert float(loss(tf.ones([3, 1]))) == 1.0
@@ -172,7 +172,7 @@ def test_the_table_has_every_head() -> None:
     assert public <= set(HEADS)
 
 
-def test_a_head_of_an_own_class_is_refused() -> None:
+def test_a_custom_head_is_refused() -> None:
     own = type("Own", (estimator.RegressionHead,), {})
     with pytest.raises(NotSupportedError, match="Own"):
         layer(own())
@@ -195,7 +195,7 @@ def test_every_reduction_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("curve", ["ROC", "PR"])
-def test_the_area_under_a_curve_as_tensorflow_1_has_it(curve: str) -> None:
+def test_the_area_under_a_curve_is_tensorflow_1s(curve: str) -> None:
     scores, weights = random.uniform(size=[2, ROWS, 1]).astype(np.float32)
     with tf.Graph().as_default(), v1.Session() as session:
         value, update = v1.metrics.auc(BITS, scores, weights, curve=curve)
