@@ -1,4 +1,4 @@
-"""Which tests one TensorFlow is enough for; and a Python that starts with it imported, for tests of commands in processes of their own."""
+"""Marks the tests that need only one TensorFlow, and starts Python processes that have TensorFlow already imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 HERE = Path(__file__).parent
 WARM = HERE / "warm"
-ONCE = (  # files and folders in which nothing depends on TensorFlow's version
+ONCE = (  # files and folders that do not depend on TensorFlow's version
     # The launcher, with stand-ins for its tasks: no TensorFlow. Real tasks are in test_faults, test_launch and schedulers.
     "launcher/audit/test_audit.py",
     "launcher/audit/test_rules.py",
@@ -22,16 +22,16 @@ ONCE = (  # files and folders in which nothing depends on TensorFlow's version
     "launcher/processes",
     *(f"launcher/test_{subject}.py" for subject in ("display", "machines", "server_status", "supervisor")),
     "launcher/schedulers/test_kubeflow.py",
-    # Command lines and source that is read, not run.
+    # Command lines and source text that is not run.
     *(f"cli/test_{verb}.py" for verb in ("check", "main")),
     *(f"compat/source/test_{subject}.py" for subject in ("checking", "names", "python2")),
     "compat/source/rules/test_misuse_checks.py",
-    # What processes leave on the disk that are killed, and how much memory they take: our files, in our own processes.
+    # Files on disk after a kill, and memory: our own files and processes.
     "compat/checkpoint/writing/test_kill.py",
     "compat/checkpoint/test_memory.py",
     # Python scripts without TensorFlow, under the runner.
     "script/test_run.py",
-    # What a comparison is judged by, and its report.
+    # Verdicts of comparisons and their reports.
     "parity/report",
     "parity/test_judge.py",
     # Whole examples: more steps of what integration/test_golden.py compares with TensorFlow 1.15.5 on every TensorFlow.
@@ -39,14 +39,14 @@ ONCE = (  # files and folders in which nothing depends on TensorFlow's version
     # Wheels, sdists, installations and pages.
     "packaging",
     "compat/config/test_documentation.py",
-    # Source that is parsed.
+    # Tests of source text.
     "style",
 )
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m is looked at
+@pytest.hookimpl(tryfirst=True)  # before pytest evaluates -m
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what is listed as ``once``; a file can mark single tests of its own."""
+    """Marks the tests in ``ONCE`` with ``once``; a file can also mark single tests itself."""
     listed = [HERE / name for name in ONCE]
     for item in items:
         if any(item.path.is_relative_to(place) for place in listed):
@@ -55,14 +55,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def known_heap() -> None:
-    """TensorFlow's own million objects need not be looked at by each garbage collection of each test."""
+    """Exempts TensorFlow's million objects from the garbage collections of each test."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def _warm_python() -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as folder:  # the path of a socket may have 100 characters
+    with tempfile.TemporaryDirectory() as folder:  # a socket's path has at most 100 characters
         client = Path(folder) / "python"
         client.write_text(f"#!{sys.executable} -IS\n{(WARM / 'client.py').read_text()}")
         client.chmod(0o700)
@@ -74,15 +74,15 @@ def _warm_python() -> Iterator[str]:
             start_new_session=True,
         )
         assert server.stdout
-        assert server.stdout.readline(), "the server could not start; its words are above"
+        assert server.stdout.readline(), "the server could not start; its output is above"
         yield str(client)
-        server.communicate()  # ends it: it reads the end of its stdin
+        server.communicate()  # the server ends when its stdin ends
 
 
 @pytest.fixture
 def warm_python(_warm_python: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``sys.executable`` starts processes that have TensorFlow and the legacy path behind them: 3 s less for each.
+    """Makes ``sys.executable`` start processes with TensorFlow and the legacy path already imported, which saves 3 s each.
 
-    Not for tests of what happens before: the order of imports, environment variables that TensorFlow reads while it is imported.
+    Not for tests of the import itself: the order of imports, or environment variables that TensorFlow reads during its import.
     """
     monkeypatch.setattr(sys, "executable", _warm_python)

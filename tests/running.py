@@ -1,4 +1,4 @@
-"""Runs scripts through the whole command line, in processes of their own."""
+"""Runs scripts through the whole command line, each in a separate process."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from typing import Any, NamedTuple
 
 import estimator_bridge
 
+ROOT = Path(__file__).parents[1]
 _NOISE = (
     "WARNING: All log messages",
     "I0000 ",
     "To enable the following instructions",
-)  # of TensorFlow's C++, before its logging
+)  # from TensorFlow's C++ code, before its logging starts
 
 
 class Ended(NamedTuple):
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -28,7 +29,7 @@ class Ended(NamedTuple):
 
     @property
     def last_line(self) -> Any:
-        """What the script printed last, as JSON."""
+        """The last line that the script printed, parsed as JSON."""
         assert self.out, self.err[-4000:]
         return json.loads(self.out.splitlines()[-1])
 
@@ -37,10 +38,10 @@ def estimator_bridge_command(*arguments: object, cwd: Path, stdin: str = "", **e
     """Runs ``python -m estimator_bridge``.
 
     Args:
-        arguments: of its command line.
-        cwd: where.
-        stdin: what it can read.
-        environment: on top of ours.
+        arguments: Command-line arguments.
+        cwd: Working directory.
+        stdin: Text that the process can read.
+        environment: Environment variables that are added to ours.
     """
     inherited = {name: value for name, value in os.environ.items() if name not in {"TF_USE_LEGACY_KERAS", "TF_CONFIG"}}
     done = subprocess.run(
@@ -57,6 +58,26 @@ def estimator_bridge_command(*arguments: object, cwd: Path, stdin: str = "", **e
     )
     err = "".join(line for line in done.stderr.splitlines(keepends=True) if not line.startswith(_NOISE))
     return Ended(done.returncode, done.stdout, err)
+
+
+def python_output(python: str, *arguments: object) -> str:
+    """Runs a Python process that can import the package and its tests; returns its standard output.
+
+    Args:
+        python: Interpreter.
+        arguments: Command-line arguments.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
+    done = subprocess.run(
+        [python, *map(str, arguments)],
+        env=inherited | {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    return done.stdout
 
 
 def write(path: Path, source: str) -> Path:

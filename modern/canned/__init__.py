@@ -1,7 +1,7 @@
 """Canned Estimators as Keras models: ``modern.canned(estimator)``.
 
-The package is called like the function that it is for, and importing any of its modules binds it to ``modern.canned``: so it is
-callable itself, and both spellings hold whatever was imported first.
+The package has the name of its main function, and importing any of its modules binds the package to ``modern.canned``. The package
+is therefore callable, so that ``modern.canned(...)`` works in either order of imports.
 """
 
 from __future__ import annotations

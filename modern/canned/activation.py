@@ -1,4 +1,4 @@
-"""activation_fn: Keras' own by its name, any other as the graph that it builds."""
+"""activation_fn: Keras' own functions by name, all others as the graphs that they build."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ import tf_keras
 from estimator_bridge.modern.canned.graph_function import GraphFunction, NotKeptError
 
 Activation = Callable[[Any], Any]
-_FIX = "Use model.save_weights, or model.export for predictions alone: a .keras file does not hold Python code."
+_FIX = "Use model.save_weights, or model.export to keep only the predictions: a .keras file cannot contain Python code."
 
 
-def kept_activation(function: Activation | str | None, width: int, what: str = "activation_fn") -> Any:
-    """What a layer of this width is given for an ``activation_fn``.
+def keep_activation(function: Activation | str | None, width: int, what: str = "activation_fn") -> Any:
+    """Returns the ``activation`` argument that a Keras layer needs for an ``activation_fn``.
 
-    A ``.keras`` file names a function, and whoever loads it takes Keras' own of that name: another one, for a script's own ``swish``.
+    A ``.keras`` file stores only a function's name, and loading it finds Keras' function of that name. For a script's own ``swish``
+    that is another function, so that it is stored as a graph.
 
     Args:
-        function: of a tensor of shape [batch, width]; None for none, a name for Keras' own.
-        width: the layer's units.
-        what: how an error calls the function.
+        function: Function of a tensor of shape [batch, width], the name of a Keras activation, or None.
+        width: Number of the layer's units.
+        what: Name of the function in errors.
 
     Raises:
-        NotSupportedError: for a function that keeps variables.
+        NotSupportedError: if the function keeps variables.
 
     Example:
-        >>> kept_activation(tf.nn.relu, 2) is tf.nn.relu
+        >>> keep_activation(tf.nn.relu, 2) is tf.nn.relu
         True
-        >>> kept_activation(lambda net: 2.0 * net, 2)(tf.constant([[1.0, 4.0]])).numpy().tolist()
+        >>> keep_activation(lambda net: 2.0 * net, 2)(tf.constant([[1.0, 4.0]])).numpy().tolist()
         [[2.0, 8.0]]
     """
     if function is None or isinstance(function, (str, tf_keras.layers.Layer)) or _is_of_keras(function):
@@ -38,19 +39,19 @@ def kept_activation(function: Activation | str | None, width: int, what: str = "
     try:
         return GraphFunction.of(function, [tf.TensorSpec([None, width])], what, _FIX)
     except NotKeptError as refusal:
-        return _Unkept(function, refusal)
+        return _UnsavableActivation(function, refusal)
 
 
 def _is_of_keras(function: Activation) -> bool:
-    """Whether Keras has it by its name; of TensorFlow's, its own compute the same."""
+    """Returns True if Keras has the same function under the same name; TensorFlow's own compute the same."""
     name = getattr(function, "__name__", "")
     modules = (tf.nn, tf.math, tf.keras.activations, tf_keras.activations)
     theirs = [getattr(module, name, None) for module in modules]
     return theirs[-1] is not None and any(function is one for one in theirs)
 
 
-class _Unkept:
-    """An activation that is more than a graph: it trains and predicts, and is refused when a ``.keras`` file is written."""
+class _UnsavableActivation:
+    """An activation that no graph can hold: it trains and predicts, but it cannot be written to a ``.keras`` file."""
 
     def __init__(self, function: Activation, refusal: NotKeptError) -> None:
         self._function, self._refusal = function, refusal
@@ -59,5 +60,5 @@ class _Unkept:
         return self._function(net)
 
     def get_config(self) -> dict[str, Any]:
-        """Refuses, once Keras asks what to write."""
+        """Raises the refusal when Keras writes a file."""
         raise self._refusal

@@ -14,8 +14,8 @@ from estimator_bridge.modern.canned.columns.embedding import CombinedEmbedding
 from estimator_bridge.modern.canned.heads.base import Head
 from estimator_bridge.modern.canned.heads.reading import layer
 from estimator_bridge.modern.canned.model import BaselineModel, CannedModel
-from estimator_bridge.modern.canned.networks import KINDS, Part
-from estimator_bridge.modern.canned.optimizers import optimizer_for
+from estimator_bridge.modern.canned.networks import KINDS, NetworkPart
+from estimator_bridge.modern.canned.optimizers import make_optimizer
 from estimator_bridge.modern.canned.reading import Settings, read
 from estimator_bridge.modern.canned.weights import Saved, find_checkpoint, take_over
 
@@ -24,26 +24,26 @@ Model = Any  # tf_keras.Model
 
 
 def canned(estimator: Any, checkpoint_path: str | None = None, optimizer: Any = None) -> Model:
-    """A Keras model that predicts, evaluates and trains as a canned Estimator does, with the weights of its checkpoint.
+    """Converts a canned Estimator and its checkpoint to a Keras model that predicts, evaluates and trains in the same way.
 
-    The model is functional (but for Baseline and KMeans, which have no fixed inputs): an ``Input`` for each feature,
-    preprocessing layers in place of the feature columns, Keras' own layers between, and the head's predictions as outputs.
-    ``model.predict`` gives the keys of ``Estimator.predict`` (a MultiHead's as ``head/key``), ``model.evaluate`` with
-    ``return_dict=True`` those of ``Estimator.evaluate`` but for ``global_step``, which is ``model.optimizer.iterations``.
-    Batches are what the input_fn gives: a dict of features, the weight column among them, and labels.
+    The model is functional, except for Baseline and KMeans, which have no fixed inputs. It has an ``Input`` for each feature,
+    preprocessing layers in place of the feature columns, Keras' own layers in between, and the head's predictions as outputs.
+    ``model.predict`` returns the keys of ``Estimator.predict`` (a MultiHead's as ``head/key``). ``model.evaluate`` with
+    ``return_dict=True`` returns the keys of ``Estimator.evaluate`` except ``global_step``, which is ``model.optimizer.iterations``.
+    Batches are those of the input_fn: a dict of features, which includes the weight column, and labels.
 
     Args:
-        estimator: Linear, DNN, DNNLinearCombined, Baseline, RNN or KMeans, of ``tf.estimator`` or ``tf.compat.v1.estimator``.
-        checkpoint_path: where the weights come from; the latest checkpoint of the Estimator's model_dir unless given.
-        optimizer: a tf_keras optimizer to compile with, in place of the Estimator's own.
+        estimator: Linear, DNN, DNNLinearCombined, Baseline, RNN or KMeans, from ``tf.estimator`` or ``tf.compat.v1.estimator``.
+        checkpoint_path: Checkpoint with the weights (default: the latest checkpoint in the Estimator's model_dir).
+        optimizer: tf_keras optimizer to compile with, in place of the Estimator's own.
 
     Returns:
-        A compiled ``tf_keras.Model``. The Estimator's own optimizer goes on with its hyperparameters, slots and global step;
-        another one begins without state.
+        A compiled ``tf_keras.Model``. The Estimator's own optimizer continues with its hyperparameters, slots and global step;
+        another optimizer starts without state.
 
     Raises:
-        BridgeError: where there is no checkpoint, or one of another model.
-        NotSupportedError: for what has no counterpart, by name: other model_fns, heads of own classes, optimizers.
+        BridgeError: if there is no checkpoint, or if it belongs to another model.
+        NotSupportedError: if a part has no Keras counterpart: another model_fn, a custom head, an optimizer. The error names it.
 
     Example:
         >>> import tempfile
@@ -72,23 +72,23 @@ def canned(estimator: Any, checkpoint_path: str | None = None, optimizer: Any = 
     else:
         model, parts = _functional(settings, head)
     names = take_over([weight for part in parts for weight in part.weights], checkpoint)
-    _freeze_never_trained(model, names)
-    model.compile(optimizer or optimizer_for(settings, parts, model.trainable_variables))
+    _freeze_untrained(model, names)
+    model.compile(optimizer or make_optimizer(settings, parts, model.trainable_variables))
     if optimizer is None:
-        slots.continue_from(checkpoint, model.optimizer, model.trainable_variables, names)
+        slots.restore_optimizer(checkpoint, model.optimizer, model.trainable_variables, names)
     model.optimizer.iterations.assign(tf.train.load_variable(checkpoint, "global_step"))
     return model
 
 
-def _freeze_never_trained(model: Model, names: Mapping[Any, str]) -> None:
-    """``tf.estimator``'s Estimators give the variable of ``shared_embeddings``, which is at a checkpoint's root, to no optimizer."""
+def _freeze_untrained(model: Model, names: Mapping[Any, str]) -> None:
+    """Freezes variables of ``shared_embeddings`` at a checkpoint's root, which ``tf.estimator``'s Estimators never train."""
     for one in model.layers:
         if isinstance(one, CombinedEmbedding) and "/" not in names[one.embeddings.ref()] and one.trainable:
             one.trainable = False
-            logging.warn("%s stays as it is, as in this Estimator: shared_embeddings are not trained by it.", one.name)
+            logging.warn("%s is frozen in the Keras model: this Estimator does not train shared_embeddings.", one.name)
 
 
-def _functional(settings: Settings, head: Head) -> tuple[Model, list[Part]]:
+def _functional(settings: Settings, head: Head) -> tuple[Model, list[NetworkPart]]:
     kind = KINDS[settings.kind]
     inputs = Inputs([column for name in kind.columns for column in settings[name] or ()])
     parts = kind.parts(settings, inputs, head.units)
@@ -97,6 +97,6 @@ def _functional(settings: Settings, head: Head) -> tuple[Model, list[Part]]:
     return CannedModel(inputs.keras, head(logits if mask is None else [logits, mask])), parts
 
 
-def _baseline(settings: Settings, head: Head) -> tuple[Model, list[Part]]:
+def _baseline(settings: Settings, head: Head) -> tuple[Model, list[NetworkPart]]:
     model = BaselineModel(head)
-    return model, [Part(None, [Saved(model.bias, ("baseline/bias",))], settings["optimizer"], 0.3)]
+    return model, [NetworkPart(None, [Saved(model.bias, ("baseline/bias",))], settings["optimizer"], 0.3)]

@@ -1,4 +1,4 @@
-"""Functions of a script, kept as the graphs that they build."""
+"""A script's functions as the graphs that they build, so that a saved model can contain them."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ v1 = tf.compat.v1
 
 
 class NotKeptError(NotSupportedError):
-    """A function that no graph holds, but that computes the same whenever it is called: it serves until it is to be saved."""
+    """Raised for a function that no graph can hold. It can still be called, but it cannot be saved."""
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class GraphFunction:
-    """A graph of TensorFlow operations, called as the function that built it.
+    """A graph of TensorFlow operations that is called like the function that built it.
 
-    A saved model would keep the Python function's code, or its name: not loadable without the script, and a lambda only from trusted
-    files. A graph has the function's constants and needs nothing else, as in an Estimator's own exported model.
+    A saved model would keep the Python function's name or its code. A name cannot be loaded without the script, code only from
+    trusted files. A graph contains the function's constants and needs nothing else, as in an Estimator's own exported model.
 
     Args:
-        graph: the GraphDef, base64.
-        feeds: names of the tensors that the arguments are fed to: one an argument, or a sparse tensor's three.
-        fetches: names of the tensors that hold the result: one, or a sparse tensor's three.
+        graph: GraphDef, in base64.
+        feeds: Names of the tensors that receive the arguments: one for each argument, three for a sparse tensor.
+        fetches: Names of the tensors that hold the result: one, or three for a sparse tensor.
     """
 
     def __init__(self, graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> None:
         self._graph, self._feeds, self._fetches = graph, list(feeds), list(fetches)
-        self._run = _imported(graph, tuple(feeds), tuple(fetches))
+        self._run = _import_graph(graph, tuple(feeds), tuple(fetches))
 
     @classmethod
     def of(
@@ -47,19 +47,19 @@ class GraphFunction:
         function: Callable[..., Tensor],
         specs: Sequence[Any],
         what: str,
-        fix: str = "Compute this in the input_fn.",
+        fix: str = "Move this computation to the input_fn.",
     ) -> GraphFunction:
-        """The graph of a function, called in a plain tf.Graph as an Estimator does.
+        """Returns the graph of a function, which is called in a plain tf.Graph as an Estimator does.
 
         Args:
-            function: called with one tensor for each of the specs.
-            specs: ``tf.TensorSpec`` or ``tf.SparseTensorSpec``.
-            what: how an error calls the function.
-            fix: what an error says to do.
+            function: Function that takes one tensor for each of the specs.
+            specs: ``tf.TensorSpec`` or ``tf.SparseTensorSpec`` objects.
+            what: Name of the function in errors.
+            fix: Advice in errors.
 
         Raises:
-            NotSupportedError: a function that keeps variables: each call would make new ones.
-            NotKeptError: one that keeps tables, calls Python as it runs, or has a gradient of its own.
+            NotSupportedError: if the function keeps variables: each call would create new ones.
+            NotKeptError: if it keeps tables, calls Python while it runs, or has a custom gradient.
 
         Example:
             >>> double = GraphFunction.of(lambda values: 2.0 * values, [tf.TensorSpec([None])], "double")
@@ -70,31 +70,31 @@ class GraphFunction:
             fed = [_placeholder(spec) for spec in specs]
             result = function(*fed)
             result = result if isinstance(result, tf.SparseTensor) else tf.convert_to_tensor(result)
-            _refuse_what_is_no_graph(graph, what, fix)
+            _refuse_unsavable(graph, what, fix)
         encoded = base64.b64encode(graph.as_graph_def().SerializeToString(deterministic=True)).decode()
         return cls(encoded, _names(fed), _names(result))
 
     def __call__(self, *arguments: Tensor) -> Tensor:
-        """The function's result; numbers of another type are cast to those it was built for."""
+        """Returns the function's result; arguments are cast to the types that the graph was built for."""
         results = self._run(*tf.nest.flatten(arguments, expand_composites=True))
         return tf.SparseTensor(*results) if len(self._fetches) > 1 else results[0]
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {"graph": self._graph, "feeds": self._feeds, "fetches": self._fetches}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> GraphFunction:
-        """The same function."""
+        """Returns the same function."""
         return cls(**config)
 
 
 @functools.cache
-def _imported(graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> Callable[..., list[Tensor]]:
+def _import_graph(graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> Callable[..., list[Tensor]]:
     graph_def = v1.GraphDef.FromString(base64.b64decode(graph))
     for function in graph_def.library.function:
-        function.attr.pop("_noinline", None)  # TensorFlow 2.21 finds no gradient of a TF1 Defun that stays apart
-    # By new names: scripts number theirs alike, and a process takes one of a name only.
+        function.attr.pop("_noinline", None)  # TensorFlow 2.21 finds no gradient of a TF1 Defun that is not inlined
+    # Functions get new names: scripts number theirs in the same way, and a process accepts each name once.
     functions = load_function_def_library(graph_def.library)
     for node in graph_def.node:
         fix_node_def(node, functions, "")
@@ -121,7 +121,7 @@ def _imported(graph: str, feeds: Sequence[str], fetches: Sequence[str]) -> Calla
 
 
 def _gradient_of_call(op: Any, *upstream: Tensor) -> Any:
-    """As TensorFlow's own of a function that is an operation."""
+    """Returns the symbolic gradient that TensorFlow itself uses for a function that is an operation."""
     return tf.raw_ops.SymbolicGradient(input=[*op.inputs, *upstream], Tout=[given.dtype for given in op.inputs], f=op.type)
 
 
@@ -140,52 +140,56 @@ def _names(value: Any) -> list[str]:
     return [tensor.name for tensor in tf.nest.flatten(value, expand_composites=True)]
 
 
-def _refuse_what_is_no_graph(graph: tf.Graph, what: str, fix: str) -> None:
+def _refuse_unsavable(graph: tf.Graph, what: str, fix: str) -> None:
     graph_def = graph.as_graph_def()
     fix_of_variables = "Run the Estimator with `estimator-bridge run --path modern`, which trains any variable."
     python = any("PyFunc" in node.op for node in _nodes(graph_def))
-    own_gradients = "one with a gradient of its own: tf.custom_gradient's, a Defun's, a registered one"
+    own_gradients = "a function with a custom gradient: tf.custom_gradient, a Defun's, a registered one"
     reasons = (
-        (NotSupportedError, "one that keeps variables", _keeps(graph, "variables"), fix_of_variables),
-        (NotKeptError, "one that keeps tables", _keeps(graph, "initializer"), fix),
-        (NotKeptError, "one that calls Python as it runs, by py_function", python, fix),
-        (NotKeptError, own_gradients, _own_gradients(graph, graph_def), fix),
+        (NotSupportedError, "a function that keeps variables", _has_collection(graph, "variables"), fix_of_variables),
+        (NotKeptError, "a function that keeps tables", _has_collection(graph, "initializer"), fix),
+        (NotKeptError, "a function that calls Python while it runs, through py_function", python, fix),
+        (NotKeptError, own_gradients, _has_custom_gradient(graph, graph_def), fix),
     )
     for error, received, found, to_do in reasons:
         if found:
             raise error(
-                f"The {what} is more than a graph of its values.",
-                expected="TensorFlow operations on the values and constants",
+                f"The {what} cannot be saved as a graph.",
+                expected="only TensorFlow operations on its arguments and constants",
                 received=received,
                 fix=to_do,
             )
 
 
-def _keeps(graph: tf.Graph, ending: str) -> bool:
-    """Whether a collection of variables or tables holds something; a tf.function leaves empty ones behind."""
+def _has_collection(graph: tf.Graph, ending: str) -> bool:
+    """Returns True if a collection of variables or tables is not empty; a tf.function leaves empty ones behind."""
     return any(graph.get_collection(name) for name in graph.get_all_collection_keys() if name.endswith(ending))
 
 
-def _own_gradients(graph: tf.Graph, graph_def: Any) -> bool:
-    """A GraphDef has them by the names of one process, which another may have for others, and a Defun's not at all."""
+def _has_custom_gradient(graph: tf.Graph, graph_def: Any) -> bool:
+    """Returns True if an operation has a custom gradient: a GraphDef names it for this process only, a Defun's not at all."""
     nodes = list(_nodes(graph_def))
     by_name = bool(graph_def.library.gradient) or any("_gradient_op_type" in node.attr for node in nodes)
-    return by_name or any(_by_script(node.op) for node in nodes) or any(map(_by_python, _operations(graph)))
+    return (
+        by_name
+        or any(_is_registered_by_script(node.op) for node in nodes)
+        or any(map(_has_python_gradient, _operations(graph)))
+    )
 
 
 def _operations(graph: tf.Graph) -> Iterator[Any]:
-    """Those of a graph and of its tf.functions, branches and loops; TensorFlow takes no gradient within a Defun by Python."""
+    """Returns the operations of a graph, its tf.functions, branches and loops; TensorFlow ignores Python gradients inside a Defun."""
     within = (function.graph for function in graph._functions.values() if hasattr(function, "graph"))
     return itertools.chain.from_iterable(each.get_operations() for each in (graph, *within))
 
 
-def _by_python(op: Any) -> bool:
-    """Whether it calls a TF1 Defun with a python_grad_func."""
+def _has_python_gradient(op: Any) -> bool:
+    """Returns True if the operation calls a TF1 Defun with a python_grad_func."""
     return getattr(getattr(op, "__defun", None), "python_grad_func", None) is not None
 
 
-def _by_script(kind: str) -> bool:
-    """Whether another than TensorFlow registered the gradient of this type of operation."""
+def _is_registered_by_script(kind: str) -> bool:
+    """Returns True if the gradient of this operation type was registered outside of TensorFlow."""
     try:
         gradient = gradient_registry.lookup(kind)
     except LookupError:

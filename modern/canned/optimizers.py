@@ -1,4 +1,4 @@
-"""The optimizers of canned Estimators as Keras' legacy ones, which follow TensorFlow 1 in sparse gradients too."""
+"""The optimizers of canned Estimators as Keras' legacy optimizers, which treat sparse gradients as TensorFlow 1 does."""
 
 from __future__ import annotations
 
@@ -10,54 +10,59 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.canned.networks import Part
+from estimator_bridge.modern.canned.networks import NetworkPart
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.graph.optimizers import rebuild
 
 Optimizer = Any
 
 
-def optimizer_for(settings: Settings, parts: Sequence[Part], trained: Sequence[Any]) -> Optimizer:
-    """One optimizer for a model, or for each part its own; ``trained`` are the model's trainable variables.
+def make_optimizer(settings: Settings, parts: Sequence[NetworkPart], trained: Sequence[Any]) -> Optimizer:
+    """Returns one optimizer for a model, or one for each of its parts.
+
+    Args:
+        settings: Settings of the Estimator.
+        parts: Parts of the model's network.
+        trained: The model's trainable variables.
 
     Raises:
-        NotSupportedError: for optimizers that Keras has no counterpart of, and learning rates that a graph computes.
+        NotSupportedError: if an optimizer has no Keras counterpart or a learning rate that a graph computes.
     """
     made = [_keras_optimizer(settings, part) for part in parts]
     if len(made) == 1:
         return made[0]
     owners = {weight.variable.ref(): index for index, part in reversed(list(enumerate(parts))) for weight in part.weights}
-    return PartedOptimizer(made, [owners[variable.ref()] for variable in trained])  # what two share is the first one's
+    return PartedOptimizer(made, [owners[variable.ref()] for variable in trained])  # the first of two parts owns what both use
 
 
-def _keras_optimizer(settings: Settings, part: Part) -> Optimizer:
+def _keras_optimizer(settings: Settings, part: NetworkPart) -> Optimizer:
     from tensorflow_estimator.python.estimator.canned import optimizers as canned_optimizers
 
     given, rate = part.optimizer, part.learning_rate
     if type(given).__name__ == "LinearSDCA":
-        raise _unknown(given)
+        raise _no_counterpart(given)
     if settings.keras:
         optimizer = canned_optimizers.get_optimizer_instance_v2(given, rate)
         if settings.kind == "rnn" and isinstance(given, str):
             optimizer.clipnorm = 5.0
-        return _in_tf_keras(optimizer)
-    with tf.Graph().as_default():  # a callable may make its learning rate of the global step
+        return to_tf_keras(optimizer)
+    with tf.Graph().as_default():  # a callable may compute the learning rate from the global step
         tf.compat.v1.train.create_global_step()
         optimizer = canned_optimizers.get_optimizer_instance(given, rate)
         hyperparameters = rebuild.hyperparameters(optimizer) if rebuild.rule_for(optimizer) else {}
         if not hyperparameters or any(tf.is_tensor(value) for value in hyperparameters.values()):
-            raise _unknown(optimizer)
+            raise _no_counterpart(optimizer)
     return rebuild.build(optimizer, hyperparameters)
 
 
-def _in_tf_keras(optimizer: Optimizer) -> Optimizer:
-    """A new optimizer of the same kind, since under TensorFlow 2.15 tf.keras and tf_keras are two packages.
+def to_tf_keras(optimizer: Optimizer) -> Optimizer:
+    """Returns a new tf_keras optimizer of the same kind; on TensorFlow 2.15 tf.keras and tf_keras are two packages.
 
-    An optimizer that has trained keeps its hyperparameters in variables of a graph that is gone; what they began with is known.
+    After training, the hyperparameters are variables of a graph that no longer exists. Their initial values are still known.
     """
     name = type(optimizer).__name__
-    if not _is_of_keras(optimizer, "legacy") or _calls_the_script(optimizer):
-        raise _unknown(optimizer)
+    if not _is_of_keras(optimizer, "legacy") or _calls_script(optimizer):
+        raise _no_counterpart(optimizer)
     known = copy.copy(optimizer)
     known.__dict__["_hyper"] = {name: _first_value(value) for name, value in optimizer._hyper.items()}
     return getattr(tf_keras.optimizers.legacy, name).from_config(known.get_config())
@@ -68,8 +73,8 @@ def _is_of_keras(value: Any, module: str) -> bool:
     return type(value) in [getattr(getattr(keras.optimizers, module), name, None) for keras in (tf.keras, tf_keras)]
 
 
-def _calls_the_script(optimizer: Optimizer) -> bool:
-    """A config leaves out functions of gradients, and has for one that gives the learning rate what it gives now."""
+def _calls_script(optimizer: Optimizer) -> bool:
+    """Returns True if the optimizer calls a function of the script, which its config would drop or replace by its current value."""
     standard = type(optimizer)()
     of_gradients = [(one.gradient_transformers, one.gradient_aggregator) for one in (optimizer, standard)]
     rates = [value for value in optimizer._hyper.values() if callable(value)]
@@ -83,17 +88,17 @@ def _first_value(hyperparameter: Any) -> Any:
         return tf.get_static_value(hyperparameter.initial_value).item()
 
 
-def _unknown(optimizer: Optimizer) -> NotSupportedError:
+def _no_counterpart(optimizer: Optimizer) -> NotSupportedError:
     return NotSupportedError(
-        f"The optimizer {type(optimizer).__qualname__} of this Estimator has no Keras counterpart.",
-        expected="an optimizer of TensorFlow with a fixed learning rate, or one of tf.keras.optimizers.legacy that calls no function of yours",
+        f"The Estimator's optimizer {type(optimizer).__qualname__} has no Keras counterpart.",
+        expected="a TensorFlow optimizer with a fixed learning rate, or one of tf.keras.optimizers.legacy that calls no function of yours",
         received=repr(optimizer),
-        fix="Pass optimizer=..., a tf_keras optimizer to train on with.",
+        fix="Pass optimizer=... with a tf_keras optimizer for further training.",
     )
 
 
 def state(optimizer: Optimizer) -> list[Any]:
-    """The variables of an optimizer or of several, with the beta powers that Adam keeps as TensorFlow 1 does."""
+    """Returns the variables of an optimizer, with the beta powers that Adam keeps in TensorFlow 1's way."""
     parts = getattr(optimizer, "parts", [optimizer])
     powers = [power for part in parts for power in getattr(part, "powers", {}).values()]
     return [*optimizer.variables(), *powers]
@@ -101,11 +106,11 @@ def state(optimizer: Optimizer) -> list[Any]:
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class PartedOptimizer(tf_keras.optimizers.legacy.Optimizer):
-    """Several optimizers, each for its own variables: one call applies all, and counts as one iteration.
+    """Several optimizers, each for its own variables; one call applies all of them and counts as one iteration.
 
     Args:
-        parts: the optimizers.
-        owners: for each of the model's trainable variables, which of the parts trains it.
+        parts: Optimizers.
+        owners: Index of the optimizer of each trainable variable of the model.
     """
 
     def __init__(self, parts: Sequence[Optimizer], owners: Sequence[int], name: str = "parted") -> None:
@@ -115,44 +120,44 @@ class PartedOptimizer(tf_keras.optimizers.legacy.Optimizer):
             self._track_trackable(part, f"part_{index}")
 
     def variables(self) -> list[Any]:
-        """The state of all parts."""
+        """Returns the state of all parts."""
         return [*super().variables(), *(variable for part in self.parts for variable in part.variables())]
 
     def _create_all_weights(self, var_list: Sequence[Any]) -> None:
         super()._create_all_weights(var_list)
-        for part, variables in self.by_part(var_list):
+        for part, variables in self.split_by_part(var_list):
             part._create_all_weights(variables)
 
-    def by_part(self, trained: Sequence[Any]) -> list[tuple[Optimizer, list[Any]]]:
-        """Each part with those of the model's trainable variables, or of what goes with them, that are its own."""
+    def split_by_part(self, trained: Sequence[Any]) -> list[tuple[Optimizer, list[Any]]]:
+        """Returns each part with its own variables; ``trained`` has one item for each trainable variable of the model."""
         owned = list(zip(trained, self.owners, strict=True))
         return [(part, [variable for variable, owner in owned if owner == index]) for index, part in enumerate(self.parts)]
 
     def apply_gradients(self, grads_and_vars: Any, name: str | None = None, **kwargs: Any) -> Any:
-        """Hands every gradient to the optimizer of its variable.
+        """Passes every gradient to the optimizer of its variable.
 
         Raises:
-            NotSupportedError: for other variables than the model was made with.
+            NotSupportedError: if the number of trainable variables has changed.
         """
         pairs = list(grads_and_vars)
         if len(pairs) != len(self.owners):
             raise NotSupportedError(
-                "The model trains other variables than when it was made.",
-                expected=f"{len(self.owners)} trainable variables, of {len(self.parts)} optimizers",
+                "The model's trainable variables have changed since it was converted.",
+                expected=f"{len(self.owners)} trainable variables for {len(self.parts)} optimizers",
                 received=len(pairs),
-                fix="Compile the model with one optimizer for all of its variables.",
+                fix="Compile the model with one optimizer for all variables.",
             )
-        for part, own in self.by_part(pairs):
+        for part, own in self.split_by_part(pairs):
             part.apply_gradients(own, name, **kwargs)
         return self.iterations.assign_add(1)
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         parts = [tf_keras.optimizers.serialize(part) for part in self.parts]
         return {"name": self._name, "parts": parts, "owners": self.owners}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> PartedOptimizer:
-        """The optimizer, with no state yet."""
+        """Returns the optimizer, without state."""
         parts = [tf_keras.optimizers.deserialize(part, custom_objects, use_legacy_optimizer=True) for part in config["parts"]]
         return cls(parts, config["owners"], config["name"])

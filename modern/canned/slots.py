@@ -1,4 +1,4 @@
-"""The state of an Estimator's optimizers, taken over by those of its Keras model, so that training goes on where it stopped."""
+"""Copies the state of an Estimator's optimizers to its Keras model, so that training continues where it stopped."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ Optimizer = Any
 Variable = Any
 
 
-def continue_from(checkpoint: str, optimizer: Optimizer, trained: Sequence[Variable], names: Mapping[Any, str]) -> None:
-    """Gives a model's optimizer what the Estimator's had: slots, beta powers, hyperparameters, the count of steps.
+def restore_optimizer(checkpoint: str, optimizer: Optimizer, trained: Sequence[Variable], names: Mapping[Any, str]) -> None:
+    """Copies the state of the Estimator's optimizer to the model's: slots, beta powers, hyperparameters, step count.
 
     Args:
-        checkpoint: its prefix.
-        optimizer: of the model: one of ``tf_keras.optimizers.legacy``, or several.
-        trained: the model's trainable variables.
+        checkpoint: Checkpoint prefix.
+        optimizer: The model's optimizer: one of ``tf_keras.optimizers.legacy``, or a ``PartedOptimizer``.
+        trained: The model's trainable variables.
         names: ``variable.ref()`` -> the variable's name in the checkpoint.
 
     Raises:
-        BridgeError: where a slot is missing or has another shape: the Estimator was trained with another optimizer.
+        BridgeError: if a slot is missing or has another shape, because the Estimator was trained with another optimizer.
     """
     saved = _Saved(checkpoint)
     classes: collections.Counter[str] = collections.Counter()
-    parts = optimizer.by_part(trained) if isinstance(optimizer, PartedOptimizer) else [(optimizer, trained)]
+    parts = optimizer.split_by_part(trained) if isinstance(optimizer, PartedOptimizer) else [(optimizer, trained)]
     for order, (part, variables) in enumerate(parts):
         part._create_all_weights(variables)
         part.iterations.assign(saved.value("global_step"))
@@ -55,49 +55,49 @@ def continue_from(checkpoint: str, optimizer: Optimizer, trained: Sequence[Varia
 
 
 class _Saved(Checkpoint):
-    """What a checkpoint holds of optimizers."""
+    """The optimizers' values in a checkpoint."""
 
-    misfit = "The checkpoint has not the state of the Estimator's optimizer"
-    fix = "Make the Estimator with the optimizer that it was trained with, or pass optimizer=..., which starts anew."
+    misfit = "The checkpoint does not contain the state of the Estimator's optimizer"
+    fix = "Build the Estimator with the optimizer it was trained with, or pass optimizer=... to start with a new state."
 
     def __init__(self, prefix: str) -> None:
         super().__init__(prefix)
         self._powers = beta_powers(self.shapes)
-        self._slots: dict[tuple[str, str, str], list[str]] = {}  # by optimizer, variable and slot: one, or one for each slice
-        self._cut: set[str] = set()
+        self._slots: dict[tuple[str, str, str], list[str]] = {}  # (optimizer, variable, slot) -> one name, or one a slice
+        self._sliced: set[str] = set()
         for slot in source_slots(self.shapes):
             if slot.table and slot.row:
                 self._slots.setdefault((slot.table.keras_class, slot.variable, slot.row.legacy), []).append(slot.name)
 
     def scope(self, optimizer: str, order: int) -> str:
-        """Where TensorFlow 2's Estimators keep the state of the n-th optimizer of a class; a MultiHead numbers "training" too."""
+        """Returns the scope in which TensorFlow 2's Estimators keep the n-th optimizer of a class; a MultiHead numbers "training" too."""
         pattern = re.compile(rf"(training(?:_\d+)?/{optimizer}(?:_\d+)?)/")
         found = sorted({match[1] for match in map(pattern.match, self.shapes) if match}, key=lambda name: (len(name), name))
         return found[order] if order < len(found) else f"training/{optimizer}"
 
     def slot(self, optimizer: Optimizer, scope: str, variable: str, slot: str) -> str:
-        """The name of an optimizer's slot, TensorFlow 2's or TensorFlow 1's: others may call one of theirs the same."""
+        """Returns the checkpoint's name of an optimizer's slot, in TensorFlow 2's or TensorFlow 1's convention."""
         own = f"{scope}/{variable}/{slot}"
         if own in self.shapes:
             return own
         kinds = (kind.__name__ for kind in type(optimizer).__mro__)
         first, *others = next(filter(None, (self._slots.get((kind, variable, slot)) for kind in kinds)), [own])
         if others:
-            self._cut.add(first)
+            self._sliced.add(first)
         return first
 
     def value(self, name: str) -> Any:
-        """As of any checkpoint, and the whole of a slot that each slice of its variable has by a name of its own.
+        """Returns a value; a slot that is stored slice by slice under several names comes as one array.
 
         Raises:
-            BridgeError: for a checkpoint in V1's format, and a damaged one.
+            BridgeError: if the checkpoint is in V1's format or damaged.
         """
-        if name not in self._cut:
+        if name not in self._sliced:
             return super().value(name)
         values = b"".join(rows.stream(read_index(self._prefix), name))
         return np.frombuffer(values, self._reader.get_variable_to_dtype_map()[name].as_numpy_dtype).reshape(self.shapes[name])
 
     def power(self, kind: str, order: int) -> str:
-        """The name of an optimizer's beta power: the deep part's comes first."""
+        """Returns the checkpoint's name of an optimizer's beta power; the deep part's comes first."""
         found = [name for name, of in self._powers.items() if of == kind]
         return found[order] if order < len(found) else kind

@@ -1,4 +1,4 @@
-"""Takes the values of variables over from an Estimator's checkpoint."""
+"""Copies the values of variables from an Estimator's checkpoint."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from estimator_bridge.modern.canned.columns import Weight
 
 
 class Saved(NamedTuple):
-    """A variable of the model and the names it may have in a checkpoint, of which the first that is there is meant."""
+    """A variable of the model and its possible names in a checkpoint; the first name that exists counts."""
 
     variable: Any
     names: tuple[str, ...]
 
 
 def under(scope: str, weights: Iterable[Weight]) -> list[Saved]:
-    """The variables of columns whose layer has the given scope; shared ones stand beside it, or at the root."""
+    """Returns the variables of a layer's columns with their names; shared variables stand beside the layer's scope or at the root."""
     parent = scope.rpartition("/")[0]
     return [
         Saved(variable, (f"{parent}/{name}", name) if shared else (f"{scope}/{name}",)) for variable, name, shared in weights
@@ -28,36 +28,37 @@ def under(scope: str, weights: Iterable[Weight]) -> list[Saved]:
 
 
 def find_checkpoint(estimator: Any, checkpoint_path: str | None) -> str:
-    """The checkpoint given, or the latest of the Estimator's model_dir.
+    """Returns the given checkpoint, or the latest one in the Estimator's model_dir.
 
     Raises:
-        BridgeError: where there is none, or one in V1's format.
+        BridgeError: if there is none, or if it is in V1's format.
     """
     found: str | None = checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir)
     refuse_v1(found or estimator.model_dir)
     if not found or not tf.io.gfile.exists(f"{found}.index"):
         raise BridgeError(
-            "There is no checkpoint to take the weights from.",
+            "There is no checkpoint to read the weights from.",
             expected="a checkpoint in the Estimator's model_dir, or checkpoint_path=...",
             received=checkpoint_path or estimator.model_dir,
-            fix="Train the Estimator first, or give it the model_dir that it was trained in.",
+            fix="Train the Estimator first, or build it with the model_dir it was trained in.",
         )
     return found
 
 
 class Checkpoint:
-    """The values in a checkpoint, to be taken over.
+    """The values in a checkpoint.
 
     Args:
-        prefix: of its files.
+        prefix: Prefix of the checkpoint's files.
 
     Attributes:
-        shapes: name -> shape.
-        misfit, fix: what it means where a variable finds no value there, and what to do then.
+        shapes: Name -> shape of each value.
+        misfit: First line of the error for a variable without a matching value.
+        fix: Advice in that error.
     """
 
     misfit = "The checkpoint does not fit the Estimator"
-    fix = "Make the Estimator with the arguments that it was trained with."
+    fix = "Build the Estimator with the arguments it was trained with."
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -65,14 +66,14 @@ class Checkpoint:
         self.shapes: Mapping[str, list[int]] = self._reader.get_variable_to_shape_map()
 
     def value(self, name: str) -> Any:
-        """Of a variable: an array of its shape."""
+        """Returns the value of a variable as an array."""
         return self._reader.get_tensor(name)
 
     def assign(self, variable: Any, name: str) -> None:
-        """Gives a variable the value of that name.
+        """Assigns the value with this name to a variable.
 
         Raises:
-            BridgeError: where the name is missing or the shape differs.
+            BridgeError: if the name is missing or the shape differs.
         """
         expected, received = variable.shape.as_list(), self.shapes.get(name)
         if expected != received:
@@ -86,21 +87,21 @@ class Checkpoint:
 
 
 def take_over(weights: Iterable[Saved], checkpoint: str) -> dict[Any, str]:
-    """Assigns every variable its value.
+    """Assigns every variable its value from a checkpoint.
 
     Args:
-        weights: variables and their names in the checkpoint, partitioned ones by the name of the whole.
-        checkpoint: its prefix.
+        weights: Variables and their names in the checkpoint; a partitioned variable has the name of the whole.
+        checkpoint: Checkpoint prefix.
 
     Returns:
-        ``variable.ref()`` -> its name there.
+        ``variable.ref()`` -> the name that was found.
 
     Raises:
-        BridgeError: where a name is missing or a shape differs: the Estimator was made with other arguments.
+        BridgeError: if a name is missing or a shape differs, because the Estimator was built with other arguments.
     """
     saved = Checkpoint(checkpoint)
     known: dict[Any, list[str]] = {}
-    for variable, names in weights:  # what two parts of a model share has a name in one of them
+    for variable, names in weights:  # a variable that two parts share has its name in one of them
         known.setdefault(variable.ref(), []).extend(names)
     chosen = {of: next((name for name in names if name in saved.shapes), names[0]) for of, names in known.items()}
     for reference, name in chosen.items():

@@ -1,4 +1,4 @@
-"""Both examples, whole and unmodified, through the command line: on one device bit for bit, on two replicas within rounding."""
+"""Both unmodified examples through the command line: equal on one device bit for bit, on two replicas within rounding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both paths against a real TensorFlow 1.15.5: from its checkpoint, on its batches, they follow its losses."""
+"""From TensorFlow 1.15.5's checkpoint and batches, both paths follow its losses."""
 
 from __future__ import annotations
 

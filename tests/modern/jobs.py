@@ -20,7 +20,7 @@ from estimator_bridge.modern.engine import ModernEngine  # noqa: E402 -- needs K
 v1 = tf.compat.v1
 PATHS = ("legacy", "modern")
 ONE_BY_ONE = v1.ConfigProto(allow_soft_placement=True, inter_op_parallelism_threads=1, use_per_session_threads=True)
-"""With several threads, a variable that a session fetches with a step is now and then read after the step has changed it."""
+"""With several threads, a session sometimes reads a variable after the step that it runs along with has changed it."""
 Values = dict[str, np.ndarray]
 ModelFn = Callable[..., Any]
 
@@ -44,7 +44,7 @@ def engine(path: str, **options: Any) -> Any:
 
 
 def estimator(model_fn: ModelFn, model_dir: Path, params: Any = None, **config: Any) -> Any:
-    """An Estimator with a seed and without a word of its own in the folder's event file, unless asked."""
+    """Returns an Estimator with a seed, which writes no events of its own unless ``config`` says so."""
     settings = {"tf_random_seed": 1, "save_summary_steps": None, "log_step_count_steps": None} | config
     warm_start = settings.pop("warm_start_from", None)
     run_config = v1.estimator.RunConfig(model_dir=str(model_dir), **settings)
@@ -52,14 +52,14 @@ def estimator(model_fn: ModelFn, model_dir: Path, params: Any = None, **config: 
 
 
 def regression_input(batch_size: int = 8, epochs: int | None = None) -> tf.data.Dataset:
-    """Dense features, word ids and a real label, always in the same order."""
+    """Returns dense features, word ids and a real label, always in the same order."""
     return tf.data.Dataset.from_tensor_slices(({"x": X, "words": WORDS}, Y)).repeat(epochs).batch(batch_size)
 
 
 def train(
     path: str, model_fn: ModelFn, model_dir: Path, input_fn: Callable[..., Any] = regression_input, **kwargs: Any
 ) -> Values:
-    """Trains a fresh Estimator on one path and gives what its last checkpoint holds; ``config`` goes to the RunConfig."""
+    """Trains a new Estimator on one path and returns the values of its last checkpoint; ``config`` goes to the RunConfig."""
     ordered = {"session_config": ONE_BY_ONE} if path == "legacy" else {}
     made = estimator(model_fn, model_dir, **(ordered | kwargs.pop("config", {})))
     engine(path).train(made, input_fn, **({"steps": 20} | kwargs))
@@ -67,7 +67,7 @@ def train(
 
 
 def saved(model_dir: Path) -> Values:
-    """Everything in a folder's latest checkpoint, by TF's own reader."""
+    """Returns all values of a folder's latest checkpoint, read by TensorFlow's own reader."""
     latest = tf.train.latest_checkpoint(str(model_dir))
     assert latest, f"no checkpoint in {model_dir}"
     reader = tf.train.load_checkpoint(latest)
@@ -82,7 +82,7 @@ def check_same(model_fn: ModelFn, folder: Path, tolerance: float = 1e-5, **kwarg
 
 
 def assert_close(actual: Mapping[str, Any], expected: Mapping[str, Any], tolerance: float = 1e-5) -> None:
-    """The same names, types and shapes; numbers within ``tolerance`` (relative to 1 where they are larger)."""
+    """Asserts the same names, types and shapes, and numbers within ``tolerance`` (relative above 1)."""
     assert sorted(actual) == sorted(expected)
     for name, value in expected.items():
         assert np.asarray(actual[name]).dtype == np.asarray(value).dtype, name
@@ -96,7 +96,7 @@ def linear(features: Any, name: str = "dense") -> Any:
 
 
 def embedded(words: Any, name: str = "embedding") -> Any:
-    """The mean of the words' vectors: its gradient is sparse, with duplicate rows."""
+    """The mean of the words' vectors, which has a sparse gradient with duplicate rows."""
     table = np.linspace(-0.3, 0.3, IDS * 2).astype(np.float32).reshape(IDS, 2)
     variable = v1.get_variable(name, initializer=table)
     return tf.reduce_sum(tf.reduce_mean(tf.nn.embedding_lookup(variable, words), axis=1), axis=1, keepdims=True)

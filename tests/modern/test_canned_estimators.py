@@ -1,4 +1,4 @@
-"""Every canned Estimator of tf.estimator, from its own model_fn, on both paths: the same checkpoint, metrics and predictions."""
+"""Every canned Estimator of tf.estimator gives the same checkpoint, metrics and predictions on both paths."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OTHER = {"Estimator"}  # takes a model_fn, or a Keras model
 
 
 def canned_names() -> Iterator[tuple[str, str]]:
-    """Every public Estimator class but those that take a model_fn."""
+    """Yields every public Estimator class except those that take a model_fn."""
     for space, module in NAMESPACES.items():
         for name in sorted(set(dir(module)) - OTHER):
             value = getattr(module, name)
@@ -110,7 +110,7 @@ def reading(features: Any, labels: Any) -> Callable[[], tf.data.Dataset]:
 
 
 def served(export: bytes, features: Mapping[str, Any]) -> dict[str, Any]:
-    """By signature: method, tensors' types and shapes, and what it gives for the first examples."""
+    """Returns each signature's method, its tensors' types and shapes, and its outputs for the first examples."""
     kinds = {"f": ("float_list", float), "i": ("int64_list", int)}
     rows = []
     for index in range(5):
@@ -130,7 +130,7 @@ def served(export: bytes, features: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_both_paths(trained: Mapping[str, Any], read: Callable[[], Any], features: Mapping[str, Any], folder: Path) -> None:
-    """Evaluates, predicts and exports what the legacy path trained, and exports what the modern one did: everything is equal."""
+    """Evaluates, predicts and exports the legacy path's training and exports the modern one's; all must be equal."""
     one = trained["legacy"]
     metrics = {path: engine(path).evaluate(one, read, name=path) for path in PATHS}
     tf.nest.map_structure(np.testing.assert_array_equal, metrics["modern"], metrics["legacy"])
@@ -147,7 +147,7 @@ def check_both_paths(trained: Mapping[str, Any], read: Callable[[], Any], featur
 
 
 def test_the_table_has_every_canned_estimator() -> None:
-    """Boosted trees left tensorflow-estimator before 2.15: no release that runs here has them."""
+    """Boosted trees left tensorflow-estimator before 2.15, so no supported release has them."""
     assert {name for _, name in canned_names()} == set(ARGUMENTS)
 
 
@@ -204,7 +204,7 @@ def contrib() -> Any:
 @pytest.mark.parametrize("space", ["v2", "contrib"])
 @pytest.mark.parametrize("name", [*HEADS, "MultiHead"])
 def test_every_head(space: str, name: str, tmp_path: Path) -> None:
-    """With the smallest Estimator that takes one. Once: heads are the same code on each TensorFlow, which the Estimators above are run on."""
+    """Uses the smallest Estimator that takes a head, on one TensorFlow only, because heads are the same code on each."""
     module = tf.estimator if space == "v2" else contrib()
     if name == "MultiHead":
         head, labels = several(module)

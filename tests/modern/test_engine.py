@@ -1,4 +1,4 @@
-"""The modern path from the command line and from nested calls: scripts that switch TF2 behaviour off, shapes, modes, counts."""
+"""The modern path from the command line and in nested calls: scripts that disable TF2 behavior, shapes, modes, counts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_unmodified_script_that_disables_tf2_runs_on_it(run_python: Run, tmp_
     assert lines[1] == lines[0] != []
 
 
-def test_the_callers_modes_are_left_as_they_were(tmp_path: Path) -> None:
+def test_the_callers_modes_are_unchanged(tmp_path: Path) -> None:
     made = estimator(minimizing(lambda: v1.train.AdamOptimizer(0.05)), tmp_path)
     with tf.Graph().as_default() as graph:
         engine("modern").train(made, regression_input, steps=1)
@@ -145,7 +145,7 @@ def test_an_audited_run_digests_each_batch(tmp_path: Path) -> None:
     assert saved(tmp_path / "0")["global_step"] == 12
 
 
-def test_hooks_and_listeners_of_the_wrong_kind_are_no_silence(tmp_path: Path) -> None:
+def test_hooks_and_listeners_of_the_wrong_kind_are_refused(tmp_path: Path) -> None:
     wrong: Any = object()
     with pytest.raises((TypeError, NotSupportedError), match="object"):
         engine("modern").train(

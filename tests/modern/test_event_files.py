@@ -16,7 +16,7 @@ Event = tuple[int, str, Any]
 
 
 def model_fn(features: Any, labels: Any, mode: str) -> Any:
-    """Every kind of summary, and two tags in one."""
+    """Writes every kind of summary, and two tags in one summary."""
     predictions = linear(features["x"])
     loss = tf.reduce_mean(tf.square(predictions - labels))
     v1.summary.scalar("twice", 2.0 * loss)
@@ -30,7 +30,7 @@ def model_fn(features: Any, labels: Any, mode: str) -> Any:
 
 
 def read(folder: Path) -> list[Event]:
-    """(step, kind or tag, value) of all events; no value where it is a speed, a graph or a path."""
+    """Returns (step, kind or tag, value) of all events, without the value of speeds, graphs and paths."""
     events: list[Event] = []
     for file in sorted(folder.glob("events.out.tfevents.*")):
         for record in v1.train.summary_iterator(str(file)):
@@ -55,7 +55,7 @@ def _value(value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two trainings in a row and an evaluation, by each path."""
+    """The folders of each path after two trainings and an evaluation."""
     config = {"save_summary_steps": 3, "log_step_count_steps": 4, "save_checkpoints_steps": 7}
     made = {path: tmp_path_factory.mktemp(path) for path in PATHS}
     for path, folder in made.items():
@@ -73,7 +73,7 @@ def test_events_are_the_same(below: str, folders: dict[str, Path]) -> None:
     assert modern == legacy
 
 
-def test_they_are_the_events_that_were_asked_for(folders: dict[str, Path]) -> None:
+def test_the_requested_events_are_written(folders: dict[str, Path]) -> None:
     events = read(folders["modern"])
     steps = {tag: [step for step, found, _ in events if found == tag] for tag in {event[1] for event in events}}
     assert steps["loss"] == steps["scope/inner"] == steps["picture/image/0"] == steps["inputs"] == [1, 4, 7, 10, 11, 14]
@@ -83,7 +83,7 @@ def test_they_are_the_events_that_were_asked_for(folders: dict[str, Path]) -> No
 
 
 def last_graph(folder: Path) -> dict[str, Any]:
-    """The nodes that TensorBoard shows."""
+    """Returns the nodes that TensorBoard shows."""
     (file,) = folder.glob("events.out.tfevents.*")
     graphs = [v1.GraphDef.FromString(record.graph_def) for record in v1.train.summary_iterator(str(file)) if record.graph_def]
     return {node.name: node for node in graphs[-1].node}

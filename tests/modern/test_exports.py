@@ -1,4 +1,4 @@
-"""train_and_evaluate with exporters, interrupted and gone on with by either path: folders, SavedModels and curves are the same."""
+"""train_and_evaluate with exporters, interrupted and resumed by either path, gives the same folders, SavedModels and curves."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def serving_input() -> Any:
 
 
 def examples() -> list[bytes]:
-    """The input as a serving client sends it."""
+    """Returns the input as a serving client sends it."""
     feature = tf.train.Feature
     rows = [
         {"x": feature(float_list={"value": x}), "word": feature(bytes_list={"value": [word.encode()]})}
@@ -86,7 +86,7 @@ def run(path: str, folder: Path, vocabulary: Path, max_steps: int) -> None:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
-    """Eight steps, interrupted at the fourth: by which path the first half, by which the second."""
+    """The folders after eight steps, interrupted at the fourth, by the path of each half."""
     vocabulary = tmp_path_factory.mktemp("vocabulary") / "words.txt"
     vocabulary.write_text("a\nb\nc\n")
     halves = {path: tmp_path_factory.mktemp(path) for path in PATHS}
@@ -100,12 +100,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], P
 
 
 def exports(folder: Path) -> list[Path]:
-    """The SavedModels, the older ones first."""
+    """Returns the SavedModels, the older ones first."""
     return sorted(file.parent for file in (folder / "export").rglob("saved_model.pb"))
 
 
 def files(folder: Path) -> list[str]:
-    """Every file of a model_dir, without what names carry of the time and the machine."""
+    """Returns every file of a model_dir, without the time and the machine in its name."""
     names = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
     plain = ["/".join("STAMP" if part.isdigit() else part for part in name.split("/")) for name in names]
     return sorted(name.partition(".tfevents")[0] for name in plain)
@@ -123,7 +123,7 @@ def test_folders_curves_and_state_are_those_of_the_legacy_path(turn: Any, folder
     assert [step for step, tag, _ in read(other / "eval_held_out") if tag == "loss"] == [4, 8]
 
 
-def test_old_exports_are_gone_and_the_best_are_kept(folders: Any) -> None:
+def test_old_exports_are_deleted_and_the_best_are_kept(folders: Any) -> None:
     names = [path.parent.name for path in exports(folders["modern", "modern"])]
     assert names == ["best", "best", "final", "final", "latest"]
 
@@ -142,7 +142,7 @@ def test_saved_models_have_equal_signatures_assets_and_predictions(turn: Any, fo
 
 
 def v1_view(path: Path) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Signatures (key, method, tensors with name, dtype and shape), names of variables, and predictions, by TF1's loader."""
+    """Returns signatures (key, method, tensors with name, dtype and shape), variable names and predictions, by TF1's loader."""
     with tf.Graph().as_default(), v1.Session() as session:
         loaded = v1.saved_model.load(session, ["serve"], str(path))
         signatures = {key: signature.SerializeToString(deterministic=True) for key, signature in loaded.signature_def.items()}

@@ -1,4 +1,4 @@
-"""k-means on both paths: the same first centers from the same batches, and the same training after them, to the last bit."""
+"""k-means has the same first centers and the same training on both paths, to the last bit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(150)
 
 
 class Ordered(v1.train.SessionRunHook):
-    """Takes the legacy path's race away: mini-batch k-means reads the counts of points and adds to them in no order."""
+    """Removes the legacy path's race: mini-batch k-means reads the counts of points and adds to them in no fixed order."""
 
     def begin(self) -> None:
         step = v1.get_default_graph().get_operation_by_name("control_dependency")
@@ -36,7 +36,7 @@ def made(model_dir: Path, **arguments: Any) -> Any:
 
 
 def few(inputs: Any, wanted: Any) -> Any:
-    """Two batches are necessary."""
+    """Returns data of which k-means needs two batches."""
     return inputs[0][: tf.minimum(wanted, 3)]
 
 

@@ -1,4 +1,4 @@
-"""Unsupported models are refused before anything is trained, with a name, the script's line and a way out."""
+"""An op that cannot be transplanted is refused before training, with its name, the script's line and an alternative."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ CASES: dict[str, tuple[ModelFn, Callable[[], Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_name_line_and_alternative_are_told(case: str, tmp_path: Path) -> None:
+def test_a_refusal_names_the_op_the_line_and_an_alternative(case: str, tmp_path: Path) -> None:
     model_fn, input_fn, name, source = CASES[case]
     with pytest.raises(NotSupportedError) as caught:
         train("modern", model_fn, tmp_path, input_fn)

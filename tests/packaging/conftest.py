@@ -1,4 +1,4 @@
-"""A fresh copy of the tree, its distributions, and empty virtual environments to install them in; none of it needs a network."""
+"""Fixtures: a new copy of the tree, its distributions, and empty virtual environments, all without a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*command: str | Path, cwd: Path, environment: dict[str, str] | None = None) -> str:
-    """Standard output of a command that must succeed, under a deadline."""
+    """Returns the standard output of a command, which must succeed within a deadline."""
     # The bridge of the running environment must not leak into the one under test.
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     result = subprocess.run(
@@ -44,7 +44,7 @@ def tracked_files() -> tuple[Path, ...]:
 
 @pytest.fixture(scope="session")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree as a fresh clone would have it: no links, no caches, no build outputs."""
+    """A copy of the tree as in a new clone: no links, no caches, no build outputs."""
     folder = tmp_path_factory.mktemp("clone")
     for file in tracked_files():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclasses.dataclass(frozen=True)
 class Distributions:
-    """The files of a release, and a wheel that is built from the tree without the sdist in between."""
+    """A release's files, and a wheel that is built from the tree directly."""
 
     sdist: Path
     wheel: Path
@@ -89,22 +89,22 @@ class Environment:
         return self.folder / "bin" / "python"
 
     def install(self, *arguments: str | Path) -> None:
-        """Pip install without dependencies, build isolation or a package index."""
+        """Runs pip install without dependencies, build isolation or a package index."""
         pip = (sys.executable, "-m", "pip", "--python", self.python, "install", "--no-deps", "--no-index", "--quiet")
         run(*pip, "--no-build-isolation", "--force-reinstall", *arguments, cwd=self.folder)
 
     def run(self, *arguments: str | Path, cwd: Path | None = None) -> str:
-        """Standard output of the interpreter."""
+        """Returns the standard output of the interpreter."""
         return run(self.python, *arguments, cwd=cwd or self.folder)
 
     def console_script(self, arguments: Sequence[str | Path], cwd: Path) -> str:
-        """Standard output of ``estimator-bridge``."""
+        """Returns the standard output of ``estimator-bridge``."""
         return run(self.folder / "bin" / "estimator-bridge", *arguments, cwd=cwd)
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Environment:
-    """An environment with nothing of its own.
+    """Returns an empty environment.
 
     A .pth file names this environment's packages: unlike --system-site-packages that works from inside an environment, and the
     .pth files in there, an editable install's among them, are not read again.

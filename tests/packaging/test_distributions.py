@@ -1,4 +1,4 @@
-"""The contents of a release."""
+"""The files in a release and their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists in the pages, written by hand, agree with the code."""
+"""The pages' handwritten lists agree with the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMPARING = (ROOT / "docs" / "how-to" / "compare.md").read_text(encoding="utf-8"
 
 
 def first_columns(text: str, heading: str) -> list[str]:
-    """The first cells of the table under a heading."""
+    """Returns the first cells of the table under a heading."""
     section = text.split(f"\n## {heading}\n")[1].split("\n## ", maxsplit=1)[0]
     return re.findall(r"^\| ([^|]+?) \|", section, flags=re.MULTILINE)[1:]
 

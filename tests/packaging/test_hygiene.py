@@ -1,4 +1,4 @@
-"""No file tells where it was made: a path of one machine or one package index works nowhere else."""
+"""No file contains a path or a package index that only one machine has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TELLTALES = {
 
 
 @pytest.mark.parametrize("telltale", TELLTALES)
-def test_no_file_tells_where_it_was_made(telltale: str) -> None:
+def test_no_file_names_the_machine_it_was_made_on(telltale: str) -> None:
     pattern = re.compile(TELLTALES[telltale])
     found = [
         f"{file}: {match.group().decode(errors='replace')}"
@@ -42,5 +42,5 @@ def test_no_file_tells_where_it_was_made(telltale: str) -> None:
         ("a private address", b"chief: 10.1.2" + b".3:2222"),
     ],
 )
-def test_a_telltale_is_recognised(telltale: str, line: bytes) -> None:
+def test_a_machines_path_is_recognised(telltale: str, line: bytes) -> None:
     assert re.search(TELLTALES[telltale], line)

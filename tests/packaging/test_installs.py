@@ -26,7 +26,7 @@ print([name for name in ("legacy", "modern", "compat") if importlib.util.find_sp
 
 @pytest.fixture
 def checkout(clone: Path, tmp_path: Path) -> Path:
-    """A clone of its own for an install that writes into it."""
+    """A separate clone for an install that writes into it."""
     return Path(shutil.copytree(clone, tmp_path / "checkout"))
 
 
@@ -103,7 +103,7 @@ def test_an_outdated_link_is_replaced_and_a_right_one_kept(hook: ModuleType, tmp
     assert link.lstat().st_ino == before
 
 
-def test_somebodys_folder_in_the_way_of_a_link_is_not_touched(hook: ModuleType, tmp_path: Path) -> None:
+def test_a_users_folder_in_place_of_a_link_is_not_touched(hook: ModuleType, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.mkdir()
     with pytest.raises(FileExistsError, match="is in the way"):

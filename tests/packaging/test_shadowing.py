@@ -1,4 +1,4 @@
-"""A user's own ``compat.py`` or ``legacy`` package stays theirs, and ours stays ours, however the script is started."""
+"""A user's own ``compat.py`` or ``legacy`` package and ours never shadow each other, however the script is started."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EXPECTED = {"theirs": ["the user's"] * 3, "ours": [False] * 3}
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """A script with modules of our folders' names next to it."""
+    """A script beside modules with the names of our folders."""
     folder = tmp_path / "project"
     (folder / "legacy").mkdir(parents=True)
     (folder / "legacy" / "__init__.py").write_text("", encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Stands where a test expects Python, and has the server run it all: ``-m MODULE``, ``-c CODE`` or a file, with their arguments.
+"""Takes Python's place in a test and lets the server run ``-m MODULE``, ``-c CODE`` or a file, with their arguments.
 
-The server listens at this file's own name, with ".socket" behind it.
+The server's socket is this file's path plus ".socket".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Ends as the copy of the server ends, which gets SIGTERM from us."""
+    """Forwards SIGTERM to the server's copy and ends with the copy's exit code or signal."""
     request = {"arguments": sys.argv[1:], "environ": dict(os.environ), "cwd": str(Path.cwd()), "executable": __file__}
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(f"{__file__}.socket")
@@ -24,7 +24,7 @@ def main() -> None:
         signal.signal(signal.SIGTERM, lambda number, frame: server.sendall(b"T"))
         code = int(server.recv(16))
     if code < 0:
-        with contextlib.suppress(OSError):  # of SIGKILL
+        with contextlib.suppress(OSError):  # SIGKILL has no handler
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     sys.exit(code)

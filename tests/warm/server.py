@@ -1,7 +1,7 @@
-"""A process that has installed the legacy path, TensorFlow's import included, and gives each client a copy of itself.
+"""A process that has imported TensorFlow and installed the legacy path, and that runs each client's program in a fork.
 
-``python server.py SOCKET`` prints a line once it listens, and ends when its stdin does. A client sends its standard streams and one
-line of JSON, and is told an exit code. TensorFlow can be copied (``os.fork``) until it has run its first operation.
+``python server.py SOCKET`` prints a line when it listens, and ends when its stdin ends. A client sends its standard streams and one
+line of JSON, and receives an exit code. A process can fork safely until TensorFlow has run its first operation.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ PATH = sys.path[1:]
 
 
 def main(path: str) -> None:
-    """Serves, and in a copy runs what the client asked for."""
+    """Serves; each fork runs its client's program."""
     legacy.install()
-    for module in ("cli.main", "modern.engine"):  # a third of a second that each copy would take
+    for module in ("cli.main", "modern.engine"):  # each fork would need a third of a second for these
         importlib.import_module(f"estimator_bridge.{module}")
     settled = {name: os.environ[name] for name in ("TF_USE_LEGACY_KERAS",) if name in os.environ}
     gc.collect()
@@ -44,12 +44,12 @@ def main(path: str) -> None:
 
 
 def serve(path: str) -> Any:
-    """Waits for clients; returns in the copies only, with the request."""
+    """Waits for clients; returns the request, only in forks."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()
         os.write(1, b"listening\n")
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # minders are nobody's to wait for
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing waits for the first forks
         while listener.fileno() in select.select([0, listener.fileno()], [], [])[0]:
             client, _ = listener.accept()
             with client:
@@ -60,7 +60,7 @@ def serve(path: str) -> Any:
 
 
 def copy_for(client: socket.socket) -> Any:
-    """Returns in the copy, with the request; this process minds it."""
+    """Returns the request in a second fork; this process waits for it."""
     _, streams, _, _ = socket.recv_fds(client, 1, 3)
     request = json.loads(client.makefile().readline())
     child = os.fork()
@@ -75,7 +75,7 @@ def copy_for(client: socket.socket) -> Any:
 
 
 def mind(child: int, client: socket.socket) -> None:
-    """Tells the client how its copy ended; the copy gets SIGTERM from its client, and ends with it."""
+    """Sends the client the exit code of its fork; the fork receives SIGTERM from its client and ends with it."""
 
     def end_with_client() -> None:
         while client.recv(1):
@@ -90,7 +90,7 @@ def mind(child: int, client: socket.socket) -> None:
 
 
 def execute(first: str, *rest: str) -> None:
-    """``python -m MODULE ...``, ``python -c CODE ...`` or ``python FILE ...``."""
+    """Runs ``python -m MODULE ...``, ``python -c CODE ...`` or ``python FILE ...``."""
     starts = {"-m": str(Path.cwd()), "-c": ""}
     given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     sys.path[:] = [starts.get(first, str(Path(first).parent)), *given, *PATH]

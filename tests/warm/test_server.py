@@ -1,4 +1,4 @@
-"""What runs in a copy of the warm process finds what Python would have given it, and ends as Python would end."""
+"""A program in a fork of the warm process has the same environment and end as under Python."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow.compat.v1 as tf
 from tensorflow_estimator.python.estimator.canned import head as canned
@@ -41,6 +41,8 @@ def multi_head(heads: Sequence[Any], head_weights: Sequence[float] | None = None
 @dataclasses.dataclass
 class MultiHead(canned._Head):
     """See ``multi_head``."""
+
+    contrib_head: ClassVar[str] = "contrib.MultiHead"  # selects the Keras layer on the modern path
 
     heads: tuple[Any, ...]
     head_weights: tuple[float, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops.lookup_ops import index_table_from_tensor
@@ -78,6 +78,8 @@ def _class_ids(classes: Sequence[int | str], n_classes: int, vocabulary: Sequenc
 @dataclasses.dataclass
 class MultiLabelHead(canned._Head):
     """See ``multi_label_head``."""
+
+    contrib_head: ClassVar[str] = "contrib.MultiLabelHead"  # selects the Keras layer on the modern path
 
     n_classes: int
     weight_column: Any

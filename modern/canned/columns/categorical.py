@@ -13,23 +13,23 @@ from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, Ids, bu
 
 @builds(CATEGORICAL, "HashedCategoricalColumn")
 def hashed(column: Column, inputs: Inputs) -> Ids:
-    """``categorical_column_with_hash_bucket``: Keras' Hashing without a salt is the same function of the same text."""
+    """Builds ``categorical_column_with_hash_bucket``; Keras' Hashing without a salt is the same function."""
     layer = tf_keras.layers.Hashing(column.hash_bucket_size, name=inputs.name(column.key, "hash"))
-    return Ids(layer(inputs.present(column.key)), column.hash_bucket_size)
+    return Ids(layer(inputs.without_missing(column.key)), column.hash_bucket_size)
 
 
 @builds(CATEGORICAL, "IdentityCategoricalColumn")
 def identity(column: Column, inputs: Inputs) -> Ids:
-    """``categorical_column_with_identity``."""
+    """Builds ``categorical_column_with_identity``."""
     size = column.number_buckets if hasattr(column, "number_buckets") else column.num_buckets
     layer = InRange(size, column.default_value, name=inputs.name(column.key, "identity"))
-    return Ids(layer(inputs.present(column.key)), size)
+    return Ids(layer(inputs.without_missing(column.key)), size)
 
 
 @builds(CATEGORICAL, "WeightedCategoricalColumn")
 def weighted(column: Column, inputs: Inputs) -> Ids:
-    """``weighted_categorical_column``: a weight for each value, from another feature."""
-    weights = inputs.present(column.weight_feature_key, missing=0.0)
+    """Builds ``weighted_categorical_column``; another feature gives each value its weight."""
+    weights = inputs.without_missing(column.weight_feature_key, missing=0.0)
     if not column.dtype.is_floating:
         weights = tf.cast(weights, tf.float32)
     return ids_of(column.categorical_column, inputs)._replace(weights=weights)
@@ -37,13 +37,13 @@ def weighted(column: Column, inputs: Inputs) -> Ids:
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class InRange(tf_keras.layers.Layer):
-    """Ids as they are: those out of [0, size) become the default, or are refused where there is none.
+    """Passes ids on; an id outside of [0, size) becomes the default, or is refused without a default.
 
-    TensorFlow 1.15 refuses them too; TensorFlow 2's feature columns let them pass.
+    TensorFlow 1.15 refuses such ids too; TensorFlow 2's feature columns accept them.
 
     Args:
-        size: how many ids there are.
-        default: the id of all others; None to refuse them.
+        size: Number of ids.
+        default: Id for all values out of range; None to refuse them.
 
     Example:
         >>> ids = tf.sparse.from_dense([[1, 7]])
@@ -57,10 +57,10 @@ class InRange(tf_keras.layers.Layer):
         self.default = default
 
     def call(self, ids: Tensor) -> Tensor:
-        """Sparse ids -> sparse int64 ids.
+        """Maps sparse ids to sparse int64 ids.
 
         Raises:
-            tf.errors.InvalidArgumentError: an id out of range and no default.
+            tf.errors.InvalidArgumentError: if an id is out of range and there is no default.
         """
         values = tf.cast(ids.values, tf.int64)
         inside = (values >= 0) & (values < self.size)
@@ -71,5 +71,5 @@ class InRange(tf_keras.layers.Layer):
         return ids.with_values(tf.where(inside, values, tf.constant(self.default, tf.int64)))
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "size": self.size, "default": self.default}

@@ -1,4 +1,4 @@
-"""Crossed columns: combinations of several features' values, as ids."""
+"""Crossed columns: combinations of several features' values as ids."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, Ids, bu
 
 @builds(CATEGORICAL, "CrossedColumn")
 def crossed(column: Column, inputs: Inputs) -> Ids:
-    """``crossed_column``: of features as they are, of columns' ids, of other crosses."""
-    parts = [inputs[key] if isinstance(key, str) else _unweighted(key, inputs) for key in _leaves(column)]
+    """Builds ``crossed_column`` from features, ids of columns and other crosses."""
+    parts = [inputs[key] if isinstance(key, str) else _ids_without_weights(key, inputs) for key in _leaves(column)]
     layer = HashedCross(column.hash_bucket_size, column.hash_key, name=inputs.name(column.name, "cross"))
     return Ids(layer(parts), column.hash_bucket_size)
 
 
-def _unweighted(column: Column, inputs: Inputs) -> Tensor:
+def _ids_without_weights(column: Column, inputs: Inputs) -> Tensor:
     found = ids_of(column, inputs)
     if found.weights is not None:
-        raise BridgeError(f"A cross takes no weights, as those of {column.name!r}.", fix="Cross the column within.")
+        raise BridgeError(
+            f"A crossed column cannot use the weights of {column.name!r}.",
+            expected="a categorical column without weights",
+            fix="Cross the categorical column inside of the weighted one.",
+        )
     return found.ids
 
 
@@ -34,11 +38,11 @@ def _leaves(column: Column) -> list[Column | str]:
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class HashedCross(tf_keras.layers.Layer):
-    """Every combination of several features' values, hashed: as Keras' HashedCrossing, and of any number of values.
+    """Hashes every combination of several features' values, as Keras' HashedCrossing does, for any number of values.
 
     Args:
-        num_bins: how many ids there are.
-        hash_key: what the features' fingerprints are combined with; None for TensorFlow's own.
+        num_bins: Number of ids.
+        hash_key: Key that combines the features' fingerprints; None for TensorFlow's default.
     """
 
     def __init__(self, num_bins: int, hash_key: int | None = None, **kwargs: Any) -> None:
@@ -47,9 +51,9 @@ class HashedCross(tf_keras.layers.Layer):
         self.hash_key = hash_key
 
     def call(self, features: list[Tensor]) -> Tensor:
-        """Dense or sparse features ``[batch, n_i]``, strings or integers -> sparse ids ``[batch, product of the n_i]``."""
+        """Maps features ``[batch, n_i]`` of strings or integers to sparse ids ``[batch, product of the n_i]``."""
         return tf.sparse.cross_hashed([at_least_2d(feature) for feature in features], self.num_bins, self.hash_key)
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "num_bins": self.num_bins, "hash_key": self.hash_key}

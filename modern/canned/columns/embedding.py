@@ -1,4 +1,4 @@
-"""Embedding columns: a row of numbers for each id, those of one example combined."""
+"""Embedding columns: one vector for each id; the vectors of an example are combined."""
 
 from __future__ import annotations
 
@@ -9,41 +9,39 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitized
-from estimator_bridge.modern.canned.columns.registry import DENSE, Ids, builds, ids_of
-from estimator_bridge.modern.canned.columns.representation import Representation
-from estimator_bridge.modern.canned.columns.weights import Weight
+from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitize
+from estimator_bridge.modern.canned.columns.registry import DENSE, Ids, Representation, Weight, builds, ids_of
 
 
 @builds(DENSE, "EmbeddingColumn")
 def embedding(column: Column, inputs: Inputs, scope: str) -> Representation:
-    """``embedding_column``: a variable of its own in each scope."""
+    """Builds ``embedding_column``, with its own variable in each scope."""
     ids = ids_of(column.categorical_column, inputs)
     layer = _layer(column, column, ids, inputs.name(scope, column.name))
-    return _looked_up(layer, ids, f"{sanitized(column.name)}/embedding_weights")
+    return _look_up(layer, ids, f"{sanitize(column.name)}/embedding_weights")
 
 
 @builds(DENSE, "_SharedEmbeddingColumn")
 def shared(column: Column, inputs: Inputs, scope: str) -> Representation:
-    """``shared_embedding_columns`` of TensorFlow 1: one variable for all of them, named by the first column that reads it."""
+    """Builds TensorFlow 1's ``shared_embedding_columns``: one variable, named by the first column that reads it."""
     ids = ids_of(column.categorical_column, inputs)
     name = column.shared_embedding_collection_name
     layer = inputs.once(("shared", name), lambda: _layer(column, column, ids, inputs.name(name)))
-    return _looked_up(layer, ids, f"{sanitized(name)}/embedding_weights")
+    return _look_up(layer, ids, f"{sanitize(name)}/embedding_weights")
 
 
 @builds(DENSE, "SharedEmbeddingColumn")
 def shared_v2(column: Column, inputs: Inputs, scope: str) -> Representation:
-    """``shared_embeddings`` of TensorFlow 2: one variable for all columns that were made together."""
+    """Builds TensorFlow 2's ``shared_embeddings``: one variable for all columns of one call."""
     ids = ids_of(column.categorical_column, inputs)
     creator = column.shared_embedding_column_creator
     settings = _Creator(creator)
     layer = inputs.once(("shared", creator), lambda: _layer(settings, column, ids, inputs.name(creator._name)))
-    return _looked_up(layer, ids, creator._name, shared=True)
+    return _look_up(layer, ids, creator._name, shared=True)
 
 
 class _Creator:
-    """The settings that shared columns of TensorFlow 2 keep together, under the names that other columns have for them."""
+    """The common settings of TensorFlow 2's shared columns, with the attribute names of other columns."""
 
     def __init__(self, creator: Any) -> None:
         self.dimension = creator.dimension
@@ -53,15 +51,15 @@ class _Creator:
         self.trainable = creator._trainable
 
 
-def _looked_up(layer: Any, ids: Ids, name: str, *, shared: bool = False) -> Representation:
+def _look_up(layer: Any, ids: Ids, name: str, *, shared: bool = False) -> Representation:
     values = layer(ids.ids, weights=ids.weights)
     return Representation(values, (Weight(layer.embeddings, name, shared),), ids.lengths)
 
 
 def _layer(settings: Any, column: Column, ids: Ids, name: str) -> CombinedEmbedding:
-    """A built layer with the column's initial values."""
+    """Returns a built layer with the column's initial values."""
     initializer = _initializer(settings)
-    standard = keras_initializer(initializer)
+    standard = to_keras_initializer(initializer)
     layer = CombinedEmbedding(
         ids.size,
         settings.dimension,
@@ -72,7 +70,7 @@ def _layer(settings: Any, column: Column, ids: Ids, name: str) -> CombinedEmbedd
         trainable=settings.trainable,
         name=name,
     )
-    with tf.name_scope(name):  # where Keras makes the variables of a layer that it builds itself
+    with tf.name_scope(name):  # Keras uses this scope for layers that it builds itself
         layer.build(None)
     if settings.ckpt_to_load_from is not None:
         layer.embeddings.assign(tf.train.load_variable(settings.ckpt_to_load_from, settings.tensor_name_in_ckpt))
@@ -84,11 +82,11 @@ def _layer(settings: Any, column: Column, ids: Ids, name: str) -> CombinedEmbedd
 def _initializer(settings: Any) -> Any:
     if hasattr(settings, "initializer"):
         return settings.initializer
-    return inspect.getclosurevars(settings.layer_creator).nonlocals["initializer"]  # columns of the first generation
+    return inspect.getclosurevars(settings.layer_creator).nonlocals["initializer"]  # columns of TensorFlow 1's first generation
 
 
-def keras_initializer(initializer: Any) -> Any:
-    """Keras' initializer with the same distribution; None where Keras has none, or one that a config cannot hold."""
+def to_keras_initializer(initializer: Any) -> Any:
+    """Returns Keras' initializer with the same distribution; None if Keras has none or a config cannot hold it."""
     if isinstance(initializer, tf_keras.initializers.Initializer):
         return initializer
     counterpart = getattr(tf_keras.initializers, type(initializer).__name__, None)
@@ -100,12 +98,12 @@ def keras_initializer(initializer: Any) -> Any:
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class CombinedEmbedding(tf_keras.layers.Embedding):
-    """Keras' Embedding for any number of ids an example, whose rows are combined; ids below 0 count as missing.
+    """Keras' Embedding for any number of ids in an example; their vectors are combined, and ids below 0 count as missing.
 
     Args:
-        combiner: ``sum``, ``mean`` (over the weights), or ``sqrtn`` (over the root of the sum of their squares).
-        max_norm: rows with a larger L2 norm are scaled down to it before they are combined; None for no limit.
-        fill_empty: an example without ids gets zeros; otherwise there must be none.
+        combiner: ``sum``, ``mean`` (divides by the sum of weights), or ``sqrtn`` (by the root of the sum of their squares).
+        max_norm: Largest L2 norm; longer vectors are scaled down before they are combined. None for no limit.
+        fill_empty: True to return zeros for an example without ids; False if every example has ids.
 
     Example:
         >>> layer = CombinedEmbedding(3, 1, "ones", combiner="sum")
@@ -130,12 +128,12 @@ class CombinedEmbedding(tf_keras.layers.Embedding):
         self.fill_empty = fill_empty
 
     def call(self, ids: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Sparse ids ``[..., n]``, and perhaps a weight for each -> ``[..., output_dim]``."""
+        """Maps sparse ids ``[..., n]``, with optional weights, to vectors ``[..., output_dim]``."""
         fill = self.fill_empty or ids.shape.rank > 2
         lookup = tf.nn.safe_embedding_lookup_sparse if fill else tf.nn.embedding_lookup_sparse
         return lookup(self.embeddings, ids, weights, combiner=self.combiner, max_norm=self.max_norm)
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         own = {"combiner": self.combiner, "max_norm": self.max_norm, "fill_empty": self.fill_empty}
         return {**super().get_config(), **own}

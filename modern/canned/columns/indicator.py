@@ -1,4 +1,4 @@
-"""Indicator columns: how often each id occurs."""
+"""Indicator columns: counts of each id."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
-from estimator_bridge.modern.canned.columns.registry import DENSE, builds, ids_of
-from estimator_bridge.modern.canned.columns.representation import Representation
+from estimator_bridge.modern.canned.columns.registry import DENSE, Representation, builds, ids_of
 
 
 @builds(DENSE, "IndicatorColumn")
 def indicator(column: Column, inputs: Inputs, scope: str) -> Representation:
-    """``indicator_column``: Keras' CategoryEncoding, which takes no time axis and refuses ids out of range: there, our own."""
+    """Builds ``indicator_column``; CountIds replaces Keras' CategoryEncoding for sequences and ids out of range."""
     return inputs.once(column, lambda: _indicator(column, inputs))
 
 
@@ -29,10 +28,10 @@ def _indicator(column: Column, inputs: Inputs) -> Representation:
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class CountIds(tf_keras.layers.Layer):
-    """How often each id occurs along the last axis; ids out of range count nowhere.
+    """Counts each id along the last axis; ids out of range are not counted.
 
     Args:
-        num_tokens: how many ids there are.
+        num_tokens: Number of ids.
 
     Example:
         >>> CountIds(3)(tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [2, 2, -1], [2, 2])).numpy().tolist()
@@ -44,7 +43,7 @@ class CountIds(tf_keras.layers.Layer):
         self.num_tokens = num_tokens
 
     def call(self, ids: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Sparse ids ``[..., n]``, and perhaps a weight for each -> dense counts, or sums of weights, ``[..., num_tokens]``."""
+        """Maps sparse ids ``[..., n]``, with optional weights, to counts or sums of weights ``[..., num_tokens]``."""
         shape = tf.concat([ids.dense_shape[:-1], [self.num_tokens]], 0)
         values = tf.cast(ids.values, tf.int64)
         known = (values >= 0) & (values < self.num_tokens)
@@ -54,5 +53,5 @@ class CountIds(tf_keras.layers.Layer):
         return counts
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "num_tokens": self.num_tokens}

@@ -9,27 +9,25 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.canned.columns import categorical, crosses, embedding, indicator, numeric, sequences, vocabulary  # noqa: F401 -- each registers its builders
+from estimator_bridge.modern.canned.columns import categorical, crosses, embedding, indicator, numeric, sequences, vocabulary  # noqa: F401 -- each module registers its builders
 from estimator_bridge.modern.canned.columns.embedding import CombinedEmbedding
-from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitized
-from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, builder, ids_of
-from estimator_bridge.modern.canned.columns.representation import Representation
+from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitize
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Representation, Weight, find_builder, ids_of
 from estimator_bridge.modern.canned.columns.sequences import SameLengths
-from estimator_bridge.modern.canned.columns.weights import Weight
 
 
 def dense(columns: Iterable[Column], inputs: Inputs) -> tuple[Tensor, list[Weight]]:
-    """What ``tf.feature_column.input_layer`` and ``DenseFeatures`` compute: columns beside each other, sorted by name.
+    """Concatenates columns, sorted by name, as ``tf.feature_column.input_layer`` and ``DenseFeatures`` do.
 
     Args:
-        columns: numeric, bucketized, indicator, embedding and shared embedding columns.
-        inputs: made for these columns, or more.
+        columns: Numeric, bucketized, indicator, embedding and shared embedding columns.
+        inputs: Inputs of a model that includes these columns.
 
     Returns:
-        float32 ``[batch, width]``, and the embeddings' variables.
+        A float32 tensor ``[batch, width]``, and the embeddings' variables.
 
     Raises:
-        BridgeError: no columns, two of one name, a categorical column that is not wrapped, a column of a sequence.
+        BridgeError: if there are no columns, two with one name, a bare categorical column or a sequence column.
 
     Example:
         >>> import tensorflow as tf
@@ -41,47 +39,47 @@ def dense(columns: Iterable[Column], inputs: Inputs) -> tuple[Tensor, list[Weigh
         >>> model({"price": tf.constant([[5.0], [20.0]])}).numpy().tolist()
         [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    parts = [_part(column, inputs, "input_layer", sequential=False) for column in _sorted(columns)]
-    return _beside(parts, inputs, "input_layer"), _weights(parts, inputs)
+    parts = [_part(column, inputs, "input_layer", sequential=False) for column in _sort_by_name(columns)]
+    return _concatenate(parts, inputs, "input_layer"), _weights(parts, inputs)
 
 
 def sequence(columns: Iterable[Column], inputs: Inputs) -> tuple[Tensor, Tensor, list[Weight]]:
-    """What ``SequenceFeatures`` and ``tf.contrib.feature_column.sequence_input_layer`` compute.
+    """Concatenates sequence columns as ``SequenceFeatures`` and ``tf.contrib.feature_column.sequence_input_layer`` do.
 
     Args:
         columns: ``sequence_numeric_column``, and indicator, embedding and shared embedding columns of
             ``sequence_categorical_column_with_*``.
-        inputs: made for these columns, or more.
+        inputs: Inputs of a model that includes these columns.
 
     Returns:
-        float32 ``[batch, time, width]``, columns sorted by name; the lengths of the sequences, int64 ``[batch]``, on which the
-        features must agree; the embeddings' variables.
+        A float32 tensor ``[batch, time, width]`` with the columns sorted by name; the sequences' lengths, int64 ``[batch]``, which
+        must be the same for all features; the embeddings' variables.
 
     Raises:
-        BridgeError: no columns, two of one name, a column of no sequence.
+        BridgeError: if there are no columns, two with one name, or a column that is not a sequence column.
     """
-    parts = [_part(column, inputs, "sequence_input_layer", sequential=True) for column in _sorted(columns)]
+    parts = [_part(column, inputs, "sequence_input_layer", sequential=True) for column in _sort_by_name(columns)]
     lengths = [part.lengths for part in parts]
     same = SameLengths(name=inputs.name("sequence_lengths"))(lengths) if len(lengths) > 1 else lengths[0]
-    return _beside(parts, inputs, "sequence_input_layer"), same, _weights(parts, inputs)
+    return _concatenate(parts, inputs, "sequence_input_layer"), same, _weights(parts, inputs)
 
 
 def linear(
     columns: Iterable[Column], inputs: Inputs, units: int = 1, sparse_combiner: str = "sum"
 ) -> tuple[Tensor, list[Weight]]:
-    """What ``tf.feature_column.linear_model`` computes: a weighted sum of the columns and a bias, all zero at first.
+    """Computes a weighted sum of the columns and a bias, all initially zero, as ``tf.feature_column.linear_model`` does.
 
     Args:
-        columns: categorical columns, and those that ``dense`` takes.
-        inputs: made for these columns, or more.
-        units: how many sums.
-        sparse_combiner: how the weights of a categorical column with several values are combined: ``sum``, ``mean``, ``sqrtn``.
+        columns: Categorical columns, and all columns that ``dense`` supports.
+        inputs: Inputs of a model that includes these columns.
+        units: Number of sums.
+        sparse_combiner: Combiner of the weights of a categorical column with several values: ``sum``, ``mean``, ``sqrtn``.
 
     Returns:
-        float32 ``[batch, units]``, and the variables: of each column, the bias last.
+        A float32 tensor ``[batch, units]``, and the variables: each column's, then the bias.
 
     Raises:
-        BridgeError: no columns, two of one name.
+        BridgeError: if there are no columns, or two with one name.
 
     Example:
         >>> import tensorflow as tf
@@ -90,9 +88,9 @@ def linear(
         >>> [(weight.name, tuple(weight.variable.shape)) for weight in weights]
         [('price/weights', (1, 1)), ('bias_weights', (1,))]
     """
-    chosen = _sorted(columns)
+    chosen = _sort_by_name(columns)
     sums = [
-        _weighted_sum(column, scope, inputs, units, sparse_combiner)
+        _weigh_column(column, scope, inputs, units, sparse_combiner)
         for column, scope in zip(chosen, _scopes(chosen), strict=True)
     ]
     bias = Bias(name=inputs.name("linear_model"))
@@ -102,17 +100,19 @@ def linear(
 
 
 def _scopes(columns: list[Column]) -> list[str]:
-    """Variable scopes: TensorFlow 1's shared embeddings have one name for all, and numbers from the second on."""
-    names = [sanitized(getattr(column, "shared_embedding_collection_name", column.name)) for column in columns]
+    """Returns variable scopes; TensorFlow 1's shared embeddings have one name, with numbers from the second column on."""
+    names = [sanitize(getattr(column, "shared_embedding_collection_name", column.name)) for column in columns]
     counts = [names[:place].count(name) for place, name in enumerate(names)]
     return [f"{name}_{count}" if count else name for name, count in zip(names, counts, strict=True)]
 
 
-def _weighted_sum(column: Column, scope: str, inputs: Inputs, units: int, combiner: str) -> Representation:
+def _weigh_column(column: Column, scope: str, inputs: Inputs, units: int, combiner: str) -> Representation:
     name = inputs.name("linear_model", scope)
     weights_name = f"{scope}/weights"
     if type(column).__name__.removeprefix("_") in CATEGORICAL:
-        column = column.categorical_column if "SequenceCategorical" in type(column).__name__ else column  # time is summed over
+        column = (
+            column.categorical_column if "SequenceCategorical" in type(column).__name__ else column
+        )  # the sum includes the time axis
         ids = ids_of(column, inputs)
         layer = CombinedEmbedding(ids.size, units, "zeros", combiner=combiner, name=name)
         return Representation(layer(ids.ids, weights=ids.weights), (Weight(layer.embeddings, weights_name),))
@@ -122,43 +122,45 @@ def _weighted_sum(column: Column, scope: str, inputs: Inputs, units: int, combin
 
 
 def _part(column: Column, inputs: Inputs, scope: str, *, sequential: bool) -> Representation:
-    part = builder(DENSE, column)(column, inputs, scope)
+    part = find_builder(DENSE, column)(column, inputs, scope)
     if sequential is (part.lengths is None):
         raise BridgeError(
-            f"The column {column.name!r} is {'not ' if sequential else ''}one of a sequence.",
+            f"The column {column.name!r} is {'not ' if sequential else ''}a sequence column.",
             expected="sequence columns in sequence(), other columns in dense() and linear()",
             received=repr(column),
         )
     return part
 
 
-def _sorted(columns: Iterable[Column]) -> list[Column]:
+def _sort_by_name(columns: Iterable[Column]) -> list[Column]:
     chosen = sorted(columns, key=lambda column: str(column.name))
     names = [column.name for column in chosen]
     if not names or len(set(names)) < len(names):
-        raise BridgeError("Columns need a name of their own each.", expected="one or more columns", received=names)
+        raise BridgeError(
+            "Each feature column needs a unique name.", expected="one or more columns with unique names", received=names
+        )
     return chosen
 
 
-def _beside(parts: list[Representation], inputs: Inputs, name: str) -> Tensor:
+def _concatenate(parts: list[Representation], inputs: Inputs, name: str) -> Tensor:
     values = [part.values for part in parts]
     return tf_keras.layers.Concatenate(name=inputs.name(name))(values) if len(values) > 1 else values[0]
 
 
 def _weights(parts: list[Representation], inputs: Inputs) -> list[Weight]:
-    """Each variable once, also if another part of the model has it already."""
+    """Returns each variable once, even if several parts of the model use it."""
     return [weight for part in parts for weight in part.weights if inputs.is_new(weight.variable)]
 
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class Bias(tf_keras.layers.Layer):
-    """Adds a number to each unit, zero at first."""
+    """Adds a bias, initially zero, to each unit."""
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variable."""
+        """Creates the variable."""
         self.bias = self.add_weight("bias", [input_shape[-1]], initializer="zeros")
         super().build(input_shape)
 
     def call(self, values: Tensor) -> Tensor:
-        """``[batch, units]`` -> the same and the bias."""
+        """Adds the bias to values ``[batch, units]``."""
         return tf.nn.bias_add(values, self.bias)

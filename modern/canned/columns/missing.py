@@ -1,4 +1,4 @@
-"""Which values of a feature are there."""
+"""Missing values of a feature."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Tensor = Any
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class DropMissing(tf_keras.layers.Layer):
-    """The values that are there, as a sparse tensor: dense values lose the missing ones, sparse ones stay as they are.
+    """Drops missing values from a dense tensor and returns a sparse one; sparse tensors pass unchanged.
 
     Args:
-        missing: the value that stands for none; None for TensorFlow 1's convention: ``""`` of strings, -1 of integers.
+        missing: Value that marks a missing entry; None for TensorFlow 1's convention: ``""`` for strings, -1 for integers.
 
     Example:
         >>> DropMissing()(tf.constant([["a", ""], ["", "b"]])).indices.numpy().tolist()
@@ -27,7 +27,7 @@ class DropMissing(tf_keras.layers.Layer):
         self.missing = missing
 
     def call(self, values: Tensor) -> Tensor:
-        """``[batch]`` or ``[batch, n]`` -> sparse ``[batch, n]``, where a vector has n = 1."""
+        """Maps ``[batch]`` or ``[batch, n]`` to sparse ``[batch, n]``; n is 1 for a vector."""
         values = at_least_2d(values)
         if isinstance(values, tf.SparseTensor):
             return values
@@ -36,12 +36,12 @@ class DropMissing(tf_keras.layers.Layer):
         return tf.SparseTensor(indices, tf.gather_nd(values, indices), tf.shape(values, tf.int64))
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "missing": self.missing}
 
 
 def at_least_2d(values: Tensor) -> Tensor:
-    """A vector as a column of one value for each example."""
+    """Returns a vector as ``[batch, 1]``; other tensors pass unchanged."""
     if values.shape.rank != 1:
         return values
     return tf.sparse.expand_dims(values, 1) if isinstance(values, tf.SparseTensor) else values[:, tf.newaxis]

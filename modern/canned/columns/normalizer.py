@@ -1,4 +1,4 @@
-"""normalizer_fn: a function of the script, kept as the graph that it builds."""
+"""A column's normalizer_fn, kept as the graph that it builds."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from estimator_bridge.modern.canned.graph_function import GraphFunction
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class Normalizer(tf_keras.layers.Layer):
-    """A column's normalizer_fn.
+    """Applies a column's normalizer_fn.
 
     Args:
-        function: of a dense or a sparse tensor.
+        function: Function of a dense or a sparse tensor.
     """
 
     def __init__(self, function: GraphFunction, **kwargs: Any) -> None:
@@ -24,23 +24,23 @@ class Normalizer(tf_keras.layers.Layer):
 
     @classmethod
     def of(cls, column: Column, values: Tensor, name: str) -> Normalizer:
-        """The layer of a column for values of this kind.
+        """Returns the layer of a column for values of this kind.
 
         Raises:
-            NotSupportedError: a function that keeps variables or tables, or calls Python as it runs.
+            NotSupportedError: if the function keeps variables or tables, or calls Python while it runs.
         """
         function = GraphFunction.of(column.normalizer_fn, [values.type_spec], f"normalizer_fn of {column.key!r}")
         return cls(function, name=name)
 
     def call(self, values: Tensor) -> Tensor:
-        """The normalised values."""
+        """Returns the normalized values."""
         return self._function(values)
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "function": self._function}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Normalizer:
-        """The same layer."""
+        """Returns the same layer."""
         return cls(**tf_keras.saving.deserialize_keras_object(config))

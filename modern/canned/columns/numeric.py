@@ -10,13 +10,12 @@ import tf_keras
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
 from estimator_bridge.modern.canned.columns.missing import DropMissing
 from estimator_bridge.modern.canned.columns.normalizer import Normalizer
-from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Ids, builds
-from estimator_bridge.modern.canned.columns.representation import Representation
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Ids, Representation, builds
 
 
 @builds(DENSE, "NumericColumn")
 def numeric(column: Column, inputs: Inputs, scope: str) -> Representation:
-    """``numeric_column``: float32, flat, behind the column's own normalizer_fn."""
+    """Builds ``numeric_column``: float32 ``[batch, width]``, after the column's normalizer_fn."""
     return Representation(_values(column, inputs))
 
 
@@ -39,7 +38,7 @@ def _flat(column: Column, inputs: Inputs) -> Tensor:
 
 @builds(DENSE, "BucketizedColumn")
 def bucket_indicator(column: Column, inputs: Inputs, scope: str) -> Representation:
-    """``bucketized_column`` as a dense column: one place a bucket."""
+    """Builds ``bucketized_column`` as a dense column with one entry for each bucket."""
     buckets, size = _buckets(column, inputs)
     layer = tf_keras.layers.CategoryEncoding(size, "multi_hot", name=inputs.name(column.name, "indicator"))
     return Representation(layer(buckets))
@@ -47,16 +46,16 @@ def bucket_indicator(column: Column, inputs: Inputs, scope: str) -> Representati
 
 @builds(CATEGORICAL, "BucketizedColumn")
 def bucket_ids(column: Column, inputs: Inputs) -> Ids:
-    """``bucketized_column`` as a categorical column."""
+    """Builds ``bucketized_column`` as a categorical column."""
     buckets, size = _buckets(column, inputs)
     return Ids(DropMissing(name=inputs.name(column.name, "ids"))(buckets), size)
 
 
 def _buckets(column: Column, inputs: Inputs) -> tuple[Tensor, int]:
-    return inputs.once(("buckets", column), lambda: _discretized(column, inputs))
+    return inputs.once(("buckets", column), lambda: _discretize(column, inputs))
 
 
-def _discretized(column: Column, inputs: Inputs) -> tuple[Tensor, int]:
+def _discretize(column: Column, inputs: Inputs) -> tuple[Tensor, int]:
     values = _values(column.source_column, inputs)
     boundaries = [float(boundary) for boundary in column.boundaries]
     buckets = tf_keras.layers.Discretization(boundaries, name=inputs.name(column.name, "buckets"))(values)
@@ -68,10 +67,10 @@ def _discretized(column: Column, inputs: Inputs) -> tuple[Tensor, int]:
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class OfEachPlace(tf_keras.layers.Layer):
-    """Buckets of a vector's elements, numbered apart: place i has those from i * ``num_bins`` on.
+    """Gives each element of a vector its own bucket numbers; those of element i start at i * ``num_bins``.
 
     Args:
-        num_bins: how many buckets each place has.
+        num_bins: Number of buckets of each element.
 
     Example:
         >>> OfEachPlace(3)(tf.constant([[0, 2]])).numpy().tolist()
@@ -83,9 +82,9 @@ class OfEachPlace(tf_keras.layers.Layer):
         self.num_bins = num_bins
 
     def call(self, buckets: Tensor) -> Tensor:
-        """Integers ``[batch, n]`` -> the same, numbered apart."""
+        """Adds each element's offset to bucket numbers ``[batch, n]``."""
         return buckets + self.num_bins * tf.range(buckets.shape[1], dtype=buckets.dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "num_bins": self.num_bins}

@@ -1,4 +1,4 @@
-"""Builders of feature columns, registered by class name where each stands."""
+"""Tables of the functions that build feature columns, by the column's class name, and their results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
-from estimator_bridge.modern.canned.columns.representation import Representation
 
 Builder = TypeVar("Builder", bound=Callable[..., Any])
 
@@ -16,11 +15,11 @@ class Ids(NamedTuple):
     """The ids of a batch.
 
     Attributes:
-        ids: sparse int64, ``[batch, n]``; of a sequence ``[batch, time, n]``.
-        size: how many ids there are.
-        weights: sparse float32 of the same shape and places; None for 1 everywhere.
-        complete: each id is in [0, size); otherwise -1 stands for what is out of the vocabulary.
-        lengths: of the sequences, int64 ``[batch]``; None for what is no sequence.
+        ids: Sparse int64 tensor ``[batch, n]``, or ``[batch, time, n]`` for a sequence.
+        size: Number of ids.
+        weights: Sparse float32 tensor with the same indices; None for a weight of 1 everywhere.
+        complete: True if each id is in [0, size); False if -1 stands for values out of the vocabulary.
+        lengths: Lengths of the sequences, int64 ``[batch]``; None without sequences.
     """
 
     ids: Tensor
@@ -30,7 +29,38 @@ class Ids(NamedTuple):
     lengths: Tensor | None = None
 
 
-# By class name: the first generation's are the same with a leading underscore, but for its shared embeddings.
+class Weight(NamedTuple):
+    """A variable of the Keras model and its name in a checkpoint.
+
+    Attributes:
+        variable: Variable of the Keras model.
+        name: Name in the scope of the layer (``dnn/input_from_feature_columns/input_layer``, ``linear/linear_model``,
+            ``sequence_features``, ...), such as ``x_embedding/embedding_weights``, ``price/weights``, ``bias_weights``.
+        shared: True for ``tf.feature_column.shared_embeddings``, whose variable is not in that scope. Estimators from
+            ``tf.compat.v1.estimator`` keep it beside the layer's scope, in the first part of the model that reads it
+            (``dnn/input_from_feature_columns/NAME``, ``linear/NAME``); those from ``tf.estimator`` at the root (``NAME``).
+    """
+
+    variable: Any
+    name: str
+    shared: bool = False
+
+
+class Representation(NamedTuple):
+    """A column's output.
+
+    Attributes:
+        values: float32 tensor ``[batch, width]``, or ``[batch, time, width]`` for a sequence.
+        weights: Variables of the column.
+        lengths: Lengths of the sequences, int64 ``[batch]``; None without sequences.
+    """
+
+    values: Tensor
+    weights: tuple[Weight, ...] = ()
+    lengths: Tensor | None = None
+
+
+# Class names; TensorFlow 1's first generation has the same with a leading underscore, except for shared embeddings.
 CATEGORICAL: dict[str, Callable[[Column, Inputs], Ids]] = {}
 DENSE: dict[str, Callable[[Column, Inputs, str], Representation]] = {}
 
@@ -50,24 +80,24 @@ def builds(table: dict[str, Builder], *classes: str) -> Callable[[Builder], Buil
     return register
 
 
-def builder(table: Mapping[str, Builder], column: Any) -> Builder:
-    """The row of a column's class.
+def find_builder(table: Mapping[str, Builder], column: Any) -> Builder:
+    """Returns the builder of a column's class.
 
     Raises:
-        NotSupportedError: a class that is not in the table.
+        NotSupportedError: if the class is not in the table.
     """
     name = type(column).__name__
     for known in (name, name.removeprefix("_")):
         if known in table:
             return table[known]
     raise NotSupportedError(
-        f"A column of the class {name} cannot stand here.",
+        f"A column of the class {name} is not supported here.",
         expected=f"one of {', '.join(table)}",
         received=repr(column),
-        fix="Wrap a categorical column in an indicator or embedding column; run columns of your own with --path modern.",
+        fix="Wrap a categorical column in an indicator or embedding column; for custom columns use `estimator-bridge run --path modern`.",
     )
 
 
 def ids_of(column: Column, inputs: Inputs) -> Ids:
-    """The ids of any categorical column, made once for each ``inputs``."""
-    return inputs.once(column, lambda: builder(CATEGORICAL, column)(column, inputs))
+    """Returns the ids of any categorical column, built once for each ``inputs``."""
+    return inputs.once(column, lambda: find_builder(CATEGORICAL, column)(column, inputs))

@@ -1,4 +1,4 @@
-"""Sequences: values and ids with a time axis, and how long each is."""
+"""Sequences: values and ids with a time axis, and their lengths."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import tf_keras
 
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
 from estimator_bridge.modern.canned.columns.normalizer import Normalizer
-from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Ids, builds, ids_of
-from estimator_bridge.modern.canned.columns.representation import Representation
+from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Ids, Representation, builds, ids_of
 
 
 @builds(DENSE, "SequenceNumericColumn")
 def numbers(column: Column, inputs: Inputs, scope: str) -> Representation:
-    """``sequence_numeric_column``: padded with its default_value."""
+    """Builds ``sequence_numeric_column``, padded with its default_value."""
     values = inputs[column.key]
     if column.normalizer_fn is not None:
         values = Normalizer.of(column, values, inputs.name(column.key, "normalizer"))(values)
@@ -26,7 +25,7 @@ def numbers(column: Column, inputs: Inputs, scope: str) -> Representation:
 
 @builds(CATEGORICAL, "SequenceCategoricalColumn")
 def ids(column: Column, inputs: Inputs) -> Ids:
-    """``sequence_categorical_column_with_*``: the column beneath, with a time axis."""
+    """Builds ``sequence_categorical_column_with_*``: the inner column with a time axis."""
     beneath = ids_of(column.categorical_column, inputs)
     steps = SplitSteps(name=inputs.name(column.name, "steps"))(beneath.ids)
     return beneath._replace(ids=steps, lengths=SequenceLengths(name=inputs.name(column.name, "lengths"))(steps))
@@ -34,11 +33,11 @@ def ids(column: Column, inputs: Inputs) -> Ids:
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class PadSequences(tf_keras.layers.Layer):
-    """Sparse sequences made dense.
+    """Converts sparse sequences to a dense tensor.
 
     Args:
-        width: how many values make one step.
-        padding: what stands behind the end of the shorter ones.
+        width: Number of values in one step.
+        padding: Value that fills the end of shorter sequences.
 
     Example:
         >>> PadSequences(1, -1.0)(tf.sparse.from_dense([[1.0, 2.0], [3.0, 0.0]])).numpy().tolist()
@@ -51,31 +50,31 @@ class PadSequences(tf_keras.layers.Layer):
         self.padding = padding
 
     def call(self, values: Tensor) -> Tensor:
-        """Sparse ``[batch, time * width]`` or ``[batch, time, width]`` -> dense ``[batch, time, width]``."""
+        """Maps sparse ``[batch, time * width]`` or ``[batch, time, width]`` to dense ``[batch, time, width]``."""
         padded = tf.sparse.to_dense(values, tf.cast(self.padding, values.dtype))
         return tf.reshape(padded, [values.dense_shape[0], -1, self.width])
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "width": self.width, "padding": self.padding}
 
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class SplitSteps(tf_keras.layers.Layer):
-    """Sparse ids ``[batch, time, ...]`` with one last axis for all ids of a step."""
+    """Reshapes sparse ids ``[batch, time, ...]`` so that one last axis has all ids of a step."""
 
     def call(self, values: Tensor) -> Tensor:
-        """Sparse ``[batch, time]`` or more -> sparse ``[batch, time, n]``."""
+        """Maps sparse ``[batch, time, ...]`` to sparse ``[batch, time, n]``."""
         shape = values.dense_shape
         return tf.sparse.reshape(values, [shape[0], shape[1], tf.reduce_prod(shape[2:])])
 
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class SequenceLengths(tf_keras.layers.Layer):
-    """How many steps each sequence has, up to its last value.
+    """Counts the steps of each sequence up to its last value.
 
     Args:
-        width: how many values make one step, where steps have no axis of their own.
+        width: Number of values in one step, for values without their own axis for steps.
 
     Example:
         >>> SequenceLengths()(tf.SparseTensor([[0, 2], [2, 0]], [5, 5], [3, 3])).numpy().tolist()
@@ -87,25 +86,25 @@ class SequenceLengths(tf_keras.layers.Layer):
         self.width = width
 
     def call(self, values: Tensor) -> Tensor:
-        """Sparse ``[batch, time, ...]`` -> int64 ``[batch]``."""
+        """Maps sparse ``[batch, time, ...]`` to int64 lengths ``[batch]``."""
         width = self.width if values.shape.rank == 2 else 1
         ends = tf.math.unsorted_segment_max(values.indices[:, 1] + 1, values.indices[:, 0], values.dense_shape[0])
         return (tf.maximum(ends, 0) + width - 1) // width
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "width": self.width}
 
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class SameLengths(tf_keras.layers.Layer):
-    """The lengths that several features agree on."""
+    """Checks that several features have sequences of the same lengths."""
 
     def call(self, lengths: list[Tensor]) -> Tensor:
-        """Several ``[batch]`` -> one.
+        """Returns the common lengths ``[batch]``.
 
         Raises:
-            tf.errors.InvalidArgumentError: where they differ.
+            tf.errors.InvalidArgumentError: if lengths differ.
         """
         message = "The sequences of one example differ in length."
         with tf.control_dependencies([tf.debugging.assert_equal(lengths[0], other, message) for other in lengths[1:]]):

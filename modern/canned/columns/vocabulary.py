@@ -1,4 +1,4 @@
-"""Vocabularies: lists and files of terms, with what is not in them behind the last."""
+"""Vocabularies: lists and files of terms; values out of the vocabulary get the last ids."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
 from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, Ids, builds
 
-ROWS_AT_ONCE = 4096  # of a vocabulary file
+ROWS_AT_ONCE = 4096  # lines of a vocabulary file read at once
 
 
 @builds(CATEGORICAL, "VocabularyListCategoricalColumn")
 def from_list(column: Column, inputs: Inputs) -> Ids:
-    """``categorical_column_with_vocabulary_list``."""
+    """Builds ``categorical_column_with_vocabulary_list``."""
     return _ids(column, [_plain(term) for term in column.vocabulary_list], inputs)
 
 
 @builds(CATEGORICAL, "VocabularyFileCategoricalColumn")
 def from_file(column: Column, inputs: Inputs) -> Ids:
-    """``categorical_column_with_vocabulary_file``: the terms become part of the model, which needs the file no more.
+    """Builds ``categorical_column_with_vocabulary_file``; the model contains the terms and no longer needs the file.
 
     Raises:
-        BridgeError: a file that cannot be read, has fewer terms than ``vocabulary_size``, or lines that are not UTF-8, not integers.
+        BridgeError: if the file cannot be read, is shorter than ``vocabulary_size``, or has lines that are not UTF-8 or not integers.
     """
     read = bytes.decode if column.dtype == tf.string else int
     try:
         terms = [read(line) for line in _lines(column)]
     except ValueError as error:
         raise BridgeError(
-            f"The vocabulary file of {column.key!r} has a line that is no term.",
-            expected="UTF-8" if read is not int else "an integer on each line",
+            f"The vocabulary file of {column.key!r} has an invalid line.",
+            expected="UTF-8 text" if read is not int else "an integer on each line",
             received=str(error),
         ) from error
     return _ids(column, terms, inputs)
 
 
 def _ids(column: Column, terms: list[Any], inputs: Inputs) -> Ids:
-    values = inputs.present(column.key)
+    values = inputs.without_missing(column.key)
     layer = _lookup(terms, inputs.name(column.key, "lookup"))
     looked_up, buckets = layer(values), None
     if column.num_oov_buckets:
@@ -51,7 +51,7 @@ def _ids(column: Column, terms: list[Any], inputs: Inputs) -> Ids:
 
 
 def _lookup(terms: list[Any], name: str) -> Any:
-    """Keras' lookup, in which 0 is out of the vocabulary; its own token must be no term, or the term would be taken for it."""
+    """Returns Keras' lookup layer, in which 0 is out of the vocabulary; its token for that must differ from all terms."""
     if isinstance(terms[0], int):
         return tf_keras.layers.IntegerLookup(vocabulary=terms, oov_token=min(terms) - 1, name=name)
     unknown = "[UNK]"
@@ -71,8 +71,8 @@ def _lines(column: Column) -> list[bytes]:
         raise BridgeError(f"The vocabulary file of {column.key!r} cannot be read.", received=error.message) from error
     if len(found) < column.vocabulary_size:
         raise BridgeError(
-            f"The vocabulary file of {column.key!r} is shorter than its column says.",
-            expected=f"{column.vocabulary_size} terms",
+            f"The vocabulary file of {column.key!r} is too short.",
+            expected=f"{column.vocabulary_size} terms (vocabulary_size)",
             received=f"{len(found)} in {path}",
         )
     return found
@@ -85,11 +85,11 @@ def _plain(term: Any) -> Any:
 
 @tf_keras.utils.register_keras_serializable("estimator_bridge")
 class OutOfVocabularyLast(tf_keras.layers.Layer):
-    """The ids of a Keras lookup layer, whose 0 is out of the vocabulary, as feature columns count them.
+    """Converts the ids of a Keras lookup layer, whose 0 is out of the vocabulary, to those of feature columns.
 
     Args:
-        size: of the vocabulary.
-        default: the id of what is not in it, where it is not hashed.
+        size: Number of terms in the vocabulary.
+        default: Id for values out of the vocabulary, unless they are hashed.
 
     Example:
         >>> lookup = tf.sparse.from_dense([[2, 3]])
@@ -103,11 +103,11 @@ class OutOfVocabularyLast(tf_keras.layers.Layer):
         self.default = default
 
     def call(self, looked_up: Tensor, buckets: Tensor | None = None) -> Tensor:
-        """Sparse ids, 0 out of the vocabulary, and perhaps the hash bucket of each value -> sparse ids in TensorFlow 1's order."""
+        """Maps sparse ids of Keras, with optional hash buckets, to sparse ids in TensorFlow 1's order."""
         ids = looked_up.values
         unknown = tf.constant(self.default, ids.dtype) if buckets is None else self.size + buckets.values
         return looked_up.with_values(tf.where(tf.equal(ids, 0), unknown, ids - 1))
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "size": self.size, "default": self.default}

@@ -1,4 +1,4 @@
-"""A head as a Keras layer: logits to predictions, with the loss and the metrics that belong to them."""
+"""A head as a Keras layer: maps logits to predictions and computes the loss and the metrics."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import tf_keras
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.canned.graph_function import GraphFunction
-from estimator_bridge.modern.canned.heads.losses import reduced
+from estimator_bridge.modern.canned.heads.losses import reduce_losses
 
 Tensor = Any
 Features = Mapping[str, Tensor]
 Predictions = Mapping[str, Tensor]
 
 
-class Seen(NamedTuple):
-    """One batch as its losses and metrics see it.
+class HeadBatch(NamedTuple):
+    """A batch as the losses and metrics read it.
 
     Attributes:
-        labels: [batch, label_width], as numbers.
-        predictions: what the model gave, by the Estimator's keys.
-        losses: [batch, loss_width], neither weighted nor reduced.
-        weights: [batch, loss_width or 1], or the scalar 1.
+        labels: Numbers [batch, label_width].
+        predictions: The model's outputs, by the Estimator's keys.
+        losses: Losses [batch, loss_width], neither weighted nor reduced.
+        weights: Weights [batch, loss_width or 1], or the scalar 1.
     """
 
     labels: Tensor
@@ -34,35 +34,35 @@ class Seen(NamedTuple):
     weights: Tensor
 
 
-class Measure(NamedTuple):
-    """A metric of a head: its key in ``Estimator.evaluate``, how to make it, and what it is given of a batch."""
+class HeadMetric(NamedTuple):
+    """A metric of a head: its key in ``Estimator.evaluate``, its class, and a function that selects its inputs from a batch."""
 
     key: str
     make: Callable[..., Any]
-    observed: Callable[[Seen], Sequence[Tensor]]
+    inputs_of: Callable[[HeadBatch], Sequence[Tensor]]
 
 
-def against(key: str) -> Callable[[Seen], Sequence[Tensor]]:
-    """Labels against one of the predictions."""
-    return lambda seen: (seen.labels, seen.predictions[key])
+def against(key: str) -> Callable[[HeadBatch], Sequence[Tensor]]:
+    """Returns a function that selects the labels and one of the predictions."""
+    return lambda batch: (batch.labels, batch.predictions[key])
 
 
-AVERAGE_LOSS = Measure("average_loss", tf_keras.metrics.Mean, lambda seen: (seen.losses,))
-LABEL_MEAN = Measure("label/mean", tf_keras.metrics.Mean, lambda seen: (seen.labels,))
+AVERAGE_LOSS = HeadMetric("average_loss", tf_keras.metrics.Mean, lambda batch: (batch.losses,))
+LABEL_MEAN = HeadMetric("label/mean", tf_keras.metrics.Mean, lambda batch: (batch.labels,))
 
 
 class Head(tf_keras.layers.Layer):
-    """Gives predictions from logits of shape [batch, units]; knows the loss and the metrics.
+    """Computes predictions from logits of shape [batch, units], and the loss and the metrics.
 
     Args:
-        units: the logits' width.
-        reduction: how a batch's losses become one; a key of ``losses.REDUCTIONS``.
-        weight_column: the key of the feature that weights the examples.
-        weight_normalizer: what that feature goes through first.
-        vocabulary: the labels' names, where labels are strings.
-        loss_fn: ``(labels, logits[, features]) -> losses``, in place of the head's own.
-        title: the Estimator's name for this head; its metrics' keys end with it.
-        exact: metrics are computed as ``tf.compat.v1.estimator`` computes them.
+        units: Width of the logits.
+        reduction: Reduction of a batch's losses to one number; a key of ``losses.REDUCTIONS``.
+        weight_column: Key of the feature that weights the examples.
+        weight_normalizer: Function that is applied to that feature first.
+        vocabulary: Names of the classes if labels are strings.
+        loss_fn: Function ``(labels, logits[, features]) -> losses`` in place of the head's own.
+        title: The Estimator's name for this head; its metrics' keys end with it.
+        exact: True to compute metrics as ``tf.compat.v1.estimator`` does.
     """
 
     def __init__(
@@ -85,67 +85,67 @@ class Head(tf_keras.layers.Layer):
             self._label_ids = tf_keras.layers.StringLookup(vocabulary=self._vocabulary, num_oov_indices=0, mask_token=None)
 
     def track(self) -> None:
-        """Makes the metrics of the model that this head is the head of, once: "loss" is a mean over batches, whatever their sizes."""
+        """Creates the model's metrics once; "loss" is a mean over batches, regardless of their sizes."""
         if not self._metrics:
             self.loss_mean = tf_keras.metrics.Mean(name="loss")
             self.track_measures()
 
     def track_measures(self) -> None:
-        """Makes the head's own metrics; Keras resets and reports them with the model's."""
+        """Creates the head's own metrics; Keras resets and reports them with the model's."""
         for index, measure in enumerate(self.measures()):
             name = f"{measure.key}/{self.title}" if self.title else measure.key
             setattr(self, f"measure_{index}", measure.make(name=name))
 
-    def measures(self) -> Iterator[Measure]:
-        """The metrics, in the order they are reported."""
+    def measures(self) -> Iterator[HeadMetric]:
+        """Yields the metrics in the order of their report."""
         raise NotImplementedError
 
     @property
     def label_width(self) -> int:
-        """How many numbers the label of an example is."""
+        """The number of values in an example's label."""
         return self.units
 
     @property
     def loss_width(self) -> int:
-        """How many losses an example has."""
+        """The number of losses of an example."""
         return 1
 
-    def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """Labels as an input_fn gives them, made numbers of shape [batch, label_width]."""
+    def process_labels(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """Converts the labels of an input_fn to numbers of shape [batch, label_width]."""
         raise NotImplementedError
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """The losses of processed labels: [batch, loss_width]."""
+        """Returns the losses [batch, loss_width] for processed labels."""
         raise NotImplementedError
 
     def logits_in(self, predictions: Predictions) -> Tensor:
-        """The logits among the predictions."""
+        """Returns the logits from the predictions."""
         return predictions["logits"]
 
-    def see(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> Seen:
-        """One batch, with labels processed and losses computed.
+    def see(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> HeadBatch:
+        """Returns a batch with processed labels and computed losses.
 
         Raises:
-            BridgeError: where labels, weights or losses are not of the shape that the Estimator's head wants: they would be broadcast.
-            tf.errors.InvalidArgumentError: where that is seen in a batch only.
+            BridgeError: if labels, weights or losses have a shape that the Estimator's head refuses. They would be broadcast.
+            tf.errors.InvalidArgumentError: if such a shape is only known when the batch is computed.
         """
         logits = self.logits_in(predictions)
-        labels = _shaped("labels", self.processed(labels, logits), logits, self.label_width)
+        labels = _check_shape("labels", self.process_labels(labels, logits), logits, self.label_width)
         weights = self._weights(features, logits) * (1.0 if sample_weight is None else self._weight(sample_weight, logits))
-        losses = _shaped("losses of the loss_fn", self._unreduced(labels, logits, features), logits, self.loss_width)
-        return Seen(labels, predictions, losses, weights)
+        losses = _check_shape("losses of the loss_fn", self._unreduced(labels, logits, features), logits, self.loss_width)
+        return HeadBatch(labels, predictions, losses, weights)
 
     def loss(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None = None) -> Tensor:
-        """The loss of a batch, a scalar, and nothing else; of several replicas, this one's share."""
-        seen = self.see(labels, predictions, features, sample_weight)
-        return reduced(seen.losses, seen.weights, self.reduction)
+        """Returns the scalar loss of a batch, or this replica's share of it."""
+        batch = self.see(labels, predictions, features, sample_weight)
+        return reduce_losses(batch.losses, batch.weights, self.reduction)
 
     def observe(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> None:
         """Updates the metrics with a batch."""
-        seen = self.see(labels, predictions, features, sample_weight)
+        batch = self.see(labels, predictions, features, sample_weight)
         for index, measure in enumerate(self.measures()):
-            observed = measure.observed(seen)
-            getattr(self, f"measure_{index}").update_state(*observed, sample_weight=_broadcast(seen.weights, observed[-1]))
+            inputs = measure.inputs_of(batch)
+            getattr(self, f"measure_{index}").update_state(*inputs, sample_weight=_broadcast(batch.weights, inputs[-1]))
 
     def _unreduced(self, labels: Tensor, logits: Tensor, features: Features) -> Tensor:
         if self._loss_fn is None:
@@ -160,21 +160,21 @@ class Head(tf_keras.layers.Layer):
             return tf.constant(1.0)
         if self._weight_column not in features:
             raise BridgeError(
-                f"The features have no {self._weight_column!r}, the weight column of the Estimator.",
-                expected=f"{self._weight_column!r} among the features of every batch that is trained on or evaluated",
+                f"The features lack {self._weight_column!r}, the Estimator's weight column.",
+                expected=f"{self._weight_column!r} in the features of every batch for training and evaluation",
                 received=", ".join(sorted(features)),
             )
         weights = features[self._weight_column]
         return self._weight(self._weight_normalizer(weights) if self._weight_normalizer else weights, logits)
 
     def _weight(self, weights: Tensor, logits: Tensor) -> Tensor:
-        return _shaped("weights", as_column(tf.cast(weights, tf.float32), logits), logits, 1, self.loss_width)
+        return _check_shape("weights", to_column(tf.cast(weights, tf.float32), logits), logits, 1, self.loss_width)
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs.
+        """Returns the arguments of ``from_config``.
 
         Raises:
-            NotSupportedError: for a function of the script that is no graph.
+            NotSupportedError: if a function of the script is not a graph.
         """
         own = {
             "units": self.units,
@@ -191,15 +191,15 @@ class Head(tf_keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Head:
-        """The same head."""
+        """Returns the same head."""
         return cls(**tf_keras.saving.deserialize_keras_object(config))
 
     def classes(self, ids: Tensor) -> Tensor:
-        """The names of class ids, of the same shape."""
+        """Returns the names of class ids, in the same shape."""
         return tf.gather(tf.constant(self._vocabulary), ids) if self._vocabulary else tf.strings.as_string(ids)
 
     def all_class_ids(self, logits: Tensor, count: int) -> Tensor:
-        """Every class once an example: [batch, count], int32."""
+        """Returns all class ids for each example: [batch, count], int32."""
         return tf.tile(tf.range(count)[tf.newaxis], [tf.shape(logits)[0], 1])
 
 
@@ -207,32 +207,34 @@ def _refuse_functions(arguments: Mapping[str, Any]) -> None:
     for name, value in arguments.items():
         if callable(value) and not isinstance(value, GraphFunction):
             raise NotSupportedError(
-                f"The head's {name} {getattr(value, '__qualname__', value)!r} is more than a graph, and a .keras file holds no Python code.",
-                expected="TensorFlow operations on its arguments and constants: no table, no py_function, no gradient of its own",
-                fix="Use model.save_weights, or model.export for predictions alone.",
+                f"The head's {name} {getattr(value, '__qualname__', value)!r} cannot be saved: a .keras file cannot contain Python code.",
+                expected="only TensorFlow operations on its arguments and constants: no table, no py_function, no custom gradient",
+                fix="Use model.save_weights, or model.export to keep only the predictions.",
             )
 
 
-def as_column(labels: Tensor, logits: Tensor) -> Tensor:
-    """Labels of shape [batch] as [batch, 1]; others as they are."""
+def to_column(labels: Tensor, logits: Tensor) -> Tensor:
+    """Returns labels of shape [batch] as [batch, 1]; other shapes pass unchanged."""
     return tf.expand_dims(labels, -1) if labels.shape.rank == logits.shape.rank - 1 else labels
 
 
-def in_range(labels: Tensor, count: int) -> Tensor:
-    """The labels, once they are known to lie in [0, count)."""
+def check_in_range(labels: Tensor, count: int) -> Tensor:
+    """Checks that all labels are in [0, count) and returns them."""
     message = f"Labels must be in [0, {count - 1}]."
     tf.debugging.assert_non_negative(labels, message)
     tf.debugging.assert_less_equal(labels, tf.cast(count - 1, labels.dtype), message)
     return labels
 
 
-def _shaped(what: str, values: Tensor, logits: Tensor, *widths: int) -> Tensor:
-    """The values, once they are known to have the logits' shape but for a last dimension that is one of the widths."""
+def _check_shape(what: str, values: Tensor, logits: Tensor, *widths: int) -> Tensor:
+    """Checks that the values have the logits' shape, with one of the widths as last dimension, and returns them."""
     width = next((width for width in widths if width == (values.shape[-1] if values.shape.rank else None)), widths[0])
     wanted = tf.TensorShape([*logits.shape[:-1], width])
     if not wanted.is_compatible_with(values.shape):
-        raise BridgeError(f"The {what} have another shape than the head wants.", expected=wanted, received=values.shape)
-    tf.debugging.assert_equal(tf.shape(values)[:-1], tf.shape(logits)[:-1], f"The {what} are not those of as many examples.")
+        raise BridgeError(f"The {what} have the wrong shape for the head.", expected=wanted, received=values.shape)
+    tf.debugging.assert_equal(
+        tf.shape(values)[:-1], tf.shape(logits)[:-1], f"The {what} and the logits have different numbers of examples."
+    )
     return tf.ensure_shape(values, wanted)
 
 

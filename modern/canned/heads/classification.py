@@ -1,4 +1,4 @@
-"""Heads that classify: two classes, one of several, several of several."""
+"""Heads for two classes, for one of several classes, and for any number of several classes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from estimator_bridge.modern.canned.heads.base import (
     AVERAGE_LOSS,
     LABEL_MEAN,
     Head,
-    Measure,
+    HeadBatch,
+    HeadMetric,
     Predictions,
-    Seen,
     Tensor,
     against,
-    as_column,
-    in_range,
+    check_in_range,
+    to_column,
 )
 from estimator_bridge.modern.canned.heads.metrics import AccuracyBaseline, TrapezoidalAUC
 
@@ -27,40 +27,40 @@ _metrics = tf_keras.metrics
 
 
 class _Thresholded(Head):
-    """A head whose probabilities may be judged at several thresholds."""
+    """A head with metrics at several thresholds of its probabilities."""
 
     def __init__(self, *args: Any, thresholds: Sequence[float] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._thresholds = tuple(thresholds)
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "thresholds": self._thresholds}
 
-    def curves(self, key: str) -> Iterator[Measure]:
+    def curves(self, key: str) -> Iterator[HeadMetric]:
         make = TrapezoidalAUC if self.exact else _metrics.AUC
-        yield Measure("auc", make, against(key))
-        yield Measure("auc_precision_recall", functools.partial(make, curve="PR"), against(key))
+        yield HeadMetric("auc", make, against(key))
+        yield HeadMetric("auc_precision_recall", functools.partial(make, curve="PR"), against(key))
 
-    def at_thresholds(self, key: str) -> Iterator[Measure]:
+    def at_thresholds(self, key: str) -> Iterator[HeadMetric]:
         for threshold in self._thresholds:
             yield self._accuracy_at(threshold, key)
             for name, make in (("precision", _metrics.Precision), ("recall", _metrics.Recall)):
                 at = functools.partial(make, thresholds=threshold)
-                yield Measure(f"{name}/positive_threshold_{threshold:g}", at, against(key))
+                yield HeadMetric(f"{name}/positive_threshold_{threshold:g}", at, against(key))
 
-    def _accuracy_at(self, threshold: float, key: str) -> Measure:
-        """TensorFlow 1 counts a probability that equals the threshold as positive, Keras as negative."""
+    def _accuracy_at(self, threshold: float, key: str) -> HeadMetric:
+        """Returns the accuracy at a threshold; an equal probability is positive in TensorFlow 1, negative in Keras."""
         compare: Callable[..., Tensor] = tf.greater_equal if self.exact else tf.greater
 
-        def observed(seen: Seen) -> Sequence[Tensor]:
-            return seen.labels, tf.cast(compare(seen.predictions[key], threshold), tf.float32)
+        def inputs_of(batch: HeadBatch) -> Sequence[Tensor]:
+            return batch.labels, tf.cast(compare(batch.predictions[key], threshold), tf.float32)
 
-        return Measure(f"accuracy/positive_threshold_{threshold:g}", _metrics.Accuracy, observed)
+        return HeadMetric(f"accuracy/positive_threshold_{threshold:g}", _metrics.Accuracy, inputs_of)
 
 
-def _classified(head: Head, logits: Tensor, scores: Tensor, count: int) -> Predictions:
-    """The predictions of a head that chooses one of ``count`` classes by their scores."""
+def _predict_class(head: Head, logits: Tensor, scores: Tensor, count: int) -> Predictions:
+    """Returns the predictions of a head that chooses the class with the highest of ``count`` scores."""
     ids = tf.argmax(scores, -1)[..., tf.newaxis]
     every = head.all_class_ids(logits, count)
     return {
@@ -75,69 +75,69 @@ def _classified(head: Head, logits: Tensor, scores: Tensor, count: int) -> Predi
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class BinaryHead(_Thresholded):
-    """Two classes from one logit: sigmoid cross entropy; labels in [0, 1], or names of a vocabulary."""
+    """Two classes from one logit, with sigmoid cross entropy; labels are in [0, 1] or names of a vocabulary."""
 
     def call(self, logits: Tensor) -> Predictions:
-        """The predictions of [batch, units] logits."""
+        """Returns the predictions for logits [batch, units]."""
         both = tf.concat([tf.zeros_like(logits), logits], -1)
-        return {**_classified(self, logits, both, 2), "logistic": tf.sigmoid(logits)}
+        return {**_predict_class(self, logits, both, 2), "logistic": tf.sigmoid(logits)}
 
-    def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """As numbers, in range."""
-        labels = as_column(labels, logits)
-        return in_range(tf.cast(self._label_ids(labels) if self._vocabulary else labels, tf.float32), 2)
+    def process_labels(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """Returns the labels as numbers, checked to be in range."""
+        labels = to_column(labels, logits)
+        return check_in_range(tf.cast(self._label_ids(labels) if self._vocabulary else labels, tf.float32), 2)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """The cross entropy of each example."""
+        """Returns the cross entropy of each example."""
         return tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
 
-    def measures(self) -> Iterator[Measure]:
-        """As ``tf.estimator`` reports them."""
+    def measures(self) -> Iterator[HeadMetric]:
+        """Yields the metrics in the order of ``tf.estimator``."""
         yield AVERAGE_LOSS
-        yield Measure("accuracy", _metrics.Accuracy, against("class_ids"))
-        yield Measure("precision", _metrics.Precision, against("class_ids"))
-        yield Measure("recall", _metrics.Recall, against("class_ids"))
-        yield Measure("prediction/mean", _metrics.Mean, lambda seen: (seen.predictions["logistic"],))
+        yield HeadMetric("accuracy", _metrics.Accuracy, against("class_ids"))
+        yield HeadMetric("precision", _metrics.Precision, against("class_ids"))
+        yield HeadMetric("recall", _metrics.Recall, against("class_ids"))
+        yield HeadMetric("prediction/mean", _metrics.Mean, lambda batch: (batch.predictions["logistic"],))
         yield LABEL_MEAN
-        yield Measure("accuracy_baseline", AccuracyBaseline, LABEL_MEAN.observed)
+        yield HeadMetric("accuracy_baseline", AccuracyBaseline, LABEL_MEAN.inputs_of)
         yield from self.curves("logistic")
         yield from self.at_thresholds("logistic")
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class MultiClassHead(Head):
-    """One class of several: softmax cross entropy; labels are class ids, or names of a vocabulary."""
+    """One of several classes, with softmax cross entropy; labels are class ids or names of a vocabulary."""
 
     def call(self, logits: Tensor) -> Predictions:
-        """The predictions of [batch, units] logits."""
-        return _classified(self, logits, logits, self.units)
+        """Returns the predictions for logits [batch, units]."""
+        return _predict_class(self, logits, logits, self.units)
 
     @property
     def label_width(self) -> int:
-        """A label is one class."""
+        """One: a label is one class."""
         return 1
 
-    def processed(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """As numbers, in range."""
-        labels = as_column(labels, logits)
-        return in_range(self._label_ids(labels) if self._vocabulary else labels, self.units)
+    def process_labels(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """Returns the labels as numbers, checked to be in range."""
+        labels = to_column(labels, logits)
+        return check_in_range(self._label_ids(labels) if self._vocabulary else labels, self.units)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """The cross entropy of each example."""
+        """Returns the cross entropy of each example."""
         return tf.nn.sparse_softmax_cross_entropy_with_logits(tf.squeeze(labels, -1), logits)[..., tf.newaxis]
 
-    def measures(self) -> Iterator[Measure]:
-        """As ``tf.estimator`` reports them."""
+    def measures(self) -> Iterator[HeadMetric]:
+        """Yields the metrics in the order of ``tf.estimator``."""
         yield AVERAGE_LOSS
-        yield Measure("accuracy", _metrics.Accuracy, against("class_ids"))
+        yield HeadMetric("accuracy", _metrics.Accuracy, against("class_ids"))
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class MultiLabelHead(_Thresholded):
-    """Any number of several classes: sigmoid cross entropy, averaged over classes.
+    """Any number of several classes, with sigmoid cross entropy averaged over classes.
 
-    Labels are 0 and 1 of shape [batch, units], or a SparseTensor of the ids or names that apply. ``judged`` are the ids of the
-    classes with metrics of their own.
+    Labels are 0 and 1 of shape [batch, units], or a SparseTensor of the matching ids or names. ``judged`` has the ids of the
+    classes with separate metrics.
     """
 
     def __init__(self, *args: Any, judged: Sequence[int] = (), **kwargs: Any) -> None:
@@ -145,39 +145,39 @@ class MultiLabelHead(_Thresholded):
         self._judged = tuple(judged)
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "judged": self._judged}
 
     def call(self, logits: Tensor) -> Predictions:
-        """The predictions of [batch, units] logits; tf.contrib's head names no classes."""
+        """Returns the predictions; tf.contrib's head does not name classes."""
         named = {} if self.exact else {"classes": self.classes(self.all_class_ids(logits, self.units))}
         return {"logits": logits, "probabilities": tf.sigmoid(logits), **named}
 
-    def processed(self, labels: Any, logits: Tensor) -> Tensor:
-        """As numbers, in range."""
+    def process_labels(self, labels: Any, logits: Tensor) -> Tensor:
+        """Returns the labels as numbers, checked to be in range."""
         if isinstance(labels, tf.SparseTensor):
             ids = self._label_ids(labels) if labels.dtype == tf.string else labels
-            labels = tf.sparse.to_indicator(ids.with_values(in_range(ids.values, self.units)), self.units)
-        return in_range(tf.cast(labels, tf.float32), 2)
+            labels = tf.sparse.to_indicator(ids.with_values(check_in_range(ids.values, self.units)), self.units)
+        return check_in_range(tf.cast(labels, tf.float32), 2)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
-        """The cross entropy of each example."""
+        """Returns the cross entropy of each example."""
         return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, logits), -1, keepdims=True)
 
-    def measures(self) -> Iterator[Measure]:
-        """As ``tf.estimator`` reports them."""
+    def measures(self) -> Iterator[HeadMetric]:
+        """Yields the metrics in the order of ``tf.estimator``."""
         yield AVERAGE_LOSS
         yield from self.curves("probabilities")
         yield from self.at_thresholds("probabilities")
         for index in self._judged:
             yield from self._of_class(index)
 
-    def _of_class(self, index: int) -> Iterator[Measure]:
-        def pair(seen: Seen) -> Sequence[Tensor]:
-            return seen.labels[..., index : index + 1], seen.predictions["probabilities"][..., index : index + 1]
+    def _of_class(self, index: int) -> Iterator[HeadMetric]:
+        def pair(batch: HeadBatch) -> Sequence[Tensor]:
+            return batch.labels[..., index : index + 1], batch.predictions["probabilities"][..., index : index + 1]
 
         name = self._vocabulary[index] if self._vocabulary else f"class{index}"
         make = TrapezoidalAUC if self.exact else _metrics.AUC
-        yield Measure(f"probability_mean/{name}", _metrics.Mean, lambda seen: pair(seen)[1:])
-        yield Measure(f"auc/{name}", make, pair)
-        yield Measure(f"auc_precision_recall/{name}", functools.partial(make, curve="PR"), pair)
+        yield HeadMetric(f"probability_mean/{name}", _metrics.Mean, lambda batch: pair(batch)[1:])
+        yield HeadMetric(f"auc/{name}", make, pair)
+        yield HeadMetric(f"auc_precision_recall/{name}", functools.partial(make, curve="PR"), pair)

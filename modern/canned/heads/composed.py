@@ -1,4 +1,4 @@
-"""Heads made of heads: several objectives on one network, and one head for each step of a sequence."""
+"""Heads that contain heads: several objectives on one network, and one head for each step of a sequence."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.canned.heads.base import Features, Head, Measure, Predictions, Tensor
-from estimator_bridge.modern.canned.heads.losses import over_replicas
+from estimator_bridge.modern.canned.heads.base import Features, Head, HeadMetric, Predictions, Tensor
+from estimator_bridge.modern.canned.heads.losses import sum_over_replicas
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class MultiHead(Head):
-    """Several heads side by side, each with its slice of the logits; labels are a dict by the heads' names.
+    """Several heads, each with its slice of the logits; labels are a dict with the heads' names as keys.
 
-    Predictions are named ``head/key``, as ``tf.estimator`` names them in a SavedModel (``Estimator.predict`` gives tuples).
+    Predictions are named ``head/key``, as ``tf.estimator`` does in a SavedModel (``Estimator.predict`` returns tuples).
     """
 
     def __init__(self, heads: Sequence[Head], shares: Sequence[float] = (), **kwargs: Any) -> None:
@@ -26,22 +26,22 @@ class MultiHead(Head):
         self._shares = list(shares) or [1.0] * len(self._heads)
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         return {**super().get_config(), "heads": self._heads, "shares": self._shares}
 
     def track_measures(self) -> None:
-        """Makes its own metrics and those of the heads within."""
+        """Makes the metrics of this head and of its inner heads."""
         super().track_measures()
         for head in self._heads:
             head.track_measures()
 
-    def measures(self) -> Iterator[Measure]:
-        """The losses of the heads, which ``observe`` gives them."""
+    def measures(self) -> Iterator[HeadMetric]:
+        """Yields one loss for each head, which ``observe`` updates."""
         for head in self._heads:
-            yield Measure(f"loss/{head.title}", tf_keras.metrics.Mean, lambda seen: ())
+            yield HeadMetric(f"loss/{head.title}", tf_keras.metrics.Mean, lambda batch: ())
 
     def call(self, logits: Tensor) -> Predictions:
-        """The predictions of [batch, units] logits."""
+        """Returns the predictions for logits [batch, units]."""
         parts = tf.split(logits, [head.units for head in self._heads], -1)
         return {
             f"{head.title}/{key}": value
@@ -50,14 +50,14 @@ class MultiHead(Head):
         }
 
     def loss(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None = None) -> Tensor:
-        """As ``Head.loss``."""
+        """Returns the loss of a batch, as ``Head.loss`` does."""
         losses = [head.loss(*part, features, sample_weight) for head, part in self._parts(labels, predictions)]
         return tf.add_n([loss * share for loss, share in zip(losses, self._shares, strict=True)])
 
     def observe(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> None:
         """Updates the metrics with a batch."""
         for index, (head, part) in enumerate(self._parts(labels, predictions)):
-            getattr(self, f"measure_{index}").update_state(over_replicas(head.loss(*part, features, sample_weight)))
+            getattr(self, f"measure_{index}").update_state(sum_over_replicas(head.loss(*part, features, sample_weight)))
             head.observe(*part, features, sample_weight)
 
     def _parts(self, labels: Any, predictions: Predictions) -> Iterator[tuple[Head, tuple[Any, Predictions]]]:
@@ -66,8 +66,8 @@ class MultiHead(Head):
             own = {key.removeprefix(start): value for key, value in predictions.items() if key.startswith(start)}
             if head.title not in labels:
                 raise BridgeError(
-                    f"The labels have none for the head {head.title!r}.",
-                    expected=f"a dict with {', '.join(str(each.title) for each in self._heads)}",
+                    f"There is no label for the head {head.title!r}.",
+                    expected=f"a dict with the keys {', '.join(str(each.title) for each in self._heads)}",
                     received=", ".join(labels) or "an empty dict",
                 )
             yield head, (labels[head.title], own)
@@ -75,9 +75,9 @@ class MultiHead(Head):
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class SequentialHead(Head):
-    """A head that answers at each step of a sequence: steps beyond an example's length count for nothing.
+    """A head that predicts at each step of a sequence; steps beyond an example's length are ignored.
 
-    Called with logits of shape [batch, steps, units] and a mask of shape [batch, steps], which is among the predictions too.
+    It is called with logits of shape [batch, steps, units] and a mask of shape [batch, steps], which it adds to the predictions.
     """
 
     def __init__(self, head: Head, mask_key: str, weight_keys: Sequence[str] = (), **kwargs: Any) -> None:
@@ -85,25 +85,25 @@ class SequentialHead(Head):
         self._head, self._mask_key, self._weight_keys = head, mask_key, tuple(weight_keys)
 
     def get_config(self) -> dict[str, Any]:
-        """What ``from_config`` needs."""
+        """Returns the arguments of ``from_config``."""
         own = {"head": self._head, "mask_key": self._mask_key, "weight_keys": self._weight_keys}
         return {**super().get_config(), **own}
 
     def track_measures(self) -> None:
-        """Makes its own metrics and those of the heads within."""
+        """Makes the metrics of this head and of its inner heads."""
         self._head.track_measures()
 
-    def measures(self) -> Iterator[Measure]:
-        """None but those of the head within."""
+    def measures(self) -> Iterator[HeadMetric]:
+        """Yields nothing: only the inner head has metrics."""
         return iter(())
 
     def call(self, inputs: tuple[Tensor, Tensor]) -> Predictions:
-        """The predictions of [batch, units] logits."""
+        """Returns the predictions for logits [batch, units]."""
         logits, mask = inputs
         return {**self._head(logits), self._mask_key: mask}
 
     def loss(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None = None) -> Tensor:
-        """As ``Head.loss``."""
+        """Returns the loss of a batch, as ``Head.loss`` does."""
         return self._head.loss(*self._flat(labels, predictions, features, sample_weight))
 
     def observe(self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None) -> None:
@@ -113,7 +113,7 @@ class SequentialHead(Head):
     def _flat(
         self, labels: Any, predictions: Predictions, features: Features, sample_weight: Tensor | None
     ) -> tuple[Tensor, Predictions, Features, Tensor | None]:
-        """Each step of each sequence as an example of its own."""
+        """Returns a batch in which each step of each sequence is a separate example."""
         mask = tf.cast(features.get(self._mask_key, predictions[self._mask_key]), tf.bool)
 
         def steps(values: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""How heads reduce the losses of a batch to one number: a row for each ``loss_reduction`` of TensorFlow 1 and 2."""
+"""Reductions of a batch's losses to one number: one for each ``loss_reduction`` of TensorFlow 1 and 2."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ def _total(losses: Tensor, weights: Tensor) -> Tensor:
 
 
 def _over_elements(losses: Tensor, weights: Tensor) -> Tensor:
-    return _divided(_total(losses, weights), tf.cast(tf.size(losses), losses.dtype))
+    return _divide(_total(losses, weights), tf.cast(tf.size(losses), losses.dtype))
 
 
 def _over_weights(losses: Tensor, weights: Tensor) -> Tensor:
-    return _divided(_total(losses, weights), tf.reduce_sum(tf.ones_like(losses) * weights))
+    return _divide(_total(losses, weights), tf.reduce_sum(tf.ones_like(losses) * weights))
 
 
 def _over_weighted_elements(losses: Tensor, weights: Tensor) -> Tensor:
     counted = tf.cast(tf.ones_like(losses) * weights != 0, losses.dtype)
-    return _divided(_total(losses, weights), tf.reduce_sum(counted))
+    return _divide(_total(losses, weights), tf.reduce_sum(counted))
 
 
-def _divided(total: Tensor, count: Tensor) -> Tensor:
-    return tf.math.divide_no_nan(total, over_replicas(count))
+def _divide(total: Tensor, count: Tensor) -> Tensor:
+    return tf.math.divide_no_nan(total, sum_over_replicas(count))
 
 
-def over_replicas(value: Tensor) -> Tensor:
-    """The sum of what the replicas have that share a batch, of the same shape; passes no gradient on.
+def sum_over_replicas(value: Tensor) -> Tensor:
+    """Returns the sum of a value over the replicas that share a batch, without a gradient.
 
     Example:
-        >>> float(over_replicas(tf.constant(2.0)))  # there is but one
+        >>> float(sum_over_replicas(tf.constant(2.0)))  # there is only one replica
         2.0
     """
     context = tf.distribute.get_replica_context()
@@ -57,23 +57,23 @@ REDUCTIONS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-def reduced(losses: Tensor, weights: Tensor, reduction: str) -> Tensor:
-    """The loss of a batch; of several replicas, each has its share, and these sum to the loss.
+def reduce_losses(losses: Tensor, weights: Tensor, reduction: str) -> Tensor:
+    """Returns the loss of a batch, or this replica's share of it; the shares of all replicas sum to the loss.
 
     Args:
-        losses: [batch, dimension].
-        weights: broadcasts to ``losses``.
-        reduction: a value of ``tf.losses.Reduction`` or ``tf.compat.v1.losses.Reduction``.
+        losses: Losses [batch, dimension].
+        weights: Weights that broadcast to ``losses``.
+        reduction: Value of ``tf.losses.Reduction`` or ``tf.compat.v1.losses.Reduction``.
 
     Returns:
         A scalar.
 
     Example:
-        >>> float(reduced(tf.constant([[1.0], [3.0]]), tf.constant([[2.0], [0.0]]), "weighted_mean"))
+        >>> float(reduce_losses(tf.constant([[1.0], [3.0]]), tf.constant([[2.0], [0.0]]), "weighted_mean"))
         1.0
-        >>> float(reduced(tf.constant([[1.0], [3.0]]), tf.constant([[2.0], [0.0]]), "sum_over_batch_size"))
+        >>> float(reduce_losses(tf.constant([[1.0], [3.0]]), tf.constant([[2.0], [0.0]]), "sum_over_batch_size"))
         1.0
-        >>> float(reduced(tf.constant([[1.0], [3.0]]), tf.constant([[2.0], [1.0]]), "weighted_sum"))
+        >>> float(reduce_losses(tf.constant([[1.0], [3.0]]), tf.constant([[2.0], [1.0]]), "weighted_sum"))
         5.0
     """
     return REDUCTIONS[reduction](losses, weights)

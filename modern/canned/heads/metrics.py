@@ -1,4 +1,4 @@
-"""Metrics of tf.estimator's heads that Keras has not."""
+"""Metrics of tf.estimator's heads that Keras lacks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-_SMOOTHING = 1e-6  # that of tf.compat.v1.metrics.auc
+_SMOOTHING = 1e-6  # the value in tf.compat.v1.metrics.auc
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class AccuracyBaseline(tf_keras.metrics.Mean):
-    """The accuracy of always answering the more frequent of two classes: max(mean, 1 - mean) of labels in [0, 1].
+    """The accuracy of always predicting the more frequent of two classes: max(mean, 1 - mean) of labels in [0, 1].
 
     Example:
         >>> metric = AccuracyBaseline()
@@ -22,25 +22,25 @@ class AccuracyBaseline(tf_keras.metrics.Mean):
     """
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
-        """Takes in labels of any shape."""
+        """Adds labels of any shape."""
         super().update_state(*args, **kwargs)
 
     def result(self) -> Any:
-        """A scalar."""
+        """Returns a scalar."""
         mean = super().result()
         return tf.maximum(mean, 1 - mean)
 
 
 @tf_keras.saving.register_keras_serializable("estimator_bridge")
 class TrapezoidalAUC(tf_keras.metrics.AUC):
-    """The area under a curve as TensorFlow 1's heads report it: trapezoids, also under a precision-recall curve.
+    """The area under a curve as TensorFlow 1's heads report it, by trapezoids even for a precision-recall curve.
 
-    Keras interpolates precision between its points instead, so that for one model ``auc_precision_recall`` differs between
-    ``tf.compat.v1.estimator`` and ``tf.estimator``. The formula, smoothing included, is that of ``tf.compat.v1.metrics.auc``.
+    Keras interpolates precision between points instead, so that ``auc_precision_recall`` of one model differs between
+    ``tf.compat.v1.estimator`` and ``tf.estimator``. The formula, including its smoothing, is that of ``tf.compat.v1.metrics.auc``.
     """
 
     def result(self) -> Any:
-        """A scalar."""
+        """Returns a scalar."""
         recall = (self.true_positives + _SMOOTHING) / (self.true_positives + self.false_negatives + _SMOOTHING)
         if self.curve.value == "ROC":
             x, y = self.false_positives / (self.false_positives + self.true_negatives + _SMOOTHING), recall

@@ -1,4 +1,4 @@
-"""Heads of tf.estimator and their Keras layers: one row a class of tensorflow-estimator 2.15.0."""
+"""Heads of tf.estimator and their Keras layers: one row for each class of tensorflow-estimator 2.15.0."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ Arguments = dict[str, Any]
 
 
 def layer(head: Any) -> Head:
-    """The Keras layer for a head of ``tf.estimator``, ``tf.compat.v1.estimator`` or ``tf.contrib.estimator``.
+    """Returns the Keras layer for a head of ``tf.estimator``, ``tf.compat.v1.estimator`` or ``tf.contrib.estimator``.
 
     Raises:
-        NotSupportedError: for heads of own classes, and functions that keep variables.
+        NotSupportedError: if the head has a custom class or a function that keeps variables.
     """
-    name, module = type(head).__name__, type(head).__module__
-    table = CONTRIB if module.startswith(_CONTRIB) else HEADS if module.startswith("tensorflow_estimator.") else {}
-    if name not in table:
+    kind = type(head)
+    # The attribute counts only on the class itself: a script's subclass may compute something else.
+    name = kind.__name__ if kind.__module__.startswith("tensorflow_estimator.") else vars(kind).get("contrib_head")
+    if name not in HEADS:
         raise NotSupportedError(
-            f"The head {type(head).__qualname__} has no Keras layer.",
+            f"The head {kind.__qualname__} has no Keras layer.",
             expected="one of " + ", ".join(sorted(row.lstrip("_") for row in HEADS)),
-            received=f"{module}.{type(head).__qualname__}",
+            received=f"{kind.__module__}.{kind.__qualname__}",
             fix="Use one of tf.estimator's heads, or run the Estimator with `estimator-bridge run --path modern`.",
         )
-    return table[name](head)
+    return HEADS[name](head)
 
 
 def _common(head: Any, labels: Any = tf.float32) -> Arguments:
-    """What all heads have; ``labels`` is the type that a loss_fn is given."""
+    """Returns the arguments of all heads; ``labels`` is the type of a loss_fn's labels."""
     column, loss_fn = head._weight_column, head._loss_fn
     normalizer = getattr(column, "normalizer_fn", None)
     if loss_fn is not None and "features" not in inspect.signature(loss_fn).parameters:
         given = tf.TensorSpec([None, head.logits_dimension if labels == tf.float32 else 1], labels)
-        loss_fn = _kept(_by_name(loss_fn), [given, tf.TensorSpec([None, head.logits_dimension])], loss_fn)
+        loss_fn = _keep_as_graph(_by_name(loss_fn), [given, tf.TensorSpec([None, head.logits_dimension])], loss_fn)
     return {
         "units": head.logits_dimension,
         "reduction": head._loss_reduction,
         "weight_column": getattr(column, "key", column),
-        "weight_normalizer": normalizer and _kept(normalizer, [tf.TensorSpec(None, column.dtype)], normalizer),
+        "weight_normalizer": normalizer and _keep_as_graph(normalizer, [tf.TensorSpec(None, column.dtype)], normalizer),
         "loss_fn": loss_fn,
         "title": head.name,
         "exact": type(head).__name__.startswith("_"),
@@ -59,8 +60,8 @@ def _by_name(loss_fn: Callable[..., Any]) -> Callable[..., Any]:
     return lambda labels, logits: loss_fn(labels=labels, logits=logits)
 
 
-def _kept(function: Callable[..., Any], specs: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """A function as its graph, so that the model can be saved; one that is more than a graph as it is."""
+def _keep_as_graph(function: Callable[..., Any], specs: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function as its graph, so that the model can be saved, or ``otherwise`` if no graph can hold it."""
     try:
         return GraphFunction.of(function, specs, "function of the head")
     except NotKeptError:
@@ -82,7 +83,7 @@ def _multi_label(head: Any) -> Head:
 
 def _regression(head: Any) -> Head:
     link = head._inverse_link_fn
-    kept = link and _kept(link, [tf.TensorSpec([None, head.logits_dimension])], link)
+    kept = link and _keep_as_graph(link, [tf.TensorSpec([None, head.logits_dimension])], link)
     return RegressionHead(**_common(head), inverse_link=kept)
 
 
@@ -126,7 +127,7 @@ HEADS: Mapping[str, Callable[[Any], Head]] = {
     "_RegressionHeadWithMeanSquaredErrorLoss": _regression,
     "MultiHead": _multi,
     "SequentialHeadWrapper": _sequential,
+    # Heads of tf.contrib.estimator, by their attribute contrib_head; its other heads come from tensorflow-estimator.
+    "contrib.MultiHead": _contrib_multi,
+    "contrib.MultiLabelHead": _contrib_multi_label,
 }
-# Of tf.contrib.estimator as old pipelines still import it; its other heads are tensorflow-estimator's own.
-CONTRIB: Mapping[str, Callable[[Any], Head]] = {"MultiHead": _contrib_multi, "MultiLabelHead": _contrib_multi_label}
-_CONTRIB = "estimator_bridge.legacy.contrib."

@@ -1,4 +1,4 @@
-"""What ``tf.contrib`` does under the runner is what it did in TensorFlow 1.15.5: tests/golden/contrib, case by case."""
+"""``tf.contrib`` does the same under the runner as in TensorFlow 1.15.5, for each case in tests/golden/contrib."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from estimator_bridge.legacy.contrib.offered import offered
 from tests.running import estimator_bridge_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -56,7 +57,7 @@ def test_as_in_tensorflow_1(package: str, case: str, recorded: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_what_was_a_symbol_of_the_core_is_it_still(package: str, recorded: dict[str, Any]) -> None:
+def test_symbols_of_the_core_are_still_the_same_objects(package: str, recorded: dict[str, Any]) -> None:
     expected, received = golden(package)[CORE], recorded[package][CORE]
 
     missing = {name: path for name, path in expected.items() if (package, name) not in KEPT and name in offered(package)}
@@ -73,12 +74,6 @@ def test_every_name_has_a_case(package: str, recorded: dict[str, Any]) -> None:
     assert unchecked == set()
 
 
-def offered(package: str) -> list[str]:
-    page = (Path(__file__).parents[3] / "docs" / "reference" / "contrib.md").read_text(encoding="utf-8")
-    section = page.partition(f"### contrib.{package}\n")[2].partition("#")[0]
-    return re.findall(r"`(\w+)`", section)
-
-
 def differences(expected: Any, received: Any, path: str = "") -> list[str]:
     if isinstance(expected, dict) and isinstance(received, dict):
         keys = sorted({*expected, *received})
@@ -93,7 +88,7 @@ def differences(expected: Any, received: Any, path: str = "") -> list[str]:
     return [] if same else [f"{path}: {expected!r} in TensorFlow 1.15.5, {received!r} here"]
 
 
-def test_a_difference_is_told() -> None:
+def test_differences_are_found() -> None:
     assert differences({"a": [1.0, "x"]}, {"a": [1.001, "x"]}) == ["/a/0: 1.0 in TensorFlow 1.15.5, 1.001 here"]
     assert differences({"a": 1}, {"b": 1}) == ["/a: 1 in TensorFlow 1.15.5, None here", "/b: None in TensorFlow 1.15.5, 1 here"]
     assert differences([1.0], [1.0, 2.0]) == [": [1.0] in TensorFlow 1.15.5, [1.0, 2.0] here"]

@@ -149,7 +149,7 @@ def names(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("symbol", [symbol for symbol, text in REPLACEMENTS.items() if names(text)])
-def test_what_is_named_is_there(symbol: str, tf1: object) -> None:
+def test_named_replacements_exist(symbol: str, tf1: object) -> None:
     import tensorflow as tf
 
     for name in names(REPLACEMENTS[symbol]):

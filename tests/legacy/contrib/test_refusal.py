@@ -1,4 +1,4 @@
-"""Which statement hears that something of ``tf.contrib`` is not offered; TensorFlow is not loaded."""
+"""The statements in which a name of ``tf.contrib`` is refused; TensorFlow is not loaded."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CONTRIB = Namespace()
 
 
 def run(folder: Path, source: str) -> dict[str, Any]:
-    """Executes a file; gives its names."""
+    """Executes a file and returns its names."""
     file = folder / "script.py"
     file.write_text(source, encoding="utf-8")
     return execute(source, str(file))
 
 
 def execute(source: str, file: str) -> dict[str, Any]:
-    """Executes code whose imports are of ``tf.contrib``, which it finds as ``contrib`` too."""
+    """Executes code that imports ``tf.contrib``, which it also finds as ``contrib``."""
     names: dict[str, Any] = {"__builtins__": {**vars(builtins), "__import__": import_}, "contrib": CONTRIB}
     exec(compile(source, file, "exec"), names)
     return names
@@ -92,15 +92,15 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("source", "symbol"), NAMES)
-def test_names_and_what_never_was_are_refused_where_they_are_imported(source: str, symbol: str, tmp_path: Path) -> None:
+def test_names_and_unknown_packages_are_refused_where_they_are_imported(source: str, symbol: str, tmp_path: Path) -> None:
     with pytest.raises(ContribImportError) as raised:
         run(tmp_path, source)
 
     assert f"received: tf.contrib.{symbol} at {tmp_path / 'script.py'}:1\n" in str(raised.value)
 
 
-def test_a_star_says_that_it_brings_what_is_offered_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Another name is a NameError later, which does not tell of contrib."""
+def test_a_star_import_says_that_it_brings_only_offered_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Any other name is a NameError later, which does not mention contrib."""
     assert "layers" in run(tmp_path, "\nfrom contrib import *")
     said = (
         f"{tmp_path / 'script.py'}:2: of tf.contrib the names that docs/reference/contrib.md lists are imported, and no others"
@@ -124,17 +124,17 @@ LOOKS = [
 
 
 @pytest.mark.parametrize("source", LOOKS)
-def test_who_looks_first_goes_the_other_way(source: str, tmp_path: Path) -> None:
+def test_a_script_that_checks_first_takes_its_other_branch(source: str, tmp_path: Path) -> None:
     assert run(tmp_path, source)["other"]
 
 
-def test_code_without_a_file_imports_as_it_did() -> None:
+def test_code_without_a_file_imports_as_before() -> None:
     names = execute("try:\n    import contrib.tensorrt as trt\nexcept ImportError:\n    trt = None", "<string>")
 
     assert names["trt"].__name__ == "tensorflow.contrib.tensorrt"
 
 
-def test_what_never_was_is_not_said_to_be_removed(tmp_path: Path) -> None:
+def test_a_name_that_never_existed_is_not_called_removed(tmp_path: Path) -> None:
     with pytest.raises(ContribImportError, match=r"There is no tf\.contrib\.nowhere: TensorFlow 1\.15 had none\."):
         run(tmp_path, "import contrib.nowhere.at.all")
 

@@ -1,4 +1,4 @@
-"""TensorFlow's own feature columns, run in a TensorFlow 1 graph: what the Keras layers are compared with."""
+"""TensorFlow's own feature columns in a TensorFlow 1 graph, for comparison with the Keras layers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sequence_features(features: Any, columns: Any) -> Any:
 def run(
     columns: Sequence[Any], features: Mapping[str, Any], layer: Callable[..., Any], **options: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """What a layer gives with random values in all of its variables, and these by name."""
+    """Returns a layer's output with random values in all variables, and these values by name."""
     with tf.Graph().as_default() as graph, v1.Session(graph=graph) as session:
         result = layer({key: _constant(value) for key, value in features.items()}, list(columns), **options)
         session.run([v1.global_variables_initializer(), v1.tables_initializer()])
@@ -50,7 +50,7 @@ def _constant(value: Any) -> Any:
 
 
 def sparse(*rows: Sequence[Any]) -> tf.SparseTensor:
-    """Rows of any length; None leaves a place out."""
+    """Returns a sparse tensor of rows of any length; None is a missing value."""
     places = [(row, place) for row, values in enumerate(rows) for place, value in enumerate(values) if value is not None]
     indices = np.array(places, np.int64).reshape(-1, 2)
     values = np.array([rows[row][place] for row, place in places])

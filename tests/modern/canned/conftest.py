@@ -1,4 +1,4 @@
-"""Half of these tests compare with the legacy path, which has to come before the first use of tf.keras by the other half."""
+"""Installs the legacy path, with which half of these tests compare, before the others first use tf.keras."""
 
 from estimator_bridge.legacy import install
 

@@ -23,7 +23,7 @@ v1 = tf.compat.v1
 
 
 class Recorder:
-    """A module whose functions are remembered by name when they are asked for."""
+    """A module that records the names of the functions that are read from it."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -241,7 +241,7 @@ SEQUENCES = {
 def converted(
     columns: list[Any], features: Mapping[str, Any], part: Callable[..., Any], scope: str, values: dict[str, Any]
 ) -> Any:
-    """What the Keras model of a part gives, with the oracle's variables."""
+    """Returns the output of a part's Keras model with the oracle's variables."""
     inputs = Inputs(columns)
     *outputs, weights = part(columns, inputs)
     assert len(weights) == len(values)

@@ -1,4 +1,4 @@
-"""Models made of columns: saved and loaded, trained, with initial values; what is refused."""
+"""Models made of columns: saving, loading, training, initial values and refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorflow.python.framework import function
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.canned.columns import Inputs, dense, linear, sequence
-from estimator_bridge.modern.canned.columns.embedding import keras_initializer
+from estimator_bridge.modern.canned.columns.embedding import to_keras_initializer
 from estimator_bridge.modern.canned.graph_function import GraphFunction
 from tests.modern.canned.columns_oracle import sparse
 
@@ -39,7 +39,7 @@ FEATURES = {
 
 
 def everything(vocabulary: Path) -> Any:
-    """A model with columns of every kind, its variables drawn at random."""
+    """Returns a model with columns of every kind and random variables."""
     filed = fc.categorical_column_with_vocabulary_file("filed", str(vocabulary), num_oov_buckets=2)
     hashed = fc.categorical_column_with_hash_bucket("other", 4)
     identity = fc.categorical_column_with_identity("id", 3, default_value=2)
@@ -78,7 +78,7 @@ def in_graph(make: Callable[[], Any]) -> Any:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """With columns of every kind; its vocabulary's file is gone."""
+    """A model with columns of every kind, whose vocabulary file has been deleted."""
     path = tmp_path_factory.mktemp("vocabulary") / "words"
     path.write_text("a\nb\nd\n")
     made = everything(path)
@@ -88,7 +88,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.parametrize("target", ["model.keras", "saved_model"])
 def test_saved_and_loaded(target: str, model: Any, tmp_path: Path) -> None:
-    """What comes back needs neither the vocabulary's file nor the script's functions."""
+    """A loaded model needs neither the vocabulary file nor the script's functions."""
     model.save(tmp_path / target)
     loaded = tf_keras.models.load_model(tmp_path / target)
     for own, theirs in zip(loaded(FEATURES), model(FEATURES), strict=True):
@@ -96,7 +96,7 @@ def test_saved_and_loaded(target: str, model: Any, tmp_path: Path) -> None:
 
 
 def test_layers_are_shared_between_parts_and_dense_features_are_taken() -> None:
-    """One Hashing layer for wide and deep; fit and predict on dense features, '' left out."""
+    """Wide and deep share one Hashing layer; fit and predict accept dense features and drop ''."""
     hashed = fc.categorical_column_with_hash_bucket("word", 5)
     embedded = fc.embedding_column(hashed, 2)
     inputs = Inputs([embedded])
@@ -116,7 +116,7 @@ def test_layers_are_shared_between_parts_and_dense_features_are_taken() -> None:
     np.testing.assert_allclose(found, model({"word": sparse(["a", "b"], ["c"], [])}), rtol=1e-6)
 
 
-def test_a_shared_variable_is_given_once() -> None:
+def test_a_shared_variable_is_returned_once() -> None:
     shared = in_graph(lambda: fc.shared_embeddings([WORDS, fc.categorical_column_with_vocabulary_list("o", ["x", "y"])], 2))
     inputs = Inputs(shared)
     _, (weight,) = dense(shared, inputs)
@@ -144,7 +144,7 @@ OLD_X = fc.numeric_column("x", 3)
     ],
 )
 def test_names_in_checkpoints_of_tensorflow_1(checkpoint: str, part: Any, columns: Any, scope: str) -> None:
-    """Canned Estimators of 1.15.5 (tests/golden/make_checkpoints.py): every variable of the scope, by its name."""
+    """Checkpoints of 1.15.5's canned Estimators (tests/golden/make_checkpoints.py) have every variable of the scope by name."""
     shapes = tf.train.load_checkpoint(str(GOLDEN / f"{checkpoint}.ckpt-2")).get_variable_to_shape_map()
     given = in_graph(columns)
     _, weights = part(given, Inputs(given))
@@ -195,12 +195,12 @@ def test_initial_values(tmp_path: Path) -> None:
     ],
 )
 def test_initializers_of_keras(initializer: Any, expected: Any) -> None:
-    found = keras_initializer(initializer)
+    found = to_keras_initializer(initializer)
     assert type(found) is type(expected)
     assert found is None or found.get_config() == expected.get_config()
 
 
-def test_what_is_not_trained() -> None:
+def test_columns_that_are_not_trained() -> None:
     column = fc.embedding_column(WORDS, 2, trainable=False)
     inputs = Inputs([column])
     model = tf_keras.Model(inputs.keras, dense([column], inputs)[0])
@@ -224,8 +224,8 @@ def test_sequences_that_differ_in_length() -> None:
         model({"x": sparse([1.0, 2.0], [1.0]), "y": sparse([1.0, 2.0], [1.0, 2.0])})
 
 
-def test_what_a_feature_is_where_columns_do_not_say() -> None:
-    """Numbers in a cross are hashed as numbers; a declared kind wins over what columns declare."""
+def test_specs_of_features_that_columns_do_not_declare() -> None:
+    """Numbers in a cross are hashed as numbers; specs take precedence over the columns' declarations."""
     cross = fc.indicator_column(fc.crossed_column(["a", "b"], 10))
     inputs = Inputs([cross], specs={key: tf.TensorSpec([None, 1], tf.int64) for key in "ab"})
     model = tf_keras.Model(inputs.keras, dense([cross], inputs)[0])
@@ -257,7 +257,7 @@ def an_operation(values: Any) -> Any:
 
 @pytest.mark.parametrize("what", [called, an_operation])
 def test_functions_of_two_scripts_may_have_one_name(what: Any) -> None:
-    """As those of two processes, which number them alike; here one graph's constant becomes another."""
+    """Two processes number their functions in the same way; this test changes a constant in one graph."""
     config = GraphFunction.of(what, [tf.TensorSpec([None])], "function").get_config()
     graph = v1.GraphDef.FromString(base64.b64decode(config["graph"]))
     (two,) = [node for each in graph.library.function for node in each.node_def if node.name == "mul/x"]
@@ -285,22 +285,22 @@ def test_refusals(tmp_path: Path) -> None:
     weighted = fc.crossed_column([fc.weighted_categorical_column(WORDS, "w"), "word"], 5)
     steps = fc.indicator_column(fc.sequence_categorical_column_with_identity("id", 3))
     for part, columns, message in [
-        (dense, [fc.indicator_column(short)], "shorter than its column says"),
+        (dense, [fc.indicator_column(short)], "is too short"),
         (dense, [fc.indicator_column(gone)], "cannot be read"),
-        (dense, [fc.indicator_column(latin)], "no term"),
-        (dense, [stateful], "more than a graph"),
-        (dense, [python], "calls Python as it runs"),
-        (dense, [own], "a gradient of its own"),
-        (dense, [WORDS], "cannot stand here"),
-        (dense, [steps], "is one of a sequence"),
-        (linear, [weighted], "takes no weights"),
-        (sequence, [NUMBER], "is not one of a sequence"),
-        (dense, [], "a name of their own"),
-        (linear, [NUMBER, fc.numeric_column("x", default_value=3.0)], "a name of their own"),
+        (dense, [fc.indicator_column(latin)], "invalid line"),
+        (dense, [stateful], "cannot be saved as a graph"),
+        (dense, [python], "calls Python while it runs"),
+        (dense, [own], "a custom gradient"),
+        (dense, [WORDS], "not supported here"),
+        (dense, [steps], "is a sequence column"),
+        (linear, [weighted], "cannot use the weights"),
+        (sequence, [NUMBER], "is not a sequence column"),
+        (dense, [], "needs a unique name"),
+        (linear, [NUMBER, fc.numeric_column("x", default_value=3.0)], "needs a unique name"),
     ]:
         with pytest.raises(BridgeError, match=message):
             part(columns, Inputs(columns))
-    with pytest.raises(BridgeError, match="No input was made for the feature 'x'"):
+    with pytest.raises(BridgeError, match="There is no input for the feature 'x'"):
         dense([NUMBER], Inputs([WORDS]))
     with pytest.raises(NotSupportedError, match="not a feature column"):
         Inputs(["x"])

@@ -1,4 +1,4 @@
-"""Any values, missing ones among them: the Keras layers and TensorFlow's feature columns side by side."""
+"""The Keras layers and TensorFlow's feature columns agree for any values, including missing ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def columns() -> list[Any]:
 
 @pytest.fixture(scope="module", params=["sparse", "dense"])
 def both(request: pytest.FixtureRequest) -> Iterator[tuple[bool, Run, Run]]:
-    """Whether the features are sparse; TensorFlow's columns in a session; the Keras model."""
+    """Returns True for sparse features, TensorFlow's columns in a session, and the Keras model."""
     sparse = request.param == "sparse"
     kinds = {"word": tf.string, "number": tf.int64, "weight": tf.float32}
     placeholder = v1.sparse_placeholder if sparse else v1.placeholder
@@ -115,7 +115,7 @@ def as_sparse(rows: list[list[Any]], kind: Any) -> tuple[Any, Any, Any]:
 
 
 def as_dense(rows: list[list[Any]], kind: Any, words: list[list[str]]) -> Any:
-    """Padded; a weight stands only where there is a word."""
+    """Returns padded features; only words have weights."""
     width = max(map(len, rows))
     missing = {object: "", np.int64: -1, np.float32: 0.0}[kind]
     filled = [

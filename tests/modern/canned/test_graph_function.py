@@ -1,4 +1,4 @@
-"""Functions kept as graphs: their gradients are those of the function, or they are refused."""
+"""Functions as graphs have the gradients of the function, or are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import tf_keras
 from tensorflow.python.framework.function import Defun
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.canned.activation import kept_activation
+from estimator_bridge.modern.canned.activation import keep_activation
 from estimator_bridge.modern.canned.graph_function import GraphFunction
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.recurrent import recurrent_layer
@@ -53,7 +53,7 @@ def by_python(values: Any) -> Any:
 
 
 def twins(values: Any) -> Any:
-    """By one name in the graph, since it is made from what they compute."""
+    """Two functions with one name in the graph, because the name is made from their content."""
     return by_python(values) + 0.0 * defun()(values)
 
 
@@ -105,7 +105,7 @@ OWN: Mapping[str, Function] = {
 
 
 def in_graph(function: Function) -> tuple[Any, Any]:
-    """Values and gradients as in an Estimator."""
+    """Returns values and gradients as an Estimator computes them."""
     with tf.Graph().as_default(), v1.Session() as session:
         given = tf.constant(VALUES)
         result = function(given)
@@ -121,8 +121,8 @@ def by_tape(function: Function) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("way", DEFAULT)
-def test_gradients_are_the_functions(way: str) -> None:
-    """Of 2 x: 2."""
+def test_gradients_are_those_of_the_function(way: str) -> None:
+    """The gradient of 2 x is 2."""
     config = GraphFunction.of(DEFAULT[way], [tf.TensorSpec([2])], "function").get_config()
     for result, gradient in (in_graph(DEFAULT[way]), by_tape(GraphFunction.from_config(config))):
         np.testing.assert_array_equal(result, [2.0, 8.0])
@@ -131,7 +131,7 @@ def test_gradients_are_the_functions(way: str) -> None:
 
 @pytest.mark.parametrize("function", [in_while(double), in_cond(double), lambda values: tf.map_fn(double, values)])
 def test_loops_in_a_script_of_tensorflow_1(function: Function) -> None:
-    """Its graphs have none that are functions; of 2 x: 2."""
+    """Its graphs contain no functions for loops; the gradient of 2 x is 2."""
     before = v1.control_flow_v2_enabled()
     v1.disable_control_flow_v2()
     try:
@@ -146,24 +146,24 @@ def test_loops_in_a_script_of_tensorflow_1(function: Function) -> None:
 
 
 @pytest.mark.parametrize("way", OWN)
-def test_a_gradient_of_its_own_is_refused(way: str) -> None:
-    """Of 2 x, said to be 7."""
+def test_a_custom_gradient_is_refused(way: str) -> None:
+    """The custom gradient of 2 x is 7."""
     result, gradient = in_graph(OWN[way])
     np.testing.assert_array_equal(result, [2.0, 8.0])
     np.testing.assert_array_equal(gradient, [7.0, 7.0])
-    with pytest.raises(NotSupportedError, match="a gradient of its own"):
+    with pytest.raises(NotSupportedError, match="a custom gradient"):
         GraphFunction.of(OWN[way], [tf.TensorSpec([2])], "function")
 
 
 def swish(net: Any) -> Any:
-    """By a name that Keras has for another."""
+    """Has the name of another function of Keras."""
     return 3.0 * net
 
 
 def dense(activation: Any) -> Any:
     inputs = tf_keras.Input([2])
     return tf_keras.Model(
-        inputs, tf_keras.layers.Dense(2, kept_activation(activation, 2), kernel_initializer="identity")(inputs)
+        inputs, tf_keras.layers.Dense(2, keep_activation(activation, 2), kernel_initializer="identity")(inputs)
     )
 
 
@@ -178,14 +178,14 @@ def dense(activation: Any) -> Any:
         (None, [-1.0, 2.0]),
     ],
 )
-def test_activations_come_back(activation: Any, expected: list[float], tmp_path: Path) -> None:
+def test_activations_are_saved_and_loaded(activation: Any, expected: list[float], tmp_path: Path) -> None:
     dense(activation).save(tmp_path / "model.keras")
     loaded = tf_keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(loaded(tf.constant([[-1.0, 2.0]])), [expected])
 
 
 def softsign(net: Any) -> Any:
-    """By a name that Keras has for another."""
+    """Has the name of another function of Keras."""
     return 0.5 * net
 
 
@@ -193,8 +193,10 @@ def softsign(net: Any) -> Any:
     ("cell", "function", "stacked"),
     [("LSTMCell", softsign, False), ("GRUCell", functools.partial(tf.nn.leaky_relu, alpha=0.5), True)],
 )
-def test_activations_of_recurrent_cells_come_back(cell: str, function: Function, stacked: bool, tmp_path: Path) -> None:
-    """What Keras computes with the function itself, and what the model does, as it is made and as it is loaded."""
+def test_activations_of_recurrent_cells_are_saved_and_loaded(
+    cell: str, function: Function, stacked: bool, tmp_path: Path
+) -> None:
+    """Keras with the function itself, the converted model and the loaded model compute the same."""
     own = getattr(tf_keras.layers, cell)(2, activation=function, kernel_initializer="ones", recurrent_initializer="ones")
     values = {"cell_type": None, "units": None, "return_sequences": False}
     made = recurrent_layer(
@@ -211,9 +213,9 @@ def test_activations_of_recurrent_cells_come_back(cell: str, function: Function,
         np.testing.assert_allclose(layer(steps), expected, rtol=1e-6)
 
 
-def test_an_activation_with_a_gradient_of_its_own_is_not_saved(tmp_path: Path) -> None:
+def test_an_activation_with_a_custom_gradient_is_not_saved(tmp_path: Path) -> None:
     model = dense(custom)
     np.testing.assert_array_equal(by_tape(lambda values: model(values[tf.newaxis]))[1], [7.0, 7.0])
-    with pytest.raises(NotSupportedError, match="a gradient of its own"):
+    with pytest.raises(NotSupportedError, match="a custom gradient"):
         model.save(tmp_path / "model.keras")
     assert not (tmp_path / "model.keras").exists()

@@ -1,4 +1,4 @@
-"""Canned Estimators as Keras models: what the model predicts, evaluates and learns is what the Estimator does."""
+"""Canned Estimators as Keras models predict, evaluate and train as the Estimators do."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Case(NamedTuple):
 
 
 def heads() -> Any:
-    """Each kind of head by itself is in test_models_heads."""
+    """Returns several heads in one; test_models_heads checks each kind of head."""
     classes = tf.estimator.MultiClassHead(3, label_vocabulary=["a", "b", "c"], name="classes")
     numbers = tf.estimator.RegressionHead(2, weight_column="weight", name="numbers")
     return tf.estimator.MultiHead([classes, numbers], head_weights=[2.0, 0.5])
 
 
 def contrib_heads() -> Any:
-    """Those that are not tensorflow-estimator's own, and those with a loss of their own."""
+    """Returns contrib's own heads, and heads with a custom loss."""
     from estimator_bridge.legacy.contrib import estimator as contrib  # which needs what jobs has installed
 
     many = contrib.multi_label_head(3, thresholds=[0.3], classes_for_class_based_metrics=[1], name="many")
@@ -112,7 +112,7 @@ def input_fn(case: str) -> tf.data.Dataset:
 
 
 def _flattened(features: Any, labels: Any) -> Any:
-    """Labels of the steps that there are."""
+    """Returns the labels of the steps within each sequence."""
     there = tf.where(features["steps"] >= 0)
     return features, tf.SparseTensor(there, tf.gather_nd(labels, there), tf.shape(labels, tf.int64))
 
@@ -144,8 +144,8 @@ def _folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_predictions_and_metrics_are_the_estimators(case: str) -> None:
-    """The model is made before the Estimator works on, and outlives it."""
+def test_predictions_and_metrics_equal_the_estimators(case: str) -> None:
+    """The model is built before the Estimator runs again, and still works afterwards."""
     estimator = trained(case)
     model = modern.canned(estimator)
     expected = list(engine("legacy").predict(estimator, lambda: features_of(case), yield_single_examples=False))
@@ -164,7 +164,7 @@ def test_predictions_and_metrics_are_the_estimators(case: str) -> None:
     assert model.evaluate(input_fn(case), verbose=0, return_dict=True) == pytest.approx(metrics, rel=1e-6, abs=1e-6)
 
 
-def test_k_means_over_all_points_goes_on_as_the_estimators_does() -> None:
+def test_k_means_over_all_points_continues_as_the_estimators() -> None:
     case = "k-means of columns"
     estimator = trained(case)
     model = modern.canned(estimator)
@@ -184,7 +184,7 @@ def test_k_means_over_mini_batches_by_hand() -> None:
     np.testing.assert_array_equal(model.counts, [3, 2])
 
 
-def test_the_optimizers_are_the_estimators() -> None:
+def test_the_optimizers_equal_the_estimators() -> None:
     deep, wide = modern.canned(trained("wide and deep")).optimizer.parts
     assert (type(deep).__name__, float(deep.learning_rate)) == ("Adagrad", np.float32(0.001))
     assert (type(wide).__name__, float(wide.learning_rate)) == ("Ftrl", np.float32(0.005))
@@ -202,7 +202,7 @@ def test_the_optimizers_are_the_estimators() -> None:
     ["wide and deep", "several heads", "heads of tf.contrib", "baseline", "recurrent, each step", "linear of TensorFlow 1"],
 )
 def test_a_saved_model_needs_no_estimator(case: str, tmp_path: Path) -> None:
-    """It evaluates the same, and its optimizers go on from the same state."""
+    """It evaluates the same, and its optimizers continue from the same state."""
     from estimator_bridge.modern.canned.optimizers import state
 
     model = modern.canned(trained(case))
@@ -216,7 +216,7 @@ def test_a_saved_model_needs_no_estimator(case: str, tmp_path: Path) -> None:
     assert int(loaded.optimizer.iterations) == int(model.optimizer.iterations) + 3
 
 
-def test_what_a_keras_file_does_not_hold(tmp_path: Path) -> None:
+def test_functions_that_a_keras_file_cannot_contain(tmp_path: Path) -> None:
     from estimator_bridge.modern.canned.heads.reading import layer
     from estimator_bridge.modern.canned.model import BaselineModel
 

@@ -14,7 +14,7 @@ from estimator_bridge import legacy
 legacy.install()
 
 from estimator_bridge.errors import BridgeError, NotSupportedError  # noqa: E402 -- after Keras 2 is settled
-from estimator_bridge.modern.canned.heads.losses import REDUCTIONS, reduced  # noqa: E402
+from estimator_bridge.modern.canned.heads.losses import REDUCTIONS, reduce_losses  # noqa: E402
 from estimator_bridge.modern.canned.heads.metrics import AccuracyBaseline, TrapezoidalAUC  # noqa: E402
 from estimator_bridge.modern.canned.heads.reading import HEADS, layer  # noqa: E402
 
@@ -76,7 +76,7 @@ CASES["several"] = (
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_head(case: str) -> None:
-    """Over two batches, so that metrics accumulate."""
+    """Compares two batches, so that metrics accumulate."""
     head, labels = CASES[case]
     made = layer(head)
     made.track_measures()
@@ -102,7 +102,7 @@ def test_a_head(case: str) -> None:
         np.testing.assert_allclose(mine[key], metric.result(), rtol=1e-6, atol=1e-7, err_msg=key)
 
 
-def test_labels_out_of_range_are_told() -> None:
+def test_labels_out_of_range_are_refused() -> None:
     made = layer(estimator.MultiClassHead(3))
     logits = tf.zeros([1, 3])
     with pytest.raises(tf.errors.InvalidArgumentError, match="Labels must be in"):
@@ -131,15 +131,15 @@ def test_what_would_be_broadcast_is_refused_as_by_the_estimator(case: str) -> No
     features = {"each": tf.ones([ROWS, 3]), "row": tf.ones([1, ROWS])}
     with pytest.raises(ValueError, match=r"shape|dimension"):
         head.loss(given, logits, features)
-    with pytest.raises((BridgeError, tf.errors.InvalidArgumentError), match=r"another shape|not those of as many"):
+    with pytest.raises((BridgeError, tf.errors.InvalidArgumentError), match=r"wrong shape|different numbers of examples"):
         made.loss(given, made(logits), features)
 
 
-def test_labels_whose_rank_only_a_batch_tells() -> None:
+def test_labels_with_a_rank_that_only_a_batch_shows() -> None:
     made = layer(estimator.RegressionHead())
     loss = tf.function(lambda labels: made.loss(labels, made(tf.zeros([3, 1])), {}), [tf.TensorSpec(None)])
     assert float(loss(tf.ones([3, 1]))) == 1.0
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"not those of as many|not compatible"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"different numbers of examples|not compatible"):
         loss(tf.ones([3]))
 
 
@@ -149,13 +149,13 @@ def test_a_head_without_labels_is_named() -> None:
     made, features = layer(head), {"w": tf.constant(WEIGHTS)}
     with pytest.raises(ValueError, match="numbers"):
         head.loss(given, logits, features)
-    with pytest.raises(BridgeError, match="none for the head 'numbers'"):
+    with pytest.raises(BridgeError, match="no label for the head 'numbers'"):
         made.loss(given, made(logits), features)
 
 
 def test_a_missing_weight_column_is_named() -> None:
     made = layer(estimator.RegressionHead(weight_column="w"))
-    with pytest.raises(BridgeError, match="no 'w'"):
+    with pytest.raises(BridgeError, match="lack 'w'"):
         made.loss(tf.constant([[3.0]]), made(tf.zeros([1, 1])), {"x": tf.zeros([1])})
 
 
@@ -172,7 +172,7 @@ def test_the_table_has_every_head() -> None:
     assert public <= set(HEADS)
 
 
-def test_a_head_of_an_own_class_is_refused() -> None:
+def test_a_custom_head_is_refused() -> None:
     own = type("Own", (estimator.RegressionHead,), {})
     with pytest.raises(NotSupportedError, match="Own"):
         layer(own())
@@ -186,7 +186,7 @@ ZEROS = np.array([[0.5], [0.0], [3.0]], np.float32)
 def test_reductions_of_tensorflow_1(reduction: str) -> None:
     with tf.Graph().as_default(), v1.Session() as session:
         expected = session.run(v1.losses.compute_weighted_loss(LOSSES, ZEROS, reduction=reduction))
-    np.testing.assert_allclose(reduced(LOSSES, ZEROS, reduction), expected, rtol=1e-6)
+    np.testing.assert_allclose(reduce_losses(LOSSES, ZEROS, reduction), expected, rtol=1e-6)
 
 
 def test_every_reduction_has_a_row() -> None:
@@ -195,7 +195,7 @@ def test_every_reduction_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("curve", ["ROC", "PR"])
-def test_the_area_under_a_curve_as_tensorflow_1_has_it(curve: str) -> None:
+def test_the_area_under_a_curve_is_tensorflow_1s(curve: str) -> None:
     scores, weights = random.uniform(size=[2, ROWS, 1]).astype(np.float32)
     with tf.Graph().as_default(), v1.Session() as session:
         value, update = v1.metrics.auc(BITS, scores, weights, curve=curve)

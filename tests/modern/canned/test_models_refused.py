@@ -1,4 +1,4 @@
-"""What modern.canned cannot convert, it says by name."""
+"""modern.canned names each part that it cannot convert."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from estimator_bridge.modern.canned.clustering import KMeansModel
 from estimator_bridge.modern.canned.columns import Inputs, linear
 from estimator_bridge.modern.canned.heads.regression import RegressionHead
 from estimator_bridge.modern.canned.model import BaselineModel, CannedModel
-from estimator_bridge.modern.canned.optimizers import _in_tf_keras
+from estimator_bridge.modern.canned.optimizers import to_tf_keras
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.recurrent import recurrent_layer
 from tests.modern.jobs import X, Y, engine, v1
@@ -41,12 +41,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_what_is_no_estimator() -> None:
+def test_an_object_that_is_not_an_estimator() -> None:
     with pytest.raises(BridgeError, match="Only an Estimator"):
         modern.canned("model_dir")
 
 
-def test_own_model_fns_also_around_canned_ones(folder: Path) -> None:
+def test_custom_model_fns_and_wrappers_of_canned_ones(folder: Path) -> None:
     def model_fn(features: Any, labels: Any, mode: str) -> None:
         pass
 
@@ -54,12 +54,12 @@ def test_own_model_fns_also_around_canned_ones(folder: Path) -> None:
     own = tf.estimator.Estimator(model_fn, str(folder))
     extended = tf.estimator.add_metrics(regressor(folder), lambda labels: {})
     for estimator in (own, extended):
-        with pytest.raises(NotSupportedError, match=r"is not a canned Estimator's"):
+        with pytest.raises(NotSupportedError, match=r"does not belong to a canned Estimator"):
             modern.canned(estimator)
 
 
 def test_a_checkpoint_in_v1s_format(folder: Path, tmp_path: Path) -> None:
-    """TensorFlow's own reader refuses slices in one; the converter reads them."""
+    """TensorFlow's reader cannot read slices in this format; the converter can."""
     v1_file = Path(__file__).parents[2] / "golden" / "checkpoints" / "v1.ckpt"
     shutil.copy(v1_file, tmp_path / "model.ckpt-2")
     (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-2"\n')
@@ -101,14 +101,14 @@ class Halves(tf_keras.optimizers.schedules.ExponentialDecay):
     ],
 )
 def test_an_optimizer_that_calls_the_script_is_refused(by_script: dict[str, Any]) -> None:
-    """A config would leave the function out, or hold what it gives now."""
+    """A config would drop the function or store its current value."""
     with pytest.raises(NotSupportedError, match="calls no function of yours"):
-        _in_tf_keras(tf.keras.optimizers.legacy.SGD(**by_script))
+        to_tf_keras(tf.keras.optimizers.legacy.SGD(**by_script))
 
 
 def test_a_schedule_of_keras_is_kept() -> None:
     schedule = tf.keras.optimizers.schedules.PolynomialDecay(0.25, 3, 0.0)
-    made = _in_tf_keras(tf.keras.optimizers.legacy.SGD(schedule, clipnorm=2.0))
+    made = to_tf_keras(tf.keras.optimizers.legacy.SGD(schedule, clipnorm=2.0))
     assert (made.clipnorm, made._hyper["learning_rate"].get_config()) == (2.0, schedule.get_config())
 
 
@@ -132,17 +132,17 @@ def test_optimizers_without_a_counterpart_unless_another_is_given(folder: Path, 
     assert model.fit(input_fn(), verbose=0).history["loss"][0] > 0
 
 
-def test_optimizers_of_own_classes_that_are_called_as_keras(folder: Path) -> None:
+def test_custom_optimizers_with_the_name_of_one_of_keras(folder: Path) -> None:
     own = type("SGD", (tf.keras.optimizers.legacy.SGD,), {})
     with pytest.raises(NotSupportedError, match="SGD"):
         modern.canned(tf.estimator.LinearRegressor([x], str(folder), optimizer=lambda: own(0.1)))
 
 
 @pytest.mark.parametrize("within", [False, True])
-def test_cells_of_own_classes_that_are_called_as_keras(within: bool) -> None:
+def test_custom_cells_with_the_name_of_one_of_keras(within: bool) -> None:
     own = type("LSTMCell", (tf.keras.layers.LSTMCell,), {})
     made = (lambda: tf.keras.layers.StackedRNNCells([own(2)])) if within else (lambda: own(2))
-    with pytest.raises(NotSupportedError, match="LSTMCell is no cell of Keras"):
+    with pytest.raises(NotSupportedError, match="LSTMCell is not a Keras cell"):
         recurrent(made)
 
 
@@ -152,7 +152,7 @@ def recurrent(made: Any) -> Any:
 
 
 def non_neg(weights: Any) -> Any:
-    """By a name that Keras has for another."""
+    """Has the name of another function of Keras."""
     return tf.abs(weights)
 
 
@@ -166,16 +166,16 @@ def scaled(values: Any) -> Any:
 
 
 def test_functions_that_keep_variables(folder: Path) -> None:
-    """Each call would make new ones, that nobody has trained."""
+    """Each call would create new variables that were never trained."""
     deep = tf.estimator.DNNRegressor([4], [x], str(folder), activation_fn=scaled)
     linked = tf.estimator.LinearEstimator(tf.estimator.RegressionHead(inverse_link_fn=scaled), [x], str(folder))
     for estimator in (deep, linked):
-        with pytest.raises(NotSupportedError, match="one that keeps variables"):
+        with pytest.raises(NotSupportedError, match="a function that keeps variables"):
             modern.canned(estimator)
 
 
 @pytest.mark.parametrize("argument", ["loss", "metrics", "weighted_metrics"])
-def test_losses_and_metrics_beside_the_heads(argument: str) -> None:
+def test_losses_and_metrics_other_than_the_heads(argument: str) -> None:
     model = BaselineModel(RegressionHead(1, "sum"))
     with pytest.raises(NotSupportedError, match=argument):
         model.compile("sgd", **{argument: ["mae"]})
@@ -183,8 +183,8 @@ def test_losses_and_metrics_beside_the_heads(argument: str) -> None:
         model.compile("sgd", "mse", ["mae"])
 
 
-def test_fractions_where_ids_are_read() -> None:
-    """Keras would cut them off; feature columns refuse them, too."""
+def test_fractions_in_place_of_ids() -> None:
+    """Keras would round them down silently; feature columns refuse them too."""
     words = tf.feature_column.categorical_column_with_identity("words", 7)
     with tf.Graph().as_default(), pytest.raises(ValueError, match="integer"):
         v1.feature_column.linear_model({"words": tf.constant([[1.5]])}, [words])
@@ -198,21 +198,21 @@ def test_fractions_where_ids_are_read() -> None:
     ("args", "given", "received"),
     [(["adam"], {}, "optimizer"), ([], {"loss": "mse", "metrics": ["mae"]}, "loss, metrics"), ([None, "mse"], {}, "loss")],
 )
-def test_what_lloyds_algorithm_would_pass_over(args: list[Any], given: dict[str, Any], received: str) -> None:
+def test_arguments_that_lloyds_algorithm_would_ignore(args: list[Any], given: dict[str, Any], received: str) -> None:
     model = KMeansModel(2, 1, cosine=False, mini_batch=True)
     model.compile(run_eagerly=True)
     with pytest.raises(NotSupportedError, match=f"Lloyd's algorithm[^$]*received: {received}\n"):
         model.compile(*args, **given)
 
 
-def test_k_means_that_moves_its_centers_now_and_then(tmp_path: Path) -> None:
+def test_k_means_that_does_not_move_its_centers_at_every_step(tmp_path: Path) -> None:
     estimator = v1.estimator.experimental.KMeans(3, str(tmp_path), mini_batch_steps_per_iteration=2)
     engine("legacy").train(estimator, lambda: tf.data.Dataset.from_tensors({"x": X}))
     with pytest.raises(NotSupportedError, match="mini_batch_steps_per_iteration"):
         modern.canned(estimator)
 
 
-def test_the_package_can_be_called_whatever_was_imported_first(folder: Path) -> None:
+def test_the_package_can_be_called_in_either_order_of_imports(folder: Path) -> None:
     package: Any = importlib.import_module("estimator_bridge.modern.canned")
     assert isinstance(package(regressor(folder)), tf_keras.Model)
     assert isinstance(modern.canned(regressor(folder)), tf_keras.Model)

@@ -1,4 +1,4 @@
-"""Training goes on with the state of the Estimator's optimizers: the same weights and the same state, bit for bit."""
+"""Training continues from the state of the Estimator's optimizers, with the same weights and state bit for bit."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def estimator_of(case: str, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_training_goes_on_as_the_estimators_would(case: str, tmp_path: Path) -> None:
+def test_training_continues_as_the_estimators(case: str, tmp_path: Path) -> None:
     estimator, read = estimator_of(case, tmp_path), input_of(case)
     engine("legacy").train(estimator, read, steps=3)
     model = modern.canned(estimator)
@@ -107,12 +107,12 @@ def check_other_optimizer(trained: Any, made: Any, slot: str) -> None:
     assert int(given.optimizer.iterations) == 1
 
 
-def test_another_optimizer_than_trained_with(tmp_path: Path) -> None:
+def test_an_optimizer_that_did_not_train_the_checkpoint(tmp_path: Path) -> None:
     trained, made = (estimator_of(case, tmp_path) for case in ("1: Adadelta", "1: momentum"))
     check_other_optimizer(trained, made, "words_embedding/embedding_weights/momentum")
 
 
-def test_another_optimizer_whose_slot_is_called_the_same(tmp_path: Path) -> None:
-    """Both Ftrl and Adagrad keep an accumulator."""
+def test_another_optimizer_with_a_slot_of_the_same_name(tmp_path: Path) -> None:
+    """Ftrl and Adagrad both have a slot named accumulator."""
     trained, made = (one.LinearRegressor([x], str(tmp_path), optimizer=name) for name in ("Ftrl", "Adagrad"))
     check_other_optimizer(trained, made, "x/weights/accumulator")

@@ -49,7 +49,7 @@ def reused_automatically(features: Features, labels: Any) -> Any:
 
 
 def through_a_getter(features: Features, labels: Any) -> Any:
-    """Variables kept in float32 and used in float16, as scripts with mixed precision do."""
+    """Variables in float32 that are used in float16, as in scripts with mixed precision."""
 
     def kept_in_float32(getter: Any, name: str, *args: Any, dtype: Any = tf.float32, **kwargs: Any) -> Any:
         return tf.cast(getter(name, *args, dtype=tf.float32, **kwargs), dtype)
@@ -139,7 +139,7 @@ def with_exports(features: Features, labels: Any, mode: str) -> Any:
 
 
 def counting_locally(features: Features, labels: Any) -> Any:
-    """Streaming metrics read in training: their local variables change at every step."""
+    """Streaming metrics in training, whose local variables change at every step."""
     _, seen = v1.metrics.mean(labels)
     return squared(linear(features["x"]), labels) + 0.01 * tf.stop_gradient(seen)
 
@@ -153,7 +153,7 @@ def of_many_types(features: Features, labels: Any) -> Any:
 
 
 def together(*parts: Part) -> ModelFn:
-    """A model_fn with several things in it, each in a variable scope of its name: graphs cost more time than steps."""
+    """Returns a model_fn with several parts, each in a variable scope of its name, because graphs cost more time than steps."""
 
     def model_fn(features: Features, labels: Any, mode: str) -> Any:
         losses = []

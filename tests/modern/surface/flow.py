@@ -1,4 +1,4 @@
-"""Loops, conditions, recurrent networks, functions and gradients that scripts give themselves."""
+"""Loops, conditions, recurrent networks, functions and custom gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def sequence(features: Features) -> Any:
 
 
 def recurrent(features: Features, labels: Any) -> Any:
-    """Cells of several kinds, one upon the other."""
+    """Stacked cells of several kinds."""
     cells = v1.nn.rnn_cell
     rnn = cells.MultiRNNCell([cells.GRUCell(3), cells.LSTMCell(2, num_proj=2)])
     outputs, _ = v1.nn.dynamic_rnn(rnn, sequence(features), dtype=tf.float32)
@@ -30,7 +30,7 @@ def in_both_directions(features: Features, labels: Any) -> Any:
 
 
 def looped(features: Features, labels: Any) -> Any:
-    """Variables read and written inside of a loop and of a condition."""
+    """Variables that a loop and a condition read and write."""
     factor = v1.get_variable("factor", initializer=0.9)
     turns = v1.get_variable("turns", initializer=0, trainable=False)
 

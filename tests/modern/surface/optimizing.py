@@ -1,4 +1,4 @@
-"""Several optimizers, own ones and wrappers, schedules, and what scripts put between compute and apply."""
+"""Several optimizers, custom ones, wrappers, schedules, and code between compute and apply."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def minimized_by(make: Callable[[], Any]) -> ModelFn:
 
 
 def scheduled(features: Features, labels: Any, mode: str) -> Any:
-    """Every schedule, each with an optimizer and a layer of its own."""
+    """Every schedule, each with a separate optimizer and layer."""
     losses, trained = [], []
     for place, (name, rate) in enumerate(SCHEDULES.items()):
         with v1.variable_scope(name.replace(" ", "_")):
@@ -41,7 +41,7 @@ def scheduled(features: Features, labels: Any, mode: str) -> Any:
 
 
 def warmed_up() -> Any:
-    """Returns a learning rate like BERT's: linear warm-up, then polynomial decay."""
+    """BERT's schedule: linear warm-up, then polynomial decay."""
     rate = trainer.polynomial_decay(tf.constant(0.1), step(), 10, end_learning_rate=0.0)
     done = tf.cast(step(), tf.float32) / 3.0
     return tf.where(tf.cast(step(), tf.int32) < 3, 0.1 * done, rate)
@@ -72,7 +72,7 @@ def clipped(features: Features, labels: Any, mode: str) -> Any:
 
 
 def loss_scaled(features: Features, labels: Any, mode: str) -> Any:
-    """Scaled up for float16 and down again; steps with gradients that are not finite are passed over."""
+    """Loss scaling for float16; steps with gradients that are not finite are skipped."""
     scale = v1.get_variable("loss_scale", initializer=128.0, trainable=False)
     loss = loss_of(features, labels)
     optimizer = trainer.MomentumOptimizer(0.01, 0.9)
@@ -88,7 +88,7 @@ def dense(pairs: Pairs) -> Pairs:
 
 
 def accumulating(features: Features, labels: Any, mode: str) -> Any:
-    """Every other step applies the mean of two steps' gradients."""
+    """Applies the mean of two steps' gradients at every other step."""
     loss = loss_of(features, labels)
     optimizer = trainer.GradientDescentOptimizer(0.1)
     pairs = dense(optimizer.compute_gradients(loss))
@@ -143,7 +143,7 @@ def minimized(optimizer: Any, loss: Any, scope: str) -> Any:
 
 
 def averaged(features: Features, labels: Any, mode: str) -> Any:
-    """EMA shadows of the trained variables and of the loss, for which there is no variable."""
+    """EMA shadows of the trained variables and of the loss, which is not a variable."""
     loss = loss_of(features, labels)
     average = trainer.ExponentialMovingAverage(0.9, zero_debias=True)
     shadows = average.apply([loss])
@@ -154,7 +154,7 @@ def averaged(features: Features, labels: Any, mode: str) -> Any:
 
 
 class AdamWeightDecay(tf.compat.v1.train.Optimizer):
-    """Adam without bias correction, with decoupled weight decay but for names that match; ``trust`` scales as LAMB does."""
+    """Adam without bias correction, with decoupled weight decay except for matching names; ``trust`` scales as LAMB does."""
 
     def __init__(self, rate: Any, excluded: tuple[str, ...] = ("bias",), trust: bool = False) -> None:
         super().__init__(False, "AdamWeightDecay")
@@ -207,7 +207,7 @@ class HalfRate(tf.compat.v1.train.GradientDescentOptimizer):
 
 
 class Wrapped(tf.compat.v1.train.Optimizer):
-    """Around another optimizer, as tf.contrib.opt's and tf.contrib.tpu's: here with averages of what it has trained."""
+    """A wrapper of another optimizer, as in tf.contrib.opt and tf.contrib.tpu, that averages the trained variables."""
 
     def __init__(self, inner: Any) -> None:
         super().__init__(False, "Wrapped")
@@ -223,7 +223,7 @@ class Wrapped(tf.compat.v1.train.Optimizer):
 
 
 def by_parts(features: Features, labels: Any, mode: str) -> Any:
-    """A var_list for each optimizer, one of them with rates of its own for each variable."""
+    """A var_list for each optimizer; one optimizer has a separate rate for each variable."""
     loss = loss_of(features, labels)
     pairs = dense(trainer.MomentumOptimizer(0.1, 0.9).compute_gradients(loss))
     first = trainer.MomentumOptimizer(0.1, 0.9, use_nesterov=True).apply_gradients(pairs[:1])
