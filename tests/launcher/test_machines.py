@@ -26,10 +26,8 @@ from estimator_bridge.launcher import request_checks
 from estimator_bridge.launcher.layout import hosted_layout
 from estimator_bridge.launcher.monitors import readiness, remote_trainers, restarts, task_failures
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.outcome import Timeouts
 from estimator_bridge.launcher.ports import free_ports, is_free
-from estimator_bridge.launcher.processes.task import Task
-from tests.launcher.conftest import STAND_IN, Play, command, pids, wait_until
+from tests.launcher.conftest import STAND_IN, Play, command, local_cluster, pids, wait_until
 
 COUNTS = {"chief": 1, "worker": 1, "ps": 1}
 
@@ -172,12 +170,10 @@ def test_a_parameter_server_that_ends_while_somebody_trains_elsewhere_has_failed
 @pytest.mark.parametrize("said", [False, True])
 def test_an_evaluators_launcher_neither_says_nor_takes_back_that_all_servers_are_ready(tmp_path: Path, said: bool) -> None:
     layout, meeting = hosted_layout(hosts(), COUNTS, "evaluator:0"), Rendezvous(tmp_path)
-    [name] = layout.tf_configs
-    task = Task(name, [], {}, tmp_path / "log", lambda name, text: None)
     if said:
         meeting.set_flag(Flag.READY)
 
-    checks = Preflight(layout, [task], meeting, 60, lambda name, text: None)
+    checks = Preflight(local_cluster(layout, meeting, ready=60))
     checks.begin()
 
     assert checks.judge() is None
@@ -199,10 +195,9 @@ def test_who_trains_in_step_waits_until_the_others_have_been_started_again(
     meeting.report_recovery(Recovery(recovery))
     if shared:
         meeting.set_flag(Flag.SHARED)
-    task = Task(TaskId("worker", 0), [], {}, tmp_path / "log", lambda name, text: None)
-    checks = Preflight(layout, [task], meeting, 60, lambda name, text: None)
+    checks = Preflight(local_cluster(layout, meeting, ready=60))
     for life in (1, 2):
-        incarnation[task.name] = life
+        incarnation[TaskId("worker", 0)] = life
         checks.begin()
         assert checks.judge() is None
         assert meeting.has_flag(Flag.READY) is (ready or life == 1)
@@ -220,7 +215,8 @@ def never_answered(monkeypatch: pytest.MonkeyPatch, meeting: Rendezvous, servers
     monkeypatch.setattr(remote_trainers, "ask", lambda servers, timeout: [])
     counts = {"chief": 1, "worker": servers - 1}
     layout = hosted_layout(hosts()[:servers], counts, "evaluator:0")
-    asks = remote_trainers.RemoteTrainers(layout, meeting, Timeouts(ready, finish=100), lambda name, line: said.append(line))
+    cluster = local_cluster(layout, meeting, lambda name, line: said.append(line), ready=ready, finish=100)
+    asks = remote_trainers.RemoteTrainers(cluster)
     while not asks.have_ended() and now < 1050:
         now += 10
     return now - 50, said

@@ -18,8 +18,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.layout import hosted_layout
 from estimator_bridge.launcher.monitors.remote_failures import RemoteFailures
 from estimator_bridge.launcher.outcome import Outcome
-from estimator_bridge.launcher.processes.task import Task
-from tests.launcher.conftest import Play, alive, pids, wait_until
+from tests.launcher.conftest import Play, alive, local_cluster, pids, wait_until
 
 HOSTS, COUNTS = ["a:1", "b:1", "c:1"], {"chief": 1, "worker": 1, "ps": 1}
 PREEMPTED = Outcome(143)
@@ -48,9 +47,9 @@ def at(monkeypatch: pytest.MonkeyPatch) -> At:
 def failures(rendezvous: Rendezvous, name: str, was_preempted: bool = False) -> RemoteFailures:
     """Returns the monitor in the launcher of a task on a machine of its own."""
     layout = hosted_layout(HOSTS, COUNTS, name)
-    tasks = [Task(each, [], {}, Path(os.devnull), lambda name, line: None) for each in layout.tf_configs]
-    tasks[0].exit_code = EXIT_CODE if was_preempted else None
-    return RemoteFailures(layout, rendezvous, tasks, lambda name, line: None)
+    cluster = local_cluster(layout, rendezvous)
+    cluster.tasks[0].exit_code = EXIT_CODE if was_preempted else None
+    return RemoteFailures(cluster)
 
 
 def test_a_failure_reaches_every_launcher_with_its_reason_and_exit_code(meeting: Rendezvous) -> None:
