@@ -217,19 +217,19 @@ def test_a_training_ends_without_the_tasks_that_it_went_on_without(
     monkeypatch.setattr(heartbeats, "_BEAT_SECONDS", 0.1)
     monkeypatch.setattr(heartbeats, "_SILENT_SECONDS", 0.3)
     monkeypatch.setattr(readiness, "ask", lambda asked, _: [Answer(task, "", Health.READY, (), 1, 1.0) for task in asked])
-    meeting = Rendezvous(tmp_path / "shared")
-    meeting.folder.mkdir()
-    meeting.report_end(TaskId("chief", 0))
+    rendezvous = Rendezvous(tmp_path / "shared")
+    rendezvous.folder.mkdir()
+    rendezvous.report_end(TaskId("chief", 0))
     layout = hosted_layout([f"127.0.0.1:{port}" for port in free_ports(3)], COUNTS, "ps:0")
 
     def worker() -> None:
-        wait_until(lambda: meeting.heartbeat(TaskId("ps", 0)) is not None)
+        wait_until(lambda: rendezvous.heartbeat(TaskId("ps", 0)) is not None)
         for _ in range(4):
-            meeting.beat(WORKER)
+            rendezvous.beat(WORKER)
             time.sleep(0.1)
 
     (thread := threading.Thread(target=worker)).start()
-    ended = play({"ps 0": "recovery:task,sleep:60"}, layouts=[layout], rendezvous=meeting.folder, ready=60, lost=0.5)
+    ended = play({"ps 0": "recovery:task,sleep:60"}, layouts=[layout], rendezvous=rendezvous.folder, ready=60, lost=0.5)
     thread.join()
 
     assert (ended.code, ended.states) == (0, {"ps 0": "stopped"})
@@ -259,11 +259,11 @@ def test_a_machine_that_is_killed_ends_those_that_train_in_step_with_it(
 
     def machine() -> None:
         """Loses the worker's machine during the training; the chief's task sees that the server is gone, and fails."""
-        meeting = Rendezvous(shared)
-        wait_until(lambda: meeting.step(WORKER) == meeting.step(TaskId("chief", 0)) == 1)
+        rendezvous = Rendezvous(shared)
+        wait_until(lambda: rendezvous.step(WORKER) == rendezvous.step(TaskId("chief", 0)) == 1)
         launcher.kill()
         launcher.wait()
-        meeting.report_step(WORKER, 2)
+        rendezvous.report_step(WORKER, 2)
 
     (thread := threading.Thread(target=machine)).start()
     try:

@@ -29,13 +29,13 @@ def test_the_first_step_after_a_start_may_take_longer(
 ) -> None:
     now = 1.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    layout, meeting = local_layout({"chief": 1, "worker": 1, "ps": 1, "evaluator": 1}), Rendezvous(tmp_path)
-    cluster = local_cluster(layout, meeting, stall=100)
+    layout, rendezvous = local_layout({"chief": 1, "worker": 1, "ps": 1, "evaluator": 1}), Rendezvous(tmp_path)
+    cluster = local_cluster(layout, rendezvous, stall=100)
     tasks = {task.name.job: task for task in cluster.tasks}
     stall = Stall(cluster, Restarter(cluster, Preflight(cluster)))
     now = 50.0
     tasks["chief"].record_step(7)
-    meeting.report_step(TaskId("chief", 0), 7)
+    rendezvous.report_step(TaskId("chief", 0), 7)
     tasks[again].started_at = since = 60.0
     if again == "evaluator":
         since = 50.0
@@ -55,13 +55,13 @@ def test_the_first_step_after_a_start_may_take_longer(
 def test_a_task_that_waits_for_an_evaluation_has_not_stalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    layout, meeting = local_layout({"chief": 1, "worker": 1}), Rendezvous(tmp_path)
-    cluster = local_cluster(layout, meeting, stall=100)
+    layout, rendezvous = local_layout({"chief": 1, "worker": 1}), Rendezvous(tmp_path)
+    cluster = local_cluster(layout, rendezvous, stall=100)
     stall = Stall(cluster, Restarter(cluster, Preflight(cluster)))
     for task in cluster.tasks:
         task.record_step(7)
-        meeting.report_step(task.name, 7)
-    with meeting.pause_steps(TaskId("chief", 0)):
+        rendezvous.report_step(task.name, 7)
+    with rendezvous.pause_steps(TaskId("chief", 0)):
         while now < 500:
             now += 1
             assert stall.find_stall() is None

@@ -55,7 +55,7 @@ class Heartbeats:
 
     Args:
         cluster: Cluster whose ``lost`` is the limit. If its ``ready`` is 0 no server is asked, so no launcher counts as lost.
-        preflight: Check that knows which servers must answer before training; it is told which tasks are lost.
+        preflight: Check that knows which servers must answer before training; it learns which tasks are lost.
     """
 
     def __init__(self, cluster: LocalCluster, preflight: Preflight) -> None:
