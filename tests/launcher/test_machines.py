@@ -208,7 +208,9 @@ def test_a_task_in_step_waits_until_the_others_have_been_restarted(
     assert checks.gang_starts == (not ready), "the servers that answered had started by then, so no restart follows them"
 
 
-def never_answered(monkeypatch: pytest.MonkeyPatch, rendezvous: Rendezvous, servers: int, ready: float) -> tuple[float, list[str]]:
+def never_answered(
+    monkeypatch: pytest.MonkeyPatch, rendezvous: Rendezvous, servers: int, ready: float
+) -> tuple[float, list[str]]:
     """Returns the seconds (up to 1000) until an evaluator's launcher takes training for over, and its lines."""
     now, said = 50.0, []
     monkeypatch.setattr(time, "monotonic", lambda: now)

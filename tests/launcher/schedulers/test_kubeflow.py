@@ -135,13 +135,26 @@ def test_a_pod_gets_time_for_its_restart(given: list[str], seconds: float, capsy
 
 
 def test_options_are_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["--path", "modern", "--max-restarts", "7", "--rendezvous", "/shared/1", "--audit", "--audit-allow", "diverged"]
+    given = [
+        "--path",
+        "modern",
+        "--max-restarts",
+        "0",
+        "--grace",
+        "0",
+        "--rendezvous",
+        "/shared/1",
+        "--audit",
+        "--audit-allow",
+        "diverged",
+    ]
     [spec] = printed(capsys, *given, "--format", "json", "-m", "trainer.task")["spec"]["tfReplicaSpecs"].values()
     command = " ".join(spec["template"]["spec"]["containers"][0]["command"])
     for words in (
         "--path modern",
         "--format json",
-        "--max-restarts 7",
+        "--max-restarts 0",
+        "--grace 0",
         "--rendezvous /shared/1",
         "--audit ",
         "--audit-allow diverged",
