@@ -32,8 +32,8 @@ def restart_group(task: Task, tasks: Sequence[Task], recovery: Recovery) -> list
 def find_obstacle(task: Task, group: Sequence[Task], restarts: int) -> NoRestart | None:
     """Returns why a failed task is not restarted, or None if it is.
 
-    A mistake in a script fails again at the same place. So a task that ended with an exit code of its own before it made a step is not
-    restarted, and a task that was killed before it made one is restarted once.
+    A mistake in a script fails again at the same place. So a task that ended with an exit code of its own before its first step is not
+    restarted. A task that was killed before its first step is restarted once.
 
     Args:
         task: Task that failed.
