@@ -202,7 +202,10 @@ def _mirrored_over(devices: tuple[str, ...]) -> Any:
 
 
 def _cluster() -> Mapping[str, Any]:
-    context = TaskContext.of_this_process()
+    try:
+        context = TaskContext.of_this_process()
+    except BridgeError:  # RunConfig reports it, unless the script sets the variable before that
+        return {}
     return (context.value.get("cluster") or {}) if context else {}
 
 

@@ -14,14 +14,26 @@ import psutil
 import pytest
 
 import estimator_bridge
+from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.launcher.launch import LaunchResult, launch, local_layouts
 from estimator_bridge.launcher.layout import Layout
+from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.outcome import NoRestart, Timeouts
+from estimator_bridge.launcher.processes.spawner import Spawner
+from estimator_bridge.launcher.processes.task import Sink, Task
 from tests.launcher.run_launcher import Request
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 DEADLINE = 60.0
 COUNTS = {"chief": 1, "worker": 1, "ps": 1}
+
+
+def local_cluster(
+    layout: Layout, rendezvous: Rendezvous, sink: Sink = lambda name, line: None, **timeouts: float
+) -> LocalCluster:
+    """Returns a cluster whose tasks have not started."""
+    tasks = [Task(name, [], {}, Path(os.devnull), sink) for name in layout.tf_configs]
+    return LocalCluster(layout, tasks, Spawner(), rendezvous, Timeouts(**timeouts), sink)  # type: ignore[arg-type]
 
 
 def command(folder: Path, plans: dict[str, str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a task's row says."""
+"""The table of tasks, and streams that cannot be written."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Full(io.StringIO):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_stream_that_cannot_be_written_ends_nothing_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stream_that_cannot_be_written_is_reported_once_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
     with open_display(Full()) as (say, _):
         say("chief 0", "hello")
         say("chief 0", "goodbye")
@@ -72,6 +72,6 @@ def test_a_stream_that_cannot_be_written_ends_nothing_and_is_told_once(caplog: p
     assert caplog.text.count("the output cannot be written: No space left on device") == 1
 
 
-def test_free_ports_are_none_that_outgoing_connections_get() -> None:
-    """Linux gives those from 32768 on, unless told otherwise."""
+def test_free_ports_are_below_those_of_outgoing_connections() -> None:
+    """Linux gives those from 32768 on, unless it is configured otherwise."""
     assert all(1024 < port < 32768 for port in free_ports(20))

@@ -1,4 +1,4 @@
-"""Real clusters to which everything happens: they go on from what they saved. More: benchmarks/cluster_faults.py."""
+"""Real clusters with many failures: they go on from their checkpoints. More: benchmarks/cluster_faults.py."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECONDS = 120.0
 ENDLESS = ["--steps=100000"]
 
 
-def test_each_task_is_killed_and_comes_back_and_sigterm_saves(tmp_path: Path) -> None:
+def test_each_killed_task_comes_back_and_sigterm_saves(tmp_path: Path) -> None:
     with contextlib.closing(Launcher(tmp_path, ["--chief", "1", "--worker", "1", "--ps", "1"], ENDLESS)) as cluster:
         wait_until(lambda: cluster.saved() >= 20 and bool(cluster.steps("worker 0")), SECONDS)
         for task, witness in (("ps 0", "chief 0"), ("worker 0", "worker 0"), ("chief 0", "chief 0")):
@@ -41,10 +41,10 @@ def test_each_task_is_killed_and_comes_back_and_sigterm_saves(tmp_path: Path) ->
 
 
 def test_workers_in_step_on_two_machines(tmp_path: Path) -> None:
-    """Each task under a launcher of its own: a worker is killed, then stopped, a machine is told to go, all is started again."""
+    """Each task has a launcher of its own. A worker is killed, then stopped; a machine is preempted; all is started again."""
     hosts = ",".join(f"{host}:{port}" for host, port in zip(("127.0.0.1", "localhost"), free_ports(2), strict=True))
-    options = ["--hosts", hosts, "--worker", "1", "--rendezvous", str(tmp_path / "meeting"), "--task"]
-    meeting = Rendezvous(tmp_path / "meeting")
+    options = ["--hosts", hosts, "--worker", "1", "--rendezvous", str(tmp_path / "rendezvous"), "--task"]
+    rendezvous = Rendezvous(tmp_path / "rendezvous")
 
     with contextlib.ExitStack() as stack:
 
@@ -57,12 +57,12 @@ def test_workers_in_step_on_two_machines(tmp_path: Path) -> None:
 
         launchers = chief, worker = start(["chief", "worker"], *ENDLESS)
         wait_until(lambda: chief.saved() >= 20 and bool(worker.steps("worker 0")), SECONDS)
-        assert len({meeting.version(TaskId(job, 0)) for job in ("chief", "worker")} - {None}) == 1
+        assert len({rendezvous.version(TaskId(job, 0)) for job in ("chief", "worker")} - {None}) == 1
         made = len(worker.steps("worker 0"))
         os.kill(worker.pids("worker 0")[-1], signal.SIGKILL)
         wait_until(lambda: len(worker.steps("worker 0")) > made + 3, SECONDS)
         assert worker.steps("worker 0")[made] >= 20, "from the checkpoint, not from the start"
-        assert len(chief.pids("chief 0")) == len(worker.pids("worker 0")) == 2, "who waits in step is started again, too"
+        assert len(chief.pids("chief 0")) == len(worker.pids("worker 0")) == 2, "the task that waits in step is restarted, too"
 
         os.kill(worker.pids("worker 0")[-1], signal.SIGSTOP)
         time.sleep(1)
@@ -80,7 +80,7 @@ def test_workers_in_step_on_two_machines(tmp_path: Path) -> None:
         assert ends[0] == ends[1]
         assert len(ends[0]) == 1, "all end after the same step"
         last = chief.saved()
-        assert last == meeting.last_step(), "which is saved"
+        assert last == rendezvous.last_step(), "which is saved"
         assert last >= worker.steps("worker 0")[-1]
 
         launchers = chief, worker, evaluator = start(["chief", "worker", "evaluator"], f"--steps={last + 5}")

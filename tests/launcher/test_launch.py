@@ -90,7 +90,7 @@ def test_a_chief_a_worker_a_parameter_server_and_an_evaluator(tmp_path: Path) ->
         (["--log-dir", "/proc/nowhere", __file__], "The tasks' logs cannot be written."),
     ],
 )
-def test_what_cannot_be_launched(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_launch_that_cannot_start_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["launch", *arguments]) == 2
     assert capsys.readouterr().err.startswith(f"estimator-bridge: {said}")
 
@@ -107,7 +107,7 @@ def test_a_task_of_a_cluster(
 
 
 @pytest.mark.parametrize("arguments", [["--chief", "2"], ["--worker", "-1"], ["--ready-timeout", "nan"]])
-def test_numbers_that_are_none(arguments: list[str]) -> None:
+def test_wrong_numbers_are_refused(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as refused:
         main(["launch", *arguments, __file__])
     assert refused.value.code == 2

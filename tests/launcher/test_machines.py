@@ -1,4 +1,4 @@
-"""One task of a cluster whose others run on other machines: played by this one."""
+"""One task of a cluster whose other tasks run on other machines, for which this machine stands in."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ from estimator_bridge.launcher import request_checks
 from estimator_bridge.launcher.layout import hosted_layout
 from estimator_bridge.launcher.monitors import readiness, remote_trainers, restarts, task_failures
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.outcome import Timeouts
 from estimator_bridge.launcher.ports import free_ports, is_free
-from estimator_bridge.launcher.processes.task import Task
-from tests.launcher.conftest import STAND_IN, Play, command, pids, wait_until
+from tests.launcher.conftest import STAND_IN, Play, command, local_cluster, pids, wait_until
 
 COUNTS = {"chief": 1, "worker": 1, "ps": 1}
 
@@ -81,7 +79,7 @@ def test_hosts_that_are_no_cluster(given: list[str], task: str, said: str) -> No
         ),
     ],
 )
-def test_what_the_command_line_refuses(
+def test_the_command_line_refuses(
     arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("TF_CONFIG", raising=False)
@@ -90,7 +88,7 @@ def test_what_the_command_line_refuses(
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_port_that_is_taken_is_named_with_who_has_it(
+def test_a_taken_port_is_named_with_its_process(
     known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("TF_CONFIG", raising=False)
@@ -111,7 +109,7 @@ def test_a_port_that_is_taken_is_named_with_who_has_it(
 
 
 def test_a_port_whose_server_has_just_ended_is_free() -> None:
-    """Its connections linger for a minute, and bar it to who does not ask for it again, as servers do."""
+    """Its connections linger for a minute, and block a socket that does not set SO_REUSEADDR, as servers do."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as client:
@@ -122,7 +120,7 @@ def test_a_port_whose_server_has_just_ended_is_free() -> None:
     assert is_free(port)
 
 
-def test_a_tf_config_in_which_nobody_trains(
+def test_a_tf_config_without_trainers_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"ps": ["127.0.0.1:1"]}, "task": {"type": "ps", "index": 0}}))
@@ -131,13 +129,13 @@ def test_a_tf_config_in_which_nobody_trains(
 
 
 @pytest.mark.parametrize(("job", "state"), [("ps", "stopped"), ("evaluator", "done")])
-def test_who_is_alone_ends_when_the_others_say_that_they_have(play: Play, tmp_path: Path, job: str, state: str) -> None:
+def test_a_single_task_ends_when_other_launchers_report_the_end(play: Play, tmp_path: Path, job: str, state: str) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     Rendezvous(shared).report_end(TaskId("chief", 0))
 
     def worker_ends() -> None:
-        """As its launcher says it, the last of those that have somebody to train; our task has come by then."""
+        """Reports the end as the worker's launcher does, after the task of this launcher has started."""
         wait_until(lambda: bool(pids(tmp_path)))
         Rendezvous(shared).report_end(TaskId("worker", 0))
         Rendezvous(shared).set_flag(Flag.TRAINED)
@@ -151,10 +149,10 @@ def test_who_is_alone_ends_when_the_others_say_that_they_have(play: Play, tmp_pa
 
 
 @pytest.mark.parametrize("shares", [True, False])
-def test_a_parameter_server_that_ends_while_somebody_trains_elsewhere_has_failed(
+def test_a_parameter_server_that_ends_while_a_remote_task_trains_has_failed(
     play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: bool
 ) -> None:
-    """By the word of the launchers, of which the worker's has not said that it has ended; without a folder by the worker's answer."""
+    """The worker's launcher has not reported an end; without a shared folder the worker's server answers."""
     rendezvous = tmp_path / "shared" if shares else None
     if shares:
         (tmp_path / "shared").mkdir()
@@ -170,70 +168,70 @@ def test_a_parameter_server_that_ends_while_somebody_trains_elsewhere_has_failed
 
 
 @pytest.mark.parametrize("said", [False, True])
-def test_an_evaluators_launcher_neither_says_nor_takes_back_that_all_servers_are_ready(tmp_path: Path, said: bool) -> None:
-    layout, meeting = hosted_layout(hosts(), COUNTS, "evaluator:0"), Rendezvous(tmp_path)
-    [name] = layout.tf_configs
-    task = Task(name, [], {}, tmp_path / "log", lambda name, text: None)
+def test_an_evaluators_launcher_neither_sets_nor_clears_ready(tmp_path: Path, said: bool) -> None:
+    layout, rendezvous = hosted_layout(hosts(), COUNTS, "evaluator:0"), Rendezvous(tmp_path)
     if said:
-        meeting.set_flag(Flag.READY)
+        rendezvous.set_flag(Flag.READY)
 
-    checks = Preflight(layout, [task], meeting, 60, lambda name, text: None)
+    checks = Preflight(local_cluster(layout, rendezvous, ready=60))
     checks.begin()
 
     assert checks.judge() is None
-    assert meeting.has_flag(Flag.READY) is said
+    assert rendezvous.has_flag(Flag.READY) is said
 
 
 @pytest.mark.parametrize(("recovery", "shared", "ready"), [("gang", True, False), ("gang", False, True), ("task", True, True)])
-def test_who_trains_in_step_waits_until_the_others_have_been_started_again(
+def test_a_task_in_step_waits_until_the_others_have_been_restarted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovery: str, shared: bool, ready: bool
 ) -> None:
-    """Their old servers answer for a moment still; where nobody tells their launchers they may go on."""
+    """Old servers still answer for a moment. If their launchers learn nothing of the restart, they may go on."""
     incarnation = {TaskId("chief", 0): 1, TaskId("worker", 0): 1, TaskId("ps", 0): 1}
     answers = [Answer(task, "", Health.READY, milliseconds=1.0) for task in incarnation]
     monkeypatch.setattr(
         readiness, "ask", lambda *_: [dataclasses.replace(one, incarnation=incarnation[one.task]) for one in answers]
     )
     monkeypatch.setattr(readiness, "_ASK_SECONDS", 0)
-    layout, meeting = hosted_layout(hosts(), COUNTS, "worker:0"), Rendezvous(tmp_path)
-    meeting.report_recovery(Recovery(recovery))
+    layout, rendezvous = hosted_layout(hosts(), COUNTS, "worker:0"), Rendezvous(tmp_path)
+    rendezvous.report_recovery(Recovery(recovery))
     if shared:
-        meeting.set_flag(Flag.SHARED)
-    task = Task(TaskId("worker", 0), [], {}, tmp_path / "log", lambda name, text: None)
-    checks = Preflight(layout, [task], meeting, 60, lambda name, text: None)
+        rendezvous.set_flag(Flag.SHARED)
+    checks = Preflight(local_cluster(layout, rendezvous, ready=60))
     for life in (1, 2):
-        incarnation[task.name] = life
+        incarnation[TaskId("worker", 0)] = life
         checks.begin()
         assert checks.judge() is None
-        assert meeting.has_flag(Flag.READY) is (ready or life == 1)
+        assert rendezvous.has_flag(Flag.READY) is (ready or life == 1)
     incarnation.update({TaskId("chief", 0): 2, TaskId("ps", 0): 2})
-    meeting.report_gang_start()
+    rendezvous.report_gang_start()
     assert checks.judge() is None
-    assert meeting.has_flag(Flag.READY)
+    assert rendezvous.has_flag(Flag.READY)
     assert checks.gang_starts == (not ready), "the servers that answered had started by then, so no restart follows them"
 
 
-def never_answered(monkeypatch: pytest.MonkeyPatch, meeting: Rendezvous, servers: int, ready: float) -> tuple[float, list[str]]:
-    """Seconds after which a lone evaluator's launcher takes training for over (to 1000), and what it says."""
+def never_answered(
+    monkeypatch: pytest.MonkeyPatch, rendezvous: Rendezvous, servers: int, ready: float
+) -> tuple[float, list[str]]:
+    """Returns the seconds (up to 1000) until an evaluator's launcher takes training for over, and its lines."""
     now, said = 50.0, []
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(remote_trainers, "ask", lambda servers, timeout: [])
     counts = {"chief": 1, "worker": servers - 1}
     layout = hosted_layout(hosts()[:servers], counts, "evaluator:0")
-    asks = remote_trainers.RemoteTrainers(layout, meeting, Timeouts(ready, finish=100), lambda name, line: said.append(line))
+    cluster = local_cluster(layout, rendezvous, lambda name, line: said.append(line), ready=ready, finish=100)
+    asks = remote_trainers.RemoteTrainers(cluster)
     while not asks.have_ended() and now < 1050:
         now += 10
     return now - 50, said
 
 
-def test_an_evaluator_that_comes_after_the_training_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evaluator_that_starts_after_the_training_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     after, said = never_answered(monkeypatch, Rendezvous(tmp_path), servers=2, ready=60)
     assert after == 170, "the first look after both deadlines"
     assert said == ["no chief or worker has answered for 100 s: training counts as over"]
 
 
 @pytest.mark.parametrize(("servers", "ready"), [(1, 60), (2, 0)])
-def test_where_nobody_serves_silence_says_nothing(
+def test_silence_means_nothing_if_no_server_is_asked(
     servers: int, ready: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert never_answered(monkeypatch, Rendezvous(tmp_path), servers, ready) == (1000, [])
@@ -247,7 +245,7 @@ def test_where_nobody_serves_silence_says_nothing(
         ["--engine", "kubeflow", "--image", "a", "--evaluator", "1", "--trusted-network"],
     ],
 )
-def test_an_evaluator_that_nobody_could_tell_of_the_end(
+def test_an_evaluator_that_could_not_learn_of_the_end_is_refused(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("TF_CONFIG", raising=False)
@@ -260,7 +258,7 @@ def test_an_evaluator_that_nobody_could_tell_of_the_end(
 
 
 def test_the_rendezvous_of_a_training_that_has_ended(play: Play, tmp_path: Path) -> None:
-    """A parameter server of another training would end at once; the evaluator of this one may come again."""
+    """A parameter server of another training would end at once; the evaluator of this one may start again."""
     shared = tmp_path / "shared"
     shared.mkdir()
     Rendezvous(shared).report_end(TaskId("chief", 0))
@@ -278,8 +276,8 @@ def test_the_rendezvous_of_a_training_that_has_ended(play: Play, tmp_path: Path)
     assert (ended.code, ended.states) == (0, {"evaluator 0": "done"})
 
 
-def test_what_a_task_said_before_its_launcher_started_again(play: Play, tmp_path: Path) -> None:
-    """That training is over was said by someone whom nobody answered for long."""
+def test_reports_of_an_earlier_start_are_cleared(play: Play, tmp_path: Path) -> None:
+    """A launcher that had no answer for long had set TRAINED."""
     shared = tmp_path / "shared"
     shared.mkdir()
     before = Rendezvous(shared)
@@ -314,7 +312,7 @@ def test_processes_of_two_machines_with_one_number_write_at_once(tmp_path: Path,
 
 
 def test_a_file_that_another_machine_replaces_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NFS says "stale" to who opened the one before."""
+    """NFS reports "stale" for a file that was opened before its replacement."""
     Rendezvous(tmp_path).report_step(TaskId("chief", 0), 7)
     read = Path.read_text
 
@@ -326,14 +324,14 @@ def test_a_file_that_another_machine_replaces_is_read_again(tmp_path: Path, monk
     assert Rendezvous(tmp_path).step(TaskId("chief", 0)) == 7
 
 
-def test_a_folder_that_cannot_be_read_any_more_is_named(play: Play, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_read_is_named(play: Play, tmp_path: Path) -> None:
     (tmp_path / "shared" / "chief-0.ended").mkdir(parents=True)  # stands for a share that answers with an error
 
     with pytest.raises(BridgeError, match=r"cannot be read.\n.*\n.*chief-0.ended: Is a directory"):
         play({"worker 0": "sleep:60"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared")
 
 
-def test_a_worker_that_has_ended_says_so_to_the_others(play: Play, tmp_path: Path) -> None:
+def test_a_worker_that_has_ended_reports_it(play: Play, tmp_path: Path) -> None:
     ended = play(
         {"worker 0": "flags,say:trained"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared"
     )
@@ -363,11 +361,11 @@ def test_a_parameter_server_ends_when_no_chief_or_worker_has_answered_for_long(
     assert process.returncode == 0, "the chief had ended by then"
 
 
-@pytest.mark.parametrize(("recovery", "code", "lives"), [("gang", 0, 3), ("task", 3, 2)])
-def test_who_trains_in_step_begins_again_with_those_of_another_launcher(
-    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovery: str, code: int, lives: int
+@pytest.mark.parametrize(("recovery", "code", "runs"), [("gang", 0, 3), ("task", 3, 2)])
+def test_tasks_in_step_are_restarted_with_those_of_another_launcher(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovery: str, code: int, runs: int
 ) -> None:
-    """Which says so in a moment: its task failed first, and so ours did, which alone would be given up."""
+    """The other launcher reports the restart a moment later. Its task failed first; this one would be given up by itself."""
     monkeypatch.setattr(restarts, "_FIRST_PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(restarts, "_FOLLOW_SECONDS", 0.1)
     plan = f"recovery:{recovery},step:1,exit:3|recovery:{recovery},step:1,gang-start,exit:3|"
@@ -375,4 +373,4 @@ def test_who_trains_in_step_begins_again_with_those_of_another_launcher(
     ended = play({"chief 0": plan}, layouts=[hosted_layout(hosts(), COUNTS, "chief:0")], rendezvous=tmp_path / "shared")
 
     assert ended.code == code
-    assert len(list(tmp_path.glob("chief-0.run-*"))) == lives
+    assert len(list(tmp_path.glob("chief-0.run-*"))) == runs

@@ -1,4 +1,4 @@
-"""``cluster status``: what the servers of a TF_CONFIG answer, without TensorFlow."""
+"""``cluster status``: the answers of a TF_CONFIG's servers, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.launcher.conftest import STAND_IN, wait_until
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[str]]]:
-    """A chief that serves, a worker that answers as another, a ps that is not there."""
+    """Starts a chief that serves and a worker that answers as a different task; there is no ps."""
     folder = tmp_path_factory.mktemp("cluster")
     chief, worker, ps = (f"127.0.0.1:{port}" for port in free_ports(3))
     made = {"chief": [chief], "worker": [worker], "ps": [ps], "evaluator": ["127.0.0.1:1"]}
@@ -42,9 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
         process.wait()
 
 
-def test_the_servers_that_are_there_and_those_that_are_not(
-    cluster: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ready_mistaken_and_missing_servers(cluster: dict[str, list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["cluster", "status", json.dumps({"cluster": cluster}), "--format", "json", "--timeout", "2"])
 
     chief, worker, ps = json.loads(capsys.readouterr().out)["tasks"]
@@ -61,7 +59,7 @@ def test_the_servers_that_are_there_and_those_that_are_not(
 def test_a_cluster_that_is_ready(
     cluster: dict[str, list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
-    """By the environment's TF_CONFIG; indices may be keys, as TF_CONFIG allows. A narrow terminal cuts nothing off."""
+    """The environment's TF_CONFIG is used. Indices may be keys, and a narrow terminal cuts nothing off."""
     there = {"cluster": {"chief": {"0": cluster["chief"][0]}}, "task": {"type": "chief", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(there))
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -90,18 +88,18 @@ def test_a_cluster_that_is_ready(
         ("nowhere.json", "The TF_CONFIG cannot be read."),
     ],
 )
-def test_no_tf_config(given: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_tf_config_is_refused(given: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cluster", "status", given]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_a_timeout_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_timeout_that_is_no_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["cluster", "status", "--timeout", "-5"])
     assert "expected a number of seconds, 0 or more, received '-5'" in capsys.readouterr().err
 
 
-def test_who_accepts_and_never_answers_is_given_up_at_the_deadline() -> None:
+def test_a_server_that_accepts_and_never_answers_is_given_up_at_the_deadline() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         [answer] = ask({TaskId("ps", 0): f"127.0.0.1:{silent.getsockname()[1]}"}, timeout=1)
 

@@ -47,7 +47,7 @@ def test_each_task_knows_its_place_and_the_end_of_the_others(play: Play) -> None
     assert ended.log("evaluator-0").splitlines()[-1] == "evaluated"
 
 
-def test_nobody_trains_before_every_server_has_answered(play: Play) -> None:
+def test_no_task_trains_before_every_server_has_answered(play: Play) -> None:
     ended = play(SERVED | {"ps 0": "sleep:1,serve,sleep:60"}, ready=30)
 
     assert ended.code == 0
@@ -66,7 +66,7 @@ def test_nobody_trains_before_every_server_has_answered(play: Play) -> None:
         ("serve:worker:1,sleep:60", 30, "another task, worker 1 answers here"),  # which ends it at once
     ],
 )
-def test_a_cluster_that_is_not_ready_names_who(play: Play, worker: str, ready: float, said: str) -> None:
+def test_a_cluster_that_is_not_ready_names_the_missing_task(play: Play, worker: str, ready: float, said: str) -> None:
     ended = play(SERVED | {"worker 0": worker}, ready=ready)
 
     assert ended.code == 1
@@ -96,7 +96,7 @@ def test_the_first_task_that_fails_ends_the_others_and_is_named(
     assert ("disk full" in ended.problem) == (code == 3)
 
 
-def test_a_full_disk_is_told_once_and_training_goes_on(play: Play, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_once_and_training_goes_on(play: Play, tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "chief-0.log").symlink_to("/dev/full")
 
@@ -108,8 +108,10 @@ def test_a_full_disk_is_told_once_and_training_goes_on(play: Play, tmp_path: Pat
     assert told.startswith(f"launch      | {tmp_path / 'logs' / 'chief-0.log'} cannot be written: No space left on device")
 
 
-def test_who_is_told_to_end_starts_nobody_more(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of tasks start one after the other, on a machine that they keep busy."""
+def test_a_launcher_that_is_interrupted_starts_no_more_tasks(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hundreds of tasks start in turn, on a machine that they keep busy."""
     start = Spawner.start
     started = []
 
@@ -128,12 +130,12 @@ def test_who_is_told_to_end_starts_nobody_more(play: Play, tmp_path: Path, monke
     assert set(ended.states.values()) == {"stopped"}
 
 
-def test_what_a_task_leaves_behind_ends_with_it(play: Play) -> None:
-    """``play`` looks for survivors, among them a process that left its parent and its session."""
+def test_a_process_that_a_task_leaves_behind_ends_with_it(play: Play) -> None:
+    """``play`` looks for survivors; here one left its parent and its session."""
     assert play({"chief 0": "child", "ps 0": "sleep:60"}).code == 0
 
 
-def test_who_does_not_end_after_the_chief_is_named(play: Play) -> None:
+def test_a_task_that_does_not_end_after_the_chief_is_named(play: Play) -> None:
     ended = play({"worker 0": "sleep:60", "ps 0": "sleep:60"}, finish=0.5)
 
     assert ended.code == 1
@@ -164,8 +166,8 @@ def test_a_port_that_is_taken_on_every_try_is_named(play: Play) -> None:
 
 
 @pytest.mark.parametrize(("job", "code"), [("worker", 3), ("ps", 3), ("evaluator", 3), ("ps", 0)])
-def test_one_task_of_a_cluster_that_runs_elsewhere(play: Play, job: str, code: int) -> None:
-    """It gets its TF_CONFIG as it is, and ends when it ends."""
+def test_one_task_of_a_cluster_on_other_machines(play: Play, job: str, code: int) -> None:
+    """The task gets its TF_CONFIG unchanged, and the launch ends with the task."""
     tf_config = {"cluster": {"chief": ["localhost:1"], "worker": ["localhost:2"], "ps": ["localhost:3"]}, "rpc_layer": "grpc"}
     tf_config["task"] = {"type": job, "index": 0}
 
@@ -181,7 +183,7 @@ def test_one_task_of_a_cluster_that_runs_elsewhere(play: Play, job: str, code: i
 
 
 @pytest.mark.parametrize("address", ["10.example:2222", "0.0.0.0:2222", "[2001:db8::1]:2222", "127.0.0.1.example:2222"])
-def test_servers_that_others_can_reach_need_consent(address: str) -> None:
+def test_servers_that_other_machines_can_reach_need_permission(address: str) -> None:
     task = TaskId("chief", 0)
     check_network(make_layout({task: "127.0.0.1:2222", TaskId("ps", 0): "[::1]:2222"}, [task]), is_trusted=False)
     layout = make_layout({task: address}, [task])
@@ -191,6 +193,6 @@ def test_servers_that_others_can_reach_need_consent(address: str) -> None:
         check_network(layout, is_trusted=False)
 
 
-def test_nobody_to_train() -> None:
+def test_a_cluster_without_trainers_is_refused() -> None:
     with pytest.raises(BridgeError, match="No task would train"):
         local_layout({"chief": 0, "ps": 2})

@@ -1,4 +1,4 @@
-"""What of a dataset's graph makes it another. How workers decide is tested with each path's input_fns."""
+"""Definitions of datasets. The workers' decision is tested with each path's input_fns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _nested(added: int) -> Any:
     return tf.data.Dataset.range(2).flat_map(lambda file: tf.data.Dataset.range(file).map(lambda x: x + added))
 
 
-def test_names_of_functions_and_devices_make_no_dataset_another() -> None:
+def test_names_of_functions_and_devices_do_not_change_the_definition() -> None:
     """A chief, which writes, may have made more functions than a worker."""
     assert _definition(1, "/cpu:0") == _definition(1, "/job:worker/task:1") != _definition(2)
 

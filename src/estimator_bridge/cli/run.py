@@ -96,14 +96,14 @@ def execute(arguments: argparse.Namespace) -> int:
     script.check()
     restore_streams()  # an endless script ends where its reader has left, as under Python
     run = _run_legacy if arguments.path == "legacy" else _run_modern
-    return run_as_python_does(lambda: _run_and_tell(run, script, arguments))
+    return run_as_python_does(lambda: _run_and_report(run, script, arguments))
 
 
-def _run_and_tell(run: Callable[[Script, argparse.Namespace], None], script: Script, arguments: argparse.Namespace) -> None:
-    """Tells the launcher, if there is one, of ends that another start would not change."""
+def _run_and_report(run: Callable[[Script, argparse.Namespace], None], script: Script, arguments: argparse.Namespace) -> None:
+    """Runs a script, and reports to a launcher an end that a restart would not change."""
     try:
         run(script, arguments)
-    except (NotSupportedError, SystemExit) as error:  # unlike the loss of another worker, for one
+    except (NotSupportedError, SystemExit) as error:  # unlike e.g. the loss of another worker
         if (rendezvous := Rendezvous.of_this_process()) and (reason := _final_reason(error, rendezvous)):
             with contextlib.suppress(OSError):  # a full disk must not hide this error
                 rendezvous.report_final(reason)

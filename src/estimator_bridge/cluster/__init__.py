@@ -1,1 +1,1 @@
-"""What a task and its launcher both know: names of tasks, the rendezvous, server status, audit records. No TensorFlow."""
+"""Knowledge that a task and its launcher share: names of tasks, the rendezvous, server status, audit records. No TensorFlow."""

@@ -22,7 +22,7 @@ _REQUEST = "audit"  # file of a rendezvous: the steps between two audited ones
 
 
 class Updates(enum.Enum):
-    """How the gradients of a worker's step reach the variables."""
+    """The way of a step's gradients to the variables."""
 
     OWN = "own"
     """Applied to the shared variables by themselves: asynchronous parameter servers."""
@@ -43,7 +43,7 @@ class AuditRecord:
         task: Task that made the step; ``job`` and ``index`` in the file.
         local: Steps of the task since its training (re)started, as far as the writer knows; 0 at the start.
         step: Global step after the audited one.
-        updates: How gradients reach the variables, the same in all records.
+        updates: Way of the gradients to the variables, the same in all records.
         share: Local steps of each worker for a global one, if updates are aggregated and the number is fixed.
         batches: Digest of each local replica's batch.
         variables: Digest of each local replica's copy of the variables, if they are mirrored.

@@ -16,6 +16,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.audit.audit import AuditRequest
 from estimator_bridge.launcher.display import open_display
 from estimator_bridge.launcher.layout import Layout, local_layout
+from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.outcome import NoRestart, Outcome, Timeouts
 from estimator_bridge.launcher.processes.spawner import Forker, Spawner
 from estimator_bridge.launcher.processes.task import Sink, Task
@@ -101,7 +102,8 @@ def launch(
                 running = None if audit is None else audit.begin(layout, rendezvous)
                 tasks = _make_tasks(layout, arguments, rendezvous, log_dir, say)
                 with spawner or _make_spawner(preload if len(tasks) > 1 else None, log_dir) as starter:
-                    outcome = Supervisor(layout, tasks, starter, rendezvous, timeouts, say, show, running).run()
+                    cluster = LocalCluster(layout, tasks, starter, rendezvous, timeouts, say)
+                    outcome = Supervisor(cluster, show, running).run()
                 if running and outcome.code == 0:
                     say("launch", running.describe())
             if outcome.no_restart is not NoRestart.PORT_TAKEN:

@@ -13,8 +13,8 @@ class NoRestart(enum.Enum):
     """Why a failed task is not restarted; the values are texts for the message."""
 
     DISABLED = "--max-restarts is 0"
-    LIMIT_REACHED = "it was restarted {restarts} times already (--max-restarts)"
-    NO_STEP_SINCE_FAILURE = "it ended in the same way before, and came no further than step {step}"
+    LIMIT_REACHED = "it was restarted {task.restarts} times already (--max-restarts)"
+    NO_STEP_SINCE_FAILURE = "it ended in the same way before, and came no further than step {task.last_failure[1]}"
     NO_PROGRESS = "it made no progress after its start, so a restart would fail the same way"
     NO_PROGRESS_AGAIN = "it was restarted already, and made no progress after that"
     PORT_TAKEN = "the port of {address} was taken"

@@ -5,22 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 from estimator_bridge.launcher.audit.audit import Audit
 from estimator_bridge.launcher.display import Show
-from estimator_bridge.launcher.layout import Layout
+from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.monitors.endings import AuditFindings, Completion, FinishDeadline
 from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
-from estimator_bridge.launcher.monitors.local_tasks import LocalTasks
 from estimator_bridge.launcher.monitors.readiness import Preflight
 from estimator_bridge.launcher.monitors.remote_failures import RemoteFailures
 from estimator_bridge.launcher.monitors.remote_trainers import RemoteTrainers
 from estimator_bridge.launcher.monitors.restarts import Restarter
-from estimator_bridge.launcher.monitors.stall import Stall, Watchdog
+from estimator_bridge.launcher.monitors.stall import Stall
 from estimator_bridge.launcher.monitors.task_failures import TaskFailures
-from estimator_bridge.launcher.outcome import Judge, Outcome, Timeouts
-from estimator_bridge.launcher.processes.spawner import Spawner
-from estimator_bridge.launcher.processes.task import Sink, Task, kill_all
+from estimator_bridge.launcher.outcome import Judge, Outcome
+from estimator_bridge.launcher.processes.task import Task, kill_all
 from estimator_bridge.launcher.signals import Interruption
 
 # For workers after the chief has saved and ended, and for all tasks if none can save: a longer wait would be in vain.
@@ -32,52 +29,32 @@ class Supervisor:
     """Starts tasks, watches them and ends them.
 
     Args:
-        layout: Cluster layout.
-        tasks: Tasks of this machine, not started yet.
-        spawner: Spawner of tasks.
-        rendezvous: Rendezvous with the tasks and with other launchers.
-        timeouts: Time limits, and the limit of restarts.
-        say: Function that prints one line to the user.
+        cluster: Cluster whose tasks have not started yet.
         show: Function that displays the tasks.
         audit: Audit of the cluster, if the user asked for one.
     """
 
-    def __init__(
-        self,
-        layout: Layout,
-        tasks: Sequence[Task],
-        spawner: Spawner,
-        rendezvous: Rendezvous,
-        timeouts: Timeouts,
-        say: Sink,
-        show: Show,
-        audit: Audit | None = None,
-    ) -> None:
-        self._is_shared = rendezvous.has_flag(Flag.SHARED) and not layout.is_whole
-        self._tasks = LocalTasks(tasks, rendezvous, say)
-        self._spawner = spawner
-        self._grace = timeouts.grace
-        self._say = say
+    def __init__(self, cluster: LocalCluster, show: Show, audit: Audit | None = None) -> None:
+        self._cluster = cluster
         self._show = show
         self._interruption = Interruption()
-        preflight = Preflight(layout, tasks, rendezvous, timeouts.ready, say)
-        self._restarter = restarter = Restarter(tasks, spawner, rendezvous, preflight, say, timeouts.grace)
-        self._heartbeats = heartbeats = Heartbeats(layout, rendezvous, timeouts, preflight, say)
-        self._remote_failures = RemoteFailures(layout, rendezvous, self._tasks.trainers, say)
-        remote_trainers = RemoteTrainers(layout, rendezvous, timeouts, say)
-        watchdog = Watchdog(tasks, layout, rendezvous, timeouts.stall)
+        preflight = Preflight(cluster)
+        self._restarter = restarter = Restarter(cluster, preflight)
+        self._heartbeats = heartbeats = Heartbeats(cluster, preflight)
+        self._remote_failures = RemoteFailures(cluster)
+        remote_trainers = RemoteTrainers(cluster)
         # The first judge that knows an end decides, so causes stand before their consequences: a failure on another machine makes local
         # tasks fail, and the server of a lost machine is late.
         self._judges: tuple[Judge, ...] = (
             self._interruption,
             self._remote_failures,
-            TaskFailures(layout, self._tasks, rendezvous, restarter, remote_trainers, timeouts.restarts),
+            TaskFailures(cluster, restarter, remote_trainers),
             heartbeats,
             preflight,
-            Stall(tasks, watchdog, rendezvous, restarter, timeouts.restarts, say),
-            FinishDeadline(self._tasks, timeouts.finish),
-            AuditFindings(audit, self._tasks),
-            Completion(self._tasks, rendezvous, remote_trainers, heartbeats),
+            Stall(cluster, restarter),
+            FinishDeadline(cluster),
+            AuditFindings(cluster, audit),
+            Completion(cluster, remote_trainers, heartbeats),
         )
 
     def run(self) -> Outcome:
@@ -92,9 +69,9 @@ class Supervisor:
 
     def _watch(self) -> Outcome:
         self._restarter.begin()
-        for task in self._tasks.all:
+        for task in self._cluster.tasks:
             if not self._interruption.signals:  # hundreds take minutes to start
-                task.start(self._spawner)
+                task.start(self._cluster.spawner)
         while True:
             self._update()
             for judge in self._judges:
@@ -105,30 +82,30 @@ class Supervisor:
             time.sleep(_POLL_SECONDS)
 
     def _update(self) -> None:
-        self._tasks.update()
-        if self._is_shared:
+        self._cluster.update()
+        if self._cluster.is_shared:
             self._heartbeats.update()
-        self._show(self._tasks.all)
+        self._show(self._cluster.tasks)
 
     def _end(self) -> None:
         """Sends SIGTERM to all tasks, then SIGKILL after the grace period or at a second signal.
 
         The chief is asked first, because it needs the others to save: parameter servers hold variables, workers are its servers.
         """
-        trainers = self._tasks.trainers
-        can_save = not self._heartbeats.is_needed_task_lost
-        deadline = time.monotonic() + (self._grace if can_save else min(self._grace, _LEAD_SECONDS))
+        trainers = self._cluster.trainers
+        grace = self._cluster.timeouts.grace
+        deadline = time.monotonic() + (min(grace, _LEAD_SECONDS) if self._heartbeats.is_needed_task_lost else grace)
         self._ask_to_end(trainers[:1], deadline)
         self._ask_to_end(trainers, deadline)
         self._let_remote_tasks_save(deadline)
-        self._ask_to_end(self._tasks.all, deadline)
-        kill_all(self._tasks.all, self._say)
+        self._ask_to_end(self._cluster.tasks, deadline)
+        kill_all(self._cluster.tasks, self._cluster.say)
         self._update()
 
     def _let_remote_tasks_save(self, deadline: float) -> None:
         """Keeps parameter servers while tasks of other machines save, if a scheduler has asked all machines to end."""
-        serves = any(task.name.job == "ps" and not task.state.has_ended for task in self._tasks.all)
-        is_needed = serves and self._is_shared and bool(self._interruption.signals)
+        serves = any(task.name.job == "ps" and not task.state.has_ended for task in self._cluster.tasks)
+        is_needed = serves and self._cluster.is_shared and bool(self._interruption.signals)
         while is_needed and not self._must_hurry and time.monotonic() < deadline and not self._remote_failures.have_all_ended():
             self._update()
             time.sleep(_POLL_SECONDS)

@@ -154,8 +154,8 @@ def _introduce() -> None:
     """A launcher learns which TensorFlow this is."""
     import tensorflow as tf
 
-    if meeting := Rendezvous.of_this_process():
-        meeting.report_version(tf.__version__)
+    if rendezvous := Rendezvous.of_this_process():
+        rendezvous.report_version(tf.__version__)
 
 
 @contextlib.contextmanager

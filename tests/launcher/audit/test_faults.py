@@ -1,4 +1,4 @@
-"""Faults of training that nobody notices, each planted in a real cluster: with the audit it ends and says why."""
+"""Silent faults of a training, each planted in a real cluster: with the audit it ends and gives the reason."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ FAULTS = {
 
 @pytest.mark.once
 @pytest.mark.parametrize("fault", FAULTS)
-def test_without_the_audit_nobody_notices(tmp_path: Path, fault: str) -> None:
-    """Once: it says that these are faults which want an audit, and nothing of the audit."""
+def test_without_the_audit_the_fault_goes_unnoticed(tmp_path: Path, fault: str) -> None:
+    """Runs on one TensorFlow only: it shows that the faults are silent, and does not use the audit."""
     steps = 400 if fault == "late" else 50  # a chief that ends before the others come waits for them
     unnoticed, _ = run(tmp_path, FAULTS[fault][0], fault, steps, None)
 
@@ -119,7 +119,7 @@ def test_without_the_audit_nobody_notices(tmp_path: Path, fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_that_nobody_notices(tmp_path: Path, fault: str) -> None:
+def test_a_silent_fault_is_found(tmp_path: Path, fault: str) -> None:
     counts, said = FAULTS[fault]
 
     audited, output = run(tmp_path, counts, fault, LONG, AuditRequest(every=20))
@@ -132,7 +132,7 @@ def test_a_fault_that_nobody_notices(tmp_path: Path, fault: str) -> None:
 @pytest.mark.once
 @pytest.mark.parametrize(("fault", "said"), [("equal batches", "one of them is useless."), ("own values", "global step 1.")])
 def test_faults_on_the_modern_path(tmp_path: Path, fault: str, said: str) -> None:
-    """Once: what the modern path reports is looked at in a sound training on each TensorFlow, and what is judged by it has none."""
+    """Runs on one TensorFlow only: a sound training checks the records on each, and the rules need no TensorFlow."""
     audited, output = run(tmp_path, MIRRORED, fault, LONG, AuditRequest(), "modern")
 
     assert audited.outcome.code == 1, output

@@ -1,4 +1,4 @@
-"""Each fault is found in what a cluster reports, and nothing is found in what a sound one reports."""
+"""Each fault is found in the records of a cluster, and none is found in those of a sound one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def named(task: str) -> TaskId:
 
 
 def found(reports: Iterable[AuditRecord], tasks: Sequence[str] = TASKS, allowed: Sequence[str] = (), over: bool = True) -> str:
-    """The first line of what is wrong; empty where nothing is."""
+    """Returns the first line of the fault, or an empty text without one."""
     chosen = rules([named(task) for task in tasks], allowed)
     problems = (rule.take(report) for report in reports for rule in chosen)
     at_the_end = (rule.end() for rule in chosen if over)
@@ -40,11 +40,12 @@ def report(task: str, local: int, step: int, updates: Updates = OWN, at: float =
 
 @dataclasses.dataclass
 class Cluster:
-    """Asynchronous workers that make one step after the other, in the order that is asked for.
+    """Asynchronous workers that make one step after the other, in a given order.
 
     Attributes:
-        batches: of each worker, over and over.
-        lost: (worker, every how many of its steps the global step does not count).
+        batches: Batches of each worker, which repeat.
+        start: Global step at the start.
+        lost: Worker whose steps the global step does not count, and the interval between them.
     """
 
     batches: Sequence[Sequence[int]]
@@ -71,7 +72,7 @@ SHARDS = [range(9), range(10, 19), range(20, 29)]
 
 @st.composite
 def orders(draw: st.DrawFn) -> list[int]:
-    """Who makes the next step: a worker may be much faster than others."""
+    """Draws the worker of each step; a worker may be much faster than others."""
     speeds = draw(st.lists(st.integers(1, 20), min_size=3, max_size=3))
     return [*ROUND, *random.Random(draw(st.integers(0, 2**32))).choices(ROUND, speeds, k=300)]
 
@@ -81,7 +82,7 @@ shards = st.integers(1, 12).map(lambda size: [range(worker * size, (worker + 1) 
 
 @given(orders(), shards, st.integers(0, 1000))
 def test_a_sharded_asynchronous_training_is_sound(order: list[int], batches: list[range], start: int) -> None:
-    """However fast each worker is, however few batches it has, and wherever training goes on from."""
+    """The speeds of the workers, the number of batches and the first global step do not matter."""
     assert found(Cluster(batches, start).play(order)) == ""
 
 
@@ -94,13 +95,13 @@ def test_the_same_data_in_the_same_order(order: list[int], size: int) -> None:
 
 @given(orders(), st.integers(1, 4))
 def test_few_batches_say_nothing(order: list[int], size: int) -> None:
-    """The same batch over and over, or two or three in turn, may be all that a shard has."""
+    """A shard may consist of one batch, or of two or three in turn."""
     assert found(Cluster([range(size)] * 3).play(order)) == ""
 
 
 @given(orders(), st.integers(2, 12), st.integers(0, 2**32))
 def test_batches_that_are_drawn_from_few_coincide_by_chance(order: list[int], size: int, seed: int) -> None:
-    """Workers that shuffle the same few batches, each in its own way; a coincidence of one in 10^4 would be no flake but a wrong rule."""
+    """Workers shuffle the same few batches differently. A rule that fails once in 10^4 cases would be wrong."""
     drawn = random.Random(seed)
     batches = [[drawn.randrange(size) for _ in range(400)] for _ in range(3)]
     batches[1][0], batches[2][0] = -1, -2  # so that this test is not left to chance itself
@@ -110,7 +111,7 @@ def test_batches_that_are_drawn_from_few_coincide_by_chance(order: list[int], si
 
 @given(orders(), shards, st.sampled_from(TASKS))
 def test_steps_that_are_not_counted(order: list[int], batches: list[range], loser: str) -> None:
-    """All of a worker's, or one in five of it."""
+    """All steps of a worker are lost, or one in five."""
     said = found(Cluster(batches, lost=(loser, 1)).play([*order, *ROUND * 50]))
     assert "steps of the workers are lost" in said
     some = found(Cluster(batches, lost=(loser, 5)).play(ROUND * 100))
@@ -118,7 +119,7 @@ def test_steps_that_are_not_counted(order: list[int], batches: list[range], lose
 
 
 def counted(shown: Sequence[Sequence[bool]], batches: Sequence[Sequence[int]], uncounted: int = 0) -> list[AuditRecord]:
-    """Each trainer tells of its batches, by tickets that are no global steps; the chief whether steps that it made alone had an effect."""
+    """Makes the records of trainers about their batches, and of the chief about the effect of single steps."""
     own = [
         dataclasses.replace(one, updates=Updates.COUNTED, changed=None)
         for one in Cluster(batches).play(ROUND * 50)
@@ -152,7 +153,7 @@ def counted(shown: Sequence[Sequence[bool]], batches: Sequence[Sequence[int]], u
     ],
 )
 def test_steps_that_one_process_counts(reports: list[AuditRecord], said: str) -> None:
-    """On parameter servers of the modern path none may be lost."""
+    """No step may be lost on parameter servers of the modern path."""
     assert found(reports) == said
     assert not said or found(reports, allowed=["same-data", "lost-updates"]) == ""
 
@@ -176,7 +177,7 @@ def test_a_worker_that_restarts_counts_anew() -> None:
 
 
 def synchronous(chief: int, others: int, steps: int, share: float | None = 1.0) -> list[AuditRecord]:
-    """So many local steps for each global one."""
+    """Makes the records of a training with a fixed number of local steps for each global one."""
     made = [report(task, 0, 0, AGGREGATED, share=share) for task in TASKS]
     for step, (task, each) in itertools.product(range(1, steps), zip(TASKS, (chief, others, others), strict=True)):
         made += [
@@ -204,7 +205,7 @@ def test_backup_workers_that_do_nothing() -> None:
     assert found(synchronous(2, 0, 50, None)) == "worker 0, worker 1 took no part in the training."
 
 
-def test_who_takes_no_part() -> None:
+def test_tasks_that_take_no_part() -> None:
     alone = Cluster([[1], [2]]).play([0, 1] * 50)
     assert found(alone, over=False) == ""
     assert found(alone) == "worker 1 took no part in the training."
@@ -214,7 +215,7 @@ def test_who_takes_no_part() -> None:
     assert found([*late, report("chief 0", 1000, 1000, at=1122)], over=False) == "worker 1 took no part in the training."
 
 
-def test_updates_that_do_not_arrive() -> None:
+def test_updates_that_are_lost() -> None:
     def steps(task: str, changed: Sequence[bool]) -> list[AuditRecord]:
         return [report(task, local, 10 * local, changed=one) for local, one in enumerate(changed, 1)]
 
@@ -265,6 +266,6 @@ def test_replicas_at_other_steps_and_before_a_restart_may_differ() -> None:
         (mirrored((1,), (2,), (1,)), "diverged"),
     ],
 )
-def test_what_is_allowed_is_not_found(reports: list[AuditRecord], kind: str) -> None:
+def test_allowed_faults_are_ignored(reports: list[AuditRecord], kind: str) -> None:
     assert found(reports, over=False) != ""
     assert found(reports, over=False, allowed=[kind]) == ""

@@ -17,10 +17,9 @@ from estimator_bridge.launcher.layout import hosted_layout
 from estimator_bridge.launcher.monitors import heartbeats, readiness, restarts
 from estimator_bridge.launcher.monitors.heartbeats import Heartbeats, Presence
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.outcome import Outcome, Timeouts
+from estimator_bridge.launcher.outcome import Outcome
 from estimator_bridge.launcher.ports import free_ports
-from estimator_bridge.launcher.processes.task import Task
-from tests.launcher.conftest import Play, command, wait_until
+from tests.launcher.conftest import Play, command, local_cluster, wait_until
 from tests.launcher.run_launcher import Request
 
 pytestmark = pytest.mark.timeout(120)
@@ -55,10 +54,10 @@ class Watch:
         self.rendezvous = Rendezvous(folder)
         ours, theirs = (hosted_layout(HOSTS, COUNTS, each) for each in (task, other))
         [self.other] = theirs.tf_configs
-        timeouts = Timeouts(ready, lost=60)
-        self.preflight = Preflight(ours, [], self.rendezvous, ready, self._say)
-        self.ours = Heartbeats(ours, self.rendezvous, timeouts, self.preflight, self._say)
-        self.theirs = Heartbeats(theirs, self.rendezvous, timeouts, self.preflight, lambda name, line: None)
+        cluster = local_cluster(ours, self.rendezvous, self._say, ready=ready, lost=60)
+        self.preflight = Preflight(cluster)
+        self.ours = Heartbeats(cluster, self.preflight)
+        self.theirs = Heartbeats(local_cluster(theirs, self.rendezvous), Preflight(cluster))
 
     def _ask(self, servers: dict[TaskId, str], timeout: float) -> list[Answer]:
         health = Health.READY if self.serves else Health.MISSING
@@ -201,8 +200,7 @@ def test_the_time_of_all_servers_begins_when_a_lost_one_is_back(
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(readiness, "ask", lambda *_: [Answer(WORKER, "b:1", Health.MISSING, reason="no connection")])
     layout = hosted_layout(HOSTS, COUNTS, "chief:0")
-    task = Task(TaskId("chief", 0), [], {}, tmp_path / "log", lambda name, text: None)
-    checks = Preflight(layout, [task], Rendezvous(tmp_path), 60, lambda name, text: None)
+    checks = Preflight(local_cluster(layout, Rendezvous(tmp_path), ready=60))
     checks.begin()
     for now in range(101, 300):
         checks.lost = {WORKER} if lost and now <= 200 else ()
@@ -219,19 +217,19 @@ def test_a_training_ends_without_the_tasks_that_it_went_on_without(
     monkeypatch.setattr(heartbeats, "_BEAT_SECONDS", 0.1)
     monkeypatch.setattr(heartbeats, "_SILENT_SECONDS", 0.3)
     monkeypatch.setattr(readiness, "ask", lambda asked, _: [Answer(task, "", Health.READY, (), 1, 1.0) for task in asked])
-    meeting = Rendezvous(tmp_path / "shared")
-    meeting.folder.mkdir()
-    meeting.report_end(TaskId("chief", 0))
+    rendezvous = Rendezvous(tmp_path / "shared")
+    rendezvous.folder.mkdir()
+    rendezvous.report_end(TaskId("chief", 0))
     layout = hosted_layout([f"127.0.0.1:{port}" for port in free_ports(3)], COUNTS, "ps:0")
 
     def worker() -> None:
-        wait_until(lambda: meeting.heartbeat(TaskId("ps", 0)) is not None)
+        wait_until(lambda: rendezvous.heartbeat(TaskId("ps", 0)) is not None)
         for _ in range(4):
-            meeting.beat(WORKER)
+            rendezvous.beat(WORKER)
             time.sleep(0.1)
 
     (thread := threading.Thread(target=worker)).start()
-    ended = play({"ps 0": "recovery:task,sleep:60"}, layouts=[layout], rendezvous=meeting.folder, ready=60, lost=0.5)
+    ended = play({"ps 0": "recovery:task,sleep:60"}, layouts=[layout], rendezvous=rendezvous.folder, ready=60, lost=0.5)
     thread.join()
 
     assert (ended.code, ended.states) == (0, {"ps 0": "stopped"})
@@ -261,11 +259,11 @@ def test_a_machine_that_is_killed_ends_those_that_train_in_step_with_it(
 
     def machine() -> None:
         """Loses the worker's machine during the training; the chief's task sees that the server is gone, and fails."""
-        meeting = Rendezvous(shared)
-        wait_until(lambda: meeting.step(WORKER) == meeting.step(TaskId("chief", 0)) == 1)
+        rendezvous = Rendezvous(shared)
+        wait_until(lambda: rendezvous.step(WORKER) == rendezvous.step(TaskId("chief", 0)) == 1)
         launcher.kill()
         launcher.wait()
-        meeting.report_step(WORKER, 2)
+        rendezvous.report_step(WORKER, 2)
 
     (thread := threading.Thread(target=machine)).start()
     try:

@@ -18,8 +18,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.layout import hosted_layout
 from estimator_bridge.launcher.monitors.remote_failures import RemoteFailures
 from estimator_bridge.launcher.outcome import Outcome
-from estimator_bridge.launcher.processes.task import Task
-from tests.launcher.conftest import Play, alive, pids, wait_until
+from tests.launcher.conftest import Play, alive, local_cluster, pids, wait_until
 
 HOSTS, COUNTS = ["a:1", "b:1", "c:1"], {"chief": 1, "worker": 1, "ps": 1}
 PREEMPTED = Outcome(143)
@@ -28,7 +27,7 @@ At = Callable[[float], None]
 
 
 @pytest.fixture
-def meeting(tmp_path: Path) -> Rendezvous:
+def rendezvous(tmp_path: Path) -> Rendezvous:
     return Rendezvous(tmp_path)
 
 
@@ -48,15 +47,15 @@ def at(monkeypatch: pytest.MonkeyPatch) -> At:
 def failures(rendezvous: Rendezvous, name: str, was_preempted: bool = False) -> RemoteFailures:
     """Returns the monitor in the launcher of a task on a machine of its own."""
     layout = hosted_layout(HOSTS, COUNTS, name)
-    tasks = [Task(each, [], {}, Path(os.devnull), lambda name, line: None) for each in layout.tf_configs]
-    tasks[0].exit_code = EXIT_CODE if was_preempted else None
-    return RemoteFailures(layout, rendezvous, tasks, lambda name, line: None)
+    cluster = local_cluster(layout, rendezvous)
+    cluster.tasks[0].exit_code = EXIT_CODE if was_preempted else None
+    return RemoteFailures(cluster)
 
 
-def test_a_failure_reaches_every_launcher_with_its_reason_and_exit_code(meeting: Rendezvous) -> None:
-    evaluators, servers = failures(meeting, "evaluator:0"), failures(meeting, "ps:0")
+def test_a_failure_reaches_every_launcher_with_its_reason_and_exit_code(rendezvous: Rendezvous) -> None:
+    evaluators, servers = failures(rendezvous, "evaluator:0"), failures(rendezvous, "ps:0")
 
-    failures(meeting, "chief:0").report(
+    failures(rendezvous, "chief:0").report(
         Outcome(3, BridgeError("chief 0 ended with exit code 3.", received="it printed: disk full"))
     )
 
@@ -67,9 +66,9 @@ def test_a_failure_reaches_every_launcher_with_its_reason_and_exit_code(meeting:
         assert str(outcome.problem).startswith("chief 0 has failed on another machine")
         assert "disk full" in str(outcome.problem)
         each.report(outcome)
-    assert list(meeting.failures()) == [CHIEF], "a launcher that ends because of a remote failure reports none"
-    meeting.clear_reports(CHIEF)
-    assert meeting.failures() == {}
+    assert list(rendezvous.failures()) == [CHIEF], "a launcher that ends because of a remote failure reports none"
+    rendezvous.clear_reports(CHIEF)
+    assert rendezvous.failures() == {}
 
 
 @pytest.mark.parametrize(
@@ -85,42 +84,42 @@ def test_a_failure_reaches_every_launcher_with_its_reason_and_exit_code(meeting:
     ],
 )
 def test_a_preempted_task_ends_those_that_cannot_go_on_without_it(
-    sender: str, recovery: Recovery, listener: str, was_preempted: bool, ends: bool, meeting: Rendezvous
+    sender: str, recovery: Recovery, listener: str, was_preempted: bool, ends: bool, rendezvous: Rendezvous
 ) -> None:
-    meeting.report_recovery(recovery)
-    listening = failures(meeting, listener, was_preempted)
+    rendezvous.report_recovery(recovery)
+    listening = failures(rendezvous, listener, was_preempted)
 
-    failures(meeting, sender).report(PREEMPTED)
+    failures(rendezvous, sender).report(PREEMPTED)
 
     assert listening.judge() == (PREEMPTED if ends else None)
 
 
-def test_servers_and_evaluators_end_when_no_task_trains(meeting: Rendezvous, at: At) -> None:
-    meeting.report_recovery(Recovery.TASK)
-    listening = [failures(meeting, task) for task in ("ps:0", "evaluator:0")]
+def test_servers_and_evaluators_end_when_no_task_trains(rendezvous: Rendezvous, at: At) -> None:
+    rendezvous.report_recovery(Recovery.TASK)
+    listening = [failures(rendezvous, task) for task in ("ps:0", "evaluator:0")]
 
-    failures(meeting, "chief:0").report(PREEMPTED)
+    failures(rendezvous, "chief:0").report(PREEMPTED)
     assert [each.judge() for each in listening] == [None, None], "a worker trains"
-    meeting.report_end(WORKER)
+    rendezvous.report_end(WORKER)
     at(102)
 
     assert [each.judge() for each in listening] == [PREEMPTED, PREEMPTED]
 
 
-def test_a_task_that_failed_before_may_come_back_within_a_minute(meeting: Rendezvous, at: At) -> None:
+def test_a_task_that_failed_before_may_come_back_within_a_minute(rendezvous: Rendezvous, at: At) -> None:
     """All are started again, this launcher first."""
-    failures(meeting, "chief:0").report(Outcome(3, BridgeError("Failed.")))
-    again, late = failures(meeting, "worker:0"), failures(meeting, "evaluator:0")
+    failures(rendezvous, "chief:0").report(Outcome(3, BridgeError("Failed.")))
+    again, late = failures(rendezvous, "worker:0"), failures(rendezvous, "evaluator:0")
     at(130)
     assert again.judge() is None
-    meeting.report_failure(CHIEF, TaskFailure(130, 3, "Failed."))
+    rendezvous.report_failure(CHIEF, TaskFailure(130, 3, "Failed."))
     at(132)
     assert again.judge() is not None, "it came back, and failed again"
 
-    failures(meeting, "ps:0").report(Outcome(0))
-    assert list(meeting.failures()) == [CHIEF]
-    meeting.report_failure(CHIEF, TaskFailure(1, 3, "Failed."))
-    assert failures(meeting, "worker:0").judge() is None
+    failures(rendezvous, "ps:0").report(Outcome(0))
+    assert list(rendezvous.failures()) == [CHIEF]
+    rendezvous.report_failure(CHIEF, TaskFailure(1, 3, "Failed."))
+    assert failures(rendezvous, "worker:0").judge() is None
     at(193)
     assert late.judge() is not None, "nobody started it"
 

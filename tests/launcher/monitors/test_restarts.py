@@ -112,8 +112,8 @@ def test_a_failure_that_would_repeat_ends_the_launch(
     assert ended.code == (137 if worker.endswith("killed") else 3)
     assert restarts(ended) == ({"worker 0": runs} if runs else {})
     assert ended.no_restart is reason
-    facts = {"restarts": limits.get("restarts"), "step": 5, "final": "a reason of its own"}
-    assert ended.problem.endswith(f" {reason.value.format(**facts)}.")
+    [task] = [task for task in ended.launched.tasks if task.name.job == "worker"]
+    assert ended.problem.endswith(f" {reason.value.format(task=task, final='a reason of its own')}.")
 
 
 def test_an_exit_code_given_after_the_training_lets_the_others_export(play: Play) -> None:

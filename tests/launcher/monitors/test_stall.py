@@ -10,8 +10,10 @@ import pytest
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.layout import local_layout
-from estimator_bridge.launcher.monitors.stall import Watchdog
-from estimator_bridge.launcher.processes.task import Task
+from estimator_bridge.launcher.monitors.readiness import Preflight
+from estimator_bridge.launcher.monitors.restarts import Restarter
+from estimator_bridge.launcher.monitors.stall import Stall
+from tests.launcher.conftest import local_cluster
 
 
 @pytest.mark.parametrize(
@@ -27,42 +29,43 @@ def test_the_first_step_after_a_start_may_take_longer(
 ) -> None:
     now = 1.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    layout, meeting = local_layout({"chief": 1, "worker": 1, "ps": 1, "evaluator": 1}), Rendezvous(tmp_path)
-    tasks = {name.job: Task(name, [], {}, tmp_path, lambda name, text: None) for name in layout.tf_configs}
-    watchdog = Watchdog(list(tasks.values()), layout, meeting, seconds=100)
+    layout, rendezvous = local_layout({"chief": 1, "worker": 1, "ps": 1, "evaluator": 1}), Rendezvous(tmp_path)
+    cluster = local_cluster(layout, rendezvous, stall=100)
+    tasks = {task.name.job: task for task in cluster.tasks}
+    stall = Stall(cluster, Restarter(cluster, Preflight(cluster)))
     now = 50.0
     tasks["chief"].record_step(7)
-    meeting.report_step(TaskId("chief", 0), 7)
+    rendezvous.report_step(TaskId("chief", 0), 7)
     tasks[again].started_at = since = 60.0
     if again == "evaluator":
         since = 50.0
 
     now = since + patience
-    assert watchdog.find_stall() is None
+    assert stall.find_stall() is None
     now += 1
-    assert watchdog.find_stall() == patience + 1
+    assert stall.find_stall() == patience + 1
 
     tasks["chief"].record_step(8)
     now += 100
-    assert watchdog.find_stall() is None
+    assert stall.find_stall() is None
     now += 1
-    assert watchdog.find_stall() == 101
+    assert stall.find_stall() == 101
 
 
 def test_a_task_that_waits_for_an_evaluation_has_not_stalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    layout, meeting = local_layout({"chief": 1, "worker": 1}), Rendezvous(tmp_path)
-    tasks = [Task(name, [], {}, tmp_path, lambda name, text: None) for name in layout.tf_configs]
-    watchdog = Watchdog(tasks, layout, meeting, seconds=100)
-    for task in tasks:
+    layout, rendezvous = local_layout({"chief": 1, "worker": 1}), Rendezvous(tmp_path)
+    cluster = local_cluster(layout, rendezvous, stall=100)
+    stall = Stall(cluster, Restarter(cluster, Preflight(cluster)))
+    for task in cluster.tasks:
         task.record_step(7)
-        meeting.report_step(task.name, 7)
-    with meeting.pause_steps(TaskId("chief", 0)):
+        rendezvous.report_step(task.name, 7)
+    with rendezvous.pause_steps(TaskId("chief", 0)):
         while now < 500:
             now += 1
-            assert watchdog.find_stall() is None
+            assert stall.find_stall() is None
     now = 599.0
-    assert watchdog.find_stall() is None
+    assert stall.find_stall() is None
     now = 601.0
-    assert watchdog.find_stall() == 102  # since the evaluation was last noticed
+    assert stall.find_stall() == 102  # since the evaluation was last noticed

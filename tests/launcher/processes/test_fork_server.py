@@ -1,4 +1,4 @@
-"""Tasks that are forked from one process: what each has of its own, and what they share."""
+"""Tasks that are forked from one process: the properties of each, and the import that they share."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ COUNTS = {"chief": 1, "worker": 2, "ps": 1}
 
 @pytest.fixture
 def preloaded(tmp_path: Path, in_tasks: None, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A module that tells how often it was imported, and what it set."""
+    """Makes a module that records each import, and sets a variable."""
     source = "import os, pathlib\npathlib.Path(__file__).with_name(str(os.getpid()) + '.imported').touch()\nos.environ['SET'] = 'once'\n"
     (tmp_path / "preloaded.py").write_text(source)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}")
     return "preloaded"
 
 
-def test_one_import_serves_all_and_each_has_what_is_its_own(play: Play, preloaded: str, tmp_path: Path) -> None:
+def test_one_import_serves_all_tasks_and_each_has_its_own_properties(play: Play, preloaded: str, tmp_path: Path) -> None:
     plans = {f"{job} {index}": "config,process" for job, count in COUNTS.items() for index in range(count)}
 
     ended = play(plans | {"ps 0": "config,process,sleep:60"}, COUNTS, preload=preloaded)
@@ -57,7 +57,7 @@ def test_one_import_serves_all_and_each_has_what_is_its_own(play: Play, preloade
 @pytest.mark.parametrize(
     ("plans", "code"), [({"worker 0": "exit:3"}, 3), ({"worker 0": "killed"}, 137), ({"chief 0": "say:oh,raise"}, 1)]
 )
-def test_exit_codes_are_those_of_the_tasks(play: Play, preloaded: str, plans: dict[str, str], code: int) -> None:
+def test_the_exit_code_is_that_of_the_task(play: Play, preloaded: str, plans: dict[str, str], code: int) -> None:
     ended = play({"ps 0": "sleep:60", "chief 0": "sleep:60"} | plans, COUNTS, preload=preloaded)
 
     assert ended.code == code
@@ -65,8 +65,8 @@ def test_exit_codes_are_those_of_the_tasks(play: Play, preloaded: str, plans: di
     assert ("ValueError: raised" in ended.problem) == (code == 1)
 
 
-def test_who_is_told_to_end_before_it_has_started_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As by Ctrl-C while TensorFlow is being imported. Many starts, since the guard and the task race."""
+def test_a_task_that_gets_sigterm_before_it_has_started_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C may come while TensorFlow is being imported. The test starts many tasks, because the guard and the task race."""
     (tmp_path / "sleeper.py").write_text("import time\ntime.sleep(60)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     ends = []

@@ -1,4 +1,4 @@
-"""However the launcher ends, no process of its tasks survives: looked for by pid."""
+"""No process of a task survives the launcher, however that ends; processes are found by pid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from tests.launcher.conftest import alive, guards, pids, wait_until
 
 Start = Callable[[dict[str, str], int, float], "subprocess.Popen[bytes]"]
-# Nobody ends by itself, nor does a grace period pass, while a test waits.
+# No task ends by itself, and no grace period passes, while a test waits.
 PLANS = {"chief 0": "child,sleep:250", "worker 0": "stubborn,sleep:250", "ps 0": "sleep:250"}
 PROCESSES = 4  # with the chief's child, which left its parent, its session and SIGTERM behind
 
@@ -30,7 +30,7 @@ def test_ctrl_c_ends_everything_in_seconds(launcher: Start, tmp_path: Path) -> N
     assert alive(pids(tmp_path)) == []
 
 
-def test_sigterm_ends_who_does_not_heed_it_after_a_grace_period(launcher: Start, tmp_path: Path) -> None:
+def test_a_task_that_ignores_sigterm_is_killed_after_the_grace_period(launcher: Start, tmp_path: Path) -> None:
     process = launcher(PLANS, PROCESSES, 1)
     started = time.monotonic()
 
@@ -41,7 +41,7 @@ def test_sigterm_ends_who_does_not_heed_it_after_a_grace_period(launcher: Start,
     assert alive(pids(tmp_path)) == []
 
 
-def test_who_trains_saves_before_the_parameter_servers_end(launcher: Start, tmp_path: Path) -> None:
+def test_trainers_save_before_the_parameter_servers_end(launcher: Start, tmp_path: Path) -> None:
     plans = {"chief 0": "save,there,sleep:250", "worker 0": "there,sleep:250", "ps 0": "there,sleep:250"}
     process = launcher(plans, 3, 280)
     wait_until(lambda: len(list(tmp_path.glob("*.there"))) == 3)
@@ -55,7 +55,7 @@ def test_who_trains_saves_before_the_parameter_servers_end(launcher: Start, tmp_
     assert alive(pids(tmp_path)) == []
 
 
-def test_a_second_signal_waits_for_nobody(launcher: Start, tmp_path: Path) -> None:
+def test_a_second_signal_ends_all_tasks_at_once(launcher: Start, tmp_path: Path) -> None:
     process = launcher(PLANS, PROCESSES, 280)
 
     process.send_signal(signal.SIGINT)
@@ -86,7 +86,7 @@ def test_a_guard_that_is_killed_takes_its_task_with_it(launcher: Start, tmp_path
     assert alive(pids(tmp_path)) == []
 
 
-def test_the_command_line_of_a_task_tells_nothing_but_its_command(launcher: Start, tmp_path: Path) -> None:
+def test_the_command_line_of_a_task_contains_no_tf_config(launcher: Start, tmp_path: Path) -> None:
     process = launcher(PLANS, PROCESSES, 280)
 
     lines = [" ".join(child.cmdline()) for child in psutil.Process(process.pid).children(recursive=True)]

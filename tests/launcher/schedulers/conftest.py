@@ -1,4 +1,4 @@
-"""What the tasks of every engine train."""
+"""The training that the tasks of every engine run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stands in for srun on one node: starts SLURM_NTASKS tasks with Slurm's variables, each with its output in a file."""
+"""A stand-in for srun on one node: starts SLURM_NTASKS tasks with Slurm's variables, each with its output in a file."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A TFJob has what its published schema asks for and nothing that it does not know, and its pods run what launch can run."""
+"""A TFJob follows its published schema, and its pods run commands that launch accepts."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def test_it_fits_the_schema(script: str, capsys: pytest.CaptureFixture[str]) -> 
     ] * 4
 
 
-def test_who_outlives_the_chief_ends_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    """The operator takes a job for done when its chief is, and deletes who still runs: the evaluator, before the last checkpoint."""
+def test_tasks_that_outlive_the_chief_end_by_themselves(capsys: pytest.CaptureFixture[str]) -> None:
+    """A job counts as done when its chief is, and the operator deletes pods that still run: the evaluator, before the last checkpoint."""
     made = printed(capsys, "--worker", "1", "--evaluator", "1", "train.py")
     assert made["spec"]["runPolicy"]["cleanPodPolicy"] == "None"
 
 
 def expanded(argument: str, variables: dict[str, str]) -> str:
-    """As Kubernetes documents it for ``command``: $$ is $, $(NAME) a variable's value, and itself where there is none."""
+    """Expands an argument as Kubernetes documents it for ``command``: $$ is $; $(NAME) is a variable's value, or itself without one."""
     return re.sub(
         r"\$(\$|\(([^)]*)\))",
         lambda found: "$" if found[1] == "$" else variables.get(found[2], found[0]),
@@ -93,7 +93,7 @@ def expanded(argument: str, variables: dict[str, str]) -> str:
     )
 
 
-def test_arguments_get_to_the_script_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_reach_the_script_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--tag=$(HOSTNAME)", "--pattern=a$$b$", "--price=$$(HOSTNAME)$1", "--shell=${HOME}"]
     assert expanded("$(HOSTNAME) $$(HOSTNAME) $(NO)", {"HOSTNAME": "pod-1"}) == "pod-1 $(HOSTNAME) $(NO)"
 
@@ -103,14 +103,14 @@ def test_arguments_get_to_the_script_as_they_are(capsys: pytest.CaptureFixture[s
     assert [expanded(argument, {"HOSTNAME": "pod-1"}) for argument in command][-5:] == ["train.py", *given]
 
 
-def test_no_replicas_of_what_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_without_tasks_has_no_replicas(capsys: pytest.CaptureFixture[str]) -> None:
     made = printed(capsys, "--chief", "0", "--worker", "2", "train.py")
     assert list(made["spec"]["tfReplicaSpecs"]) == ["Worker"]
 
 
 @pytest.mark.parametrize(("job", "index"), [("chief", 0), ("worker", 1), ("ps", 0), ("evaluator", 0)])
 def test_a_pod_launches_its_one_task(job: str, index: int) -> None:
-    """With a TF_CONFIG as the operator writes it: names of services, and a field that TensorFlow does not know."""
+    """The operator writes names of services into TF_CONFIG, and a field that TensorFlow does not know."""
     jobs = {"chief": 1, "worker": 2, "ps": 1}
     cluster = {each: [f"train-{each}-{i}.default.svc:2222" for i in range(number)] for each, number in jobs.items()}
     given = {"cluster": cluster, "task": {"type": job, "index": index}, "environment": "cloud"}
@@ -120,26 +120,41 @@ def test_a_pod_launches_its_one_task(job: str, index: int) -> None:
     assert [str(task) for task in layout.tf_configs] == [f"{job} {index}"]
 
 
-def test_nothing_of_the_environment_is_in_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_manifest_contains_nothing_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("TOKEN", "only-for-me")
     assert "only-for-me" not in json.dumps(printed(capsys, "train.py"))
 
 
 @pytest.mark.parametrize(("given", "seconds"), [([], 300), (["--return-timeout", "90"], 90)])
-def test_a_pod_gets_time_to_be_started_again(given: list[str], seconds: float, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pod_gets_time_for_its_restart(given: list[str], seconds: float, capsys: pytest.CaptureFixture[str]) -> None:
     [spec] = printed(capsys, *given, "train.py")["spec"]["tfReplicaSpecs"].values()
     command = spec["template"]["spec"]["containers"][0]["command"]
     assert build_parser().parse_args(command[3:]).return_timeout == seconds
 
 
-def test_options_are_handed_on(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["--path", "modern", "--max-restarts", "7", "--rendezvous", "/shared/1", "--audit", "--audit-allow", "diverged"]
+def test_options_are_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
+    given = [
+        "--path",
+        "modern",
+        "--max-restarts",
+        "0",
+        "--grace",
+        "0",
+        "--rendezvous",
+        "/shared/1",
+        "--audit",
+        "--audit-allow",
+        "diverged",
+    ]
     [spec] = printed(capsys, *given, "--format", "json", "-m", "trainer.task")["spec"]["tfReplicaSpecs"].values()
     command = " ".join(spec["template"]["spec"]["containers"][0]["command"])
     for words in (
         "--path modern",
         "--format json",
-        "--max-restarts 7",
+        "--max-restarts 0",
+        "--grace 0",
         "--rendezvous /shared/1",
         "--audit ",
         "--audit-allow diverged",
@@ -163,6 +178,8 @@ def test_options_are_handed_on(capsys: pytest.CaptureFixture[str]) -> None:
         (["--image", "a", "train.py"], "--image is required with --engine kubeflow"),
     ],
 )
-def test_what_no_engine_is_given(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_that_do_not_go_with_the_engine_are_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["launch", *arguments]) == 2
     assert capsys.readouterr().err.startswith(f"estimator-bridge: {said}")

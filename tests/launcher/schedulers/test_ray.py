@@ -1,4 +1,4 @@
-"""Tasks as Ray actors, on a Ray of this machine: they train, and nothing of them or of Ray is left, however the launcher ends."""
+"""Tasks as Ray actors on this machine: they train, and no process of them or of Ray is left, however the launcher ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ with_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="R
 
 
 class Launch:
-    """A launcher, and whoever was seen below it."""
+    """A launcher, and the processes that were found below it."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self._files = [folder / "out", folder / "err"]
@@ -46,13 +46,13 @@ class Launch:
         return self._files[1].read_text()
 
     def prints(self, text: str) -> bool:
-        """Whether it has; it has to be alive still."""
+        """Returns True if the launcher, which must still run, has printed a text."""
         assert self.process.poll() is None, (self.out[-2000:], self.err[-2000:])
         self.look()
         return text in self.out
 
     def look(self) -> bool:
-        """Whether it has ended."""
+        """Records the processes below the launcher. Returns True if it has ended."""
         if (code := self.process.poll()) is None:
             self._seen.update(child.pid for child in psutil.Process(self.process.pid).children(recursive=True))
         return code is not None
@@ -73,7 +73,7 @@ Start = Callable[..., Launch]
 
 @pytest.fixture
 def start(tmp_path: Path, in_tasks: None) -> Iterator[Start]:
-    """Starts launchers; nothing of them is left at the end."""
+    """Starts launchers, and kills what is left of them at the end."""
     started: list[Launch] = []
 
     def begin(*arguments: str) -> Launch:
@@ -142,7 +142,9 @@ def _command(number: int) -> str:
 
 @with_ray
 @pytest.mark.timeout(60)
-def test_a_ray_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_ray_cluster_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{free_ports(1)[0]}")
     monkeypatch.delenv("TF_CONFIG", raising=False)
     assert main(["launch", "--engine", "ray", "--rendezvous", str(tmp_path), __file__]) == 2
@@ -158,10 +160,10 @@ def environment(rendezvous: Path) -> dict[str, str]:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(("asked", "expected"), [(b"", 5), (b"T", 143), (None, 137)])
-def test_a_task_in_its_place(
+def test_an_actor_starts_and_ends_its_task(
     asked: bytes | None, expected: int, in_tasks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An actor's own doing, without Ray: the launcher's thread asks it again and again."""
+    """The actor runs without Ray; the test asks it repeatedly, as the launcher's thread does."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ray-probe").touch()
     place, lines = Place(), []

@@ -23,7 +23,7 @@ STAND_IN = Path(__file__).with_name("srun_stand_in.py")
 
 
 def _job_id() -> int:
-    """Of a job whose ports, three in a row, are free."""
+    """Returns the number of a job whose ports, three in a row, are free."""
     while True:
         [base] = free_ports(1)
         with contextlib.suppress(OSError), socket.create_server(("", base + 1)), socket.create_server(("", base + 2)):
@@ -35,7 +35,7 @@ def _job_id() -> int:
 @pytest.mark.usefixtures("warm_python", "in_tasks")
 def test_its_tasks_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path / "train.py", JOB)
-    options = ["--worker", "1", "--ps", "1", "--rendezvous", str(tmp_path / "meeting"), "--trusted-network"]
+    options = ["--worker", "1", "--ps", "1", "--rendezvous", str(tmp_path / "rendezvous"), "--trusted-network"]
     assert main(["launch", "--engine", "slurm", *options, "train.py", str(tmp_path / "model")]) == 0
     script = tmp_path / "job.sh"
     script.write_text(capsys.readouterr().out)
@@ -74,7 +74,7 @@ JOBS = {"chief": 1, "worker": 2, "evaluator": 1}
 
 
 def test_the_place_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The resolver gives ranks to jobs in the order of the alphabet; an evaluator serves nothing."""
+    """The resolver gives ranks to jobs in alphabetical order; an evaluator runs no server."""
     for name, value in STEP.items():
         monkeypatch.setenv(name, value)
     assert json.loads(tf_config(JOBS, STEP)) == {
@@ -90,7 +90,7 @@ def test_the_place_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
         (JOBS, {"SLURMD_NODENAME": "node1"}, "does not run on the machine"),
     ],
 )
-def test_tasks_that_are_elsewhere(
+def test_tasks_on_unexpected_nodes_are_refused(
     jobs: dict[str, int], changed: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (STEP | changed).items():

@@ -20,8 +20,10 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     """Adds the number of tasks, and the machines they run on."""
     group = parser.add_argument_group("cluster")
     for job, (most, default) in JOBS.items():
-        number = "0 or 1" if most == 1 else "number"
-        group.add_argument(f"--{job}", type=_count(most), metavar="N", help=f"{number} of {job} tasks (default: {default})")
+        limit = ", 0 or 1" if most == 1 else ""
+        group.add_argument(
+            f"--{job}", type=_count(most), metavar="N", help=f"number of {job} tasks{limit} (default: {default})"
+        )
     group.add_argument(
         "--hosts",
         type=lambda text: text.split(","),
@@ -72,7 +74,7 @@ def add_timeouts(parser: argparse.ArgumentParser) -> None:
         "finish-timeout": (600, "seconds that other tasks may still run after the chief has ended"),
         "stall-timeout": (
             120,
-            "seconds without a step until the task that holds up the others is restarted, times ten for the first step; 0 skips the check",
+            "seconds without a step until the task that holds up the others is restarted, ten times that for the first one; 0 skips the check",
         ),
         "grace": (20, "seconds after SIGTERM or Ctrl-C for tasks to save and end before they are killed"),
     }

@@ -7,23 +7,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from estimator_bridge.cli.launch.options import JOBS
+
 if TYPE_CHECKING:
     from estimator_bridge.cluster.tasks import TaskContext
 
-_VALUES = (
-    "path",
-    "format",
-    "log_dir",
-    "ready_timeout",
-    "finish_timeout",
-    "stall_timeout",
-    "return_timeout",
-    "max_restarts",
-    "grace",
-    "rendezvous",
-    "audit_every",
-)
-_FLAGS = ("py2", "trusted_network", "audit")
+_NOT_PASSED_ON = {*JOBS, "hosts", "task", "engine", "image", "module", "script", "args", "execute"}
 
 
 def scheduler_input(arguments: argparse.Namespace, counts: Mapping[str, int]) -> str:
@@ -84,18 +73,15 @@ def check_engine(arguments: argparse.Namespace, context: TaskContext | None) -> 
 
 
 def _task_options(arguments: argparse.Namespace) -> Iterator[str]:
-    """Yields the options that the launcher of each task needs."""
-    for name in _VALUES:
-        if (value := getattr(arguments, name)) is not None:
-            yield from (_option(name), str(value))
-    for name in _FLAGS:
-        if getattr(arguments, name):
-            yield _option(name)
-    for kind in arguments.audit_allow or ():
-        yield from ("--audit-allow", kind)
+    """Yields the options that the launcher of each task needs: all but those of the cluster and the engine."""
+    for name, value in vars(arguments).items():
+        if name in _NOT_PASSED_ON or value is None or value is False:  # 0 is a value
+            continue
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            yield option
+        else:
+            for each in value if isinstance(value, list) else [value]:
+                yield from (option, str(each))
     if arguments.module:
         yield "-m"
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")

@@ -134,8 +134,8 @@ class ChiefAlone(AuditRule):
 class LostSteps(AuditRule):
     """Asynchronous workers that make more steps than the global step counts: one too many, if one process counts them all.
 
-    Between the lowest and the highest global step since the last (re)start of any task, every step that lies between two records of
-    its worker must have been counted; no clock is needed for that.
+    The rule compares the lowest and the highest global step since the last (re)start of any task. Between them every step that lies
+    between two records of its worker must have been counted; no clock is needed for that.
     """
 
     def __init__(self) -> None:

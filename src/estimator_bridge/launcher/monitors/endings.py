@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.audit.audit import Audit
+from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
-from estimator_bridge.launcher.monitors.local_tasks import LocalTasks
 from estimator_bridge.launcher.monitors.remote_trainers import RemoteTrainers
 from estimator_bridge.launcher.outcome import Outcome
 
@@ -17,23 +17,22 @@ class FinishDeadline:
     """The time that other tasks have after the chief's end.
 
     Args:
-        tasks: Tasks of this machine.
-        seconds: Seconds from the end of the chief, and of each later task, until the next one has ended.
+        cluster: Cluster whose ``finish`` is the limit.
     """
 
-    def __init__(self, tasks: LocalTasks, seconds: float) -> None:
-        self._tasks = tasks
-        self._seconds = seconds
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
 
     def judge(self) -> Outcome | None:
         """Returns the end if a task still runs long after the chief, or after the first worker of a cluster without a chief."""
-        late = [task for task in self._tasks.all if not task.state.has_ended and task.name.job != "ps"]
-        last = max(task.ended_at for task in self._tasks.all)
-        leader = next(iter(self._tasks.trainers), None)
-        if leader is None or not leader.state.has_ended or not late or time.monotonic() - last < self._seconds:
+        seconds = self._cluster.timeouts.finish
+        late = [task for task in self._cluster.tasks if not task.state.has_ended and task.name.job != "ps"]
+        last = max(task.ended_at for task in self._cluster.tasks)
+        leader = next(iter(self._cluster.trainers), None)
+        if leader is None or not leader.state.has_ended or not late or time.monotonic() - last < seconds:
             return None
         problem = BridgeError(
-            f"{', '.join(str(task.name) for task in late)}: still running {self._seconds:g} s after the end of the training.",
+            f"{', '.join(str(task.name) for task in late)}: still running {seconds:g} s after the end of the training.",
             expected=f"an end soon after that of {leader.name}",
             fix="Read the logs of these tasks, or give them time with --finish-timeout SECONDS.",
         )
@@ -44,19 +43,19 @@ class AuditFindings:
     """The faults that an audit finds in the records of the tasks.
 
     Args:
+        cluster: Cluster that is audited.
         audit: Audit of the cluster; None if the user did not ask for one.
-        tasks: Tasks of this machine.
     """
 
-    def __init__(self, audit: Audit | None, tasks: LocalTasks) -> None:
+    def __init__(self, cluster: LocalCluster, audit: Audit | None) -> None:
+        self._cluster = cluster
         self._audit = audit
-        self._tasks = tasks
 
     def judge(self) -> Outcome | None:
         """Returns the end if the audit finds a fault."""
         if self._audit is None:
             return None
-        problem = self._audit.check(is_over=bool(self._tasks.trainers) and self._tasks.have_trained)
+        problem = self._audit.check(is_over=bool(self._cluster.trainers) and self._cluster.have_trainers_ended)
         return None if problem is None else Outcome(1, problem)
 
 
@@ -64,17 +63,13 @@ class Completion:
     """The end of a successful training.
 
     Args:
-        tasks: Tasks of this machine.
-        rendezvous: Rendezvous with other launchers.
+        cluster: Cluster that trains.
         remote_trainers: Chief and workers of other machines.
         heartbeats: Heartbeats of other launchers.
     """
 
-    def __init__(
-        self, tasks: LocalTasks, rendezvous: Rendezvous, remote_trainers: RemoteTrainers, heartbeats: Heartbeats
-    ) -> None:
-        self._tasks = tasks
-        self._rendezvous = rendezvous
+    def __init__(self, cluster: LocalCluster, remote_trainers: RemoteTrainers, heartbeats: Heartbeats) -> None:
+        self._cluster = cluster
         self._remote_trainers = remote_trainers
         self._heartbeats = heartbeats
         self._is_over = False
@@ -84,15 +79,16 @@ class Completion:
 
         A parameter server never ends by itself. An evaluator ends after the last checkpoint, once it knows that no more follow.
         """
-        if not self._tasks.have_trained:
+        cluster = self._cluster
+        if not cluster.have_trainers_ended:
             return None
         if not self._is_over and (
-            self._rendezvous.has_flag(Flag.TRAINED) or self._remote_trainers.have_ended(self._heartbeats.given_up)
+            cluster.rendezvous.has_flag(Flag.TRAINED) or self._remote_trainers.have_ended(self._heartbeats.given_up)
         ):
             self._is_over = True
-            self._rendezvous.set_flag(Flag.TRAINED)
-            for task in self._tasks.all:
+            cluster.rendezvous.set_flag(Flag.TRAINED)
+            for task in cluster.tasks:
                 if task.name.job == "ps":
                     task.terminate()
-        awaited = [task for task in self._tasks.all if task.name.job != "ps" or not self._tasks.trainers]
+        awaited = [task for task in cluster.tasks if task.name.job != "ps" or not cluster.trainers]
         return Outcome(0) if all(task.state.has_ended for task in awaited) else None

@@ -8,14 +8,13 @@ import enum
 import time
 from collections.abc import Collection, Mapping
 
-from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
+from estimator_bridge.cluster.rendezvous import Flag
 from estimator_bridge.cluster.server_status import Health, ask
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.launcher.layout import Layout
+from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.outcome import Outcome, Timeouts
-from estimator_bridge.launcher.processes.task import Sink
+from estimator_bridge.launcher.outcome import Outcome
 
 _BEAT_SECONDS = 5.0
 _SILENT_SECONDS = 40.0  # a network file system may show the state of half a minute ago
@@ -55,21 +54,16 @@ class Heartbeats:
     """Gives the heartbeats of this launcher, prints whose heartbeats stop, and ends the launch if waiting for them makes no sense.
 
     Args:
-        layout: Cluster layout.
-        rendezvous: Rendezvous of the launchers.
-        timeouts: Time limits: a launcher counts as lost for good ``lost`` seconds after its last heartbeat. If ``ready`` is 0 no server
-            is asked, so no launcher counts as lost.
-        preflight: Check that knows which servers must answer before training; it is told which tasks are lost.
-        say: Function that prints one line to the user.
+        cluster: Cluster whose ``lost`` is the limit. If its ``ready`` is 0 no server is asked, so no launcher counts as lost.
+        preflight: Check that knows which servers must answer before training; it learns which tasks are lost.
     """
 
-    def __init__(self, layout: Layout, rendezvous: Rendezvous, timeouts: Timeouts, preflight: Preflight, say: Sink) -> None:
-        self._addresses = layout.addresses
-        self._own = layout.tf_configs.keys()
-        self._rendezvous = rendezvous
-        self._timeouts = timeouts
+    def __init__(self, cluster: LocalCluster, preflight: Preflight) -> None:
+        self._cluster = cluster
+        self._addresses = cluster.layout.addresses
+        self._own = cluster.layout.tf_configs.keys()
+        self._timeouts = cluster.timeouts
         self._preflight = preflight
-        self._say = say
         self._updated_at = 0.0
         self._launchers: dict[TaskId, _Launcher] = {}
 
@@ -77,15 +71,15 @@ class Heartbeats:
         """Gives a heartbeat and reads those of other launchers, if it is time to."""
         now = time.monotonic()
         passed = now - self._updated_at
-        if passed < _BEAT_SECONDS or self._rendezvous.has_flag(Flag.TRAINED):
+        if passed < _BEAT_SECONDS or self._cluster.rendezvous.has_flag(Flag.TRAINED):
             return
         self._updated_at = now
         for task in self._own:
             with contextlib.suppress(OSError):  # a full disk is no reason to end
-                self._rendezvous.beat(task)
-        failures = self._rendezvous.failures()
+                self._cluster.rendezvous.beat(task)
+        failures = self._cluster.rendezvous.failures()
         for task in sorted(self._addresses.keys() - self._own):
-            if task in failures or self._rendezvous.has_ended(task):
+            if task in failures or self._cluster.rendezvous.has_ended(task):
                 self._launchers.pop(task, None)
             else:
                 # If this launcher was stopped, all may have been, and come back a moment after it.
@@ -97,7 +91,7 @@ class Heartbeats:
         self._preflight.lost = self.lost
 
     def _listen(self, task: TaskId, passed: float) -> None:
-        if (heartbeat := self._rendezvous.heartbeat(task)) is None:
+        if (heartbeat := self._cluster.rendezvous.heartbeat(task)) is None:
             return  # it has not started yet
         launcher = self._launchers.setdefault(task, _Launcher(heartbeat))
         if heartbeat != launcher.heartbeat:
@@ -116,7 +110,7 @@ class Heartbeats:
         presence = Presence.LOST if launcher.reason else Presence.SILENT if is_silent else Presence.PRESENT
         if presence is not launcher.presence:
             launcher.presence = presence
-            self._say("launch", self._describe(task, launcher))
+            self._cluster.say(self._describe(task, launcher))
 
     def _describe(self, task: TaskId, launcher: _Launcher) -> str:
         silence = f"no heartbeat for {launcher.silence:.0f} s"
@@ -161,7 +155,7 @@ class Heartbeats:
         return None
 
     def _is_needed(self, task: TaskId) -> bool:
-        return task in self._preflight.awaited or not self._rendezvous.recovery().goes_on_without(task.job)
+        return task in self._preflight.awaited or not self._cluster.rendezvous.recovery().goes_on_without(task.job)
 
     def _task_lost(self, task: TaskId, launcher: _Launcher) -> BridgeError:
         return BridgeError(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
-from estimator_bridge.cluster.rendezvous import Rendezvous, TaskFailure
+from estimator_bridge.cluster.rendezvous import TaskFailure
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.launcher.layout import Layout
+from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.outcome import Outcome
-from estimator_bridge.launcher.processes.task import Sink, Task
 
 _LOOK_SECONDS = 1.0  # between two looks
 _RETURN_SECONDS = 60.0  # for a task that failed before this launcher's start: its launcher may be starting again, too
@@ -20,32 +19,27 @@ class RemoteFailures:
     """The failures of tasks on other machines.
 
     Args:
-        layout: Cluster layout.
-        rendezvous: Rendezvous at which launchers report failures.
-        trainers: Chief and workers of this machine.
-        say: Function that prints one line to the user.
+        cluster: Cluster whose launchers report failures.
     """
 
-    def __init__(self, layout: Layout, rendezvous: Rendezvous, trainers: Sequence[Task], say: Sink) -> None:
-        self._own = layout.tf_configs.keys()
-        self._members = [task for task in layout.addresses if task.trains]
-        self._rendezvous = rendezvous
-        self._trainers = trainers
-        self._say = say
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._own = cluster.layout.tf_configs.keys()
+        self._members = [task for task in cluster.layout.addresses if task.trains]
         self._received: Outcome | None = None
         self._looked_at = 0.0
         self._started_at = time.monotonic()
         self._before = self._remote()
 
     def _remote(self) -> dict[TaskId, TaskFailure]:
-        return {task: failure for task, failure in self._rendezvous.failures().items() if task not in self._own}
+        return {task: failure for task, failure in self._cluster.rendezvous.failures().items() if task not in self._own}
 
     def report(self, outcome: Outcome) -> None:
         """Reports a failure of this machine, unless it is the consequence of a reported one."""
         if outcome.code and outcome is not self._received:
             failure = TaskFailure(time.time(), outcome.code, None if outcome.problem is None else str(outcome.problem))
             for task in self._own:
-                self._rendezvous.report_failure(task, failure)
+                self._cluster.rendezvous.report_failure(task, failure)
 
     def judge(self) -> Outcome | None:
         """Returns the end if a failure on another machine ends this launch, as it would with all tasks on one machine."""
@@ -60,14 +54,14 @@ class RemoteFailures:
             if failure.problem is not None:
                 self._received = Outcome(failure.code, _remote_failure(task, failure.problem))
                 return self._received
-        if failures and (any(task.was_preempted for task in self._trainers) or self._ends_training(failures.keys())):
+        if failures and (any(task.was_preempted for task in self._cluster.trainers) or self._ends_training(failures.keys())):
             names = ", ".join(map(str, failures))
-            self._say("launch", f"asked to end on another machine: {names}; training does not go on without it")
+            self._cluster.say(f"asked to end on another machine: {names}; training does not go on without it")
             return Outcome(next(iter(failures.values())).code)
         return None
 
     def _ends_training(self, lost: Collection[TaskId]) -> bool:
-        recovery = self._rendezvous.recovery()
+        recovery = self._cluster.rendezvous.recovery()
         return self.have_all_ended(lost) or not all(recovery.restarts_alone(task.job) for task in lost)
 
     def have_all_ended(self, lost: Collection[TaskId] | None = None) -> bool:
@@ -77,7 +71,7 @@ class RemoteFailures:
             lost: Tasks that failed on other machines; by default those that were reported.
         """
         gone = self._remote() if lost is None else lost
-        return all(task in gone or self._rendezvous.has_ended(task) for task in self._members)
+        return all(task in gone or self._cluster.rendezvous.has_ended(task) for task in self._members)
 
 
 def _remote_failure(task: TaskId, problem: str) -> BridgeError:

@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 
 from estimator_bridge.cluster.preemption import EXIT_CODE
-from estimator_bridge.cluster.rendezvous import Recovery, Rendezvous
+from estimator_bridge.cluster.rendezvous import Recovery
+from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.monitors.readiness import Preflight
 from estimator_bridge.launcher.outcome import NoRestart
-from estimator_bridge.launcher.processes.spawner import Spawner
-from estimator_bridge.launcher.processes.task import Sink, State, Task, kill_all
+from estimator_bridge.launcher.processes.task import State, Task, kill_all
 
 _SIGNALLED = 128  # exit codes above it are of signals
 _AT_ONCE_SECONDS = 10.0  # run time of a task without steps of its own that counts as no progress
@@ -32,8 +32,8 @@ def restart_group(task: Task, tasks: Sequence[Task], recovery: Recovery) -> list
 def find_obstacle(task: Task, group: Sequence[Task], restarts: int) -> NoRestart | None:
     """Returns why a failed task is not restarted, or None if it is.
 
-    A mistake in a script fails again at the same place. So a task that ended with an exit code of its own before it made a step is not
-    restarted, and a task that was killed before it made one is restarted once.
+    A mistake in a script fails again at the same place. So a task that ended with an exit code of its own before its first step is not
+    restarted. A task that was killed before its first step is restarted once.
 
     Args:
         task: Task that failed.
@@ -83,23 +83,13 @@ class Restarter:
     """Restarts tasks after a pause, during which the launcher goes on watching the others.
 
     Args:
-        tasks: Tasks of this machine.
-        spawner: Spawner of tasks.
-        rendezvous: Rendezvous at which they report.
+        cluster: Cluster whose tasks are restarted.
         preflight: Check that waits for the servers of restarted tasks.
-        say: Function that prints one line to the user.
-        grace: Seconds for tasks to save and end.
     """
 
-    def __init__(
-        self, tasks: Sequence[Task], spawner: Spawner, rendezvous: Rendezvous, preflight: Preflight, say: Sink, grace: float
-    ) -> None:
-        self._tasks = tasks
-        self._spawner = spawner
-        self._rendezvous = rendezvous
+    def __init__(self, cluster: LocalCluster, preflight: Preflight) -> None:
+        self._cluster = cluster
         self._preflight = preflight
-        self._say = say
-        self._grace = grace
         self._followed_at = 0.0
 
     def begin(self) -> None:
@@ -123,28 +113,28 @@ class Restarter:
         if time.monotonic() - self._followed_at < _FOLLOW_SECONDS:
             return
         self._followed_at = time.monotonic()
-        starts = self._rendezvous.gang_starts()
-        if self._rendezvous.recovery() is not Recovery.GANG or starts == self._preflight.gang_starts:
+        starts = self._cluster.rendezvous.gang_starts()
+        if self._cluster.rendezvous.recovery() is not Recovery.GANG or starts == self._preflight.gang_starts:
             return
         self._preflight.gang_starts = starts
-        group = [task for task in self._tasks if task.name.serves and task.state is not State.DONE]
+        group = [task for task in self._cluster.tasks if task.name.serves and task.state is not State.DONE]
         if not all(task.state in {State.STARTING, State.RESTARTING} for task in group):
             self._restart(group, "tasks that train in step were restarted on another machine")
 
     def resume(self) -> None:
         """Starts the tasks whose pause is over."""
-        for task in self._tasks:
+        for task in self._cluster.tasks:
             if task.state is State.RESTARTING and time.monotonic() >= task.due_at:
-                task.start(self._spawner)
+                task.start(self._cluster.spawner)
 
     def _restart(self, group: Sequence[Task], reason: str) -> None:
         wait = pause(max(task.restarts for task in group))
-        self._say("launch", f"{reason}; restarting in {wait:g} s: {', '.join(str(task.name) for task in group)}")
+        self._cluster.say(f"{reason}; restarting in {wait:g} s: {', '.join(str(task.name) for task in group)}")
         self._let_save(group)
-        kill_all(group, self._say)
+        kill_all(group, self._cluster.say)
         due = time.monotonic() + wait
         for task in group:
-            self._rendezvous.clear_reports(task.name)
+            self._cluster.rendezvous.clear_reports(task.name)
             task.schedule_restart(due)
         if self._can_restart_alone(group):
             self._preflight.await_again([task.name for task in group])
@@ -152,19 +142,19 @@ class Restarter:
             self._preflight.begin()
 
     def _can_restart_alone(self, group: Sequence[Task]) -> bool:
-        return all(self._rendezvous.recovery().restarts_alone(task.name.job) for task in group)
+        return all(self._cluster.rendezvous.recovery().restarts_alone(task.name.job) for task in group)
 
     def _announce_start(self) -> None:
-        if any(task.name.serves for task in self._tasks):
-            self._rendezvous.report_gang_start()
-        self._preflight.gang_starts = self._rendezvous.gang_starts()
+        if any(task.name.serves for task in self._cluster.tasks):
+            self._cluster.rendezvous.report_gang_start()
+        self._preflight.gang_starts = self._cluster.rendezvous.gang_starts()
 
     def _let_save(self, group: Sequence[Task]) -> None:
         """Gives tasks time to end by themselves if one was preempted: those in step with it end, too, and the chief saves."""
         trainers = [task for task in group if task.name.trains]
         if not any(task.exit_code == EXIT_CODE for task in trainers):
             return
-        deadline = time.monotonic() + self._grace
+        deadline = time.monotonic() + self._cluster.timeouts.grace
         for task in trainers:
             task.terminate()
         for task in trainers:

@@ -3,59 +3,77 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import psutil
 
-from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.server_status import Health, ask
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.launcher.layout import Layout
+from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.monitors.restarts import Restarter
 from estimator_bridge.launcher.outcome import Outcome
-from estimator_bridge.launcher.processes.task import Sink, State, Task
+from estimator_bridge.launcher.processes.task import State, Task
 
 _FIRST_STEP = 10  # factor for the first step, which builds a graph, fills a shuffle buffer and compiles
 _ASK_SECONDS = 1.0
 _QUIET_SECONDS = 1.0  # without a step, before paused tasks are looked for; tasks report once a second
 
 
-class Watchdog:
-    """A watch over the steps that the tasks report.
+class Stall:
+    """Restarts the tasks that hold up the training, or all, or ends the launch.
 
     Args:
-        tasks: Tasks of this machine.
-        layout: Cluster layout.
-        rendezvous: Rendezvous at which the tasks report.
-        seconds: Seconds without a new step of any task, while one trains, that count as a stall; 0 skips the check.
+        cluster: Cluster whose tasks report steps.
+        restarter: Restarter of tasks.
     """
 
-    def __init__(self, tasks: Sequence[Task], layout: Layout, rendezvous: Rendezvous, seconds: float) -> None:
-        self._tasks = tasks
-        self._layout = layout
-        self._rendezvous = rendezvous
-        self._seconds = seconds
+    def __init__(self, cluster: LocalCluster, restarter: Restarter) -> None:
+        self._cluster = cluster
+        self._restarter = restarter
         self._examined_at = self._paused_at = 0.0
+
+    def judge(self) -> Outcome | None:
+        """Handles a stall, and prints the state of every task."""
+        if (seconds := self.find_stall()) is None:
+            return None
+        suspects, lines = self.examine()
+        for line in lines:
+            self._cluster.say(line)
+        if all(task.step is None for task in self._cluster.tasks):  # a training of another kind, which reports no steps
+            return None
+        recovery = self._cluster.rendezvous.recovery()
+        is_local = suspects and all(recovery.restarts_alone(task.name.job) for task in suspects)
+        group = suspects if is_local else [task for task in self._cluster.tasks if task.name.serves]
+        if all(task.restarts < self._cluster.timeouts.restarts for task in group):
+            self._restarter.restart(group, f"no step for {seconds:.0f} s")
+            return None
+        problem = BridgeError(
+            f"Training has stalled: no step for {seconds:.0f} s.",
+            expected="a step of some task within --stall-timeout",
+            received="\n    ".join(lines),
+            fix="Check the tasks that are stopped or do not answer; give slow steps time with --stall-timeout SECONDS.",
+        )
+        return Outcome(1, problem)
 
     def find_stall(self) -> float | None:
         """Returns the seconds since the last sign of progress if they are too many, else None.
 
         An evaluation, an export, and the rest of a script after its training have no steps, and do not count.
         """
-        trainers = [task for task in self._tasks if task.name.trains and not task.state.has_ended]
-        if not self._seconds or not trainers or any(task.state is State.RESTARTING for task in self._tasks):
+        limit = self._cluster.timeouts.stall
+        trainers = [task for task in self._cluster.trainers if not task.state.has_ended]
+        if not limit or not trainers or any(task.state is State.RESTARTING for task in self._cluster.tasks):
             return None
-        started = max(task.started_at for task in self._tasks if task.name.serves)
-        stepped = max(task.stepped_at or 0.0 for task in self._tasks)
+        started = max(task.started_at for task in self._cluster.tasks if task.name.serves)
+        stepped = max(task.stepped_at or 0.0 for task in self._cluster.tasks)
         now = time.monotonic()
         passed = now - max(started, stepped, self._examined_at, self._paused_at)
-        if passed > _QUIET_SECONDS and any(self._rendezvous.is_paused(task) for task in self._layout.addresses):
+        if passed > _QUIET_SECONDS and any(self._cluster.rendezvous.is_paused(task) for task in self._cluster.layout.addresses):
             self._paused_at = now
             return None
         is_first = stepped <= started  # no step since the last start, even of a single task: the others may wait for it
-        if passed <= self._seconds * (_FIRST_STEP if is_first else 1):
+        if passed <= limit * (_FIRST_STEP if is_first else 1):
             return None
-        return passed if is_first or any(self._rendezvous.is_training(task.name) for task in trainers) else None
+        return passed if is_first or any(self._cluster.rendezvous.is_training(task.name) for task in trainers) else None
 
     def examine(self) -> tuple[list[Task], list[str]]:
         """Examines every process and asks every server.
@@ -64,8 +82,8 @@ class Watchdog:
             The tasks of this machine that are stopped or do not answer, and a line for each task of the cluster.
         """
         self._examined_at = time.monotonic()
-        here = {task.name: task for task in self._tasks}
-        answers = {answer.task: answer for answer in ask(self._layout.addresses, _ASK_SECONDS)}
+        here = {task.name: task for task in self._cluster.tasks}
+        answers = {answer.task: answer for answer in ask(self._cluster.layout.addresses, _ASK_SECONDS)}
         suspects, lines = [], []
         for name in sorted({*here, *answers}):
             task, answer = here.get(name), answers.get(name)
@@ -78,58 +96,6 @@ class Watchdog:
             if task is not None and not task.state.has_ended and (is_silent or _is_stopped(task)):
                 suspects.append(task)
         return suspects, lines
-
-
-class Stall:
-    """Restarts the tasks that hold up the training, or all, or ends the launch.
-
-    Args:
-        tasks: Tasks of this machine.
-        watchdog: Watch over their steps.
-        rendezvous: Rendezvous at which the tasks report.
-        restarter: Restarter of tasks.
-        restarts: Number of restarts of a task.
-        say: Function that prints one line to the user.
-    """
-
-    def __init__(
-        self,
-        tasks: Sequence[Task],
-        watchdog: Watchdog,
-        rendezvous: Rendezvous,
-        restarter: Restarter,
-        restarts: int,
-        say: Sink,
-    ) -> None:
-        self._tasks = tasks
-        self._watchdog = watchdog
-        self._rendezvous = rendezvous
-        self._restarter = restarter
-        self._restarts = restarts
-        self._say = say
-
-    def judge(self) -> Outcome | None:
-        """Handles a stall, and prints the state of every task."""
-        if (seconds := self._watchdog.find_stall()) is None:
-            return None
-        suspects, lines = self._watchdog.examine()
-        for line in lines:
-            self._say("launch", line)
-        if all(task.step is None for task in self._tasks):  # a training of another kind, which reports no steps
-            return None
-        recovery = self._rendezvous.recovery()
-        is_local = suspects and all(recovery.restarts_alone(task.name.job) for task in suspects)
-        group = suspects if is_local else [task for task in self._tasks if task.name.serves]
-        if all(task.restarts < self._restarts for task in group):
-            self._restarter.restart(group, f"no step for {seconds:.0f} s")
-            return None
-        problem = BridgeError(
-            f"Training has stalled: no step for {seconds:.0f} s.",
-            expected="a step of some task within --stall-timeout",
-            received="\n    ".join(lines),
-            fix="Check the tasks that are stopped or do not answer; give slow steps time with --stall-timeout SECONDS.",
-        )
-        return Outcome(1, problem)
 
 
 def _describe(task: Task) -> str:

@@ -1,8 +1,8 @@
 """``python -m estimator_bridge.launcher.processes.fork_server MODULE``: imports once what all tasks need, and forks each task from there.
 
 TensorFlow takes seconds of a core to import: a cluster of six on two cores waits for the sum. A process that has imported it, and has
-made no session, server or eager context yet, can be forked. gRPC, CUDA and TensorFlow's thread pools have not been started by then (the
-first of these looks for a GPU, in the task), so a fork leaves nothing half behind.
+made no session, server or eager context yet, can be forked. gRPC, CUDA and TensorFlow's thread pools start only with the first of these,
+in the task, so a fork leaves nothing half behind.
 
 multiprocessing's forkserver is no substitute: its children have no guard, no process group of their own and no exit code of
 ``python -m``.

@@ -219,7 +219,7 @@ class Task:
                 self._sink(str(self.name), text)
 
 
-def kill_all(tasks: Sequence[Task], say: Sink) -> None:
+def kill_all(tasks: Sequence[Task], say: Callable[[str], None]) -> None:
     """Kills tasks with every process that they started, and waits for their ends.
 
     Args:
@@ -230,4 +230,4 @@ def kill_all(tasks: Sequence[Task], say: Sink) -> None:
         task.kill()
     for task in tasks:
         if not task.wait(_KILL_SECONDS):
-            say("launch", f"{task.name} does not end even after SIGKILL; check process {task.pid} and those below it")
+            say(f"{task.name} does not end even after SIGKILL; check process {task.pid} and those below it")

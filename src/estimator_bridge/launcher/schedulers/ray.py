@@ -32,7 +32,7 @@ _OBJECTS = 80 << 20  # bytes, close to Ray's minimum: no data goes through its s
 _PROBE = "ray-probe"
 _CHECK = "Check RAY_ADDRESS and, where the cluster asks for a token, RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH."
 _PRIVATE_RAY = {  # read when Ray is imported, and by its servers
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else they listen on every interface, and before Ray 2.59 to everybody
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else they listen on every interface, and before Ray 2.59 without any restriction
     "RAY_kill_child_processes_on_worker_exit": "false",  # guards, which have to end what their tasks started
     "RAY_USAGE_STATS_ENABLED": "0",  # send no statistics
 }
