@@ -84,11 +84,7 @@ def complete_native(keras: str) -> None:
         whole_dimensions,
     )
 
-    cross_shard_optimizer.restore()
-    keras_aliases.restore(keras)
-    layer_methods.restore(keras)
-    layer_modules.restore(keras)
-    moved_names.restore()
-    public_names.restore()
-    whole_dimensions.restore()
-    import_aliases.restore()
+    for of_keras in (keras_aliases, layer_methods, layer_modules):
+        of_keras.restore(keras)
+    for part in (cross_shard_optimizer, moved_names, public_names, whole_dimensions, import_aliases):
+        part.restore()

@@ -8,7 +8,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.legacy.input_results import mended
+from estimator_bridge.legacy.input_results import mend_result
 from tests.running import estimator_bridge_command, write
 
 pytestmark = pytest.mark.timeout(200)
@@ -125,7 +125,7 @@ def test_a_dataset_outside_that_reads_its_graphs_state_is_refused_with_its_line(
         }[op_type]()
         dataset = tf.data.Dataset.from_tensors(state)
     with tf.Graph().as_default(), pytest.raises(NotSupportedError, match=f"reads the {op_type} ") as refusal:
-        mended(dataset, lambda: dataset)
+        mend_result(dataset, lambda: dataset)
     assert f"{__file__}:" in str(refusal.value)
     assert "Build it inside the input_fn" in str(refusal.value)
 

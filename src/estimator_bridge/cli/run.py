@@ -27,8 +27,15 @@ _EPILOG = """examples:
 
 exit code: the script's own; 2 when the request cannot be carried out.
 """
-_MODERN_ONLY = {"jit_compile": "global_jit_level", "mixed_precision": "auto_mixed_precision_onednn_bfloat16"}
-"""Flags, and what a ConfigProto has in their place."""
+_MODERN_ONLY = {
+    "replicas": "Add --path modern, or set RunConfig(train_distribute=...) in the script.",
+    "jit_compile": "Add --path modern, or set global_jit_level in the script's session_config.",
+    "mixed_precision": "Add --path modern, or set auto_mixed_precision_onednn_bfloat16 in the script's session_config.",
+}
+_LEGACY_ONLY = {
+    "v2_behavior": "Leave it out: on the modern path the model runs under TensorFlow 2's behaviour, and the script sees TensorFlow 1's."
+}
+"""Options of one path, and what to do if they are given on the other."""
 
 
 def add_parser(verbs: Any) -> None:
@@ -69,33 +76,26 @@ def execute(arguments: argparse.Namespace) -> int:
     from estimator_bridge.script.tracebacks import run_as_python_does
 
     script = dataclasses.replace(script_of(arguments), v2_behavior=arguments.v2_behavior)
-    if arguments.path == "legacy" and arguments.replicas != 1:
-        raise BridgeError(
-            "--replicas belongs to the modern path.",
-            expected="--path modern --replicas N",
-            received=f"--path legacy --replicas {arguments.replicas}",
-            fix="Add --path modern, or set RunConfig(train_distribute=...) in the script.",
-        )
-    for name, instead in _MODERN_ONLY.items():
-        if arguments.path == "legacy" and getattr(arguments, name):
-            flag = f"--{name.replace('_', '-')}"
-            raise BridgeError(
-                f"{flag} belongs to the modern path.",
-                expected=f"--path modern {flag}",
-                received=f"--path legacy {flag}",
-                fix=f"Add --path modern, or set {instead} in the script's session_config.",
-            )
-    if arguments.path == "modern" and arguments.v2_behavior:
-        raise BridgeError(
-            "--v2-behavior belongs to the legacy path.",
-            expected="--path legacy --v2-behavior",
-            received="--path modern --v2-behavior",
-            fix="Leave it out: on the modern path the model runs under TensorFlow 2's behaviour, and the script sees TensorFlow 1's.",
-        )
+    _check_path(arguments)
     script.check()
     plain_streams()  # an endless script ends where its reader has left, as under Python
     run = _run_legacy if arguments.path == "legacy" else _run_modern
     return run_as_python_does(lambda: _run_and_tell(run, script, arguments))
+
+
+def _check_path(arguments: argparse.Namespace) -> None:
+    other, fixes = ("modern", _MODERN_ONLY) if arguments.path == "legacy" else ("legacy", _LEGACY_ONLY)
+    for name, fix in fixes.items():
+        value = getattr(arguments, name)
+        if value is True or value not in {False, 1}:
+            flag = f"--{name.replace('_', '-')}"
+            has_number = value is not True
+            raise BridgeError(
+                f"{flag} belongs to the {other} path.",
+                expected=f"--path {other} {flag}{' N' if has_number else ''}",
+                received=f"--path {arguments.path} {flag}{f' {value}' if has_number else ''}",
+                fix=fix,
+            )
 
 
 def _run_and_tell(run: Callable[[Script, argparse.Namespace], None], script: Script, arguments: argparse.Namespace) -> None:

@@ -29,7 +29,7 @@ class Task:
     def __init__(self, meeting: Rendezvous, index: int, first_step: int) -> None:
         self.told, self.stopped, self.step = Preemption(), False, first_step
         config = SimpleNamespace(task_type="worker", task_id=index)
-        self.hook = TaskHook(meeting, config, "step", self.told, together=True)
+        self.hook = TaskHook(meeting, config, "step", self.told, is_in_step=True)
         self.hook.after_create_session(self, None)
 
     def run(self, fetch: str) -> int:
