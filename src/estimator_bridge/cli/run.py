@@ -1,4 +1,4 @@
-"""``estimator-bridge run``: executes a TensorFlow 1 script unmodified, on either path."""
+"""``estimator-bridge run``: executes an unmodified TensorFlow 1 script on either path."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LEGACY_ONLY = {
 
 
 def add_parser(verbs: Any) -> None:
-    """Adds the verb."""
+    """Adds the command."""
     parser = verbs.add_parser(
         "run",
         help="run a TensorFlow 1 script unmodified on today's TensorFlow",
@@ -55,32 +55,32 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--jit-compile",
         action="store_true",
-        help="modern path: have XLA compile the gradients of each step; results are equal but for rounding",
+        help="modern path: compile the gradients of each step with XLA; results are equal except for rounding",
     )
     parser.add_argument(
         "--mixed-precision",
         action="store_true",
-        help="modern path, CPUs: compute each step in bfloat16 where TensorFlow deems it safe; results are approximate",
+        help="modern path, CPUs: compute each step in bfloat16 where TensorFlow considers it safe; results are approximate",
     )
     parser.add_argument(
         "--v2-behavior",
         action="store_true",
-        help="legacy path: the script is written for TensorFlow 2 and Estimators: keep TensorFlow 2's behaviour and names",
+        help="legacy path: keep TensorFlow 2's behaviour and names, for scripts written for TensorFlow 2 and Estimators",
     )
     add_script(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Runs the script in this process; its exit code is ours."""
+    """Runs the script in this process and returns its exit code."""
     from estimator_bridge.script.tracebacks import run_as_python_does
 
     script = dataclasses.replace(script_of(arguments), v2_behavior=arguments.v2_behavior)
     _check_path(arguments)
     script.check()
-    plain_streams()  # an endless script ends where its reader has left, as under Python
+    plain_streams()  # a script ends when the reader of its output has left, as under Python
     run = _run_legacy if arguments.path == "legacy" else _run_modern
-    return run_as_python_does(lambda: _run_and_tell(run, script, arguments))
+    return run_as_python_does(lambda: _run_and_report(run, script, arguments))
 
 
 def _check_path(arguments: argparse.Namespace) -> None:
@@ -98,23 +98,23 @@ def _check_path(arguments: argparse.Namespace) -> None:
             )
 
 
-def _run_and_tell(run: Callable[[Script, argparse.Namespace], None], script: Script, arguments: argparse.Namespace) -> None:
-    """Tells the launcher, if there is one, of ends that another start would not change."""
+def _run_and_report(run: Callable[[Script, argparse.Namespace], None], script: Script, arguments: argparse.Namespace) -> None:
+    """Runs the script, and tells the launcher, if there is one, of a failure that a restart would repeat."""
     try:
         run(script, arguments)
-    except (NotSupportedError, SystemExit) as error:  # unlike the loss of another worker, for one
-        if (meeting := Rendezvous.of_this_process()) and (why := _why_final(error, meeting)):
-            with contextlib.suppress(OSError):  # a full disk is no reason to hide this one
+    except (NotSupportedError, SystemExit) as error:  # other errors may pass, e.g. the loss of another worker
+        if (meeting := Rendezvous.of_this_process()) and (why := _find_final_reason(error, meeting)):
+            with contextlib.suppress(OSError):  # a full disk must not hide this error
                 meeting.report_final(why)
         raise
 
 
-def _why_final(error: NotSupportedError | SystemExit, meeting: Rendezvous) -> str | None:
+def _find_final_reason(error: NotSupportedError | SystemExit, meeting: Rendezvous) -> str | None:
     if isinstance(error, NotSupportedError):
-        return "what it refused it would refuse again"
-    # Raised where an exception was handled, that one may be the reason, and gone at the next start.
-    own_word = error.code not in {None, 0, EXIT_CODE} and error.__context__ is None
-    return "it had trained, and its script gave this exit code" if own_word and meeting.has_trained() else None
+        return "the request is not supported, so a restart would fail the same way"
+    # Raised while another exception was handled: that one may be the reason, and may not occur after a restart.
+    is_own_code = error.code not in {None, 0, EXIT_CODE} and error.__context__ is None
+    return "it had trained, and its script gave this exit code" if is_own_code and meeting.has_trained() else None
 
 
 def _run_legacy(script: Script, arguments: argparse.Namespace) -> None:

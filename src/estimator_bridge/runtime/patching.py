@@ -39,7 +39,7 @@ def preceded(owner: Any, /, **functions: Callable[..., object]) -> contextlib.Ab
     """While active, methods of a class or functions of a module call another function first, with the same arguments.
 
     Args:
-        owner: As in ``replaced``.
+        owner: Module, class, function or object whose attributes change.
         functions: Functions to call first, by the method's name; what they raise comes through.
 
     Example:
@@ -65,7 +65,7 @@ def replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
     """Gives an attribute another value.
 
     Args:
-        owner: As in ``replaced``.
+        owner: Module, class, function or object whose attributes change.
         name: Attribute name.
         value: New value.
 

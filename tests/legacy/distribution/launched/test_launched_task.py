@@ -60,7 +60,7 @@ def test_a_listening_socket_is_kept_to_the_loopback_interface() -> None:
     ("error", "step", "said"),
     [
         (BridgeError("A worker is lost."), (7, False), None),
-        (NotSupportedError("No."), None, "what it refused it would refuse again"),
+        (NotSupportedError("No."), None, "the request is not supported, so a restart would fail the same way"),
         (SystemExit(3), (7, False), "it had trained, and its script gave this exit code"),
         (SystemExit("not accurate"), (7, False), "it had trained, and its script gave this exit code"),
         (SystemExit(3), (7, True), None),
