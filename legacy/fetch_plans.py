@@ -1,8 +1,8 @@
-"""``Session.run`` plans each run anew from the structure of its fetches; for the structures of a training loop the plan is kept.
+"""Keeps the plans that ``Session.run`` makes from its fetches at every step.
 
-A monitored session asks for the same fetches at nearly every step: the train_op and what the hooks read. Planning them is a quarter of
-a small model's step (benchmarks/legacy.py). Only plans are kept, never values: feeds are planned anew, as is whatever is not a plain
-nesting of dicts, lists and tuples with tensors, operations and variables in it.
+A monitored session asks for the same fetches at nearly every step: the train_op and the tensors of hooks. Planning them takes a quarter of
+a small model's step (benchmarks/legacy.py). Only plans are kept, never values. Runs with feeds are planned each time, and so are fetches
+other than nested dicts, lists and tuples of tensors, operations and variables.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-_LIMIT = 64  # plans kept for a graph; more means that every run asks for something else
+_LIMIT = 64  # plans kept for a graph; with more, every run asks for other fetches
 _ATTRIBUTE = "_estimator_bridge_fetch_plans"
 
 
 def keep_plans() -> None:
-    """Lets every session of this process keep its plans. A second call does nothing.
-
-    Returns:
-        Nothing; TensorFlow's session module is changed.
+    """Makes every session of this process keep its plans. A second call does nothing.
 
     Example:
         >>> keep_plans()
@@ -35,10 +32,10 @@ def keep_plans() -> None:
 
 
 class _Planner:
-    """Stands for TensorFlow's class of plans.
+    """Stands in for TensorFlow's class of plans.
 
     Args:
-        plan: that class.
+        plan: Class of plans that TensorFlow has.
     """
 
     def __init__(self, plan: Callable[..., Any]) -> None:
@@ -49,9 +46,9 @@ class _Planner:
         self._leaves = (tensor.Tensor, ops.Operation, variables.Variable)
 
     def __call__(self, graph: Any, fetches: Any, feeds: Any, feed_handles: Any = None) -> Any:
-        """The plan for ``fetches``; the parts that TensorFlow reads from it do not change in use."""
-        key: list[Any] = [len(graph._unfetchable_ops)]  # whether a fetch is allowed is found out while planning
-        alive: list[Any] = []  # an id names an object only for as long as it lives
+        """Returns the plan for ``fetches``; using it does not change what TensorFlow reads from it."""
+        key: list[Any] = [len(graph._unfetchable_ops)]  # planning refuses fetches that are not allowed
+        alive: list[Any] = []  # an id is valid only while its object lives
         if feeds or feed_handles or not self._describe(fetches, key, alive):
             return self._plan(graph, fetches, feeds, feed_handles)
         plans = getattr(graph, _ATTRIBUTE, None)
@@ -64,7 +61,7 @@ class _Planner:
         return found[0]
 
     def _describe(self, fetches: Any, key: list[Any], alive: list[Any]) -> bool:
-        """Appends what tells this structure from every other to ``key``; False where that is not known."""
+        """Appends a unique description of a structure to ``key``; returns False for a structure that it does not know."""
         if isinstance(fetches, self._leaves):
             key.append(id(fetches))
             alive.append(fetches)

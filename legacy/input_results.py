@@ -1,7 +1,7 @@
-"""What an input_fn returned, mended where Estimator would refuse it though its meaning is plain; each mend is noted.
+"""Mends results of input_fns that Estimator refuses though their meaning is plain; each mend is logged.
 
-* A dataset built outside the input_fn lies in another graph than the one that the Estimator trains in. Its nodes are copied.
-* ``return features,`` and a dataset of 1-tuples have features alone, as Estimator.predict took them in TensorFlow 1's early releases.
+* A dataset built outside the input_fn belongs to another graph than the Estimator's. Its nodes are copied.
+* ``return features,`` and a dataset of 1-tuples mean features without labels, as in Estimator.predict of TensorFlow 1's early releases.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
 
-# What a session would have to fill first: in the Estimator's graph nobody would.
+# State that a session fills first: in the Estimator's graph it would stay empty.
 _STATE = (
     "Placeholder",
     "PlaceholderV2",
@@ -31,7 +31,7 @@ _STATE = (
 
 @contextlib.contextmanager
 def mend_input_results() -> Iterator[None]:
-    """While active, Estimators get what their input_fns return from ``mended``."""
+    """While active, Estimators get the results of their input_fns from ``mend_result``."""
     from tensorflow_estimator.python.estimator import estimator
 
     cls = estimator.Estimator
@@ -46,17 +46,17 @@ def mend_input_results() -> Iterator[None]:
 
 
 def mend_result(result: Any, input_fn: Callable[..., Any]) -> Any:
-    """The result as Estimator takes it.
+    """Returns the result as Estimator takes it.
 
     Args:
-        result: a dataset, (features, labels), features, or a tuple or list of features alone.
-        input_fn: where it comes from, for the note.
+        result: Dataset, (features, labels), features, or a tuple or list of one element.
+        input_fn: Function that gave the result, for the log.
 
     Returns:
-        A dataset in the current graph, or what ``result`` holds.
+        A dataset in the current graph, or the content of ``result``.
 
     Raises:
-        NotSupportedError: a dataset of another graph reads a variable, table or placeholder there.
+        NotSupportedError: A dataset of another graph reads a variable, table or placeholder there.
     """
     import tensorflow as tf
 
@@ -65,29 +65,29 @@ def mend_result(result: Any, input_fn: Callable[..., Any]) -> Any:
         return result[0]
     if not isinstance(result, tf.compat.v2.data.Dataset):
         return result
-    if _is_elsewhere(result._variant_tensor):
-        result = _copied_here(result)
+    if _is_of_other_graph(result._variant_tensor):
+        result = _copy_to_default_graph(result)
     if isinstance(result.element_spec, tuple) and len(result.element_spec) == 1:
         warn_once("the input_fn's dataset has tuples of one element, which is taken as the features", find_definition(input_fn))
         result = result.map(lambda features: features)
     return result
 
 
-def _is_elsewhere(variant: Any) -> bool:
+def _is_of_other_graph(variant: Any) -> bool:
     from tensorflow.python.framework import ops
 
     graph = None if isinstance(variant, ops.EagerTensor) else variant.graph
     return graph is not None and graph is not ops.get_default_graph()
 
 
-def _copied_here(dataset: Any) -> Any:
+def _copy_to_default_graph(dataset: Any) -> Any:
     import tensorflow as tf
     from tensorflow.python.data.ops import dataset_ops
     from tensorflow.python.util import deprecation
 
     variant = dataset._variant_tensor
-    created = _creation(variant.op)
-    with deprecation.silence():  # the script did not ask for it
+    created = _find_creation(variant.op)
+    with deprecation.silence():  # a call of our own, not of the script
         needed = tf.compat.v1.graph_util.extract_sub_graph(variant.graph.as_graph_def(), [variant.op.name])
     for node in needed.node:
         if node.op in _STATE:
@@ -103,15 +103,15 @@ def _copied_here(dataset: Any) -> Any:
 
 
 def find_definition(function: Callable[..., Any]) -> str:
-    """Where a function is defined, as ``file:line``."""
+    """Returns the place of a function's definition as ``file:line``."""
     while isinstance(function, functools.partial):
         function = function.func
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
 
 
-def _creation(op: Any) -> str:
-    """The user's line at which a graph got a node."""
+def _find_creation(op: Any) -> str:
+    """Returns the user's line that added an operation to its graph."""
     frames = [(frame.filename, frame.lineno) for frame in op.traceback]
     file, line = ([frame for frame in frames if is_users(frame[0])] or frames)[-1]
     return f"{file}:{line}"

@@ -1,4 +1,4 @@
-"""Bring ``tf.estimator`` back: what must be there, in which order it is restored, and what is refused."""
+"""Brings ``tf.estimator`` back: checks the installed packages, then restores its parts in order."""
 
 from __future__ import annotations
 
@@ -21,15 +21,12 @@ _installed = threading.Event()
 
 
 def install() -> None:
-    """Make ``tf.estimator`` usable: in ``tf``, ``tf.compat.v1``, ``tf.compat.v2`` and ``tensorflow.python.estimator``.
+    """Makes ``tf.estimator`` usable: in ``tf``, ``tf.compat.v1``, ``tf.compat.v2`` and ``tensorflow.python.estimator``.
 
-    On TensorFlow 2.16 and later the real tensorflow-estimator 2.15 is loaded behind the internals that TensorFlow removed, and
-    every Keras alias of TensorFlow is settled on Keras 2 (tf_keras), for which ``TF_USE_LEGACY_KERAS=1`` stays in the
-    environment. On TensorFlow 2.15 the native Estimator and its Keras are left as they are. A second call does nothing; threads may call it at
-    once. A refused call changes nothing and may be repeated once its cause is gone.
-
-    Returns:
-        Nothing; TensorFlow itself is what changes.
+    On TensorFlow 2.16 and later it restores the internals that TensorFlow removed, and loads tensorflow-estimator 2.15 on them. Every Keras
+    alias of TensorFlow becomes Keras 2 (tf_keras), for which ``TF_USE_LEGACY_KERAS=1`` stays in the environment. On TensorFlow 2.15 the native
+    Estimator and its Keras stay. A second call does nothing; several threads may call it at the same time. A refused call changes nothing, and
+    may be repeated.
 
     Raises:
         BridgeError: TensorFlow, tensorflow-estimator or tf_keras is missing or has the wrong version, or Keras 3 is in use.
@@ -69,14 +66,14 @@ def _install() -> None:
 
 
 def _keras_package(version: Version) -> str:
-    """The Keras 2 that ``tf.keras`` is to be: TensorFlow 2.15 keeps its own, unless Keras 3 was installed over it."""
+    """Returns the Keras 2 for ``tf.keras``: TensorFlow 2.15 keeps its own, unless Keras 3 was installed over it."""
     legacy_asked_for = os.environ.get("TF_USE_LEGACY_KERAS") in {"1", "true", "True"}
     has_its_own = version == _LAST_NATIVE and _major_minor(_version("keras") or "3.0") < (3, 0)
     return "keras" if has_its_own and not legacy_asked_for else "tf_keras"
 
 
 def _tensorflow_version() -> Version:
-    """The version of the TensorFlow that is loaded, or else of the one that would be, found without loading it."""
+    """Returns the version of the loaded or, without loading it, of the installed TensorFlow."""
     loaded = sys.modules.get("tensorflow")
     text = getattr(loaded, "__version__", None) or _first_version(_TENSORFLOW_DISTRIBUTIONS)
     wanted = "TensorFlow 2.15 or later"
@@ -121,7 +118,7 @@ def _refuse_keras_3() -> None:
     alias = keras_aliases.find_keras_3()
     if alias is not None:
         raise BridgeError(
-            f"Keras 3 is already in use as {alias}: it cannot be exchanged for Keras 2 in a running process.",
+            f"Keras 3 is already in use as {alias}: a running process cannot replace it by Keras 2.",
             expected="estimator_bridge.legacy.install() before the first use of tf.keras",
             received=f"{alias} bound to Keras 3",
             fix="Call install() first, or start the process with TF_USE_LEGACY_KERAS=1 in the environment.",

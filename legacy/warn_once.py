@@ -12,7 +12,7 @@ def warn_once(message: str, where: str) -> None:
     """Logs a warning, unless it was logged before in this process.
 
     Args:
-        message: What was found, and what was done about it.
+        message: Text that says what was found and what was done about it.
         where: ``file:line`` of the user's code, or a name that the user knows.
 
     Example:

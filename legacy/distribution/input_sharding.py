@@ -1,11 +1,11 @@
-"""Workers of MultiWorkerMirroredStrategy get different batches, also where the input_fn does not ask which of them it serves.
+"""Decides which batches each worker of a MultiWorkerMirroredStrategy trains on; no other module of the legacy path does.
 
-Estimator calls the input_fn on every worker and shares out nothing. An ``input_fn(input_context)`` can do that, and is left alone. Any other
-gives each worker the same batches, unless it looks at TF_CONFIG by itself, so the workers compare the datasets that they were given:
+Estimator calls the input_fn on every worker and shards nothing. An ``input_fn(input_context)`` can shard by itself and is left unchanged. Any
+other input_fn gives each worker the same batches, unless it reads TF_CONFIG. So the workers compare their datasets:
 
-- the same: worker *i* of *n* gets every *n*-th batch, from the *i*-th on, as replica *i* of a MirroredStrategy would;
-- different, each with a ``shard`` of its own, or with options that say that nobody else is to shard: left alone;
-- different in another way, or made by Python functions, into which no graph sees: refused, since nobody can tell whether they are parts of one whole.
+- equal datasets: worker *i* of *n* gets every *n*-th batch, from the *i*-th on, as replica *i* of a MirroredStrategy would;
+- different datasets, each with a ``shard``, or with options that switch sharding off: they are left unchanged;
+- other different datasets, and datasets made by Python functions, which no graph shows: they are refused, since they may not be parts of one whole.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from estimator_bridge.runtime.patching import replaced
 
 @contextlib.contextmanager
 def shard_input() -> Iterator[None]:
-    """While active, workers that reduce their gradients together train on batches of their own.
+    """While active, workers that reduce their gradients together train on different batches.
 
     Raises:
-        NotSupportedError: when an Estimator trains, for an input that cannot be shared out.
+        NotSupportedError: An Estimator trains on an input that cannot be sharded.
     """
     from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
     from tensorflow.python.util import function_utils
@@ -53,28 +53,31 @@ def shard_input() -> Iterator[None]:
 
 
 def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
+    """Returns the part of a dataset that this worker trains on."""
     import tensorflow as tf
 
     number, own = context.num_input_pipelines, context.input_pipeline_id
     if not isinstance(dataset, tf.compat.v2.data.Dataset):
         raise NotSupportedError(
             "The input_fn takes no input_context, so every worker would train on the same batches.",
-            expected="a tf.data.Dataset, which can be shared out among the workers",
+            expected="a tf.data.Dataset, which can be sharded among the workers",
             received=f"{type(dataset).__name__} from the input_fn at {where}",
             fix=FIX,
         )
-    told = [Definition(*json.loads(text)) for text in allgather_text(config, own, number, json.dumps(definition([dataset])))]
-    if are_shares(told, f"the input_fn at {where}"):
-        warn_once("the input_fn takes no input_context, but shards by itself: its batches are left as they are", where)
+    definitions = [
+        Definition(*json.loads(text)) for text in allgather_text(config, own, number, json.dumps(definition([dataset])))
+    ]
+    if are_shares(definitions, f"the input_fn at {where}"):
+        warn_once("the input_fn takes no input_context, but shards by itself: its batches are left unchanged", where)
         return dataset
     warn_once(
-        f"the input_fn takes no input_context: worker {own} of {number} gets one of each {number} batches, and too few at the end are left out",
+        f"the input_fn takes no input_context: worker {own} of {number} gets one of each {number} batches; an incomplete group at the end is dropped",
         where,
     )
     return _every(dataset, number, own)
 
 
 def _every(dataset: Any, number: int, own: int) -> Any:
-    """One of each ``number`` batches; too few at the end are left out, since a worker without a batch would keep the others waiting."""
+    """Returns one of each ``number`` batches. An incomplete group at the end is dropped: a worker without a batch would block the others."""
     rounds = dataset.window(number, drop_remainder=True)
     return rounds.flat_map(lambda *parts: type(dataset).zip(parts if len(parts) > 1 else parts[0]).skip(own).take(1))

@@ -1,15 +1,15 @@
-"""``SyncReplicasOptimizer`` made as synchronous as its name, for Estimators of a cluster; the script stays as it is.
+"""Makes ``SyncReplicasOptimizer`` synchronous for Estimators of a cluster, without a change to the script.
 
-By hand it is not: its hook puts ``replicas_to_aggregate`` tokens into the queue at the start, each of which lets a replica run one step ahead,
-and the queue is one for all, so who is fast takes the tokens of who is slow. A chief that starts first trains alone. Here
+TensorFlow's own is not: its hook puts ``replicas_to_aggregate`` tokens into the queue at the start, and each token lets a replica run one step
+ahead. All replicas share the queue, so fast ones take the tokens of slow ones, and a chief that starts first trains without the others. Here
 
-- the queue starts with no more tokens than an update needs: ``replicas_to_aggregate`` less the number of replicas, and 0 at least;
-- where each replica has the same share of an update, each has a token queue of its own, so that all take the same steps;
-- nobody takes a step before all replicas have a session, and their steps are counted (``replica_hook``);
-- the chief ends without waiting (120 s) for its thread that waits for gradients which nobody sends any more.
+- the queue starts with as few tokens as an update needs: ``replicas_to_aggregate`` less the number of replicas, at least 0;
+- if each replica has the same share of an update, each has its own token queue, so that all take the same steps;
+- no replica takes a step before all replicas have a session, and their steps are counted (``sync_replicas_hook``);
+- the chief ends without waiting 120 s for its thread, which waits for gradients that no replica sends any more.
 
-With backup replicas (``replicas_to_aggregate`` less than there are replicas) the queue stays one for all, as TensorFlow has it: who is fast may
-take a step that a slower one misses, and gradients that come too late are dropped.
+With backup replicas (``replicas_to_aggregate`` is less than the number of replicas) all replicas share the queue, as in TensorFlow: a fast replica
+may take a step that a slower one misses, and gradients that come too late are dropped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.distribution.replicas import Replicas
 from estimator_bridge.legacy.warn_once import warn_once
-from estimator_bridge.runtime.patching import replaced
+from estimator_bridge.runtime.patching import preceded, replaced
 
 _NAME = "SyncReplicasOptimizer"
 
@@ -37,8 +37,8 @@ def synchronize_replicas() -> Iterator[None]:
     """While active, a SyncReplicasOptimizer in an Estimator of several replicas is synchronous.
 
     Raises:
-        NotSupportedError: when such an Estimator trains, and its hooks would leave it waiting for ever.
-        BridgeError: when not all replicas have come within ``RunConfig.session_creation_timeout_secs``.
+        NotSupportedError: The hooks of such an Estimator would leave it waiting for ever.
+        BridgeError: Some replicas did not start within ``RunConfig.session_creation_timeout_secs``.
     """
     from tensorflow.python.training import sync_replicas_optimizer as module
     from tensorflow_estimator.python.estimator import estimator
@@ -47,27 +47,24 @@ def synchronize_replicas() -> Iterator[None]:
     with (
         replaced(
             cls,
-            _train_model_default=_knowing_replicas(cls._train_model_default),
-            _train_with_estimator_spec=_counting(cls._train_with_estimator_spec, hook),
+            _train_model_default=_set_replicas(cls._train_model_default),
+            _train_with_estimator_spec=_add_replica_hook(cls._train_with_estimator_spec, hook),
         ),
         replaced(module, data_flow_ops=_with_own_tokens(module.data_flow_ops)),
-        replaced(
-            optimizer,
-            apply_gradients=_remembered(optimizer.apply_gradients),
-            get_init_tokens_op=_fewest_tokens(optimizer.get_init_tokens_op),
-        ),
-        replaced(hook, after_create_session=_unjoined(hook.after_create_session)),
+        preceded(optimizer, apply_gradients=_remember_optimizer),
+        replaced(optimizer, get_init_tokens_op=_fewest_tokens(optimizer.get_init_tokens_op)),
+        replaced(hook, after_create_session=_without_thread(hook.after_create_session)),
     ):
         yield
 
 
 def find_replicas() -> Replicas | None:
-    """Those of the training whose graph was built; None where it has no SyncReplicasOptimizer, or one task alone."""
+    """Returns the replicas of the training whose graph was built; None without a SyncReplicasOptimizer and for a single task."""
     replicas = _building.get()
     return None if replicas is None or replicas.optimizer is None else replicas
 
 
-def _knowing_replicas(train: Any) -> Any:
+def _set_replicas(train: Any) -> Any:
     @functools.wraps(train)
     def train_model(self: Any, *args: Any, **kwargs: Any) -> Any:
         replicas = Replicas(self.config)
@@ -80,7 +77,7 @@ def _knowing_replicas(train: Any) -> Any:
     return train_model
 
 
-def _counting(train: Any, hook_type: type[Any]) -> Any:
+def _add_replica_hook(train: Any, hook_type: type[Any]) -> Any:
     @functools.wraps(train)
     def train_with_estimator_spec(self: Any, spec: Any, worker_hooks: Any, *args: Any) -> Any:
         if (replicas := find_replicas()) is not None:
@@ -88,8 +85,8 @@ def _counting(train: Any, hook_type: type[Any]) -> Any:
 
             chiefs = spec.training_chief_hooks if self.config.is_chief else ()
             own = [hook for hook in (*spec.training_hooks, *chiefs) if isinstance(hook, hook_type)]
-            _check(own, self.config.is_chief)
-            spec = spec._replace(  # those of the chief alone come before ours, which has to make ready what these begin with
+            _check_hooks(own, self.config.is_chief)
+            spec = spec._replace(  # TensorFlow's hooks of the chief come before ours, which prepares what they begin with
                 training_hooks=(*(hook for hook in spec.training_hooks if hook not in own), *own),
                 training_chief_hooks=tuple(hook for hook in spec.training_chief_hooks if hook not in own),
             )
@@ -99,8 +96,8 @@ def _counting(train: Any, hook_type: type[Any]) -> Any:
     return train_with_estimator_spec
 
 
-def _check(hooks: list[Any], is_chief: bool) -> None:
-    """The chief's hook alone applies gradients; without it all replicas wait, and a second one would apply others."""
+def _check_hooks(hooks: list[Any], is_chief: bool) -> None:
+    """Refuses hooks that would apply gradients in a worker, or twice: all replicas wait without the chief's one."""
     applying = sum(bool(hook._is_chief) for hook in hooks)
     if applying == is_chief:
         return
@@ -112,22 +109,17 @@ def _check(hooks: list[Any], is_chief: bool) -> None:
     )
 
 
-def _remembered(apply: Any) -> Any:
-    @functools.wraps(apply)
-    def apply_gradients(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if (replicas := _building.get()) is not None:
-            replicas.optimizer = self
-        return apply(self, *args, **kwargs)
-
-    return apply_gradients
+def _remember_optimizer(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+    if (replicas := _building.get()) is not None:
+        replicas.optimizer = optimizer
 
 
 def _with_own_tokens(ops: Any) -> Any:
-    """What SyncReplicasOptimizer takes from ``data_flow_ops``, with a queue for each replica where all are in step."""
+    """Returns the part of ``data_flow_ops`` that SyncReplicasOptimizer uses, with a queue for each replica if all are in step."""
 
     def fifo_queue(*args: Any, **kwargs: Any) -> Any:
         replicas = _building.get()
-        if replicas is None or not replicas.in_step:
+        if replicas is None or not replicas.is_in_step:
             return ops.FIFOQueue(*args, **kwargs)
         return _TokenQueues(ops.FIFOQueue, len(replicas.tasks), replicas.own, *args, **kwargs)
 
@@ -139,7 +131,7 @@ def _with_own_tokens(ops: Any) -> Any:
 
 
 class _TokenQueues:
-    """One queue a replica, for SyncReplicasOptimizer and QueueRunner, which expect one."""
+    """A token queue for each replica, used as one queue by SyncReplicasOptimizer and QueueRunner."""
 
     def __init__(
         self, make: Any, number: int, own: int, capacity: int, dtype: Any, shapes: Any, name: str, shared_name: str
@@ -152,7 +144,7 @@ class _TokenQueues:
         return self.own.dequeue()
 
     def enqueue_many(self, values: tuple[Any]) -> Any:
-        """Deals them out: they are all the same, and as many for each replica."""
+        """Gives each replica the same number of tokens; all tokens are equal."""
         import tensorflow as tf
 
         share = values[0][: values[0].shape[0] // len(self.queues)]
@@ -173,7 +165,7 @@ def _fewest_tokens(get: Any) -> Any:
         number, aggregated, total = len(replicas.tasks), self._replicas_to_aggregate, self._total_num_replicas
         fewest = max(0, aggregated - min(total, number))
         asked = aggregated if num_tokens == -1 else num_tokens
-        held = "all replicas take the same steps" if replicas.in_step else "gradients that come too late are dropped"
+        held = "all replicas take the same steps" if replicas.is_in_step else "gradients that come too late are dropped"
         warn_once(
             f"{aggregated} gradients of {number} replicas make an update, {held}; tokens at the start: {fewest}, not {asked}",
             _NAME,
@@ -185,7 +177,7 @@ def _fewest_tokens(get: Any) -> Any:
     return get_init_tokens_op
 
 
-def _unjoined(after_create_session: Any) -> Any:
+def _without_thread(after_create_session: Any) -> Any:
     @functools.wraps(after_create_session)
     def created(self: Any, session: Any, coord: Any) -> None:
         after_create_session(self, session, _Unjoined(coord))
@@ -194,7 +186,7 @@ def _unjoined(after_create_session: Any) -> Any:
 
 
 class _Unjoined:
-    """A coordinator that does not wait for the thread that applies gradients, only for the one that closes the queues."""
+    """A coordinator that waits only for the thread that closes the queues, not for the one that applies gradients."""
 
     def __init__(self, coord: Any) -> None:
         self._coord = coord
@@ -207,6 +199,6 @@ class _Unjoined:
             self._coord.register_thread(thread)
 
     def request_stop(self, error: Any = None) -> None:
-        """What happens after the stop, when the session is gone, is no error."""
+        """Requests a stop, unless one was requested: errors after it, when the session is closed, are expected."""
         if not self._coord.should_stop():
             self._coord.request_stop(error)

@@ -1,4 +1,4 @@
-"""Synchronous replicas begin together and count their steps, in a table on the parameter server that no checkpoint knows."""
+"""The hook by which synchronous replicas begin together and count their steps, in a table on a parameter server."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from estimator_bridge.legacy.distribution.replicas import Replicas
 from estimator_bridge.legacy.warn_once import warn_once
 
 _POLL_SECONDS = 0.05
-_SAY_SECONDS = 30.0  # between two lines on who is missing
+_WARNING_SECONDS = 30.0  # between two warnings about missing replicas
 _COUNT_SECONDS = 5.0  # for the others' last counts
 _TABLE = "estimator_bridge_local_steps"
 _NAME = "SyncReplicasOptimizer"
 
 
 class ReplicaHook(tf.compat.v1.train.SessionRunHook):
-    """Of one replica: waits for all at the start, and counts; the chief's says at the end how many steps each took.
+    """Waits for all replicas at the start and counts the steps of its own; the chief's hook reports all counts at the end.
 
     Args:
-        replicas: of the training, with their optimizer.
-        model_dir: where the chief writes the summaries ``sync_replicas/local_steps/JOB_INDEX`` and ``sync_replicas/gradients_not_used``,
-            every ``RunConfig.save_summary_steps`` local steps and at the end.
+        replicas: Replicas of the training, with their optimizer.
+        model_dir: Folder of the summaries ``sync_replicas/local_steps/JOB_INDEX`` and ``sync_replicas/gradients_not_used``, which the chief
+            writes every ``RunConfig.save_summary_steps`` local steps and at the end.
     """
 
     def __init__(self, replicas: Replicas, model_dir: str) -> None:
@@ -34,7 +34,7 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
         self._before: dict[int, int] = {}
 
     def begin(self) -> None:
-        """Adds its operations to the graph, at the end: those of the model keep their random seeds."""
+        """Adds its operations at the end of the graph, so that the model's operations keep their random seeds."""
         self._step = tf.compat.v1.train.get_global_step()
         self._count = tf.compat.v1.placeholder(tf.int64, [], "local_steps")
         with tf.device(self._step.device):
@@ -49,16 +49,16 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
             self._release = self._replicas.release()
 
     def _of_accumulators(self) -> tuple[list[Any], list[Any]]:
-        """How many gradients each holds, and what drops them."""
+        """Returns operations that count the gradients of each accumulator, and operations that drop them."""
         held, emptied = [], []
         for accumulator, device in self._replicas.optimizer._accumulator_list:
             with tf.device(device):
                 held.append(accumulator.num_accumulated())
-                emptied.append(tf.group(accumulator.take_grad(1)))  # or more: all that there are
+                emptied.append(tf.group(accumulator.take_grad(1)))  # all gradients that it holds
         return held, emptied
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Waits for the others, each time that the session is made anew."""
+        """Waits for the other replicas, each time that the session is created."""
         self._catch_up(session)
         self._before = self._counts(session)
         self._local_steps = self._before.get(self._replicas.own, 0)
@@ -69,7 +69,7 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
         self._first_step = int(session.run(self._step))
 
     def _catch_up(self, session: Any) -> None:
-        """Who was killed while it waited for the others finds all tokens of an update, of which it would have taken one."""
+        """Drops the tokens that a replica left in its queue when it was killed while it waited for the others."""
         session.run(self._replicas.optimizer.local_step_init_op)
         while self._replicas.queue is not None and (more := session.run(self._left) - self._replicas.ahead) > 0:
             for _ in range(more):
@@ -77,21 +77,21 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
             session.run(self._replicas.optimizer.local_step_init_op)
 
     def _begin_anew(self, session: Any) -> None:
-        """Gradients that servers kept while the chief was gone are of variables that it has replaced by those of its checkpoint.
+        """Drops gradients that the servers kept while the chief was gone: it has restored the variables from its checkpoint.
 
-        Who gave them and waits for that update gives new ones.
+        Replicas that wait for that update give new gradients.
         """
         held = session.run(self._held)
         session.run([emptied for emptied, number in zip(self._emptied, held, strict=True) if number])
         if any(held):
-            warn_once(f"{self._own} is back: dropped {max(held)} gradients of before, which were of other variables", _NAME)
+            warn_once(f"{self._own} is back: dropped {max(held)} gradients of before, computed from other variables", _NAME)
         if self._replicas.own in self._before:
-            session.run(self._replicas.optimizer.chief_init_op)  # else what they give would be taken for old
+            session.run(self._replicas.optimizer.chief_init_op)  # else their gradients would count as stale
             session.run(self._release)
 
     def _wait_for_all(self, session: Any) -> None:
         limit = self._config.session_creation_timeout_secs
-        started = said = time.monotonic()
+        started = warned_at = time.monotonic()
         while missing := [name for place, name in enumerate(self._tasks) if place not in self._counts(session)]:
             now = time.monotonic()
             if now - started > limit:
@@ -100,8 +100,8 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
                     expected="that estimator-bridge runs the script as every chief and worker of TF_CONFIG",
                     fix="Read the logs of these tasks; RunConfig(session_creation_timeout_secs=...) gives them time.",
                 )
-            if now - said > _SAY_SECONDS:
-                said = now
+            if now - warned_at > _WARNING_SECONDS:
+                warned_at = now
                 warn_once(f"{self._own} has waited {now - started:.0f} s for {', '.join(missing)}", _NAME)
             time.sleep(_POLL_SECONDS)
 
@@ -114,18 +114,18 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
         return dict(zip(keys.tolist(), values.tolist(), strict=True))
 
     def before_run(self, run_context: Any) -> Any:
-        """Counts the step that is about to be taken."""
+        """Counts the step that begins."""
         self._local_steps += 1
         return tf.compat.v1.train.SessionRunArgs(self._insert, {self._count: self._local_steps})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Writes the counts now and then."""
+        """Writes the counts every ``save_summary_steps`` steps."""
         every = self._config.save_summary_steps
         if self._config.is_chief and every and self._local_steps >= self._written + every:
             self._write(run_context.session)
 
     def end(self, session: Any) -> None:
-        """Says the counts. Replicas in step have taken the same steps, as soon as all have said so."""
+        """Reports the counts, after those of all replicas in step are equal."""
         warn_once(f"{self._own} took {self._local_steps} local steps", _NAME)
         if self._config.is_chief:
             deadline = time.monotonic() + _COUNT_SECONDS
@@ -140,7 +140,7 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
     def _write(self, session: Any) -> str:
         counts, step = self._counts(session), int(session.run(self._step))
         used = (step - self._first_step) * self._replicas.optimizer._replicas_to_aggregate
-        unused = max(0, sum(counts.values()) - sum(self._before.values()) - used)  # after a restart some are of before
+        unused = max(0, sum(counts.values()) - sum(self._before.values()) - used)  # after a restart some counts are older
         steps = {name: counts.get(place, 0) for place, name in enumerate(self._tasks)}
         values = {f"sync_replicas/local_steps/{name.replace(' ', '_')}": number for name, number in steps.items()}
         summary = tf.compat.v1.Summary()
@@ -148,7 +148,7 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
             summary.value.add(tag=tag, simple_value=value)
         writer = tf.compat.v1.summary.FileWriterCache.get(self._model_dir)
         writer.add_summary(summary, step)
-        writer.flush()  # the last may come after those of Estimator's own hooks
+        writer.flush()  # Estimator's own hooks may have flushed already
         self._written = self._local_steps
-        told = ", ".join(f"{name} {number}" for name, number in steps.items())
-        return f"local steps: {told}; {used} gradients in {step - self._first_step} updates, {unused} not used"
+        counted = ", ".join(f"{name} {number}" for name, number in steps.items())
+        return f"local steps: {counted}; {used} gradients in {step - self._first_step} updates, {unused} not used"

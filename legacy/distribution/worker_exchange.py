@@ -1,4 +1,4 @@
-"""What the tasks of one cluster ask each other through a table in the first one's server, before they train."""
+"""Exchanges text between the tasks of a cluster before they train, through a table in the first task's server."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.runtime.server_waits import await_servers
 
 _POLL_SECONDS = 0.05
-_calls = itertools.count()  # every task asks the same questions in the same order
+_calls = itertools.count()  # every task makes the same calls in the same order
 
 
 def allgather_text(config: Any, own: int, number: int, text: str) -> list[str]:
-    """Tells the others a text and waits for theirs.
+    """Sends a text to all other tasks and waits for theirs.
 
     Args:
-        config: RunConfig of this task; the others are given up after its ``session_creation_timeout_secs``.
-        own: number of this task; 0 is the first one's.
-        number: of all tasks.
-        text: to tell.
+        config: RunConfig of this task; its ``session_creation_timeout_secs`` is the deadline.
+        own: Number of this task, from 0.
+        number: Number of all tasks.
+        text: Text of this task.
 
     Returns:
-        Everybody's text, in the order of their numbers.
+        The texts of all tasks, in the order of their numbers.
 
     Raises:
-        BridgeError: when the first one does not answer, or some have not told theirs, in time.
+        BridgeError: The first task does not answer in time, or other texts are missing.
     """
     import tensorflow as tf
 
@@ -38,22 +38,22 @@ def allgather_text(config: Any, own: int, number: int, text: str) -> list[str]:
     with tf.Graph().as_default(), tf.device(f"{first}/device:CPU:0"):
         name = f"estimator_bridge_exchange_{next(_calls)}"
         table = tf.raw_ops.MutableHashTableV2(key_dtype=tf.int64, value_dtype=tf.string, shared_name=name)
-        tell, thank = (
+        send, confirm = (
             tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=tf.constant(key, tf.int64), values=tf.constant(text))
             for key in (own, own + number)
         )
         export = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.string)
         with tf.compat.v1.Session(config.master, config=seen) as session:
-            session.run(tell)
-            told = _told(session, export, number, config.session_creation_timeout_secs)
-            session.run(thank)
-            if own == 0:  # what it decides may end it, and with it the table
-                _told(session, export, 2 * number, config.session_creation_timeout_secs)
-    return [told[place] for place in range(number)]
+            session.run(send)
+            texts = _await_texts(session, export, number, config.session_creation_timeout_secs)
+            session.run(confirm)
+            if own == 0:  # its next step may end the process, and with it the table
+                _await_texts(session, export, 2 * number, config.session_creation_timeout_secs)
+    return [texts[place] for place in range(number)]
 
 
-def _told(session: Any, export: Any, number: int, seconds: float) -> dict[int, str]:
-    """What the table holds, as soon as that is enough."""
+def _await_texts(session: Any, export: Any, number: int, seconds: float) -> dict[int, str]:
+    """Returns the content of the table as soon as it has ``number`` entries."""
     deadline = time.monotonic() + seconds
     while True:
         keys, values = session.run(export)

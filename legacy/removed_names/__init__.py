@@ -1,1 +1,1 @@
-"""Answers for what NumPy and Python dropped, given to the script and its own modules alone; the tables are compat/source/removed_names."""
+"""Replaces names that NumPy and Python dropped, for the script and its own modules only; compat/source/removed_names has the tables."""

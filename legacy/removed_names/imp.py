@@ -1,4 +1,4 @@
-"""The module ``imp`` as scripts used it, over importlib."""
+"""The module ``imp`` as scripts used it, built on importlib."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ new_module = types.ModuleType
 
 
 def get_suffixes() -> list[tuple[str, str, int]]:
-    """(suffix, mode to open, type) of what can be imported."""
+    """Returns (suffix, mode to open, type) for each kind of file that can be imported."""
     return [
         *[(suffix, "rb", C_EXTENSION) for suffix in importlib.machinery.EXTENSION_SUFFIXES],
         *[(suffix, "r", PY_SOURCE) for suffix in importlib.machinery.SOURCE_SUFFIXES],
@@ -40,10 +40,10 @@ def get_suffixes() -> list[tuple[str, str, int]]:
 
 
 def find_module(name: str, path: Any = None) -> tuple[Any, str | None, tuple[str, str, int]]:
-    """(open file, path, description) of a module, as ``load_module`` takes them.
+    """Returns (open file, path, description) of a module, as ``load_module`` takes them.
 
     Raises:
-        ImportError: there is none.
+        ImportError: There is no such module.
     """
     if path is None and name in sys.builtin_module_names:
         return None, None, ("", "", C_BUILTIN)
@@ -57,7 +57,7 @@ def find_module(name: str, path: Any = None) -> tuple[Any, str | None, tuple[str
 
 
 def load_module(name: str, file: Any, filename: str | None, details: tuple[str, str, int]) -> types.ModuleType:
-    """The module that ``find_module`` found, loaded anew and registered."""
+    """Loads and registers a module that ``find_module`` found."""
     if details[2] == C_BUILTIN:
         return importlib.import_module(name)
     origin = Path(filename or "")
@@ -65,7 +65,7 @@ def load_module(name: str, file: Any, filename: str | None, details: tuple[str, 
 
 
 def load_source(name: str, pathname: str, file: Any = None) -> types.ModuleType:
-    """The module of a file, loaded anew and registered; one that is registered already gets the file's names."""
+    """Loads and registers the module of a file; a registered module gets the file's names."""
     spec = importlib.util.spec_from_file_location(name, pathname)
     if spec is None or spec.loader is None:
         raise ImportError(f"No module can be loaded from {pathname}", name=name, path=pathname)
@@ -83,12 +83,12 @@ def load_source(name: str, pathname: str, file: Any = None) -> types.ModuleType:
 
 
 def acquire_lock() -> None:
-    """Nothing: imports lock by module."""
+    """Does nothing: Python locks imports by module."""
 
 
 release_lock = acquire_lock
 
 
 def lock_held() -> bool:
-    """False: imports lock by module."""
+    """Returns False: Python locks imports by module."""
     return False

@@ -1,4 +1,4 @@
-"""Methods that arrays, threads and test cases lost: the script's own code asks for them through a function that knows them."""
+"""Calls of methods that arrays, threads and test cases lost: the script's code is compiled to look them up here."""
 
 from __future__ import annotations
 
@@ -14,37 +14,40 @@ from estimator_bridge.compat.source.removed_names.methods import METHODS
 from estimator_bridge.legacy.removed_names.replacements import find_replacement
 from estimator_bridge.legacy.warn_once import warn_once
 
-_FUNCTION = "__dropped_method__"
-_ASKED = re.compile(rb"\.\s*(?:" + "|".join(METHODS).encode() + rb")\b")
+_FUNCTION = "__find_method__"
+_CALLED = re.compile(rb"\.\s*(?:" + "|".join(METHODS).encode() + rb")\b")
 
 
 def may_call_removed_methods(source: bytes) -> bool:
-    """Whether a source may ask for one; quick, and yes too often."""
-    return bool(_ASKED.search(source))
+    """Returns True if a source may call a removed method; fast, with false positives."""
+    return bool(_CALLED.search(source))
 
 
 def answer_removed_methods(tree: ast.Module) -> ast.Module:
-    """The tree with each ``x.tostring`` asked for through ``dropped_method``.
+    """Replaces each ``x.tostring`` and its like by a call of ``find_method``.
 
     Args:
-        tree: changed in place.
+        tree: Syntax tree, changed in place.
+
+    Returns:
+        The same tree.
     """
-    transformer = _Asked()
+    transformer = _MethodCalls()
     transformer.visit(tree)
     if transformer.found:
-        with_import(tree, __name__, "dropped_method", _FUNCTION)
+        with_import(tree, __name__, "find_method", _FUNCTION)
     return tree
 
 
-def dropped_method(owner: Any, name: str) -> Any:
-    """``owner.name``; where the object has lost that method, a function that does the same.
+def find_method(owner: Any, name: str) -> Any:
+    """Returns ``owner.name``, or a function that does the same if the object's class has lost that method.
 
     Args:
-        owner: any object.
-        name: of ``METHODS``.
+        owner: Object of any class.
+        name: Key of ``METHODS``.
 
     Raises:
-        AttributeError: it never had it.
+        AttributeError: The class never had the method.
     """
     try:
         return getattr(owner, name)
@@ -60,7 +63,7 @@ def dropped_method(owner: Any, name: str) -> Any:
         return functools.partial(find_replacement(method.target), owner)
 
 
-class _Asked(ast.NodeTransformer):
+class _MethodCalls(ast.NodeTransformer):
     found = False
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:

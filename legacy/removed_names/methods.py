@@ -1,4 +1,4 @@
-"""Methods that arrays and test cases lost; each takes the object, then the method's arguments."""
+"""Functions for methods that arrays and test cases lost; each takes the object, then the method's arguments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def itemset(array: Any, *args: Any) -> None:
-    """``array.itemset([index,] value)``; an index is an integer into the flattened array, or one for each dimension."""
+    """Does ``array.itemset([index,] value)``; an index is an integer into the flattened array, or one for each dimension."""
     *index, value = args
     if not index:
         array[...] = value
@@ -17,16 +17,16 @@ def itemset(array: Any, *args: Any) -> None:
 
 
 def newbyteorder(array: Any, new_order: str = "S") -> Any:
-    """``array.newbyteorder(order)``: the same bytes, read in another order."""
+    """Returns ``array.newbyteorder(order)``: the same bytes, read in another order."""
     return array.view(array.dtype.newbyteorder(new_order))
 
 
 def tobytes(array: Any, *args: Any, **kwargs: Any) -> bytes:
-    """``array.tostring()``: its bytes, never text."""
+    """Returns ``array.tostring()``: bytes, not text."""
     raw: bytes = array.tobytes(*args, **kwargs)
     return raw
 
 
 def assert_dict_contains_subset(case: Any, subset: Any, dictionary: Any, msg: Any = None) -> None:
-    """``self.assertDictContainsSubset(subset, dictionary)``."""
+    """Does ``self.assertDictContainsSubset(subset, dictionary)``."""
     case.assertEqual({key: dictionary[key] for key in subset if key in dictionary}, dict(subset), msg)  # noqa: PT009 -- the case is the user's

@@ -1,4 +1,4 @@
-"""Functions and values of NumPy 1 that NumPy 2 has under no other name, as NumPy 1.26 and 1.16 document them."""
+"""Functions and values of NumPy 1 that NumPy 2 does not have, as NumPy 1.26 and 1.16 document them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ typeNA: dict[Any, Any] = dict(np.sctypeDict)  # noqa: N816 -- NumPy's name
 
 
 class _ByType(dict[Any, Any]):
-    """A dictionary that understands any spelling of a scalar type."""
+    """A dictionary by scalar type that takes any spelling of the type as a key."""
 
     def __missing__(self, key: Any) -> Any:
         return self[np.dtype(key).type]
@@ -49,17 +49,17 @@ cast = _ByType({scalar: _caster(scalar) for scalar in _SCALARS})
 
 
 def asfarray(a: Any, dtype: Any = np.float64) -> Any:
-    """An array of a floating type: ``dtype``, or float64 where that is not one."""
+    """Returns an array of type ``dtype``, or of float64 if ``dtype`` is no floating type."""
     return np.asarray(a, dtype if np.issubdtype(dtype, np.inexact) else np.float64)
 
 
 def asscalar(a: Any) -> Any:
-    """An array of size one as a Python number."""
+    """Returns an array of size one as a Python number."""
     return np.asarray(a).item()
 
 
 def deprecate(*args: Any, **kwargs: Any) -> Any:
-    """A decorator that warns of a function's end."""
+    """Returns a decorator that makes a function warn that it is deprecated."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -80,7 +80,7 @@ def disp(mesg: Any, device: Any = None, linefeed: bool = True) -> None:
 
 
 def find_common_type(array_types: Sequence[Any], scalar_types: Sequence[Any]) -> Any:
-    """The type of arrays and scalars together: scalars count where they are of a higher kind than every array."""
+    """Returns the common type of arrays and scalars: scalars count only if their kind is higher than every array's."""
     arrays = [np.dtype(one) for one in array_types]
     scalars = [np.dtype(one) for one in scalar_types]
     array, scalar = (_highest(several) for several in (arrays, scalars))
@@ -93,7 +93,7 @@ def find_common_type(array_types: Sequence[Any], scalar_types: Sequence[Any]) ->
 
 
 def _highest(types: Sequence[Any]) -> Any:
-    """The first type that all of them cast to, one of them where that is enough."""
+    """Returns the smallest type that all types cast to; None if there is none."""
     if len(types) < 2:
         return types[0] if types else None
     if any(one.kind not in "buifcmMOSUV" for one in types) or len({one.kind in "mM" for one in types}) > 1:
@@ -102,24 +102,24 @@ def _highest(types: Sequence[Any]) -> Any:
 
 
 def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None) -> Any:
-    """Which elements of the flattened ``ar1`` are in ``ar2``."""
+    """Returns a mask of the elements of the flattened ``ar1`` that are in ``ar2``."""
     return np.isin(np.asarray(ar1).ravel(), ar2, assume_unique=assume_unique, invert=invert, kind=kind)
 
 
 def issctype(rep: Any) -> bool:
-    """Whether an object is a type of scalars, or a dtype."""
+    """Returns True for scalar types and dtypes."""
     if not isinstance(rep, (type, np.dtype)):
         return False
     return obj2sctype(rep) not in (None, np.object_)
 
 
 def issubsctype(arg1: Any, arg2: Any) -> bool:
-    """Whether the scalar type of one is a subclass of the other's."""
+    """Returns True if the first scalar type is a subclass of the second."""
     return issubclass(obj2sctype(arg1), obj2sctype(arg2))
 
 
 def maximum_sctype(t: Any) -> Any:
-    """The scalar type of the same kind with the highest precision."""
+    """Returns the scalar type of the same kind with the highest precision."""
     scalar = obj2sctype(t)
     if scalar is None:
         return t
@@ -129,12 +129,12 @@ def maximum_sctype(t: Any) -> Any:
 
 
 def msort(a: Any) -> Any:
-    """A copy sorted along the first axis."""
+    """Returns a copy sorted along the first axis."""
     return np.sort(a, axis=0)
 
 
 def obj2sctype(rep: Any, default: Any = None) -> Any:
-    """The scalar type of a type, dtype, array or name; ``default`` where there is none."""
+    """Returns the scalar type of a type, dtype, array or name; ``default`` if there is none."""
     if isinstance(rep, type) and issubclass(rep, np.generic):
         return rep
     if isinstance(rep, np.ndarray):
@@ -146,19 +146,19 @@ def obj2sctype(rep: Any, default: Any = None) -> Any:
 
 
 def recfromcsv(fname: Any, **kwargs: Any) -> Any:
-    """``genfromtxt`` for comma-separated values with names in lower case, as a record array."""
+    """Reads comma-separated values with ``genfromtxt`` as a record array, names in lower case."""
     options = {"names": True, "case_sensitive": "lower", "delimiter": ",", "dtype": None} | kwargs
     return recfromtxt(fname, **options)
 
 
 def recfromtxt(fname: Any, **kwargs: Any) -> Any:
-    """``genfromtxt`` as a record array, masked where asked."""
+    """Reads a text with ``genfromtxt`` as a record array; ``usemask=True`` gives a masked one."""
     records = np.genfromtxt(fname, **({"dtype": None} | kwargs))
     return records.view(np.ma.mrecords.MaskedRecords if kwargs.get("usemask") else np.recarray)
 
 
 def sctype2char(sctype: Any) -> str:
-    """The one-letter code of a scalar type."""
+    """Returns the one-letter code of a scalar type."""
     scalar = obj2sctype(sctype)
     if scalar is None:
         raise ValueError("unrecognized type")

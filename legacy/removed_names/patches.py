@@ -1,8 +1,8 @@
-"""Names that NumPy and Python dropped are answered where the script or one of its own modules asks; nobody else sees a change.
+"""Gives the script and its own modules the names that NumPy and Python dropped; installed libraries see no change.
 
-A name is answered by the module's ``__getattr__``, which Python calls only for what the module does not have, and which looks at
-who asks: ``hasattr(np, "float_")`` in an installed library stays False. A module that is gone is given to the import statement
-alone and never stands in ``sys.modules``. Asking from C code cannot be told from the Python code that called it.
+A module's ``__getattr__`` finds the names. Python calls it only for names that the module does not have, and it looks at the calling code:
+``hasattr(np, "float_")`` in an installed library stays False. The replacement of a removed module goes only to the import statement, never into
+``sys.modules``. A look-up from C code counts as one of the Python code that called it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from estimator_bridge.runtime.user_code import is_users
 
 @contextlib.contextmanager
 def answer_removed_names() -> Iterator[None]:
-    """While active, the user's code finds the names that NumPy and Python dropped; the first use of each is noted."""
-    said: set[str] = set()
+    """While active, the user's code finds the names that NumPy and Python dropped; the first use of each is logged."""
+    logged: set[str] = set()
     with print_scalars_as_numbers(), contextlib.ExitStack() as stack:
         for module, names in _by_module().items():
-            stack.enter_context(_answering(importlib.import_module(module), names, said))
-        for patch in _imports(said):
+            stack.enter_context(_replacing_names(importlib.import_module(module), names, logged))
+        for patch in _imports(logged):
             stack.enter_context(patch)
         yield
 
 
 def _by_module() -> dict[str, dict[str, Removed]]:
-    """What can be answered, by the module that is asked."""
+    """Returns the removed names that have a replacement, by module."""
     rows = {f"numpy.{name}": removed for name, removed in REMOVED.items()} | dict(ATTRIBUTES)
     rows |= {name: removed for name, removed in MODULES.items() if "." in name}
     found: dict[str, dict[str, Removed]] = {}
@@ -52,13 +52,13 @@ def _by_module() -> dict[str, dict[str, Removed]]:
 
 
 @contextlib.contextmanager
-def _answering(module: types.ModuleType, names: Mapping[str, Removed], said: set[str]) -> Iterator[None]:
+def _replacing_names(module: types.ModuleType, names: Mapping[str, Removed], logged: set[str]) -> Iterator[None]:
     own = vars(module).get("__getattr__")
 
     def answer(name: str) -> Any:
         frame = sys._getframe(1)
         if name in names and _is_users(frame.f_globals):
-            return _answered(f"{module.__name__}.{name}", names[name], frame, said)
+            return _find_and_log(f"{module.__name__}.{name}", names[name], frame, logged)
         if own is not None:
             return own(name)
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
@@ -73,18 +73,18 @@ def _answering(module: types.ModuleType, names: Mapping[str, Removed], said: set
             vars(module)["__getattr__"] = own
 
 
-def _answered(dotted: str, removed: Removed, frame: types.FrameType, said: set[str]) -> Any:
+def _find_and_log(dotted: str, removed: Removed, frame: types.FrameType, logged: set[str]) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a target that is on its way out too
+        warnings.simplefilter("ignore")  # about a target that is deprecated, too
         found = find_replacement(removed.target)
-    if dotted not in said:
-        said.add(dotted)
+    if dotted not in logged:
+        logged.add(dotted)
         what = getattr(found, "__name__", None) or repr(found)
         warn_once(f"{dotted} is gone; answered with {what}", f"{frame.f_code.co_filename}:{frame.f_lineno}")
     return found
 
 
-def _imports(said: set[str]) -> list[Any]:
+def _imports(logged: set[str]) -> list[Any]:
     original, import_module = builtins.__import__, importlib.import_module
 
     def import_(
@@ -97,10 +97,10 @@ def _imports(said: set[str]) -> list[Any]:
         try:
             return original(name, globals, locals, fromlist, level)
         except ModuleNotFoundError as error:
-            stand_in = None if level else _stand_in(name, error, _asker(sys._getframe(1)), said)
+            stand_in = None if level else _stand_in(name, error, _find_importer(sys._getframe(1)), logged)
             if stand_in is None:
                 raise
-        if not fromlist:  # what the statement binds: the top package, or the module that stands for it
+        if not fromlist:  # the statement binds the top package, or the module in its place
             top = name.partition(".")[0]
             return original(top) if top not in MODULES else import_module(find_module_name(MODULES[top].target))
         return original(stand_in, None, None, fromlist, 0)
@@ -109,7 +109,7 @@ def _imports(said: set[str]) -> list[Any]:
         try:
             return import_module(name, package)
         except ModuleNotFoundError as error:
-            stand_in = _stand_in(name, error, _asker(sys._getframe(1)), said)
+            stand_in = _stand_in(name, error, _find_importer(sys._getframe(1)), logged)
             if stand_in is None:
                 raise
         return import_module(stand_in)
@@ -117,15 +117,15 @@ def _imports(said: set[str]) -> list[Any]:
     return [replaced(builtins, __import__=import_), replaced(importlib, import_module=import_module_)]
 
 
-def _asker(frame: types.FrameType | None) -> types.FrameType | None:
-    """The frame of an import statement: ``tf1_imports`` may stand between it and us."""
+def _find_importer(frame: types.FrameType | None) -> types.FrameType | None:
+    """Returns the frame of an import statement: ``tf1_imports`` may have passed it on."""
     while frame is not None and str(frame.f_globals.get("__name__")).startswith("estimator_bridge."):
         frame = frame.f_back
     return frame
 
 
-def _stand_in(name: str, error: ModuleNotFoundError, frame: types.FrameType | None, said: set[str]) -> str | None:
-    """The module to import instead of one that is gone, where the user asks."""
+def _stand_in(name: str, error: ModuleNotFoundError, frame: types.FrameType | None, logged: set[str]) -> str | None:
+    """Returns the module to import instead of a removed one; None unless the user's code imports it."""
     gone = next((one for one in MODULES if f"{name}.".startswith(f"{one}.") and MODULES[one].target), None)
     if gone is None or not f"{name}.".startswith(f"{error.name}.") or frame is None or not _is_users(frame.f_globals):
         return None
@@ -135,8 +135,8 @@ def _stand_in(name: str, error: ModuleNotFoundError, frame: types.FrameType | No
     except ModuleNotFoundError:
         return None
     importlib.import_module(target)
-    if gone not in said:
-        said.add(gone)
+    if gone not in logged:
+        logged.add(gone)
         warn_once(f"the module {gone} is gone; {target} stands for it", f"{frame.f_code.co_filename}:{frame.f_lineno}")
     return target
 

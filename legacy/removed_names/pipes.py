@@ -1,4 +1,4 @@
-"""Of the module ``pipes``, what scripts used."""
+"""The function of the module ``pipes`` that scripts used."""
 
 from shlex import quote
 

@@ -1,4 +1,4 @@
-"""The parts of ``pkg_resources`` that scripts use, over importlib; setuptools dropped it."""
+"""The functions of ``pkg_resources`` that scripts use, built on importlib; setuptools dropped the module."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DistributionNotFound = importlib.metadata.PackageNotFoundError
 
 
 class VersionConflict(Exception):  # noqa: N818 -- setuptools' name
-    """An installed version is not the one that is required."""
+    """An installed version differs from the required one."""
 
 
 class Distribution(NamedTuple):
@@ -26,26 +26,26 @@ class Distribution(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name in lower case."""
+        """The name in lower case."""
         return self.project_name.lower()
 
     @property
     def parsed_version(self) -> Version:
-        """Its version, to compare."""
+        """The version as an object that can be compared."""
         return Version(self.version)
 
 
 def parse_version(version: str) -> Version:
-    """A version that compares as versions do."""
+    """Returns a version as an object that can be compared."""
     return Version(version)
 
 
 def get_distribution(dist: str) -> Distribution:
-    """An installed distribution by name or requirement.
+    """Returns an installed distribution by name or requirement.
 
     Raises:
-        DistributionNotFound: it is not installed.
-        VersionConflict: it is, in another version.
+        DistributionNotFound: The distribution is not installed.
+        VersionConflict: Another version is installed.
     """
     requirement = Requirement(dist)
     found = Distribution(requirement.name, importlib.metadata.version(requirement.name))
@@ -55,42 +55,42 @@ def get_distribution(dist: str) -> Distribution:
 
 
 def require(*requirements: str) -> list[Distribution]:
-    """The distributions of requirements, as ``get_distribution`` finds them."""
+    """Returns the distributions of several requirements."""
     return [get_distribution(one) for one in requirements]
 
 
 def resource_filename(package_or_requirement: str, resource_name: str) -> str:
-    """The path of a file in a package."""
+    """Returns the path of a file in a package."""
     return str(_folder(package_or_requirement) / resource_name)
 
 
 def resource_exists(package_or_requirement: str, resource_name: str) -> bool:
-    """Whether a package has a file."""
+    """Returns True if a package has a file."""
     return (_folder(package_or_requirement) / resource_name).exists()
 
 
 def resource_isdir(package_or_requirement: str, resource_name: str) -> bool:
-    """Whether a package has a folder."""
+    """Returns True if a package has a folder."""
     return (_folder(package_or_requirement) / resource_name).is_dir()
 
 
 def resource_listdir(package_or_requirement: str, resource_name: str) -> list[str]:
-    """The names in a package's folder."""
+    """Returns the names in a folder of a package."""
     return [path.name for path in (_folder(package_or_requirement) / resource_name).iterdir()]
 
 
 def resource_string(package_or_requirement: str, resource_name: str) -> bytes:
-    """The bytes of a package's file."""
+    """Returns the bytes of a file in a package."""
     return (_folder(package_or_requirement) / resource_name).read_bytes()
 
 
 def resource_stream(package_or_requirement: str, resource_name: str) -> Any:
-    """A package's file, open for reading bytes."""
+    """Opens a file in a package for reading bytes."""
     return (_folder(package_or_requirement) / resource_name).open("rb")
 
 
 def safe_name(name: str) -> str:
-    """A distribution's name with dashes for what is no letter, digit or dot."""
+    """Returns a distribution's name with dashes for all characters but letters, digits and dots."""
     return re.sub("[^A-Za-z0-9.]+", "-", name)
 
 

@@ -1,4 +1,4 @@
-"""Functions that Python's library dropped and has under no other name."""
+"""Functions that Python's library dropped without a successor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ string_types = (str,)
 
 
 class ArgSpec(NamedTuple):
-    """What ``getargspec`` answers."""
+    """The result of ``getargspec``."""
 
     args: list[str]
     varargs: str | None
@@ -25,7 +25,7 @@ class ArgSpec(NamedTuple):
 
 
 def getargspec(func: Callable[..., Any]) -> ArgSpec:
-    """The names and defaults of a function's arguments, bound ones included."""
+    """Returns the names and defaults of a function's arguments, bound ones included."""
     full = inspect.getfullargspec(func)
     if full.kwonlyargs or full.annotations:
         raise ValueError(
@@ -35,7 +35,7 @@ def getargspec(func: Callable[..., Any]) -> ArgSpec:
 
 
 def gcd(a: Any, b: Any) -> Any:
-    """Greatest common divisor with the sign of b, or of a where b is zero."""
+    """Returns the greatest common divisor with the sign of b, or of a if b is zero."""
     if isinstance(a, int) and isinstance(b, int):
         return -math.gcd(a, b) if (b or a) < 0 else math.gcd(a, b)
     while b:
@@ -44,29 +44,29 @@ def gcd(a: Any, b: Any) -> Any:
 
 
 def find_loader(name: str, path: str | None = None) -> Any:
-    """The loader of a module; None where there is none."""
+    """Returns the loader of a module, or None."""
     spec = importlib.util.find_spec(name)
     return spec and spec.loader
 
 
 def linux_distribution(*args: Any, **kwargs: Any) -> tuple[str, str, str]:
-    """Name, version and code name of the Linux distribution; empty where it does not say."""
+    """Returns name, version and code name of the Linux distribution, as far as it gives them."""
     try:
-        said = platform.freedesktop_os_release()
+        fields = platform.freedesktop_os_release()
     except OSError:
-        said = {}
-    return said.get("NAME", ""), said.get("VERSION_ID", ""), said.get("VERSION_CODENAME", "")
+        fields = {}
+    return fields.get("NAME", ""), fields.get("VERSION_ID", ""), fields.get("VERSION_CODENAME", "")
 
 
 def read_plist(pathOrFile: Any) -> Any:  # noqa: N803 -- Python's name
-    """A property list, from a path or an open file."""
+    """Reads a property list from a path or an open file."""
     if isinstance(pathOrFile, str):
         return plistlib.loads(Path(pathOrFile).read_bytes())
     return plistlib.load(pathOrFile)
 
 
 def write_plist(value: Any, pathOrFile: Any) -> None:  # noqa: N803
-    """Writes a property list, to a path or an open file."""
+    """Writes a property list to a path or an open file."""
     if isinstance(pathOrFile, str):
         Path(pathOrFile).write_bytes(plistlib.dumps(value))
     else:
@@ -74,21 +74,21 @@ def write_plist(value: Any, pathOrFile: Any) -> None:  # noqa: N803
 
 
 def set_default_encoding(encoding: str) -> None:
-    """Nothing: text is Unicode, and UTF-8 its default."""
+    """Does nothing: text is Unicode, and UTF-8 is the default."""
 
 
 def string_join(words: Iterable[str], sep: str = " ") -> str:
-    """The words with a separator between them."""
+    """Joins words with a separator."""
     return sep.join(words)
 
 
 def find_test_cases(module: Any, prefix: str = "test") -> unittest.TestSuite:
-    """A suite of a module's tests."""
+    """Returns a suite of a module's tests."""
     return _loader(prefix).loadTestsFromModule(module)
 
 
 def make_suite(testCaseClass: type[unittest.TestCase], prefix: str = "test") -> unittest.TestSuite:  # noqa: N803
-    """A suite of a class's tests."""
+    """Returns a suite of a class's tests."""
     return _loader(prefix).loadTestsFromTestCase(testCaseClass)
 
 

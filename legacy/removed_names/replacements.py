@@ -1,4 +1,4 @@
-"""What stands for a removed name: an object of today's libraries, or one of this folder's own."""
+"""Finds the replacement of a removed name, in today's libraries or in this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's scalars look like numbers, as before NumPy 2: a printed evaluation is ``{'loss': 0.5}``, which scripts read back in."""
+"""Prints NumPy's scalars as numbers, as before NumPy 2: scripts read a printed evaluation such as ``{'loss': 0.5}`` back in."""
 
 from __future__ import annotations
 

@@ -1,17 +1,14 @@
-"""What TensorFlow 2.16 to 2.21 removed from under the Estimator, one module for each thing.
+"""Restores the parts of TensorFlow that Estimator needs and TensorFlow 2.16 to 2.21 removed, one module for each part.
 
-Every module has a ``restore()`` that puts its part back into the TensorFlow of this process, unless that TensorFlow still has
-it. The modules load TensorFlow; this package's ``__init__`` alone does not.
+Each module has a ``restore()`` that puts its part back into the TensorFlow of this process, unless that TensorFlow has it. The modules import
+TensorFlow; this ``__init__`` does not.
 """
 
 __all__ = ["complete_native", "restore"]
 
 
 def restore() -> None:
-    """Put back all that tensorflow-estimator 2.15 stands on, then the Estimator's own names.
-
-    Returns:
-        Nothing; the TensorFlow of this process is changed.
+    """Puts back everything that tensorflow-estimator 2.15 imports, then the Estimator's own names.
 
     Example:
         >>> import os
@@ -59,13 +56,10 @@ def restore() -> None:
 
 
 def complete_native(keras: str) -> None:
-    """On TensorFlow 2.15, which has its Estimator, put back what earlier versions had beside it, and settle the Keras aliases.
+    """Restores on TensorFlow 2.15, which has its Estimator, the other names of earlier versions, and binds the Keras aliases.
 
     Args:
-        keras: the package that is its Keras 2, ``keras`` or ``tf_keras``.
-
-    Returns:
-        Nothing; the TensorFlow of this process is changed.
+        keras: Name of the Keras 2 package, ``keras`` or ``tf_keras``.
 
     Example:
         >>> import os
@@ -84,11 +78,7 @@ def complete_native(keras: str) -> None:
         whole_dimensions,
     )
 
-    cross_shard_optimizer.restore()
-    keras_aliases.restore(keras)
-    layer_methods.restore(keras)
-    layer_modules.restore(keras)
-    moved_names.restore()
-    public_names.restore()
-    whole_dimensions.restore()
-    import_aliases.restore()
+    for of_keras in (keras_aliases, layer_methods, layer_modules):
+        of_keras.restore(keras)
+    for part in (cross_shard_optimizer, moved_names, public_names, whole_dimensions, import_aliases):
+        part.restore()

@@ -1,9 +1,9 @@
 """``tf.compat.v1.tpu.CrossShardOptimizer`` outside a TPU.
 
-What was removed: nothing; the class is in every TensorFlow, but the op with which it sums gradients over shards never had a
-kernel for CPU or GPU. With a single shard the sum is the gradient itself, so there it is left out.
+What was removed: nothing. Every TensorFlow has the class, but its sum of gradients over shards has no kernel for CPU or GPU. With a single
+shard the sum is the gradient itself, so it is left out.
 
-Who needs it: a model_fn that wraps its optimizer whatever ``use_tpu`` is, run by ``TPUEstimator(use_tpu=False)``.
+Needed by: a model_fn that wraps its optimizer whatever ``use_tpu`` is, run by ``TPUEstimator(use_tpu=False)``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ from tensorflow.python.tpu import tpu_function, tpu_optimizer
 
 
 def restore() -> None:
-    """Let a CrossShardOptimizer that is not on a TPU apply its gradients as they are.
-
-    Returns:
-        Nothing; the class is changed.
+    """Lets a CrossShardOptimizer that is not on a TPU apply its gradients as they are.
 
     Example:
         >>> restore()
@@ -34,10 +31,10 @@ def restore() -> None:
     """
     optimizer = tpu_optimizer.CrossShardOptimizer
     if not hasattr(optimizer.apply_gradients, "__wrapped__"):
-        optimizer.apply_gradients = _unless_alone(optimizer.apply_gradients)
+        optimizer.apply_gradients = _sum_only_on_tpu(optimizer.apply_gradients)
 
 
-def _unless_alone(summing: Callable[..., Any]) -> Callable[..., Any]:
+def _sum_only_on_tpu(summing: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(summing)
     def apply_gradients(self: Any, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
         on_tpu = tpu_function.get_tpu_context().number_of_shards is not None

@@ -2,7 +2,7 @@
 
 What was removed: these names, with TensorFlow 2.16 (March 2024), and with them ``import tensorflow.estimator``.
 
-Who needs it: every script that says ``tf.estimator``.
+Needed by: every script that uses ``tf.estimator``.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ from estimator_bridge.legacy.restored.public_modules import api_version, load_pu
 
 
 def restore() -> None:
-    """Bind the names in every public module of TensorFlow; loads tensorflow_estimator.
-
-    Returns:
-        Nothing; the names are bound.
+    """Binds the names in every public module of TensorFlow; loads tensorflow_estimator.
 
     Example:
         >>> from estimator_bridge import legacy
@@ -36,7 +33,7 @@ def restore() -> None:
 
 
 def _forget_failed_import() -> None:
-    """Drop what a script's own try at ``import tensorflow_estimator`` left behind: its modules would load in a wrong order."""
+    """Removes modules that a script's failed ``import tensorflow_estimator`` left: they would load in a wrong order."""
     if "tensorflow_estimator" not in sys.modules:
         for name in [name for name in sys.modules if name.startswith("tensorflow_estimator.")]:
             del sys.modules[name]

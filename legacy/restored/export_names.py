@@ -1,9 +1,9 @@
-"""``tensorflow.python.util.tf_export`` answers for the Estimator again.
+"""The ``estimator`` namespace of ``tensorflow.python.util.tf_export``.
 
 What was removed: the ``estimator`` API name, its attribute tables, its reserved namespace and its part in the look-ups
 ``get_v1_names``, ``get_v2_names``, ``get_v1_constants`` and ``get_v2_constants``, with TensorFlow 2.16 (March 2024).
 
-Who needs it: ``estimator_export``, the decorator of every public class and function of tensorflow-estimator.
+Needed by: ``estimator_export``, the decorator of every public class and function of tensorflow-estimator.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ _Lookup = Callable[[Any], list[Any]]
 
 
 def restore() -> None:
-    """Register the ``estimator`` namespace with tf_export, unless it is known there.
-
-    Returns:
-        Nothing; tf_export is changed.
+    """Registers the ``estimator`` namespace with tf_export, unless it is registered.
 
     Example:
         >>> restore()
@@ -55,7 +52,7 @@ def _extend(lookup: str, also: _Lookup) -> None:
 
 
 def _own(attribute: str) -> _Lookup:
-    # Only the symbol's own: a subclass is not exported under its parent's name.
+    # Only the symbol's own names: a subclass is not exported under its parent's name.
     return lambda symbol: list(getattr(symbol, "__dict__", {}).get(attribute, ()))
 
 

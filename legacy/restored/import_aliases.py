@@ -1,12 +1,12 @@
-"""Old module names import again: ``tensorflow.python.estimator`` with what lay beside it, and modules that have moved whole.
+"""Aliases of old modules: ``tensorflow.python.estimator``, the modules beside it, and modules that have moved.
 
 What was removed: ``tensorflow.python.estimator`` (thin re-exports of tensorflow_estimator since TensorFlow 1.13, gone with
 2.16 in March 2024), ``tensorflow.estimator`` as an importable package, and the re-exports of TPUEstimator's modules in
-``tensorflow.python.tpu``. TensorFlow 2.15 has most of them; there only what it lacks is answered. ``training.training_ops`` went with
+``tensorflow.python.tpu``. TensorFlow 2.15 has most of them; there only the missing ones are aliases. ``training.training_ops`` went with
 2.16 too, ``distribution_strategy_context`` and ``training.tracking`` with 2.11 to 2.14.
 
-Who needs it: scripts with ``from tensorflow.python.estimator.canned import head`` or ``from tensorflow.python.tpu import
-tpu_config``, which samples and internal forks of samples were full of; optimizers of their own, which call ``training_ops``.
+Needed by: scripts with ``from tensorflow.python.estimator.canned import head`` or ``from tensorflow.python.tpu import
+tpu_config``, as many samples have; their own optimizers, which call ``training_ops``.
 """
 
 from __future__ import annotations
@@ -44,12 +44,9 @@ _ALIASES = {
 
 
 def restore() -> None:
-    """Answer imports of the old names.
+    """Makes the old names importable.
 
-    The finder stands first: below an alias the usual ones would find the real file and load it twice.
-
-    Returns:
-        Nothing; ``sys.meta_path`` has one finder more.
+    The finder comes first: below an alias the usual finders would find the real file and load it a second time.
 
     Example:
         >>> from estimator_bridge import legacy
@@ -63,10 +60,10 @@ def restore() -> None:
 
 
 def real_name(name: str) -> str | None:
-    """The module that an old name stands for.
+    """Returns the module that an old name stands for.
 
     Args:
-        name: a full module name.
+        name: Full module name.
 
     Returns:
         The full name of the module, or None for a name that is no alias.
@@ -96,7 +93,7 @@ class _AliasFinder(MetaPathFinder):
 
 
 class _AliasLoader(Loader):
-    """Gives the real module itself, so that a class is the same class under both names."""
+    """Loads the real module itself, so that a class is the same class under both names."""
 
     def __init__(self, real: str) -> None:
         self._real = real
@@ -112,9 +109,9 @@ class _AliasLoader(Loader):
 
 
 def _has_its_own(name: str, path: Sequence[str] | None) -> bool:
-    """Whether TensorFlow itself answers to the name, as 2.15 does.
+    """Returns True if TensorFlow has a module of this name, as 2.15 does.
 
-    A parent that is an alias does not count: what is found beside it is the real module, about to be loaded a second time.
+    A parent that is an alias does not count: the module found beside it is the real one, which would be loaded a second time.
     """
     parent = name.rpartition(".")[0]
     return sys.modules[parent].__name__ == parent and PathFinder.find_spec(name, path) is not None

@@ -1,9 +1,9 @@
-"""``tf.data.experimental.CheckpointInputPipelineHook``: an Estimator's training goes on in its data where it stopped.
+"""``tf.data.experimental.CheckpointInputPipelineHook``, by which a training resumes its input where it stopped.
 
 What was removed: the class, with TensorFlow 2.16 (March 2024).
 
-Who needs it: ``estimator.train(input_fn, hooks=[CheckpointInputPipelineHook(estimator)])`` in a loop with ``evaluate``, where each
-call would else start again at the first example.
+Needed by: ``estimator.train(input_fn, hooks=[CheckpointInputPipelineHook(estimator)])`` in a loop with ``evaluate``. Without it each
+call starts at the first example.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ _NAME = "CheckpointInputPipelineHook"
 
 
 def restore() -> None:
-    """Bind the name in ``tf.data.experimental`` of each API, unless it is there.
-
-    Returns:
-        Nothing; the name is bound.
+    """Binds the name in ``tf.data.experimental`` of each API, unless it is there.
 
     Example:
         >>> restore()
@@ -47,16 +44,16 @@ def restore() -> None:
 class CheckpointInputPipelineHook(session_run_hook.SessionRunHook):
     """Saves the state of a graph's iterators when the Estimator saves its model, and restores it before the first step.
 
-    The files are ``input.ckpt-STEP`` in the model_dir, of a worker among several ``input_TASK_INDEX.ckpt-STEP``, and
-    ``checkpoint_input`` names the last ones; the model's own are not touched.
+    The files are ``input.ckpt-STEP`` in the model_dir, or ``input_TASK_INDEX.ckpt-STEP`` with several workers, and ``checkpoint_input`` names the
+    last ones. The model's own checkpoints do not change.
 
     Args:
-        estimator: whose model_dir and frequency of checkpoints are used.
-        external_state_policy: what to do where the data depend on state that cannot be saved, such as a random generator's:
-            ``fail`` (the default), ``warn`` or ``ignore``.
+        estimator: Estimator that gives the model_dir and the frequency of checkpoints.
+        external_state_policy: Reaction to input that depends on state that cannot be saved, e.g. a random generator's: ``fail`` (the default),
+            ``warn`` or ``ignore``.
 
     Raises:
-        ValueError: the policy is none of these, or the Estimator saves no checkpoints.
+        ValueError: The policy is none of these, or the Estimator saves no checkpoints.
 
     Example:
         >>> import tempfile
@@ -95,7 +92,7 @@ class CheckpointInputPipelineHook(session_run_hook.SessionRunHook):
         file_io.recursive_create_dir_v2(self._folder)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Notes that the iterators have to be restored: after all hooks are here, one of which initializes them."""
+        """Remembers to restore the iterators before the first step: another hook initializes them now."""
         self._is_new_session = True
 
     def before_run(self, run_context: Any) -> Any:
@@ -110,7 +107,7 @@ class CheckpointInputPipelineHook(session_run_hook.SessionRunHook):
         return session_run_hook.SessionRunArgs(self._global_step)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Saves, if it is time to."""
+        """Saves if a checkpoint is due."""
         if self._timer.should_trigger_for_step(run_values.results + 1):
             step = run_context.session.run(self._global_step)
             if self._timer.should_trigger_for_step(step):

@@ -1,11 +1,11 @@
-"""TensorFlow's aliases of Keras, settled once on Keras 2.
+"""Binds TensorFlow's aliases of Keras to Keras 2, once for all.
 
 What was removed: Keras 2, with TensorFlow 2.16 (March 2024). ``tf.keras``, ``tf.losses``, ``tf.compat.v1.layers``,
 ``tf.compat.v1.nn.rnn_cell`` and their kin are some thirty separate lazy loaders since 2.15. Each chooses its Keras by reading
-TF_USE_LEGACY_KERAS at its own first use, and counts as initialised before that use has ended: a changed environment mixes two
-Keras in one process, and a failed or concurrent first use ends in RecursionError.
+TF_USE_LEGACY_KERAS at its own first use, and is marked initialised before that use has ended. So a changed environment mixes two
+versions of Keras in one process, and a failed or concurrent first use ends in RecursionError.
 
-Who needs it: every Estimator (canned models build Keras layers and optimizers), ``tf.compat.v1.layers``, ``rnn_cell``.
+Needed by: every Estimator (canned models build Keras layers and optimizers), ``tf.compat.v1.layers``, ``rnn_cell``.
 """
 
 from __future__ import annotations
@@ -28,17 +28,14 @@ _TARGETS = (
 
 
 def restore(package: str = "tf_keras") -> None:
-    """Bind every Keras alias of TensorFlow to Keras 2, in the calling thread; afterwards any thread may use any alias.
+    """Binds every Keras alias of TensorFlow to Keras 2 in the calling thread; afterwards any thread may use any alias.
 
     Args:
-        package: the Keras 2 that TensorFlow will choose: ``tf_keras``, for which TF_USE_LEGACY_KERAS must be set, or the
-            ``keras`` of TensorFlow 2.15, whose aliases are as fragile.
-
-    Returns:
-        Nothing; the aliases are bound.
+        package: Keras 2 that TensorFlow will choose: ``tf_keras``, for which TF_USE_LEGACY_KERAS must be set, or the ``keras`` of
+            TensorFlow 2.15.
 
     Raises:
-        ImportError: the package cannot be imported.
+        ImportError: The package cannot be imported.
 
     Example:
         >>> import os
@@ -48,7 +45,7 @@ def restore(package: str = "tf_keras") -> None:
         >>> tf.compat.v1.layers.dense.__module__.partition(".")[0]
         'tf_keras'
     """
-    # The imports come before the first loader is touched: what fails here fails as an ImportError, with every loader intact.
+    # The imports come before the first use of a loader: a failure is an ImportError, and every loader stays intact.
     for target in _TARGETS:
         importlib.import_module(f"{package}.{target}")
     _redirect_submodules(package)
@@ -60,7 +57,7 @@ def restore(package: str = "tf_keras") -> None:
 
 
 def find_keras_3() -> str | None:
-    """Name an alias that is bound to Keras 3 already, if there is one; nothing is loaded to find out.
+    """Returns the name of an alias that is bound to Keras 3; loads nothing to find out.
 
     Returns:
         A name such as ``tf.keras``, or None.
@@ -77,7 +74,7 @@ def find_keras_3() -> str | None:
 
 
 class _State:
-    """A loader's private state, read without waking the loader; TensorFlow 2.16 put ``_tfll`` before the names."""
+    """The private state of a loader, read without triggering it; TensorFlow 2.16 put ``_tfll`` before the names."""
 
     def __init__(self, loader: ModuleType) -> None:
         self._values = vars(loader)
@@ -103,14 +100,14 @@ class _State:
 
 
 def _loaders() -> list[ModuleType]:
-    """All of them, those included that only a user's variable still holds: no registry lists them."""
+    """Returns all loaders, including those that only a user's variable holds: no registry lists them."""
     lazy_loader: Any = sys.modules.get("tensorflow.python.util.lazy_loader")
     kind = getattr(lazy_loader, "KerasLazyLoader", None)
     return [thing for thing in gc.get_objects() if type(thing) is kind]
 
 
 def _redirect_submodules(package: str) -> None:
-    """Let ``import tensorflow.keras.layers`` find Keras 2, even where TensorFlow was imported before the variable was set."""
+    """Makes ``import tensorflow.keras.layers`` find Keras 2, even if TensorFlow was imported before the variable was set."""
     wanted = Path(importlib.import_module(package).__path__[0])
     for module in public_modules().values():
         path = vars(module).get("__path__") or []

@@ -1,8 +1,8 @@
-"""``Layer.apply``: calling a Keras layer by a method, as layers of TensorFlow 1 were called.
+"""``Layer.apply``, the method that calls a Keras layer as in TensorFlow 1.
 
 What was removed: the method, from Keras' own layers, before TensorFlow 2.15; the classes of ``tf.layers`` still have it.
 
-Who needs it: scripts that write ``tf.keras.layers.Conv2D(...).apply(inputs)`` in the place of ``tf.layers.Conv2D(...).apply(inputs)``.
+Needed by: scripts that write ``tf.keras.layers.Conv2D(...).apply(inputs)`` in the place of ``tf.layers.Conv2D(...).apply(inputs)``.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ from typing import Any
 
 
 def restore(package: str = "tf_keras") -> None:
-    """Let each Keras layer have ``apply``.
+    """Adds ``apply`` to the base class of Keras layers, unless it is there.
 
     Args:
-        package: the Keras 2 that TensorFlow uses: ``tf_keras``, or the ``keras`` of TensorFlow 2.15.
-
-    Returns:
-        Nothing; the class of all layers is changed, unless it has the method still.
+        package: Keras 2 that TensorFlow uses: ``tf_keras``, or the ``keras`` of TensorFlow 2.15.
 
     Example:
         >>> import os
@@ -34,5 +31,5 @@ def restore(package: str = "tf_keras") -> None:
 
 
 def _apply(layer: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-    """The outputs of the layer for these inputs, as calling it gives them."""
+    """Returns the outputs of the layer for these inputs."""
     return layer(inputs, *args, **kwargs)

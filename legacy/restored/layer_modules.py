@@ -1,10 +1,10 @@
 """``tensorflow.python.layers`` and the layers of feature columns, in the modules where TensorFlow 1 defined them.
 
 What was removed: with Keras 2 (TensorFlow 2.16, March 2024) the layers themselves. ``tensorflow.python.layers.core`` has since
-been a frozen copy that nothing else uses, so that its Dense is no ``tf.layers.Dense``; ``normalization`` is empty, for it looks
-for a module of tf_keras by a name that it never had. ``feature_column_lib.DenseFeatures`` is in Keras alone.
+been a frozen copy that nothing else uses, so its Dense is not ``tf.layers.Dense``. ``normalization`` is empty, because it looks
+for a module of tf_keras by a wrong name. ``feature_column_lib.DenseFeatures`` is only in Keras.
 
-Who needs it: tf-slim, whose layers stand on these, and scripts with ``from tensorflow.python.layers import core``; TensorFlow Ranking of 2019.
+Needed by: tf-slim, whose layers use these, and scripts with ``from tensorflow.python.layers import core``; TensorFlow Ranking of 2019.
 """
 
 from __future__ import annotations
@@ -13,13 +13,10 @@ import importlib
 
 
 def restore(package: str = "tf_keras") -> None:
-    """Let each module offer the classes and functions of Keras 2.
+    """Makes each module offer the classes and functions of Keras 2.
 
     Args:
-        package: the Keras 2 that TensorFlow uses: ``tf_keras``, or the ``keras`` of TensorFlow 2.15.
-
-    Returns:
-        Nothing; the modules are changed.
+        package: Keras 2 that TensorFlow uses: ``tf_keras``, or the ``keras`` of TensorFlow 2.15.
 
     Example:
         >>> import os

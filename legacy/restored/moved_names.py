@@ -3,14 +3,14 @@
 What was removed: the first home of the names below, by TensorFlow 2.13 to 2.15 (2023), which split the large modules. The names
 themselves are all still there.
 
-Who needs it: tf-slim, last released in 2020 and the kept half of tf.contrib, and scripts that import TensorFlow's own modules.
+Needed by: tf-slim, the part of tf.contrib that was released until 2020, and scripts that import TensorFlow's own modules.
 """
 
 from __future__ import annotations
 
 import importlib
 
-# The first module: each name and the module where it is now, below tensorflow.python.
+# Old module: names and the modules where they are now, below tensorflow.python.
 _MOVED = {
     "framework.ops": {"IndexedSlices": "framework.indexed_slices", "Tensor": "framework.tensor"},
     "ops.array_ops": {"stack": "ops.array_ops_stack", "unstack": "ops.array_ops_stack"},
@@ -28,7 +28,7 @@ _MOVED = {
     "pywrap_tensorflow": {"NewCheckpointReader": "training.py_checkpoint_reader"},
 }
 
-# And those that have another name now.
+# Names that have changed, too.
 _RENAMED = {
     ("ops.variable_scope", "variable"): ("ops.variable_v1", "VariableV1"),  # a function of TensorFlow 1 that became the class
     ("util.nest", "is_sequence"): ("util.nest", "is_nested"),
@@ -36,10 +36,7 @@ _RENAMED = {
 
 
 def restore() -> None:
-    """Answer to the names in the modules where TensorFlow 1 had them.
-
-    Returns:
-        Nothing; the modules have the names, unless they have them still.
+    """Adds the names to the modules where TensorFlow 1 had them, unless they are there.
 
     Example:
         >>> restore()

@@ -1,4 +1,4 @@
-"""Put a module of ours where TensorFlow used to have its own."""
+"""Puts a module of this package in the place of one that TensorFlow removed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from types import ModuleType
 
 
 def place(name: str, module: ModuleType) -> bool:
-    """Make ``module`` importable as ``name``, unless this TensorFlow still has a module of that name.
+    """Makes ``module`` importable as ``name``, unless this TensorFlow still has a module of that name.
 
     Args:
-        name: the full name that TensorFlow's module had; its parent package must exist.
-        module: what takes its place.
+        name: Full name of TensorFlow's module; its parent package must exist.
+        module: Module that takes its place.
 
     Returns:
-        Whether ``module`` was placed.
+        True if ``module`` was placed.
 
     Example:
         >>> import json

@@ -1,4 +1,4 @@
-"""The modules that are TensorFlow's public face: ``tf`` and each of its compat namespaces."""
+"""The public modules of TensorFlow: ``tf`` and each of its compat namespaces."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sys
 from types import ModuleType
 
 # ``import tensorflow.compat.v1`` makes a second module of the same file beside ``tensorflow._api.v2.compat.v1``, and each
-# compat namespace has compat namespaces of its own: all of them are what somebody calls ``tf``.
+# compat namespace has compat namespaces in it. Scripts may import any of them as ``tf``.
 _PUBLIC = re.compile(r"tensorflow((\._api\.v2)?(\.compat\.v[12])+)?")
 
 
 def public_modules() -> dict[str, ModuleType]:
-    """Those of them that are loaded.
+    """Returns the public modules that are loaded.
 
     Returns:
         Modules by their full names.
@@ -27,7 +27,7 @@ def public_modules() -> dict[str, ModuleType]:
 
 
 def load_public_modules() -> dict[str, ModuleType]:
-    """Load TensorFlow and both compat namespaces, under the names by which scripts import them.
+    """Loads TensorFlow and both compat namespaces under the names that scripts import.
 
     Returns:
         Modules by their full names.
@@ -42,10 +42,10 @@ def load_public_modules() -> dict[str, ModuleType]:
 
 
 def api_version(name: str) -> int:
-    """Which API a public module speaks.
+    """Returns the API version of a public module.
 
     Args:
-        name: a key of ``public_modules()``.
+        name: Key of ``public_modules()``.
 
     Returns:
         1 or 2.

@@ -1,8 +1,8 @@
-"""Names of TensorFlow 1's ``tf`` that ``tf.compat.v1`` dropped and whose substance is still there.
+"""Names of TensorFlow 1's ``tf`` that ``tf.compat.v1`` dropped, though TensorFlow still has their implementation.
 
 What was removed: ``tf.pywrap_tensorflow`` and ``tf.config.experimental_list_devices``, with TensorFlow 2.0 (2019).
 
-Who needs it: scripts that read checkpoints by ``tf.pywrap_tensorflow.NewCheckpointReader`` or count the devices by name.
+Needed by: scripts that read checkpoints by ``tf.pywrap_tensorflow.NewCheckpointReader`` or count the devices by name.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ from estimator_bridge.legacy.restored.public_modules import api_version, load_pu
 
 
 def restore() -> None:
-    """Bind the names in TensorFlow 1's API.
-
-    Returns:
-        Nothing; the names are bound.
+    """Binds the names in TensorFlow 1's API.
 
     Example:
         >>> restore()
@@ -27,12 +24,12 @@ def restore() -> None:
     """
     for name, module in load_public_modules().items():
         if api_version(name) == 1:
-            setattr(module, "pywrap_tensorflow", pywrap_tensorflow)  # noqa: B010 -- a name that mypy does not know
+            setattr(module, "pywrap_tensorflow", pywrap_tensorflow)  # noqa: B010 -- mypy does not know the name
             setattr(module.config, "experimental_list_devices", experimental_list_devices)  # noqa: B010
 
 
 def experimental_list_devices() -> list[str]:
-    """The full names of the devices of this process.
+    """Returns the full names of the devices of this process.
 
     Returns:
         One name a device.

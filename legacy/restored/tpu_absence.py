@@ -1,4 +1,4 @@
-"""What every stand-in for something that needs a TPU does: it refuses, and says what to do."""
+"""Refusals of TPU features, shared by all stand-ins for them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _FIX = "Set use_tpu=False, or move to tf.distribute.TPUStrategy."
 
 
 class NeedsTpuError(NotSupportedError, NotImplementedError):
-    """Something was used that needs a TPU and parts of TensorFlow that were removed.
+    """The use of a feature that needs a TPU and parts of TensorFlow that were removed.
 
     Args:
-        feature: what was used, by the name it had in TensorFlow.
-        fix: what to do instead.
+        feature: Name of the feature in TensorFlow.
+        fix: Advice for the user.
 
     Example:
         >>> print(NeedsTpuError("tpu_embedding.TPUEmbedding"))
@@ -35,11 +35,11 @@ class NeedsTpuError(NotSupportedError, NotImplementedError):
 
 
 def refuse_call(feature: str, fix: str = _FIX) -> Callable[..., NoReturn]:
-    """Make a stand-in for a function or class.
+    """Returns a stand-in for a function or class.
 
     Args:
-        feature: its name in TensorFlow.
-        fix: what to do instead of calling it.
+        feature: Name of the function or class in TensorFlow.
+        fix: Advice for the user.
 
     Returns:
         A function that takes anything and raises NeedsTpuError.

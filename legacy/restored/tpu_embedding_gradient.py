@@ -1,8 +1,8 @@
-"""``tensorflow.python.tpu.tpu_embedding_gradient``: gradients on their way to the embedding tables of a TPU.
+"""``tensorflow.python.tpu.tpu_embedding_gradient``: gradients for the embedding tables of a TPU.
 
 What was removed: the module, with TensorFlow 2.16 (March 2024).
 
-Who needs it: importing TPUEstimator; its functions run on a TPU only, so each refuses when called.
+Needed by: importing TPUEstimator. Its functions run only on a TPU, so each call is refused.
 """
 
 import sys
@@ -17,10 +17,7 @@ hook_dummy_table_variables_to_activations = refuse_call("tpu_embedding_gradient.
 
 
 def restore() -> None:
-    """Put the module back, unless this TensorFlow has it.
-
-    Returns:
-        Nothing; the module can be imported by its old name.
+    """Puts the module back, unless this TensorFlow has it.
 
     Example:
         >>> restore()

@@ -1,8 +1,8 @@
-"""``tensorflow.python.tpu.session_support``: heartbeats of TPU workers, and their shutdown in good order.
+"""``tensorflow.python.tpu.session_support``: heartbeats and graceful shutdown of TPU workers.
 
 What was removed: the module, with TensorFlow 2.16 (March 2024).
 
-Who needs it: importing TPUEstimator. A TPUEstimator on a TPU asks for a graceful shutdown; everything here needs TPU workers,
+Needed by: importing TPUEstimator. A TPUEstimator on a TPU asks for a graceful shutdown; everything here needs TPU workers,
 so each class refuses when it is constructed.
 """
 
@@ -22,10 +22,7 @@ start_worker_watchdog = refuse_call("session_support.start_worker_watchdog", _FI
 
 
 def restore() -> None:
-    """Put the module back, unless this TensorFlow has it.
-
-    Returns:
-        Nothing; the module can be imported by its old name.
+    """Puts the module back, unless this TensorFlow has it.
 
     Example:
         >>> restore()
@@ -53,36 +50,36 @@ class _NeedsTpu:
 
 
 class WorkerHeartbeatManager(_NeedsTpu):
-    """Stands for the heartbeats of TPU workers."""
+    """Stands in for the heartbeats of TPU workers."""
 
     from_devices = staticmethod(refuse_call("session_support.WorkerHeartbeatManager", _FIX))
 
 
 class WatchdogManager(_NeedsTpu):
-    """Stands for the thread that pings TPU workers."""
+    """Stands in for the thread that pings TPU workers."""
 
 
 class GracefulShutdownHook(_NeedsTpu):
-    """Stands for the hook that saves a checkpoint before TPU workers go away."""
+    """Stands in for the hook that saves a checkpoint before TPU workers go away."""
 
 
 class ResetComputation(_NeedsTpu):
-    """Stands for restarting all TPU workers after one has failed."""
+    """Stands in for restarting all TPU workers after one has failed."""
 
 
 class ShutdownLameWorkers(_NeedsTpu):
-    """Stands for shutting down the TPU workers that have failed."""
+    """Stands in for shutting down the TPU workers that have failed."""
 
 
 class ShutdownAllWorkers(_NeedsTpu):
-    """Stands for shutting down all TPU workers."""
+    """Stands in for shutting down all TPU workers."""
 
 
 def all_worker_devices(session: Any) -> list[str]:
-    """The CPU devices of TPU hosts, which send heartbeats.
+    """Returns the CPU devices of TPU hosts, which send heartbeats.
 
     Args:
-        session: a Session connected to the workers.
+        session: Session connected to the workers.
 
     Returns:
         Device names; none without TPUs.
@@ -98,7 +95,7 @@ def all_worker_devices(session: Any) -> list[str]:
 
 
 def stop_worker_watchdog() -> None:
-    """Do nothing: no watchdog can have been started.
+    """Does nothing: no watchdog is running.
 
     Example:
         >>> stop_worker_watchdog()

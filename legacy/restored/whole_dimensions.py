@@ -1,8 +1,8 @@
-"""Dimensions that a script computes by ``/``: ``tf.get_variable("kernel", [units / 2, 3])``.
+"""Whole floats as dimensions, which scripts compute by ``/``: ``tf.get_variable("kernel", [units / 2, 3])``.
 
 What was removed: a whole float as a dimension, before TensorFlow 2.15. TensorFlow 1 took ``2.0`` for ``2``, and refused ``2.5``.
 
-Who needs it: scripts that came from Python 2, where ``/`` gave an integer, and that TensorFlow 1 still ran on Python 3.
+Needed by: scripts written for Python 2, where ``/`` gave an integer; TensorFlow 1 ran them on Python 3, too.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from typing import Any
 
 
 def restore() -> None:
-    """Let a whole float be a dimension of variables, placeholders and shapes.
-
-    Returns:
-        Nothing; TensorFlow's class of dimensions is changed, unless it takes them still.
+    """Accepts whole floats as dimensions of variables, placeholders and shapes, unless TensorFlow does.
 
     Example:
         >>> restore()

@@ -1,4 +1,4 @@
-"""A script that ends because a name is not there hears what ``estimator-bridge check`` says of that line."""
+"""Logs the findings of ``estimator-bridge check`` for the line at which a script fails because a name is missing."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from estimator_bridge.legacy.warn_once import warn_once
 
 
 def warn_about_removed_names(error: BaseException, file: str, line: int) -> None:
-    """Notes each name of a line that is gone, and what to use instead; nothing for an error of another kind.
+    """Logs each removed name of a line and its substitute; does nothing for errors of another kind.
 
     Args:
-        error: what ended the script.
-        file: of the user's code.
-        line: the innermost on the way to the error.
+        error: Error that ended the script.
+        file: File of the user's code.
+        line: Innermost line of that file on the way to the error.
     """
     is_of_module = isinstance(error, AttributeError) and isinstance(error.obj, types.ModuleType)
     if not is_of_module and not isinstance(error, ImportError):
@@ -26,7 +26,7 @@ def warn_about_removed_names(error: BaseException, file: str, line: int) -> None
     from estimator_bridge.compat.source.verdicts import Verdict
     from estimator_bridge.legacy.contrib import offered
 
-    with contextlib.suppress(BridgeError):  # the file cannot be read any more
+    with contextlib.suppress(BridgeError):  # the file can no longer be read
         for finding in Judge(load_surface(installed_version()), offered).file(Path(file)).findings:
             if finding.line == line and finding.verdict is Verdict.HUMAN:
                 warn_once(f"{finding.symbol}: {finding.message}", f"{file}:{line}")

@@ -1,4 +1,4 @@
-"""What a script finds when it looks at TensorFlow's mode: graphs, not eager execution, and TF1's shapes."""
+"""The mode of TensorFlow that a script sees: graphs without eager execution, and TF1's shapes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SWITCHES = (
 
 
 def tf1_behavior() -> None:
-    """Switches this process back to TF1, for good."""
+    """Switches this process to TF1's behaviour, until it ends."""
     import tensorflow as tf
     from tensorflow.python.util import deprecation
 
-    with deprecation.silence():  # the script did not ask for it
+    with deprecation.silence():  # a call of our own, not of the script
         tf.compat.v1.disable_v2_behavior()
 
 
@@ -34,11 +34,11 @@ def tf1_behavior() -> None:
 def show_tf1_behavior() -> Iterator[Mapping[str, Callable[[], None]]]:
     """While active, this thread builds graphs and sees TF1's Dimensions, and the switches to TF1 behaviour do nothing.
 
-    TF2 behaviour stays in the process for whoever enters eager mode. Whether it is on is answered for the shapes at hand: by that Keras
-    chooses its initializers, of which a graph's seed reaches TF1's alone, and its types and names.
+    TF2 behaviour stays available to code that enters eager mode. ``tf2.enabled()`` depends on the shapes in use: by its result Keras chooses
+    types, names and initializers, and a graph's seed reaches only TF1's initializers.
 
     Yields:
-        Names of ``tf`` to answer otherwise.
+        Names of ``tf`` to replace, with their new values.
     """
     import tensorflow as tf
     from tensorflow.python import tf2
@@ -49,24 +49,24 @@ def show_tf1_behavior() -> Iterator[Mapping[str, Callable[[], None]]]:
 
     def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
         if not ops._default_graph_stack.is_cleared() or ops.get_default_graph().get_operations():
-            raise ValueError("tf.enable_eager_execution must be called at program startup.")  # as TensorFlow 1 says it
+            raise ValueError("tf.enable_eager_execution must be called at program startup.")  # TensorFlow 1's words
         graphs.close()
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(replaced(tensor_shape, _TENSORSHAPE_V2_OVERRIDE=False))
         for name in SWITCHES:
             for module in _homes(name, getattr(tf.compat.v1, name)):
-                stack.enter_context(replaced(module, **{name: _taken_as_said}))
-        for module in (tf2, tf.__internal__.tf2, tf.compat.v2.__internal__.tf2):  # the last is Keras'
+                stack.enter_context(replaced(module, **{name: _do_nothing}))
+        for module in (tf2, tf.__internal__.tf2, tf.compat.v2.__internal__.tf2):  # Keras uses the last
             stack.enter_context(replaced(module, enabled=_shapes_are_tf2))
         stack.callback(_reset_default_graph)
         graphs.enter_context(context.graph_mode())
         stack.enter_context(graphs)
-        yield dict.fromkeys(SWITCHES, _taken_as_said) | {"enable_eager_execution": enable_eager_execution}
+        yield dict.fromkeys(SWITCHES, _do_nothing) | {"enable_eager_execution": enable_eager_execution}
 
 
-def _taken_as_said() -> None:
-    """Stands for a switch."""
+def _do_nothing() -> None:
+    """Stands in for a switch to TF1 behaviour."""
 
 
 def _shapes_are_tf2() -> bool:
@@ -83,6 +83,6 @@ def _reset_default_graph() -> None:
 
 
 def _homes(name: str, function: Any) -> list[Any]:
-    """The modules by which TensorFlow and its users name a function; all are loaded, for a late one would copy what stands there."""
+    """Returns all modules that offer a function of TensorFlow; loads them, because a later import would copy the replacement."""
     modules = [*load_public_modules().values(), sys.modules[function.__module__]]
     return [module for module in modules if vars(module).get(name) is function]

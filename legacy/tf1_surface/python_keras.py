@@ -1,7 +1,7 @@
 """``tensorflow.python.keras`` as TensorFlow 1 had it: the files of the ``tf.keras`` in use.
 
-TensorFlow 2 keeps a frozen copy of Keras by that name, which nothing else uses: a layer of it in a model of ``tf.keras``, or variables
-of both in one session, fail long after the import with errors that do not say so.
+TensorFlow 2 has a frozen copy of Keras under that name, which nothing else uses. A layer of the copy in a model of ``tf.keras``, or variables
+of both in one session, fail long after the import with unrelated errors.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import importlib.util
 import types
 from typing import Any
 
-# Files of TensorFlow 1.15's layers that Keras has since taken apart: the names are those of tf.keras.layers.
+# Files of TensorFlow 1.15's layers that Keras has since split; tf.keras.layers has their names.
 LAYERS = {
     "advanced_activations",
     "convolutional",
@@ -32,7 +32,7 @@ LAYERS = {
     "wrappers",
 }
 
-# Files and folders that lie elsewhere in Keras now; the longest name that fits decides.
+# Files and folders that Keras has moved; the longest matching name decides.
 MOVED = {
     "layers.rnn_cell_wrapper_v2": "layers.rnn.cell_wrappers",
     "optimizer_v2": "optimizers.legacy",
@@ -44,12 +44,12 @@ MOVED = {
 
 
 class KerasFile(types.ModuleType):
-    """A file or folder of Keras: the names that ``tf.keras`` offers of it, then its own.
+    """A file or folder of Keras, with the names that ``tf.keras`` offers of it before its own.
 
     Args:
-        keras: ``tf.keras``.
-        path: of the file, below it.
-        homes: the modules that have its names, the first one first.
+        keras: Module ``tf.keras``.
+        path: Path of the file below ``keras``.
+        homes: Modules that have its names, in the order of look-up.
     """
 
     def __init__(self, keras: Any, path: tuple[str, ...], homes: list[types.ModuleType]) -> None:
@@ -71,14 +71,11 @@ class KerasFile(types.ModuleType):
 
 
 def keras_file(keras: Any, *path: str) -> types.ModuleType | None:
-    """What ``tensorflow.python.keras.PATH`` was.
+    """Returns the module that ``tensorflow.python.keras.PATH`` was; None if Keras has no such file.
 
     Args:
-        keras: ``tf.keras``.
-        path: below it.
-
-    Returns:
-        None where Keras has no such file.
+        keras: Module ``tf.keras``.
+        path: Path below ``tensorflow.python.keras``.
 
     Example:
         >>> from estimator_bridge import legacy
@@ -99,7 +96,7 @@ def keras_file(keras: Any, *path: str) -> types.ModuleType | None:
 
 
 def _public(keras: Any, path: tuple[str, ...]) -> list[types.ModuleType]:
-    """The modules of ``tf.keras`` on the way to a file, as far as there are any."""
+    """Returns the modules of ``tf.keras`` on the way to a file, as far as they exist."""
     found: list[types.ModuleType] = []
     for part in path:
         deeper = getattr(found[-1] if found else keras, part, None)
@@ -116,6 +113,6 @@ def _source(package: str, path: tuple[str, ...]) -> types.ModuleType | None:
     name = ".".join([package, "src", *start, *path[len(moved) :]])
     try:
         found = importlib.util.find_spec(name)
-    except ModuleNotFoundError:  # what is above it is no package
+    except ModuleNotFoundError:  # its parent is no package
         return None
     return importlib.import_module(name) if found else None

@@ -1,6 +1,6 @@
-"""``import keras`` in the user's own files: Keras 2, which such a script means, where ``keras`` has become Keras 3.
+"""Makes ``import keras`` in the user's own files mean Keras 2, for which the script was written, where ``keras`` is Keras 3.
 
-Keras 3 trains in eager mode alone, and its models are no models of ``tf.keras``.
+Keras 3 trains only in eager mode, and its models are no models of ``tf.keras``.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.user_code import is_users
 
 
-def keras_2(name: str, tf1: Any, frame: types.FrameType) -> str:
-    """The module that an import means.
+def find_keras_2(name: str, tf1: Any, frame: types.FrameType) -> str:
+    """Returns the name of the module that an import means.
 
     Args:
-        name: as it is written.
+        name: Module name in the import statement.
         tf1: TensorFlow 1's namespace, whose ``keras`` is the Keras 2 in use: ``tf_keras``, or the ``keras`` of TensorFlow 2.15.
-        frame: whose statement it is.
+        frame: Frame of the import statement.
 
     Returns:
-        ``tf_keras.layers`` for ``keras.layers``; any other name, and any name in an installed package, as it is.
+        ``tf_keras.layers`` for ``keras.layers``; other names, and all names in installed packages, without a change.
     """
     top, dot, below = name.partition(".")
     if top != "keras" or not is_users(frame.f_globals.get("__file__") or ""):

@@ -1,7 +1,7 @@
-"""What ``import tensorflow`` gives a TF1 script: TensorFlow 1's names, over today's TensorFlow.
+"""Makes ``import tensorflow`` in a TF1 script give TensorFlow 1's names on today's TensorFlow.
 
-Only the script and the modules that it brings see TF1's names. Packages written for TensorFlow 2 keep the real module: they are
-told apart by who imports, since replacing the module itself would break TensorFlow's own lazy imports.
+Only the script and its own modules see TF1's names. Packages written for TensorFlow 2 get the real module, by the name of the importing
+module: a replacement of the module itself would break TensorFlow's own lazy imports.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 
 from estimator_bridge.legacy.contrib.namespace import Namespace, imported
 from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
-from estimator_bridge.legacy.tf1_surface.standalone_keras import keras_2
+from estimator_bridge.legacy.tf1_surface.standalone_keras import find_keras_2
 from estimator_bridge.runtime.patching import replaced
 
-# Packages that were written for TensorFlow 2 (or for both) and ask for what they need.
+# Packages written for TensorFlow 2, or for both versions.
 NATIVE = frozenset(
     {
         "estimator_bridge",
@@ -38,7 +38,7 @@ NATIVE = frozenset(
     }
 )
 
-# Of today's tf-models-official when installed; in a checkout of TensorFlow's models it is a package of TF1 scripts.
+# A part of tf-models-official if installed; in a checkout of TensorFlow's models it is a package of TF1 scripts.
 NATIVE_WHEN_INSTALLED = frozenset({"official"})
 
 
@@ -46,8 +46,8 @@ class TF1Module(types.ModuleType):
     """TensorFlow 1's namespace: ``tf.compat.v1`` with ``compat.v1`` mapped to itself, and ``contrib``.
 
     Args:
-        v1: ``tf.compat.v1``.
-        overrides: names to answer otherwise.
+        v1: Module ``tf.compat.v1``.
+        overrides: Values of names that differ from ``v1``.
     """
 
     def __init__(self, v1: Any, overrides: Mapping[str, Any]) -> None:
@@ -61,7 +61,9 @@ class TF1Module(types.ModuleType):
         with contextlib.suppress(AttributeError):
             return getattr(self.__dict__["_v1"], name)
         with contextlib.suppress(KeyError):
-            module = sys.modules[f"tensorflow.{name}"]  # tf.python and others: once imported, an attribute, as of any package
+            module = sys.modules[
+                f"tensorflow.{name}"
+            ]  # tf.python and others are attributes once they are imported, as in any package
             return _Python(module, self) if name == "python" else module
         raise AttributeError(f"module 'tensorflow' has no attribute {name!r} among TensorFlow 1's names")
 
@@ -97,10 +99,10 @@ class _Python(types.ModuleType):
 
 @contextlib.contextmanager
 def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
-    """While active, whoever is not in ``NATIVE`` gets TF1's names from ``import tensorflow`` and ``import_module``.
+    """While active, modules outside ``NATIVE`` get TF1's names from ``import tensorflow`` and ``import_module``.
 
     Args:
-        overrides: names of the namespace to answer otherwise.
+        overrides: Values of names that differ from ``tf.compat.v1``.
     """
     import tensorflow as tf
 
@@ -116,7 +118,7 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
         level: int = 0,
     ) -> Any:
         if level or not _is_tensorflow(name) or _is_native(globals or sys._getframe(1).f_globals):
-            meant = name if level else keras_2(name, tf1, sys._getframe(1))
+            meant = name if level else find_keras_2(name, tf1, sys._getframe(1))
             return original(meant, globals, locals, fromlist, level)
         leaf = _contrib(tf1, name, fromlist) or _module(tf1, name) or original(name, None, None, fromlist or ("",), 0)
         if not fromlist:
@@ -125,7 +127,7 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
 
     def import_module_(name: str, package: str | None = None) -> Any:
         if not _is_tensorflow(name) or _is_native(sys._getframe(1).f_globals):
-            return import_module(keras_2(name, tf1, sys._getframe(1)), package)
+            return import_module(find_keras_2(name, tf1, sys._getframe(1)), package)
         return _contrib(tf1, name, ()) or _module(tf1, name) or import_module(name, package)
 
     with replaced(builtins, __import__=import_), replaced(importlib, import_module=import_module_):
@@ -137,13 +139,13 @@ def _is_tensorflow(name: str) -> bool:
 
 
 def _contrib(tf1: TF1Module, name: str, fromlist: Sequence[str] | None) -> Any:
-    """The module at or below ``tensorflow.contrib`` that is meant; None for any other."""
+    """Returns the module at or below ``tensorflow.contrib`` that a name means; None for other names."""
     path = name.removeprefix("tensorflow.").removeprefix("compat.v1.").split(".")
     return imported(tf1.contrib, path[1:], fromlist or (), sys._getframe(2)) if path[0] == "contrib" else None
 
 
 def _module(tf1: TF1Module, name: str) -> Any:
-    """The module of TF1's public names that is meant, ``tensorflow.train`` for one; None for files, as below ``tensorflow.python``.
+    """Returns the module of TF1's public names that a name means, e.g. ``tensorflow.train``; None for files, e.g. in ``tensorflow.python``.
 
     An import by file would find TensorFlow 2's module of that name, with an Estimator and Keras layers that differ silently.
     """

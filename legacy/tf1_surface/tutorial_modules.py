@@ -1,4 +1,4 @@
-"""``tensorflow.examples.tutorials.mnist.input_data``, which a generation of first scripts imports."""
+"""The module ``tensorflow.examples.tutorials.mnist.input_data``, which many first scripts import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGES = ("tensorflow.examples", "tensorflow.examples.tutorials", "tensorflow
 
 @contextlib.contextmanager
 def example_modules() -> Iterator[None]:
-    """While active, the module can be imported; it is ``legacy.mnist``."""
+    """While active, the module can be imported; it is ``legacy.contrib.mnist``."""
     from estimator_bridge.legacy.contrib import mnist
 
     modules: dict[str, types.ModuleType] = {}

@@ -14,7 +14,7 @@ import pytest
 
 import estimator_bridge
 from estimator_bridge.runtime.patched_names import PATCHED, PatchedNames, find_row
-from estimator_bridge.runtime.patching import path_of, replace, replaced
+from estimator_bridge.runtime.patching import path_of, preceded, replace, replaced
 
 _FOLDERS = [
     Path(estimator_bridge.__file__).parent,
@@ -161,3 +161,24 @@ def test_the_row_of_a_name_is_found_by_pattern() -> None:
     assert row is not None
     assert row.owner == "tensorflow*"
     assert find_row("tensorflow.python.training.optimizer.Optimizer", "minimize") is None
+
+
+def test_a_function_that_precedes_a_method_sees_its_arguments_and_may_refuse() -> None:
+    calls: list[tuple[object, ...]] = []
+
+    def check(*arguments: object) -> None:
+        calls.append(arguments)
+        if arguments[1:] == ("no",):
+            raise ValueError("refused")
+
+    class Owner:
+        def method(self, word: str) -> str:
+            return word
+
+    owner = Owner()
+    with preceded(Owner, method=check):
+        assert owner.method("yes") == "yes"
+        with pytest.raises(ValueError, match="refused"):
+            owner.method("no")
+    assert owner.method("no") == "no"
+    assert calls == [(owner, "yes"), (owner, "no")]

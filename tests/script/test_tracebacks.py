@@ -16,9 +16,9 @@ from estimator_bridge.script.tracebacks import run_as_python_does
 from tests.running import write
 
 OURS = Path(tracebacks.__file__).resolve().parents[1]
-ENGINE = str(OURS / "compat" / "engine.py")
-TRAINING = str(OURS / "modern" / "training.py")
-IMPORTS = [str(OURS / "legacy" / "aliases.py"), str(OURS / "legacy" / "rot" / "answers.py")]
+ENGINE = str(OURS / "runtime" / "estimator_calls.py")
+TRAINING = str(OURS / "modern" / "training" / "train.py")
+IMPORTS = [str(OURS / "legacy" / "tf1_surface" / "tf1_imports.py"), str(OURS / "legacy" / "removed_names" / "patches.py")]
 
 
 def function(file: str, source: str, **names: Any) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Reports audited steps: digests of the batch and of the variables, and how many steps there were."""
+"""The hook that reports audited steps: digests of the batch and of the variables, and the number of steps."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class AuditHook(tf.compat.v1.train.SessionRunHook):
     """Writes a report at each start of a session and after each audited step.
 
     Args:
-        auditing: which steps, and where to.
-        config: the RunConfig, which says who we are.
-        batches: the tensors that each local replica trains on.
-        step: the global step's variable.
-        hooks: of the training; SyncReplicasOptimizer's tells how it aggregates.
+        auditing: Request for audited steps and the folder of their reports.
+        config: RunConfig, which names this task.
+        batches: Tensors that each local replica trains on.
+        step: Variable of the global step.
+        hooks: Hooks of the training; the one of SyncReplicasOptimizer tells how gradients are aggregated.
     """
 
     def __init__(
@@ -40,18 +40,18 @@ class AuditHook(tf.compat.v1.train.SessionRunHook):
         self._before: int | None = None
 
     def begin(self) -> None:
-        """Adds what is asked of the graph, after everything that the model is made of."""
+        """Adds the digests to the graph, after all operations of the model."""
         with tf.name_scope("estimator_bridge_audit"):
             self._digests = [_on_processor(batch) for batch in self._batches if batch]
             self._variables = _variables(self._updates)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """A training starts, or goes on after servers were lost."""
+        """Reports the start of a training, or its new start after servers were lost."""
         self._local = 0
         self._write(int(session.run(self._step)))
 
     def before_run(self, run_context: Any) -> Any:
-        """Asks for the batch's digest where the step is audited."""
+        """Asks for the batch's digest if the step is audited."""
         if not self._auditing.is_due(self._local + 1):
             return None
         if self._updates is Updates.OWN:
@@ -59,7 +59,7 @@ class AuditHook(tf.compat.v1.train.SessionRunHook):
         return v1.train.SessionRunArgs(self._digests)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Reports."""
+        """Reports the step if it is audited."""
         self._local += 1
         if run_values.results is None:
             return
@@ -88,12 +88,12 @@ def _on_processor(batch: Sequence[Any]) -> Any:
 
 
 def _sync_replicas(hooks: Sequence[Any]) -> Any:
-    """The SyncReplicasOptimizer of a training, TensorFlow's or a copy among the script's modules; None where there is none."""
+    """Returns the SyncReplicasOptimizer of a training, TensorFlow's or a copy in the script's modules; None without one."""
     return next((hook._sync_optimizer for hook in hooks if hasattr(hook, "_sync_optimizer")), None)
 
 
 def _share(optimizer: Any) -> float | None:
-    """Local steps of each worker for a global one; None with backup workers, of which a fast one may make those of a slow one."""
+    """Returns the local steps of each worker for a global one; None with backup workers, whose numbers of steps differ."""
     asked, workers = optimizer._replicas_to_aggregate, optimizer._total_num_replicas
     return asked / workers if asked >= workers else None
 
@@ -108,7 +108,7 @@ def _updates(aggregated: bool, servers: int) -> Updates:
 
 
 def _variables(updates: Updates) -> list[Any]:
-    """Digests: of what trains on the servers, or of each local replica's copy of the variables that are kept equal."""
+    """Returns digests of the variables on the servers, or of each local replica's copies of mirrored variables."""
     if updates is Updates.OWN:
         return [variables_digest(v1.trainable_variables())]
     if updates is not Updates.MIRRORED:

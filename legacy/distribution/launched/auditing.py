@@ -1,4 +1,4 @@
-"""Has tensorflow-estimator report what it trains on and what becomes of it, where a launcher asked for an audit."""
+"""Makes tensorflow-estimator report its batches and variables if the launcher asked for an audit."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.rendezvous import Rendezvous
-from estimator_bridge.runtime.patching import replaced
+from estimator_bridge.runtime.patching import preceded, replaced
 
-_batches: dict[Any, list[list[Any]]] = {}  # graph that is to train -> tensors of each local replica
+_batches: dict[Any, list[list[Any]]] = {}  # graph of a training -> tensors of each local replica
 
 
 def patches(meeting: Rendezvous) -> list[Any]:
-    """What an audit changes in tensorflow-estimator; nothing where the launcher did not ask for one."""
+    """Returns the patches of an audit; none if the launcher did not ask for one."""
     auditing = AuditPlan.read(meeting)
     if auditing is None:
         return []
@@ -21,31 +21,22 @@ def patches(meeting: Rendezvous) -> list[Any]:
 
     real = estimator.Estimator
     return [
-        replaced(
-            real,
-            _call_model_fn=_remembering(real._call_model_fn),
-            _train_with_estimator_spec=_audited(real._train_with_estimator_spec, auditing),
-        )
+        preceded(real, _call_model_fn=_remember_batch),
+        replaced(real, _train_with_estimator_spec=_with_audit_hook(real._train_with_estimator_spec, auditing)),
     ]
 
 
-def _remembering(call_model_fn: Any) -> Any:
-    """The batch is hashed later: operations before the model's would change the seeds that the graph gives to those."""
+def _remember_batch(estimator: Any, features: Any, labels: Any, mode: Any, config: Any) -> None:
+    """Keeps the batch, which is hashed later: operations before the model's would change the seeds that the graph gives to those."""
+    import tensorflow as tf
 
-    @functools.wraps(call_model_fn)
-    def remembering(self: Any, features: Any, labels: Any, mode: Any, config: Any) -> Any:
-        import tensorflow as tf
-
-        if mode == "train":
-            leaves = tf.nest.flatten((features, labels), expand_composites=True)
-            graph = tf.compat.v1.get_default_graph()
-            _batches.setdefault(graph, []).append([leaf for leaf in leaves if tf.is_tensor(leaf) and leaf.graph is graph])
-        return call_model_fn(self, features, labels, mode, config)
-
-    return remembering
+    if mode == "train":
+        leaves = tf.nest.flatten((features, labels), expand_composites=True)
+        graph = tf.compat.v1.get_default_graph()
+        _batches.setdefault(graph, []).append([leaf for leaf in leaves if tf.is_tensor(leaf) and leaf.graph is graph])
 
 
-def _audited(train: Any, auditing: AuditPlan) -> Any:
+def _with_audit_hook(train: Any, auditing: AuditPlan) -> Any:
     @functools.wraps(train)
     def audited(self: Any, spec: Any, worker_hooks: Any, hooks: Any, step: Any, listeners: Any) -> Any:
         import tensorflow as tf

@@ -1,4 +1,4 @@
-"""What is different in a task that ``estimator-bridge launch`` started: nobody trains before all are there, and nobody waits in vain.
+"""Patches of a task that ``estimator-bridge launch`` started: all tasks begin together, and none waits in vain.
 
 Each module of this package has ``patches(meeting)``, which are in force while the script runs.
 """
@@ -16,10 +16,10 @@ _PARTS = (server_waits, reporting, auditing)
 
 @contextlib.contextmanager
 def join_launcher() -> Iterator[None]:
-    """While active, tasks of Estimator meet the launcher that started this process; without one nothing is changed."""
+    """While active, Estimator's tasks report to the launcher of this process; without a launcher nothing changes."""
     meeting = Rendezvous.of_this_process()
     with contextlib.ExitStack() as stack:
         for part in _PARTS if meeting else ():
-            for patch in part.patches(meeting):  # of what is patched by now
+            for patch in part.patches(meeting):  # may wrap an earlier patch
                 stack.enter_context(patch)
         yield

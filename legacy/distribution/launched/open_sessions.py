@@ -1,8 +1,7 @@
-"""A task that trains in step leaves its session to the end of its process.
+"""Keeps the session of a task that trains in step open until its process ends.
 
-To close one over gRPC may take a minute: TensorFlow takes the graph down at every worker, and each waits for the thread that tunes its
-tf.data pipeline, which may have missed that it is to end and sleeps until its next turn, twice as long each time. What is to be saved is
-saved before.
+Closing it over gRPC may take a minute: TensorFlow removes the graph from every worker, and each worker waits for the thread that tunes its
+tf.data pipeline. That thread may have missed the request to end, and sleeps twice as long each time. Everything is saved before.
 """
 
 from __future__ import annotations
@@ -11,19 +10,19 @@ from typing import Any
 
 import tensorflow as tf
 
-_left: list[Any] = []  # sessions, which would close themselves if nobody knew them
+_left: list[Any] = []  # sessions, which would close themselves without a reference
 
 
 class LeavingHook(tf.compat.v1.train.SessionRunHook):
-    """Has the session of a training that ends well stay open until another training of this process begins, if any does."""
+    """Keeps the session of a successful training open until another training of this process begins."""
 
     def begin(self) -> None:
-        """Closes what the training before left."""
+        """Closes the session of the previous training."""
         while _left:
             session = _left.pop()
             del session.close
             session.close()
 
     def end(self, session: Any) -> None:
-        """MonitoredSession closes it after this, or believes so."""
+        """Replaces the session's ``close``, which MonitoredSession calls next."""
         session.close = lambda: _left.append(session)

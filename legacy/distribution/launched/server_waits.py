@@ -1,7 +1,7 @@
-"""A task waits for the servers of all others, and for nothing else.
+"""Replaces Estimator's waits by the clock: a task waits only for the servers of all others.
 
-Estimator knows nothing of a launcher, so it waits on the clock: worker i for 5 (i + 1) seconds, a worker that finds the variables not
-initialized yet for 30, an evaluator for ``EvalSpec.throttle_secs`` though training has ended, and a server for ever.
+Estimator knows no launcher. So worker i waits 5 (i + 1) seconds, a worker that finds variables not initialized 30 seconds, an evaluator
+``EvalSpec.throttle_secs`` even after training has ended, and a server for ever.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 from estimator_bridge.runtime.patching import replaced
 
 _POLL_SECONDS = 0.05
-_RECOVERY_WAIT_SECONDS = 1  # between two looks whether the chief has initialized the variables; TensorFlow's is 30
+_RECOVERY_WAIT_SECONDS = 1  # between two checks that the chief has initialized the variables; TensorFlow waits 30
 
 
 def patches(meeting: Rendezvous) -> list[Any]:
-    """What a launcher changes in the waits of tensorflow-estimator and of the distribute coordinator."""
+    """Returns patches of the waits in tensorflow-estimator and in the distribute coordinator."""
     from tensorflow.python.distribute import distribute_coordinator
     from tensorflow.python.training import server_lib, session_manager
     from tensorflow_estimator.python.estimator import training
@@ -34,8 +34,8 @@ def patches(meeting: Rendezvous) -> list[Any]:
             time=types.SimpleNamespace(time=time.time, sleep=_until_trained(meeting)),
         ),
         replaced(training._ContinuousEvalListener, **_last_evaluation(meeting)),
-        replaced(executor, _start_std_server=_together(executor._start_std_server, meeting)),
-        replaced(distribute_coordinator, _run_std_server=_together(distribute_coordinator._run_std_server, meeting)),
+        replaced(executor, _start_std_server=_await_others(executor._start_std_server, meeting)),
+        replaced(distribute_coordinator, _run_std_server=_await_others(distribute_coordinator._run_std_server, meeting)),
         replaced(manager.__init__, __defaults__=_defaults(manager.__init__, recovery_wait_secs=_RECOVERY_WAIT_SECONDS)),
     ]
     if meeting.has_flag(Flag.LOOPBACK):
@@ -44,13 +44,13 @@ def patches(meeting: Rendezvous) -> list[Any]:
 
 
 def _defaults(function: Any, **changed: Any) -> tuple[Any, ...]:
-    """A function's defaults with some of them changed."""
+    """Returns a function's defaults, some of them changed."""
     parameters = inspect.signature(function).parameters.values()
     return tuple(changed.get(one.name, one.default) for one in parameters if one.default is not one.empty)
 
 
 def _until_trained(meeting: Rendezvous) -> Any:
-    """``time.sleep`` of an evaluator, which has nothing to wait for once training has ended."""
+    """Returns the ``time.sleep`` of an evaluator, which ends when training has ended."""
 
     def sleep(seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -61,7 +61,7 @@ def _until_trained(meeting: Rendezvous) -> Any:
 
 
 def _last_evaluation(meeting: Rendezvous) -> dict[str, Any]:
-    """An evaluation that began after training had ended is the last, whatever the global step; Estimator waits for max_steps."""
+    """Returns the listener methods by which an evaluation that began after the training's end is the last; Estimator waits for max_steps."""
 
     def before_eval(self: Any) -> bool:
         self.is_last = meeting.has_flag(Flag.TRAINED)
@@ -73,8 +73,8 @@ def _last_evaluation(meeting: Rendezvous) -> dict[str, Any]:
     return {"before_eval": before_eval, "after_eval": after_eval}
 
 
-def _together(start: Any, meeting: Rendezvous) -> Any:
-    """Starts the server, then waits until those of the others answer too; the launcher sets the deadline, and ends us after it."""
+def _await_others(start: Any, meeting: Rendezvous) -> Any:
+    """Starts the server, then waits until all others answer. The launcher sets the deadline, and ends this task after it."""
 
     @functools.wraps(start)
     def start_server(*args: Any, **kwargs: Any) -> Any:
@@ -87,7 +87,7 @@ def _together(start: Any, meeting: Rendezvous) -> Any:
 
 
 def _on_loopback(init: Any) -> Any:
-    """TensorFlow's server listens on every network interface, whatever address it is given: this one gets the loopback interface."""
+    """Keeps a server to the loopback interface: TensorFlow's listens on every interface, whatever its address."""
 
     @functools.wraps(init)
     def on_loopback(self: Any, *args: Any, **kwargs: Any) -> None:

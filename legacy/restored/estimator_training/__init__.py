@@ -2,11 +2,11 @@
 
 What was removed: the module, with TensorFlow 2.16 (March 2024). The distribute coordinator that it drives is still there.
 
-Who needs it: every ``RunConfig`` with a strategy (``train_distribute``, ``eval_distribute``, ``experimental_distribute``), and
-every ``train``, ``evaluate`` and ``train_and_evaluate`` of an Estimator with such a RunConfig. Three ways of running follow
-from a RunConfig; they are told apart in ``run_config``:
+Needed by: every ``RunConfig`` with a strategy (``train_distribute``, ``eval_distribute``, ``experimental_distribute``), and
+every ``train``, ``evaluate`` and ``train_and_evaluate`` of an Estimator with such a RunConfig. A RunConfig asks for one of
+three ways of running, which ``run_config`` tells apart:
 
-- no coordinator: one process, or a TF_CONFIG cluster without a strategy; the Estimator trains as it always did;
+- no coordinator: one process, or a TF_CONFIG cluster without a strategy; the Estimator trains without changes;
 - independent workers: a strategy and a TF_CONFIG cluster; each process runs its own task;
 - standalone client: ``experimental_distribute.remote_cluster``; this process drives servers that are already running.
 """
@@ -37,10 +37,7 @@ __all__ = [
 
 
 def restore() -> None:
-    """Put the module back, unless this TensorFlow has it.
-
-    Returns:
-        Nothing; the module can be imported by its old name.
+    """Puts the module back, unless this TensorFlow has it.
 
     Example:
         >>> restore()

@@ -1,4 +1,4 @@
-"""Hand an Estimator's job to the distribute coordinator: each task of the cluster gets a copy of the Estimator."""
+"""Hands the job of an Estimator to the distribute coordinator: each task of the cluster gets a copy of the Estimator."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class ClusterCallError(NotSupportedError, ValueError):
 
 
 def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any, executor_cls: Callable[..., Any]) -> None:
-    """Run ``tf.estimator.train_and_evaluate`` through the distribute coordinator.
+    """Runs ``tf.estimator.train_and_evaluate`` through the distribute coordinator.
 
     Args:
-        estimator: the Estimator; every task works on a copy of it.
-        train_spec: its TrainSpec.
-        eval_spec: its EvalSpec, used by the task of type evaluator.
-        executor_cls: the Estimator's class that runs a training; its continuous evaluation serves the evaluator.
+        estimator: Estimator; every task works on a copy of it.
+        train_spec: TrainSpec of the job.
+        eval_spec: EvalSpec of the job, used by the evaluator.
+        executor_cls: Class that runs a training; the evaluator uses its continuous evaluation.
 
     Returns:
         Nothing.
 
     Raises:
-        ClusterCallError: the RunConfig has no coordinator mode.
+        ClusterCallError: The RunConfig has no coordinator mode.
 
     Example:
         >>> from types import SimpleNamespace
@@ -53,8 +53,8 @@ def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any, executor
 
     def train(strategy: Any) -> None:
         task, context = _task_copy(estimator, "train", strategy)
-        # A standalone client runs all workers in this process: each hook would log many times, and could fetch a tensor in its
-        # own graph only.
+        # A standalone client runs all workers in this process: each hook would log many times, and could fetch a tensor only in
+        # its own graph.
         everywhere = mode != _STANDALONE
         hooks = list(train_spec.hooks) if everywhere or context.is_chief else []
         _leave_coordinator(task)
@@ -71,25 +71,25 @@ def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any, executor
         evaluate,
         config.eval_distribute,
         mode=mode,
-        # Independent workers read their cluster from TF_CONFIG, together with their place in it.
+        # Independent workers read their cluster and their place in it from TF_CONFIG.
         cluster_spec=config.cluster_spec if mode == _STANDALONE else None,
         session_config=config.session_config,
     )
 
 
 def estimator_train(estimator: Any, train_distributed_fn: _Run, hooks: Sequence[Any]) -> Any:
-    """Run ``Estimator.train`` through the distribute coordinator.
+    """Runs ``Estimator.train`` through the distribute coordinator.
 
     Args:
-        estimator: the Estimator; the task works on a copy of it.
-        train_distributed_fn: trains: called with the copy, its strategy and its hooks.
-        hooks: for the chief alone.
+        estimator: Estimator; the task works on a copy of it.
+        train_distributed_fn: Function that trains; called with the copy, its strategy and its hooks.
+        hooks: Hooks for the chief only.
 
     Returns:
         The copy that was trained.
 
     Raises:
-        ClusterCallError: anything but a standalone client with an in-graph strategy and a cluster without an evaluator.
+        ClusterCallError: The RunConfig does not describe a standalone client with an in-graph strategy and a cluster without an evaluator.
 
     Example:
         >>> from types import SimpleNamespace
@@ -106,18 +106,18 @@ def estimator_train(estimator: Any, train_distributed_fn: _Run, hooks: Sequence[
 
 
 def estimator_evaluate(estimator: Any, evaluate_distributed_fn: _Run, hooks: Sequence[Any]) -> Any:
-    """Run ``Estimator.evaluate`` through the distribute coordinator.
+    """Runs ``Estimator.evaluate`` through the distribute coordinator.
 
     Args:
-        estimator: the Estimator; the task works on a copy of it.
-        evaluate_distributed_fn: evaluates: called with the copy, its strategy and its hooks.
-        hooks: for the chief alone.
+        estimator: Estimator; the task works on a copy of it.
+        evaluate_distributed_fn: Function that evaluates; called with the copy, its strategy and its hooks.
+        hooks: Hooks for the chief only.
 
     Returns:
         The metrics.
 
     Raises:
-        ClusterCallError: anything but a standalone client with an in-graph strategy and a cluster without an evaluator.
+        ClusterCallError: The RunConfig does not describe a standalone client with an in-graph strategy and a cluster without an evaluator.
 
     Example:
         >>> from types import SimpleNamespace
@@ -145,7 +145,7 @@ def _run_standalone(estimator: Any, role: str, run: _Run, hooks: Sequence[Any]) 
 
 
 def _task_copy(estimator: Any, role: str, strategy: Any) -> tuple[Any, Any]:
-    """The Estimator as the current task sees it: tasks may be threads of one process, so they share no RunConfig."""
+    """Returns a copy of the Estimator for the current task: tasks may be threads of one process, so each needs its own RunConfig."""
     context = distribute_coordinator_context.get_current_worker_context()
     task = copy.deepcopy(estimator)
     setattr(task._config, f"_{role}_distribute", strategy)
@@ -156,7 +156,7 @@ def _task_copy(estimator: Any, role: str, strategy: Any) -> tuple[Any, Any]:
 
 
 def _leave_coordinator(task: Any) -> None:
-    """The task's own ``train`` and ``evaluate`` must not ask for the coordinator that is running them."""
+    """Clears the coordinator mode: the task's own ``train`` and ``evaluate`` must not call the coordinator again."""
     task._config._distribute_coordinator_mode = None
 
 

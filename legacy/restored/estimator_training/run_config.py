@@ -1,4 +1,4 @@
-"""Which way a RunConfig asks to be run: without a coordinator, as independent workers, or as a standalone client."""
+"""The coordinator mode that a RunConfig asks for: none, independent workers, or a standalone client."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ _MODES = (CoordinatorMode.STANDALONE_CLIENT, CoordinatorMode.INDEPENDENT_WORKER)
 
 
 def init_run_config(config: Any, tf_config: dict[str, Any]) -> None:
-    """Finish a RunConfig that has a strategy: settle its strategies, its cluster and the coordinator's mode.
+    """Completes a RunConfig that has a strategy: sets its strategies, its cluster and the coordinator's mode.
 
     Args:
-        config: the RunConfig, changed in place.
-        tf_config: what the TF_CONFIG variable says, parsed; empty without one.
-
-    Returns:
-        Nothing; ``config`` is changed.
+        config: RunConfig, changed in place.
+        tf_config: Parsed TF_CONFIG; empty if the variable is not set.
 
     Raises:
-        ValueError: a strategy is given twice, or both TF_CONFIG and ``remote_cluster`` name a cluster.
+        ValueError: A strategy is given twice, or both TF_CONFIG and ``remote_cluster`` name a cluster.
 
     Example:
         >>> from types import SimpleNamespace
@@ -37,7 +34,7 @@ def init_run_config(config: Any, tf_config: dict[str, Any]) -> None:
     for role in ("train", "eval"):
         _adopt_experimental_strategy(config, f"{role}_distribute")
     cluster_spec = server_lib.ClusterSpec(tf_config.get("cluster", {}))
-    # As if alone: the coordinator tells each task its place when it starts the task.
+    # As without a cluster: the coordinator sets each task's place when it starts the task.
     config._init_distributed_setting_from_environment_var({})
     mode = _mode(config, cluster_spec)
     config._distribute_coordinator_mode = mode
@@ -50,13 +47,13 @@ def init_run_config(config: Any, tf_config: dict[str, Any]) -> None:
 
 
 def should_run_distribute_coordinator(config: Any) -> bool:
-    """Whether ``train_and_evaluate`` must hand a job to the distribute coordinator.
+    """Returns True if ``train_and_evaluate`` must hand a job to the distribute coordinator.
 
     Args:
-        config: the Estimator's RunConfig.
+        config: RunConfig of the Estimator.
 
     Returns:
-        True where the RunConfig has a coordinator mode and a cluster.
+        True if the RunConfig has a coordinator mode and a cluster.
 
     Example:
         >>> from types import SimpleNamespace
@@ -92,7 +89,7 @@ def _mode(config: Any, cluster_spec: Any) -> str | None:
         if cluster_spec:
             raise ValueError("Two clusters are given: by TF_CONFIG and by `experimental_distribute.remote_cluster`. Drop one.")
         return CoordinatorMode.STANDALONE_CLIENT
-    # A "master" job marks a cluster of TensorFlow 1.3 and before, which has no use for strategies.
+    # A "master" job marks a cluster of TensorFlow 1.3 and before, which has no strategies.
     if not cluster_spec or "master" in cluster_spec.jobs:
         return None
     return CoordinatorMode.INDEPENDENT_WORKER

@@ -1,4 +1,4 @@
-"""What one task of a cluster knows: a RunConfig seen from the worker that the coordinator has just started."""
+"""Fills the RunConfig of a task that the coordinator has started."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ WORKER: str = distribute_coordinator._TaskType.WORKER
 
 
 def adopt_worker_context(config: Any, context: Any) -> None:
-    """Make a RunConfig describe the task that a worker context stands for.
+    """Makes a RunConfig describe the task of a worker context.
 
     Args:
-        config: the RunConfig, changed in place.
-        context: the coordinator's context of the current worker.
-
-    Returns:
-        Nothing; ``config`` is changed.
+        config: RunConfig, changed in place.
+        context: Coordinator's context of the current worker.
 
     Raises:
-        RuntimeError: the context's task type is not in its cluster.
+        RuntimeError: The context's task type is not in its cluster.
 
     Example:
         >>> from types import SimpleNamespace
@@ -39,27 +36,27 @@ def adopt_worker_context(config: Any, context: Any) -> None:
     config._master = config._evaluation_master = context.master_target
     config._is_chief = context.is_chief
     if not context.cluster_spec:
-        _place_alone(config, context.cluster_spec, num_workers=1, number=0)
+        _place_without_cluster(config, context.cluster_spec, num_workers=1, number=0)
     elif context.task_type == EVALUATOR:
-        # An evaluator reads checkpoints and talks to nobody: it must not wait for the cluster.
-        _place_alone(config, server_lib.ClusterSpec({}), num_workers=0, number=None)
+        # An evaluator reads checkpoints and must not wait for the cluster.
+        _place_without_cluster(config, server_lib.ClusterSpec({}), num_workers=0, number=None)
     else:
         _place_in_cluster(config, context.cluster_spec)
 
 
 def global_id(cluster_spec: Any, task_type: str | None, task_id: int) -> int:
-    """The number of a task among all tasks: the chief first, parameter servers last, other jobs by name between them.
+    """Returns the number of a task among all tasks: the chief first, parameter servers last, other jobs by name between them.
 
     Args:
-        cluster_spec: a ClusterSpec.
-        task_type: the task's job; without one the answer is 0.
-        task_id: the task's index in its job.
+        cluster_spec: ClusterSpec of the task.
+        task_type: Job of the task; None gives 0.
+        task_id: Index of the task in its job.
 
     Returns:
-        The task's number, from 0.
+        The number, from 0.
 
     Raises:
-        RuntimeError: the cluster has no such job.
+        RuntimeError: The cluster has no such job.
 
     Example:
         >>> cluster = server_lib.ClusterSpec({"ps": ["a"], "worker": ["b", "c"], "chief": ["d"]})
@@ -75,7 +72,7 @@ def global_id(cluster_spec: Any, task_type: str | None, task_id: int) -> int:
     return task_id + sum(len(cluster_spec.job_tasks(job)) for job in before)
 
 
-def _place_alone(config: Any, cluster_spec: Any, *, num_workers: int, number: int | None) -> None:
+def _place_without_cluster(config: Any, cluster_spec: Any, *, num_workers: int, number: int | None) -> None:
     config._cluster_spec = cluster_spec
     config._num_ps_replicas = 0
     config._num_worker_replicas = num_workers

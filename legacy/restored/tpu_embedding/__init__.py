@@ -3,8 +3,8 @@
 What was removed: the module, and AdagradParameters, AdamParameters, FtrlParameters and StochasticGradientDescentParameters of
 ``tf.compat.v1.tpu.experimental``, with TensorFlow 2.16 (March 2024).
 
-Who needs it: importing TPUEstimator; a TPUEstimator with an ``embedding_config_spec``, on CPU too. The descriptions (tables,
-features, optimizer parameters) are complete and need no TPU; only the engine, TPUEmbedding, refuses.
+Needed by: importing TPUEstimator; a TPUEstimator with an ``embedding_config_spec``, on CPUs too. The descriptions (tables,
+features, optimizer parameters) are complete and need no TPU; only the engine, TPUEmbedding, is refused.
 """
 
 import sys
@@ -50,10 +50,7 @@ _PUBLIC = ("AdagradParameters", "AdamParameters", "FtrlParameters", "StochasticG
 
 
 def restore() -> None:
-    """Put the module and the four public classes back, unless this TensorFlow has them.
-
-    Returns:
-        Nothing; the names are bound.
+    """Puts the module and the four public classes back, unless this TensorFlow has them.
 
     Example:
         >>> restore()

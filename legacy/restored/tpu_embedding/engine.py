@@ -1,4 +1,4 @@
-"""The engine of TPU embeddings, which nothing but a TPU can run."""
+"""The engine of TPU embeddings, which runs only on a TPU."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from estimator_bridge.legacy.restored.tpu_absence import NeedsTpuError
 
 
 class TPUEmbedding:
-    """Stands where the engine stood.
+    """Stands in for the engine.
 
     Raises:
-        NeedsTpuError: always, when constructed.
+        NeedsTpuError: An object is constructed.
 
     Example:
         >>> TPUEmbedding({}, {}, 8, "training")

@@ -1,4 +1,4 @@
-"""What is sent to the embedding tables of a TPU: ids, the samples they belong to, and their weights."""
+"""Data for the embedding tables of a TPU: ids, their samples and their weights."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class EnqueueData(NamedTuple):
     """The ids of one feature for one core, from a SparseTensor.
 
     Args:
-        embedding_indices: ids, a vector.
-        sample_indices: the example of each id, a matrix; without it each id is an example of its own.
-        aggregation_weights: a weight for each id; without it each is 1.
+        embedding_indices: Vector of ids.
+        sample_indices: Matrix with the example of each id; None if each id is an example.
+        aggregation_weights: Weight of each id; None for 1.
 
     Example:
         >>> EnqueueData([3, 5]).sample_indices is None
@@ -26,11 +26,11 @@ class EnqueueData(NamedTuple):
 
     @staticmethod
     def from_sparse_tensor(sp_tensor: Any, weights: Any = None) -> EnqueueData:
-        """Take ids and samples from a SparseTensor, weights from another one.
+        """Takes ids and samples from a SparseTensor, weights from another one.
 
         Args:
-            sp_tensor: the ids.
-            weights: a SparseTensor of the same shape, or None.
+            sp_tensor: SparseTensor of ids.
+            weights: SparseTensor of the same shape, or None.
 
         Returns:
             The data.
@@ -47,9 +47,9 @@ class RaggedEnqueueData(NamedTuple):
     """The ids of one feature for one core, from a RaggedTensor.
 
     Args:
-        embedding_indices: ids, a vector.
-        row_splits: where each example's ids begin and end.
-        aggregation_weights: a weight for each id; without it each is 1.
+        embedding_indices: Vector of ids.
+        row_splits: Positions where each example's ids begin and end.
+        aggregation_weights: Weight of each id; None for 1.
 
     Example:
         >>> RaggedEnqueueData([3, 5], [0, 1, 2]).aggregation_weights is None
@@ -62,11 +62,11 @@ class RaggedEnqueueData(NamedTuple):
 
     @staticmethod
     def from_ragged_tensor(rg_tensor: Any, weights: Any = None) -> RaggedEnqueueData:
-        """Take ids and rows from a RaggedTensor, weights from another one.
+        """Takes ids and rows from a RaggedTensor, weights from another one.
 
         Args:
-            rg_tensor: the ids.
-            weights: a RaggedTensor with the same rows, or None.
+            rg_tensor: RaggedTensor of ids.
+            weights: RaggedTensor with the same rows, or None.
 
         Returns:
             The data.
@@ -82,10 +82,10 @@ class RaggedEnqueueData(NamedTuple):
 def get_enqueue_datas_list_from_sparse_tensors_list(
     sp_tensors_list: Iterable[Mapping[str, Any]],
 ) -> list[OrderedDict[str, EnqueueData]]:
-    """Convert the features of every core.
+    """Converts the features of every core.
 
     Args:
-        sp_tensors_list: for each core, SparseTensors by feature name.
+        sp_tensors_list: SparseTensors by feature name, for each core.
 
     Returns:
         For each core, EnqueueData by feature name, in the same order.
@@ -100,10 +100,10 @@ def get_enqueue_datas_list_from_sparse_tensors_list(
 def get_enqueue_datas_list_from_ragged_tensors_list(
     rg_tensors_list: Iterable[Mapping[str, Any]],
 ) -> list[OrderedDict[str, RaggedEnqueueData]]:
-    """Convert the features of every core.
+    """Converts the features of every core.
 
     Args:
-        rg_tensors_list: for each core, RaggedTensors by feature name.
+        rg_tensors_list: RaggedTensors by feature name, for each core.
 
     Returns:
         For each core, RaggedEnqueueData by feature name, in the same order.

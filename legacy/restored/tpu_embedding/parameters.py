@@ -1,7 +1,7 @@
 """Optimizer parameters for embedding tables: AdagradParameters, AdamParameters and eight more.
 
-They only describe. Every class has the parameters that all have (``_COMMON``) and its own (``_OWN``); both are kept in the
-order in which they could be passed by position.
+They are descriptions. Every class has the common parameters (``_COMMON``) and its own (``_OWN``), in the order of positional
+arguments.
 """
 
 from __future__ import annotations
@@ -103,15 +103,15 @@ _RULES: dict[str, tuple[_Rule, ...]] = {
 }
 
 
-# Where a class does not take a parameter of these, it has the value nevertheless.
+# A class that does not take one of these parameters has this value.
 _FIXED: dict[str, Any] = {"learning_rate": 1.0, "initial_linear_value": 0.0, **dict(_COMMON), **dict(_CLIPPING)}
 
 
 class OptimizationParameters:
-    """What all of them are; the checks of their values.
+    """The base class of all parameters, which checks their values.
 
     Raises:
-        ValueError: a value is out of its range, or gradients are clipped without being accumulated.
+        ValueError: A value is out of its range, or gradients are clipped without being accumulated.
 
     Example:
         >>> PARAMETERS["AdamParameters"](0.1, beta1=1.0)

@@ -18,13 +18,13 @@ _SLOTS = {
 }
 
 
-def _named(name: str, fields: tuple[str, ...]) -> type:
+def _make_tuple(name: str, fields: tuple[str, ...]) -> type:
     return namedtuple(name, fields, module=__name__)
 
 
-# FtrlSlotVariable is in the singular: its name was so.
+# TensorFlow's name is FtrlSlotVariable, in the singular.
 SLOTS: dict[str, type] = {
-    name: _named(name, fields)
+    name: _make_tuple(name, fields)
     for optimizer, fields in _SLOTS.items()
     for name in (f"{optimizer}SlotVariableNames", f"{optimizer}SlotVariable{'' if optimizer == 'Ftrl' else 's'}")
 }

@@ -28,17 +28,17 @@ class TableConfig(_Table):
     """An embedding table.
 
     Args:
-        vocabulary_size: number of rows.
-        dimension: width of a row.
-        initializer: of the table; by default a truncated normal of standard deviation 1 / sqrt(dimension).
-        combiner: how several rows become one: mean, sum, sqrtn, or None for dense ids.
-        hot_id_replication: copy frequent rows.
-        learning_rate: of this table, fixed.
-        learning_rate_fn: of this table, from the global step.
-        optimization_parameters: of this table, in place of the TPUEmbedding's.
+        vocabulary_size: Number of rows.
+        dimension: Width of a row.
+        initializer: Initializer of the table; by default a truncated normal of standard deviation 1 / sqrt(dimension).
+        combiner: Reduction of several rows to one: mean, sum, sqrtn, or None for dense ids.
+        hot_id_replication: Whether frequent rows are copied.
+        learning_rate: Fixed learning rate of this table.
+        learning_rate_fn: Learning rate of this table as a function of the global step.
+        optimization_parameters: Parameters of this table, in place of the TPUEmbedding's.
 
     Raises:
-        ValueError: a size is not a positive int, the initializer is not callable, the combiner is unknown, both learning rates
+        ValueError: A size is not a positive int, the initializer is not callable, the combiner is unknown, both learning rates
             are given, or the parameters are of another kind.
 
     Example:
@@ -95,9 +95,9 @@ class FeatureConfig(_Feature):
     """A feature that is looked up in an embedding table.
 
     Args:
-        table_id: the table's key.
-        max_sequence_length: for a sequence feature, where it is cut off; else 0.
-        weight_key: the feature that has the combiner's weights, or None.
+        table_id: Key of the table.
+        max_sequence_length: Maximum length of a sequence feature; 0 for others.
+        weight_key: Feature with the combiner's weights, or None.
 
     Raises:
         ValueError: ``max_sequence_length`` is not an int, or negative.

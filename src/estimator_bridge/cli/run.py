@@ -1,4 +1,4 @@
-"""``estimator-bridge run``: executes a TensorFlow 1 script unmodified, on either path."""
+"""``estimator-bridge run``: executes an unmodified TensorFlow 1 script on either path."""
 
 from __future__ import annotations
 
@@ -28,12 +28,19 @@ _EPILOG = """examples:
 
 exit code: the script's own; 2 when the request cannot be carried out.
 """
-_MODERN_ONLY = {"jit_compile": "global_jit_level", "mixed_precision": "auto_mixed_precision_onednn_bfloat16"}
-"""Flags, and what a ConfigProto has in their place."""
+_MODERN_ONLY = {
+    "replicas": "Add --path modern, or set RunConfig(train_distribute=...) in the script.",
+    "jit_compile": "Add --path modern, or set global_jit_level in the script's session_config.",
+    "mixed_precision": "Add --path modern, or set auto_mixed_precision_onednn_bfloat16 in the script's session_config.",
+}
+_LEGACY_ONLY = {
+    "v2_behavior": "Leave it out: on the modern path the model runs under TensorFlow 2's behaviour, and the script sees TensorFlow 1's."
+}
+"""Options of one path, and what to do if they are given on the other."""
 
 
 def add_parser(verbs: Any) -> None:
-    """Adds the verb."""
+    """Adds the command."""
     parser = verbs.add_parser(
         "run",
         help="run a TensorFlow 1 script unmodified on today's TensorFlow",
@@ -49,54 +56,47 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--jit-compile",
         action="store_true",
-        help="modern path: have XLA compile the gradients of each step; results are equal but for rounding",
+        help="modern path: compile the gradients of each step with XLA; results are equal except for rounding",
     )
     parser.add_argument(
         "--mixed-precision",
         action="store_true",
-        help="modern path, CPUs: compute each step in bfloat16 where TensorFlow deems it safe; results are approximate",
+        help="modern path, CPUs: compute each step in bfloat16 where TensorFlow considers it safe; results are approximate",
     )
     parser.add_argument(
         "--v2-behavior",
         action="store_true",
-        help="legacy path: the script is written for TensorFlow 2 and Estimators: keep TensorFlow 2's behaviour and names",
+        help="legacy path: keep TensorFlow 2's behaviour and names, for scripts written for TensorFlow 2 and Estimators",
     )
     add_script(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Runs the script in this process; its exit code is ours."""
+    """Runs the script in this process and returns its exit code."""
     from estimator_bridge.script.tracebacks import run_as_python_does
 
     script = dataclasses.replace(script_of(arguments), v2_behavior=arguments.v2_behavior)
-    if arguments.path == "legacy" and arguments.replicas != 1:
-        raise BridgeError(
-            "--replicas belongs to the modern path.",
-            expected="--path modern --replicas N",
-            received=f"--path legacy --replicas {arguments.replicas}",
-            fix="Add --path modern, or set RunConfig(train_distribute=...) in the script.",
-        )
-    for name, instead in _MODERN_ONLY.items():
-        if arguments.path == "legacy" and getattr(arguments, name):
-            flag = f"--{name.replace('_', '-')}"
-            raise BridgeError(
-                f"{flag} belongs to the modern path.",
-                expected=f"--path modern {flag}",
-                received=f"--path legacy {flag}",
-                fix=f"Add --path modern, or set {instead} in the script's session_config.",
-            )
-    if arguments.path == "modern" and arguments.v2_behavior:
-        raise BridgeError(
-            "--v2-behavior belongs to the legacy path.",
-            expected="--path legacy --v2-behavior",
-            received="--path modern --v2-behavior",
-            fix="Leave it out: on the modern path the model runs under TensorFlow 2's behaviour, and the script sees TensorFlow 1's.",
-        )
+    _check_path(arguments)
     script.check()
-    restore_streams()  # an endless script ends where its reader has left, as under Python
+    restore_streams()  # a script ends when the reader of its output has left, as under Python
     run = _run_legacy if arguments.path == "legacy" else _run_modern
     return run_as_python_does(lambda: _run_and_report(run, script, arguments))
+
+
+def _check_path(arguments: argparse.Namespace) -> None:
+    other, fixes = ("modern", _MODERN_ONLY) if arguments.path == "legacy" else ("legacy", _LEGACY_ONLY)
+    for name, fix in fixes.items():
+        value = getattr(arguments, name)
+        if value is True or value not in {False, 1}:
+            flag = f"--{name.replace('_', '-')}"
+            has_number = value is not True
+            raise BridgeError(
+                f"{flag} belongs to the {other} path.",
+                expected=f"--path {other} {flag}{' N' if has_number else ''}",
+                received=f"--path {arguments.path} {flag}{f' {value}' if has_number else ''}",
+                fix=fix,
+            )
 
 
 def _run_and_report(run: Callable[[Script, argparse.Namespace], None], script: Script, arguments: argparse.Namespace) -> None:
@@ -104,13 +104,13 @@ def _run_and_report(run: Callable[[Script, argparse.Namespace], None], script: S
     try:
         run(script, arguments)
     except (NotSupportedError, SystemExit) as error:  # unlike e.g. the loss of another worker
-        if (rendezvous := Rendezvous.of_this_process()) and (reason := _final_reason(error, rendezvous)):
+        if (rendezvous := Rendezvous.of_this_process()) and (reason := _find_final_reason(error, rendezvous)):
             with contextlib.suppress(OSError):  # a full disk must not hide this error
                 rendezvous.report_final(reason)
         raise
 
 
-def _final_reason(error: NotSupportedError | SystemExit, rendezvous: Rendezvous) -> str | None:
+def _find_final_reason(error: NotSupportedError | SystemExit, rendezvous: Rendezvous) -> str | None:
     if isinstance(error, NotSupportedError):
         return "the request is not supported, so a restart would fail the same way"
     # An exit code that is raised while an exception is handled may be due to that one, which a restart may not meet.

@@ -1,4 +1,4 @@
-"""The parts of the command line that several verbs share: the script and its arguments, paths, times."""
+"""The parts of the command line that several commands share: the script and its arguments, paths, times."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ if TYPE_CHECKING:
     from estimator_bridge.script.run import Script
 
 
-# What a shell completes an argument with; shtab.FILE and shtab.DIRECTORY, without importing it to answer --help.
+# Completions of arguments in shells; shtab.FILE and shtab.DIRECTORY, without importing it to answer --help.
 FILE = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
 DIRECTORY = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
 
 
 def add_script(parser: argparse.ArgumentParser) -> None:
-    """SCRIPT [ARGS...] or -m MODULE [ARGS...]; everything from the script on belongs to it."""
+    """Adds SCRIPT [ARGS...] and -m MODULE [ARGS...]; all arguments after the script belong to it."""
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
     script = parser.add_argument("script", metavar="SCRIPT", help="a TensorFlow 1 script, unmodified")
     script.complete = FILE  # type: ignore[attr-defined]
     args = parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the script's own arguments")
-    args.required = False  # else it is named as missing together with SCRIPT
+    args.required = False  # else argparse names it as missing together with SCRIPT
     args.complete = FILE  # type: ignore[attr-defined]
 
 
 def add_path(parser: argparse.ArgumentParser) -> None:
-    """--path, the side that executes the script."""
+    """Adds --path, which selects the side that executes the script."""
     parser.add_argument(
         "--path",
         choices=("legacy", "modern"),
         default="legacy",
-        help="legacy: tensorflow-estimator itself; modern: the same script executed by tf_keras and tf.distribute (default: %(default)s)",
+        help="legacy: tensorflow-estimator executes the script; modern: tf_keras and tf.distribute do (default: %(default)s)",
     )
 
 
 def add_python2(parser: argparse.ArgumentParser) -> None:
-    """--py2, for source as Python 2 had it."""
+    """Adds --py2, for scripts written for Python 2."""
     parser.add_argument(
         "--py2",
         action="store_true",
-        help="the script and its own modules are Python 2: mend them in memory, no file is touched",
+        help="the script and its own modules are Python 2: mend them in memory; no file changes",
     )
 
 
@@ -54,7 +54,7 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
 
 
 def add_replicas(parser: argparse.ArgumentParser) -> None:
-    """--replicas N of the modern path."""
+    """Adds --replicas N of the modern path."""
     parser.add_argument(
         "--replicas",
         type=_replicas,
@@ -72,7 +72,7 @@ def _replicas(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A time limit of the command line."""
+    """Returns a time limit of the command line as a number."""
     with contextlib.suppress(ValueError):
         if 0 <= float(text) < float("inf"):
             return float(text)
@@ -80,7 +80,7 @@ def seconds(text: str) -> float:
 
 
 def script_of(arguments: argparse.Namespace) -> Script:
-    """The script that the command line names."""
+    """Returns the script that the command line names."""
     from estimator_bridge.script.run import Script
 
     return Script(

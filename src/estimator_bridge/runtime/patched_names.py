@@ -20,7 +20,7 @@ class PatchedNames:
     Attributes:
         owner: Dotted path of a module, class or function; ``*`` stands for any part of it.
         names: Attribute names.
-        reason: What the replacement does.
+        reason: Effect of the replacement.
         since: First TensorFlow version that has the names.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -34,11 +35,37 @@ def replaced(owner: Any, /, **attributes: Any) -> Iterator[None]:
         yield
 
 
+def preceded(owner: Any, /, **functions: Callable[..., object]) -> contextlib.AbstractContextManager[None]:
+    """While active, methods of a class or functions of a module call another function first, with the same arguments.
+
+    Args:
+        owner: Module, class, function or object whose attributes change.
+        functions: Functions to call first, by the method's name; what they raise comes through.
+
+    Example:
+        >>> import math
+        >>> with preceded(math, sqrt=lambda x: print("sqrt of", x)):
+        ...     math.sqrt(4)
+        sqrt of 4
+        2.0
+    """
+    return replaced(owner, **{name: _preceded(getattr(owner, name), function) for name, function in functions.items()})
+
+
+def _preceded(original: Callable[..., Any], function: Callable[..., object]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        function(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return call
+
+
 def replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
     """Gives an attribute another value.
 
     Args:
-        owner: As in ``replaced``.
+        owner: Module, class, function or object whose attributes change.
         name: Attribute name.
         value: New value.
 

@@ -1,4 +1,4 @@
-"""How the script's own files become code: mended in memory where they need it, else as Python compiles them."""
+"""Compiles the script's own files, mended in memory where that is necessary."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _ARITHMETIC = "estimator_bridge.script.python2_arithmetic"
 
 
 def compile_source(source: bytes, file: str, python2: bool = False, in_package: bool = False) -> types.CodeType:
-    """The code of a file.
+    """Returns the code of a file.
 
     Args:
-        source: its bytes.
-        file: its path, for tracebacks.
-        python2: it is written for Python 2.
-        in_package: it is a module of a package.
+        source: Bytes of the file.
+        file: Path of the file, for tracebacks.
+        python2: Whether the file is written for Python 2.
+        in_package: Whether the file is a module of a package.
 
     Raises:
-        SyntaxError: as Python says it, or, under ``python2``, that it is neither.
+        SyntaxError: The file is no Python, or, with ``python2``, neither Python 2 nor Python 3.
     """
     tree: Any = source
     if python2:
         tree = _from_python2(source, file if in_package else "")
     elif may_call_removed_methods(source):
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # Python is to say so, of the source itself
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # Python reports the error, for the source itself
             tree = ast.parse(source, file)
     if isinstance(tree, ast.Module):
         tree = answer_removed_methods(tree)
@@ -52,10 +52,10 @@ def _from_python2(source: bytes, package_file: str) -> ast.Module:
 
 @contextlib.contextmanager
 def compile_own_modules(python2: bool) -> Iterator[None]:
-    """While active, the modules that a script brings are compiled as it is itself.
+    """While active, the script's own modules are compiled in the same way as the script.
 
     Args:
-        python2: they are written for Python 2.
+        python2: Whether they are written for Python 2.
     """
     finder = _Finder(python2)
     index = next((index for index, one in enumerate(sys.meta_path) if one is PathFinder), len(sys.meta_path))
@@ -68,7 +68,7 @@ def compile_own_modules(python2: bool) -> Iterator[None]:
 
 
 class _Finder:
-    """Compiles what has to be mended when it is found; whatever fails is left to Python, which says why."""
+    """Compiles modules that need mending; Python reports errors in the others, and errors in reading."""
 
     def __init__(self, python2: bool) -> None:
         self.python2 = python2

@@ -63,7 +63,7 @@ def _without_early_messages() -> Iterator[None]:
 
 def _filter(reading: int, writing: int) -> NoReturn:
     """Copies lines until nobody can write any more, then ends this process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that imports, whose last lines are to come through
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the importing process; its last lines must pass
     try:
         with os.fdopen(reading, "rb") as lines:
             for line in lines:
@@ -75,7 +75,7 @@ def _filter(reading: int, writing: int) -> NoReturn:
 
 @contextlib.contextmanager
 def quiet_deprecations() -> Iterator[None]:
-    """While active, TensorFlow and Keras do not call names deprecated: those of TensorFlow 1 are here to stay."""
+    """While active, TensorFlow and Keras print no deprecation warnings: the names of TensorFlow 1 stay available here."""
     from tensorflow.python.util import deprecation
 
     before = list(warnings.filters)

@@ -1,4 +1,4 @@
-"""Runs an unmodified TensorFlow 1 script as ``__main__``, as ``python SCRIPT`` or ``python -m MODULE`` would."""
+"""Runs an unmodified TensorFlow 1 script as ``__main__``, in the same way as ``python SCRIPT`` or ``python -m MODULE``."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from estimator_bridge.script.quiet import quiet_deprecations, quiet_start_up
 
 @dataclasses.dataclass(frozen=True)
 class Script:
-    """What to run.
+    """A script and the way to run it.
 
     Attributes:
-        target: path of a file, or dotted name of a module.
-        args: its command line.
-        is_module: ``target`` is a module.
-        python2: it is written for Python 2, and so are the modules that it brings.
-        v2_behavior: it is written for TensorFlow 2, whose names and behaviour it is to find, and Estimators beside them.
+        target: Path of a file, or dotted name of a module.
+        args: Command line of the script.
+        is_module: Whether ``target`` is a module.
+        python2: Whether the script and its own modules are written for Python 2.
+        v2_behavior: Whether the script is written for TensorFlow 2 and Estimators, and keeps TensorFlow 2's names and behaviour.
         verbose: Whether TensorFlow's deprecation warnings are printed.
     """
 
@@ -46,7 +46,7 @@ class Script:
     verbose: bool = False
 
     def check(self) -> None:
-        """Raises BridgeError unless the target is there, as far as can be told without importing anything."""
+        """Raises BridgeError if the target does not exist, as far as that is known without an import."""
         if self.is_module:
             self._check_module()
         else:
@@ -55,7 +55,7 @@ class Script:
     def _check_file(self) -> None:
         path = Path(self.target)
         if path.is_dir():
-            what, fix = "The script is a folder.", f"Name the file in it that you run, {path / 'train.py'} for one."
+            what, fix = "The script is a folder.", f"Name the file in it that you run, e.g. {path / 'train.py'}."
         elif not path.exists():
             what, fix = "There is no such script.", "Check the path; arguments of the script come after it."
         elif not os.access(path, os.R_OK):
@@ -77,11 +77,11 @@ class Script:
 
 
 def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngine) -> None:
-    """Runs a script on the legacy path: TF1 behaviour unless it asks for TF2's, tensorflow-estimator's own Estimator.
+    """Runs a script on the legacy path: with tensorflow-estimator, and with TF1 behaviour unless the script asks for TF2's.
 
     Args:
-        script: what to run; whatever it raises comes through, SystemExit included.
-        make_engine: makes what gets the Estimators' calls, once tf.estimator is there.
+        script: Script to run; its exceptions come through, SystemExit included.
+        make_engine: Function that makes the engine of the Estimators' calls, after tf.estimator is restored.
     """
     from estimator_bridge.legacy.distribution.input_sharding import shard_input
     from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
@@ -93,7 +93,7 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
     _examine(script)
     with contextlib.nullcontext() if script.verbose else quiet_start_up():
         install()
-    _introduce()
+    _report_version()
     with contextlib.ExitStack() as stack:
         stack.enter_context(_warnings_of(script))
         stack.enter_context(join_launcher())
@@ -101,7 +101,7 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
         stack.enter_context(mend_strategies())
         stack.enter_context(interposed(make_engine()))
         stack.enter_context(mend_input_results())
-        stack.enter_context(shard_input())  # of what it returns
+        stack.enter_context(shard_input())  # shards the result of the mend
         stack.enter_context(_old_names())
         if not script.v2_behavior:
             tf1_behavior()
@@ -112,11 +112,11 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
 def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
     """Runs a script for an engine that needs TF2 behaviour.
 
-    The script itself builds graphs, TF1's Dimension objects included; its switches back to TF1 behaviour are taken as said.
+    The script itself builds graphs with TF1's Dimension objects; its switches to TF1 behaviour do nothing.
 
     Args:
-        script: what to run; whatever it raises comes through, SystemExit included.
-        make_engine: makes what gets the Estimators' calls, once tf.estimator is there.
+        script: Script to run; its exceptions come through, SystemExit included.
+        make_engine: Function that makes the engine of the Estimators' calls, after tf.estimator is restored.
     """
     from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
     from estimator_bridge.legacy.input_results import mend_input_results
@@ -125,7 +125,7 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
     _examine(script)
     with contextlib.nullcontext() if script.verbose else quiet_start_up():
         install()
-    _introduce()
+    _report_version()
     engine = make_engine()
     with (
         _warnings_of(script),
@@ -150,8 +150,8 @@ def _warnings_of(script: Script) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext() if script.verbose else quiet_deprecations()
 
 
-def _introduce() -> None:
-    """A launcher learns which TensorFlow this is."""
+def _report_version() -> None:
+    """Tells the launcher, if there is one, the version of TensorFlow."""
     import tensorflow as tf
 
     if rendezvous := Rendezvous.of_this_process():
@@ -160,7 +160,7 @@ def _introduce() -> None:
 
 @contextlib.contextmanager
 def _old_names() -> Iterator[None]:
-    """What is gone from elsewhere than ``tf``; entered before ``tf1_imports``, which looks at the frame that imports."""
+    """While active, removed names outside ``tf`` can be used. Enter it before ``tf1_imports``, which looks at the importing frame."""
     from estimator_bridge.legacy.removed_names.patches import answer_removed_names
     from estimator_bridge.legacy.tf1_surface.tutorial_modules import example_modules
 
@@ -172,7 +172,7 @@ def run_as_main(script: Script) -> None:
     """Runs a script as ``__main__`` with the command line, ``sys.path[0]`` and globals that Python gives it.
 
     Args:
-        script: what to run; whatever it raises comes through, SystemExit included.
+        script: Script to run; its exceptions come through, SystemExit included.
     """
     threads = set(threading.enumerate())
     with _process_of(script), compile_own_modules(script.python2):
@@ -189,7 +189,7 @@ def run_as_main(script: Script) -> None:
 
 @contextlib.contextmanager
 def _process_of(script: Script) -> Iterator[None]:
-    """sys.argv and sys.path[0] as Python sets them; what stood at sys.path[0] for our own start gives way."""
+    """While active, sys.argv and sys.path[0] are those of ``python SCRIPT``; the entry of our own start is removed."""
     argv, path = sys.argv, list(sys.path)
     if not getattr(sys.flags, "safe_path", False):  # python -P; new in 3.11
         starts = {"", str(Path.cwd()), str(Path(argv[0]).resolve().parent)}
@@ -217,7 +217,7 @@ def _run_module(name: str) -> None:
     loader: Any = spec and spec.loader
     code = loader.get_code(spec.name) if spec and hasattr(loader, "get_code") else None
     if spec is None or code is None:
-        raise _no_module(name, "Start where its top package lies, or name that folder in PYTHONPATH.")
+        raise _no_module(name, "Start in the folder of its top package, or add that folder to PYTHONPATH.")
     sys.argv[0] = spec.origin or name
     _execute(code, __file__=spec.origin, __cached__=spec.cached, __loader__=loader, __package__=spec.parent, __spec__=spec)
 
@@ -228,13 +228,13 @@ def _execute(code: types.CodeType, **attributes: Any) -> None:
     before = sys.modules["__main__"]
     sys.modules["__main__"] = main
     try:
-        exec(code, main.__dict__)  # noqa: S102 -- running the script is what we are asked for
+        exec(code, main.__dict__)  # noqa: S102 -- the purpose of this module
     finally:
         sys.modules["__main__"] = before
 
 
 def _find(name: str) -> ModuleSpec | None:
-    """Imports the packages around the module, as ``python -m`` does."""
+    """Returns the spec of a module, and imports the packages around it as ``python -m`` does."""
     try:
         return importlib.util.find_spec(name)
     except ModuleNotFoundError as error:
@@ -248,7 +248,7 @@ def _no_module(name: str, fix: str) -> BridgeError:
 
 
 def _join_new(threads: set[threading.Thread]) -> None:
-    """Waits for the script's threads, as Python does at its end: they are to see TensorFlow as the script does."""
+    """Waits for the script's threads, as Python does at its end: they need TensorFlow as the script sees it."""
     for thread in set(threading.enumerate()) - threads:
         if not thread.daemon:
             thread.join()

@@ -33,7 +33,7 @@ def warn_about_sources(target: str, is_module: bool, mended: bool) -> None:
     for source in own_sources(*found):
         findings = sorted(judge_python2(source, mended))
         if findings and source.error is not None and not mended:
-            raise _unparsable(source, findings)
+            raise _make_refusal(source, findings)
         if findings and mended:
             warn_once(f"Python 2, mended in memory in {len(findings)} places", source.path)
             findings = []
@@ -45,13 +45,13 @@ def warn_about_sources(target: str, is_module: bool, mended: bool) -> None:
 def _file_and_root(target: str, is_module: bool) -> tuple[Path, Path] | None:
     if not is_module:
         path = Path(target)
-        return (path, path.resolve().parent) if path.is_file() else None  # a pipe can be read once
+        return (path, path.resolve().parent) if path.is_file() else None  # a pipe can be read only once
     base = Path.cwd().joinpath(*target.split("."))
     files = (base.with_suffix(".py"), base / "__main__.py")
     return next(((file, Path.cwd()) for file in files if file.is_file()), None)
 
 
-def _unparsable(source: Source, findings: list[SourceFinding]) -> BridgeError:
+def _make_refusal(source: Source, findings: list[SourceFinding]) -> BridgeError:
     shown = [f"line {finding.line}: {finding.symbol}" for finding in findings[:_SHOWN]]
     more = len(findings) - len(shown)
     received = f"{source.path}: " + ", ".join([*shown, *([f"and {more} more"] if more else [])])
@@ -59,7 +59,7 @@ def _unparsable(source: Source, findings: list[SourceFinding]) -> BridgeError:
         "The script is written for Python 2.",
         expected="source that Python 3 parses",
         received=received,
-        fix="Add --py2 before the script: it is mended in memory, and the file stays as it is.",
+        fix="Add --py2 before the script: it is mended in memory, and the file does not change.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Exit codes and tracebacks as ``python SCRIPT`` gives them, without the frames that are ours."""
+"""Exit codes and tracebacks of ``python SCRIPT``, without frames of this package."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ _PLUMBING = frozenset(
         "legacy/tf1_surface/python_keras.py",
         "legacy/removed_names/patches.py",
         "runtime/estimator_calls.py",
+        "runtime/patching.py",
     )
-)  # pass calls on
-_STARTERS = frozenset({importlib.__file__, importlib.util.__file__})  # between the runner and a package's first line
+)  # they only pass calls on
+_STARTERS = frozenset({importlib.__file__, importlib.util.__file__})  # run between the runner and a package's first line
 
 INTERRUPTED = 130  # what a shell reports for a program that ended by Ctrl-C
 
 
 def run_as_python_does(run: Callable[[], None]) -> int:
-    """Calls ``run`` and answers with the exit code that Python would have ended with.
+    """Calls ``run`` and returns the exit code that Python would have.
 
     Args:
-        run: executes a script.
+        run: Function that executes a script.
 
     Returns:
         0, the code given to ``sys.exit``, or 1 after a traceback on stderr that starts at the script's own code.
 
     Raises:
-        BridgeError: a refusal, with the line of the script that led to it.
+        BridgeError: The request was refused; the error has the line of the script that led to it.
     """
     try:
         run()
@@ -52,9 +53,9 @@ def run_as_python_does(run: Callable[[], None]) -> int:
     except KeyboardInterrupt as error:
         _show(error)
         return INTERRUPTED
-    except BaseException as error:  # noqa: BLE001 -- whatever ends a script ends it with a traceback
+    except BaseException as error:  # noqa: BLE001 -- every exception ends a script with a traceback
         _show(error)
-        for file, line in _users_lines(error.__traceback__)[-1:]:
+        for file, line in _find_users_lines(error.__traceback__)[-1:]:
             warn_about_removed_names(error, file, line)
         return 1
     return 0
@@ -68,21 +69,21 @@ def _exit_code(error: SystemExit) -> int:
 
 
 def _show(error: BaseException) -> None:
-    """By sys.excepthook, which may be the script's own."""
+    """Prints an exception by sys.excepthook, which may be the script's own."""
     _fold(error)
     sys.excepthook(type(error), error, error.__traceback__)
 
 
 def _fold(error: BaseException, seen: frozenset[int] = frozenset()) -> None:
-    """Takes our frames out of an exception and of those that it came from."""
-    error.__traceback__ = _linked(_frames_shown(list(_walk(error.__traceback__))))
+    """Removes frames of this package from an exception, its causes and its context."""
+    error.__traceback__ = _link(_find_shown_frames(list(_walk(error.__traceback__))))
     for other in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
         if other is not None and id(other) not in seen:
             _fold(other, seen | {id(error)})
 
 
-def _frames_shown(entries: list[types.TracebackType]) -> list[types.TracebackType]:
-    """All but ours and the way to the script; below the user's last frame ours stay, where more than passing on went wrong."""
+def _find_shown_frames(entries: list[types.TracebackType]) -> list[types.TracebackType]:
+    """Returns the frames to show: without the way to the script, and without our frames, unless the error arose in them."""
     files = [entry.tb_frame.f_code.co_filename for entry in entries]
     first = max((index + 1 for index, file in enumerate(files) if Path(file).resolve() == _RUNNER), default=0)
     while first < len(files) and (files[first].startswith("<frozen ") or files[first] in _STARTERS or is_ours(files[first])):
@@ -102,7 +103,7 @@ def _walk(entry: types.TracebackType | None) -> Iterator[types.TracebackType]:
         entry = entry.tb_next
 
 
-def _linked(entries: list[types.TracebackType]) -> types.TracebackType | None:
+def _link(entries: list[types.TracebackType]) -> types.TracebackType | None:
     following: types.TracebackType | None = None
     for entry in reversed(entries):
         following = types.TracebackType(following, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
@@ -110,11 +111,11 @@ def _linked(entries: list[types.TracebackType]) -> types.TracebackType | None:
 
 
 def _asked_by(frames: types.TracebackType | None) -> str | None:
-    """The innermost line of user code on the way to a refusal."""
-    return next((f"{file}:{line}" for file, line in reversed(_users_lines(frames))), None)
+    """Returns the innermost line of user code on the way to a refusal."""
+    return next((f"{file}:{line}" for file, line in reversed(_find_users_lines(frames))), None)
 
 
-def _users_lines(frames: types.TracebackType | None) -> list[tuple[str, int]]:
+def _find_users_lines(frames: types.TracebackType | None) -> list[tuple[str, int]]:
     return [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(frames) if is_users(frame.filename)]
 
 

@@ -53,7 +53,7 @@ def test_who_leaves_its_session(recovery: Recovery, workers: int, tmp_path: Path
     install()
     monkeypatch.setattr(reporting, "_recovery", lambda strategy: recovery)
     config = SimpleNamespace(task_type="worker", task_id=0, num_worker_replicas=workers)
-    reported = reporting._reporting(lambda self, spec, worker_hooks, *rest: worker_hooks, Rendezvous(tmp_path))
+    reported = reporting._with_task_hook(lambda self, spec, worker_hooks, *rest: worker_hooks, Rendezvous(tmp_path))
 
     hooks = reported(SimpleNamespace(_train_distribution=None, config=config), None, [], [], None, [])
 

@@ -30,7 +30,7 @@ class Task:
     def __init__(self, meeting: Rendezvous, index: int, first_step: int) -> None:
         self.told, self.stopped, self.step = Preemption(), False, first_step
         config = SimpleNamespace(task_type="worker", task_id=index)
-        self.hook = TaskHook(meeting, config, "step", self.told, together=True)
+        self.hook = TaskHook(meeting, config, "step", self.told, is_in_step=True)
         self.hook.after_create_session(self, None)
 
     def run(self, fetch: str) -> int:
@@ -71,7 +71,7 @@ def test_who_trains_in_step_stays_for_the_last_step_where_all_hear_of_it(
     monkeypatch.setattr(reporting, "_recovery", lambda strategy: Recovery.GANG)
     (meeting := Rendezvous(tmp_path)).set_flag(mark)
     config = SimpleNamespace(task_type="worker", task_id=0, num_worker_replicas=2)
-    train = reporting._reporting(lambda *arguments: signal.getsignal(signal.SIGTERM), meeting)
+    train = reporting._with_task_hook(lambda *arguments: signal.getsignal(signal.SIGTERM), meeting)
     before = signal.getsignal(signal.SIGTERM)
 
     handler = train(SimpleNamespace(_train_distribution=None, config=config), None, [], [], None, [])
