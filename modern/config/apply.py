@@ -11,8 +11,8 @@ from estimator_bridge.compat.config.process import is_server
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.config.connect import connect, input_options, make_server
-from estimator_bridge.modern.config.evaluator import sidecar_evaluator
-from estimator_bridge.modern.config.fit import Fit, prepare_fit
+from estimator_bridge.modern.config.fit.evaluator import sidecar_evaluator
+from estimator_bridge.modern.config.fit.prepare import Fit, prepare_fit
 from estimator_bridge.modern.config.make_strategy import make_strategy
 from estimator_bridge.modern.config.read_back import read_connection, read_evaluation, read_server, read_strategy
 from estimator_bridge.modern.config.runtime_settings import check, set_runtime

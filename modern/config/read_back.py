@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from estimator_bridge.compat.config.live_objects.strategy import settings_of_strategy, short_device
 from estimator_bridge.compat.config.model import ModernConfig
-from estimator_bridge.compat.config.strategy_objects import settings_of_strategy, short_device
 
 
 def read_strategy(strategy: Any, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def test_a_setting_shows_in_the_printed_script(name: str) -> None:
 APPLY = """
 import json, sys, tempfile
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.modern.config.fit_arguments import compile_arguments
+from estimator_bridge.modern.config.fit.arguments import compile_arguments
 from estimator_bridge.compat.config.settings import flatten, from_dict
 from estimator_bridge.errors import BridgeError
 import tensorflow as tf

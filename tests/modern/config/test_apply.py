@@ -147,7 +147,7 @@ import tensorflow as tf
 import tf_keras
 from estimator_bridge.modern.config.connect import device_filters
 from estimator_bridge.modern.config.fit import prepare_fit
-from estimator_bridge.modern.config.fit_arguments import compile_arguments
+from estimator_bridge.modern.config.fit.arguments import compile_arguments
 from estimator_bridge.compat.config.tables import *
 from estimator_bridge.compat.config.model import ConfigPart
 folder = tempfile.mkdtemp()
@@ -269,7 +269,7 @@ older._export()
 seen["the oldest export goes first"] = [int(name) > 1_700_000_000 for name in os.listdir(folder + "/export")] == [True]
 # partitioners: the same cuts
 v1 = tf.compat.v1
-from estimator_bridge.compat.config.strategy_objects import settings_of_strategy
+from estimator_bridge.compat.config.live_objects.strategy import settings_of_strategy
 from estimator_bridge.modern.config.make_strategy import partitioner, make_strategy, resolver
 for rule in PARTITIONERS:
     for example in rule.examples:

@@ -9,8 +9,8 @@ from typing import Any
 from estimator_bridge.compat.config.model import ConfigPart, ModernConfig
 from estimator_bridge.compat.config.output.callback_calls import TO_FOLDER, callback_calls
 from estimator_bridge.compat.config.settings import flatten
-from estimator_bridge.modern.config.fit_arguments import fit_arguments
-from estimator_bridge.modern.config.made_callbacks import differences, in_force, make_all, model_folder, scope
+from estimator_bridge.modern.config.fit.arguments import fit_arguments
+from estimator_bridge.modern.config.fit.callbacks import differences, in_force, make_all, model_folder, scope
 from estimator_bridge.modern.config.runtime_settings import check
 
 _ORIGINS: Mapping[str, tuple[tuple[str, str], ...]] = {

@@ -8,7 +8,7 @@ from estimator_bridge.compat.config.model import ModernConfig
 from estimator_bridge.compat.config.output.callback_calls import evaluator_call
 from estimator_bridge.compat.config.output.calls import make
 from estimator_bridge.compat.config.settings import flatten
-from estimator_bridge.modern.config.made_callbacks import differences, in_force, model_folder, scope
+from estimator_bridge.modern.config.fit.callbacks import differences, in_force, model_folder, scope
 from estimator_bridge.modern.config.runtime_settings import check
 
 _ORIGINS = (

@@ -8,10 +8,10 @@ from typing import Any
 
 from estimator_bridge.compat.config.decisions import public_name
 from estimator_bridge.compat.config.legacy import LegacyConfig
+from estimator_bridge.compat.config.live_objects.strategy import settings_of_strategy
 from estimator_bridge.compat.config.model import ConfigPart, ModernConfig
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.settings import unflatten
-from estimator_bridge.compat.config.strategy_objects import settings_of_strategy
 from estimator_bridge.compat.config.tables import RUN_CONFIG, TPU_CONFIG
 from estimator_bridge.compat.config.tables.run_config import DEFAULTS, normalize
 from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS, EVALUATOR_DEFAULTS

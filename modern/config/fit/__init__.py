@@ -1,0 +1,1 @@
+"""The arguments of fit: what a ModernConfig sets there, callbacks included, and the evaluator beside it."""
