@@ -68,7 +68,6 @@ def model_to_estimator(
             metric_names_map=metric_names_map and dict(metric_names_map),
             export_outputs=export_outputs and dict(export_outputs),
         )
-    _restore_classes(twin)
     estimator._model_fn = _restoring(estimator._model_fn, twin)
     return estimator
 
@@ -101,6 +100,9 @@ def _named_optimizer(optimizer: Any) -> Iterator[None]:
 
 
 def _restoring(model_fn: Callable[..., Any], model: Any) -> Callable[..., Any]:
+    """Restores the classes of a model now and after each call of ``model_fn``."""
+    _restore_classes(model)
+
     def called(features: Any, labels: Any, mode: str) -> Any:
         try:
             return model_fn(features=features, labels=labels, mode=mode)

@@ -130,7 +130,7 @@ def run_steps(
         transplant: Training step and its variables.
         make_loop: Function that builds the loop for the tensors that the transplant reports.
         callbacks: Callbacks in the order of their calls.
-        order: Order of the launcher or the system to end, of which the workers tell each other.
+        preemption: Order of the launcher or the system to end, of which the workers tell each other.
 
     Returns:
         True if a worker received the order to end.

@@ -215,7 +215,7 @@ def test_a_lost_parameter_server_ends_the_chief_in_seconds_with_the_reason(beset
     assert beset.seconds_without_server < 60
     log = beset.cluster.log("chief-0")
     assert "Parameter server 0 no longer answers, and its variables are lost." in log
-    assert "training goes on from the last checkpoint" in log
+    assert "Training goes on from the last checkpoint" in log
     assert "Traceback" not in log
 
 
