@@ -34,7 +34,7 @@ ONCE = (  # files and folders that do not depend on TensorFlow's version
     # Verdicts of comparisons and their reports.
     "parity/report",
     "parity/test_judge.py",
-    # Whole examples: more steps of what integration/test_golden.py compares with TensorFlow 1.15.5 on every TensorFlow.
+    # Whole examples: test_golden.py compares fewer steps with TensorFlow 1.15.5 on every TensorFlow.
     "integration/test_examples.py",
     # Wheels, sdists, installations and pages.
     "packaging",

@@ -38,10 +38,8 @@ class KMeansModel(tf_keras.Model):
 
     def __init__(self, clusters: int, width: int, cosine: bool, mini_batch: bool, points: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        first: Any = {
-            "trainable": False,
-            "aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA,
-        }  # all replicas assign the same values
+        # All replicas assign the same values.
+        first: Any = {"trainable": False, "aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
         self.centers = self.add_weight("clusters", [clusters, width], **first)
         self.counts = self.add_weight("counts", [clusters], tf.int64, "ones", **first) if mini_batch else None
         self._cosine, self._points = cosine, points

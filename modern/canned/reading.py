@@ -63,7 +63,7 @@ def read(estimator: Any) -> Settings:
             received=f"{type(estimator).__qualname__} with a model_fn from {module or 'an unknown module'}",
             fix="Run it with `estimator-bridge run --path modern`, which supports any model_fn.",
         )
-    if inspect.ismethod(model_fn):  # of KMeans
+    if inspect.ismethod(model_fn):  # KMeans has a method as model_fn
         values = {name.lstrip("_"): value for name, value in vars(model_fn.__self__).items()}
     else:
         values = dict(inspect.getclosurevars(model_fn).nonlocals)

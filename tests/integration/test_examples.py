@@ -61,6 +61,6 @@ def test_two_replicas_share_each_batch(example: str, flags: tuple[str, ...], tmp
 def test_the_scripts_own_shuffle_is_drawn_alike_in_a_free_run(tmp_path: Path) -> None:
     report = compare(tmp_path, "wide_deep", *QUICK_FLIGHTS, options=("--free-run",))
 
-    # Another order of the examples parts them by per cents; threads of a busy machine may add in another order.
+    # Another order of examples would differ by per cents; threads of a busy machine may add numbers in another order.
     for pair in [*report["losses"], *report["metrics"]]:
         assert pair["modern"] == pytest.approx(pair["legacy"], rel=1e-5, abs=1e-6), pair

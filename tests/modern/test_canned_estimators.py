@@ -92,7 +92,7 @@ def make(space: str, name: str, model_dir: Path) -> Any:
     config = v1.estimator.RunConfig(str(model_dir), tf_random_seed=1, save_summary_steps=None, log_step_count_steps=None)
     special = {"head": head(space)} if name.endswith("Estimator") else {}
     if name.endswith("Classifier") and not name.startswith("Baseline"):
-        special["n_classes"] = 3  # the metrics of two classes, a large graph, are Baseline's to prove
+        special["n_classes"] = 3  # Baseline checks the metrics of two classes, which make a large graph
     return getattr(NAMESPACES[space], name)(**arguments(), **special, config=config)
 
 
@@ -101,8 +101,10 @@ def input_fn(name: str) -> Callable[[], tf.data.Dataset]:
 
 
 def features_of(name: str) -> dict[str, Any]:
-    alone = name.startswith(("Baseline", "KMeans"))  # of several features the first checks sizes before it makes its variable
-    return {"x": X} if alone else {"x": X, "words": WORDS}
+    takes_one = name.startswith(
+        ("Baseline", "KMeans")
+    )  # Baseline checks the sizes of several features before it has a variable
+    return {"x": X} if takes_one else {"x": X, "words": WORDS}
 
 
 def reading(features: Any, labels: Any) -> Callable[[], tf.data.Dataset]:
@@ -153,7 +155,9 @@ def test_the_table_has_every_canned_estimator() -> None:
 
 @pytest.mark.parametrize(("space", "name"), list(canned_names()))
 def test_every_canned_estimator(space: str, name: str, tmp_path: Path) -> None:
-    own = ["legacy"] if name == "KMeans" else PATHS  # in mini-batches it reads its counts before or after they grow: a race
+    own = (
+        ["legacy"] if name == "KMeans" else PATHS
+    )  # with mini-batches it reads its counts before or after they grow, which is a race
     trained = {path: make(space, name, tmp_path / path) for path in own}
     read = input_fn(name)
     check_training(trained, read)
@@ -162,7 +166,7 @@ def test_every_canned_estimator(space: str, name: str, tmp_path: Path) -> None:
 
 def check_training(estimators: Mapping[str, Any], read: Callable[[], Any]) -> None:
     for path, estimator in estimators.items():
-        tf.keras.utils.set_random_seed(1)  # Keras' layers of RNN take no seed from the graph
+        tf.keras.utils.set_random_seed(1)  # the RNN's Keras layers ignore the graph's seed
         engine(path).train(estimator, read)
     checkpoints = [saved(estimator.model_dir) for estimator in estimators.values()]
     for other in checkpoints[1:]:
@@ -183,7 +187,7 @@ def several(module: Any) -> tuple[Any, Any]:
     return multi(made, [1.0, 0.5]), {"bits": CLASSES, "counts": POSITIVE}
 
 
-HEADS: Mapping[str, tuple[Callable[[Any], Any], Any]] = {  # of tf.estimator and of tf.contrib.estimator
+HEADS: Mapping[str, tuple[Callable[[Any], Any], Any]] = {  # heads of tf.estimator and tf.contrib.estimator
     "BinaryClassHead": (lambda head: head(thresholds=[0.5]), CLASSES),
     "MultiClassHead": (lambda head: head(3, label_vocabulary=list(NAMES)), NAMES[IDS]),
     "MultiLabelHead": (lambda head: head(3, thresholds=[0.25], classes_for_class_based_metrics=[0]), MANY),
@@ -191,7 +195,7 @@ HEADS: Mapping[str, tuple[Callable[[Any], Any], Any]] = {  # of tf.estimator and
     "LogisticRegressionHead": (lambda head: head(), CLASSES),
     "PoissonRegressionHead": (lambda head: head(), POSITIVE),
 }
-FUNCTIONS = {"BinaryClassHead": "binary_classification_head"}  # of tf.contrib, where the name says another
+FUNCTIONS = {"BinaryClassHead": "binary_classification_head"}  # tf.contrib's function with another name than the head
 
 
 def contrib() -> Any:

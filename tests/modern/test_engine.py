@@ -21,51 +21,15 @@ from tests.modern.jobs import PATHS, engine, estimator, minimizing, regression_i
 Run = Callable[..., str]
 pytestmark = pytest.mark.timeout(150)
 
-SCRIPT = """
-import sys
-import numpy as np
-import tensorflow as tf
-
-tf.disable_v2_behavior()
-tf.disable_eager_execution()
-outside = tf.constant(3.0)  # a graph of the script's own
-
-def model_fn(features, labels, mode):
-    width = features["x"].shape[1].value
-    assert isinstance(features["x"].shape[1], tf.Dimension)
-    kernel = tf.get_variable("kernel", [width, 1], initializer=tf.constant_initializer(0.5))
-    loss = tf.reduce_mean(tf.square(tf.matmul(features["x"], kernel) - labels))
-    train_op = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, predictions=kernel,
-                                      eval_metric_ops={"mean": tf.metrics.mean(labels)})
-
-def input_fn():
-    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(8, 3)
-    data = tf.data.Dataset.from_tensor_slices(({"x": x}, x[:, :1] * 2)).repeat(30).batch(4)
-    assert data.output_shapes[0]["x"][1].value == 3
-    return data.make_one_shot_iterator().get_next()
-
-def main(argv):
-    estimator = tf.estimator.Estimator(model_fn, argv[1])
-    estimator.train(input_fn, max_steps=20)
-    result = estimator.evaluate(input_fn, steps=2)
-    with tf.Session() as session:
-        print("OUTSIDE", session.run(outside + result["mean"]))
-    print("STEP", result["global_step"], tf.executing_eagerly())
-
-if __name__ == "__main__":
-    tf.app.run()
-"""
+SCRIPT = Path(__file__).parents[1] / "data" / "disabled_tf2_behavior.py"
 
 
 def test_an_unmodified_script_that_disables_tf2_runs_on_it(run_python: Run, tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(SCRIPT)
     command = "import sys; from estimator_bridge.cli.main import main; sys.exit(main(sys.argv[1:]))"
     kernels, lines = [], []
     for path in ("legacy", "modern"):
         folder = tmp_path / path
-        output = run_python(command, "run", "--path", path, script, folder)
+        output = run_python(command, "run", "--path", path, SCRIPT, folder)
         assert "STEP 20 False" in output
         lines.append([line for line in output.splitlines() if line.startswith("OUTSIDE")])
         kernels.append(tf.train.load_variable(str(folder), "kernel").tolist())

@@ -48,7 +48,7 @@ def serving() -> Any:
 @pytest.mark.parametrize(
     ("batch_size", "arguments"),
     [
-        (3, {}),  # fewer points than centers: the first two batches give them
+        (3, {}),  # fewer points than centers, so that the first two batches provide the centers
         (48, {"use_mini_batch": False, "initial_clusters": "kmeans_plus_plus", "distance_metric": "cosine"}),
         (8, {"mini_batch_steps_per_iteration": 3, "initial_clusters": few, "relative_tolerance": 1e-4}),
     ],

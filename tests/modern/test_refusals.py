@@ -65,8 +65,8 @@ def test_a_refusal_names_the_op_the_line_and_an_alternative(case: str, tmp_path:
     with pytest.raises(NotSupportedError) as caught:
         train("modern", model_fn, tmp_path, input_fn)
     assert not list(tmp_path.glob("model.ckpt*")), "refused after training had begun"
-    told = str(caught.value)
-    assert name in told
-    assert "to do:" in told
-    (file, line) = re.search(r"asked by: (.+):(\d+)$", told).groups()  # type: ignore[union-attr]
+    message = str(caught.value)
+    assert name in message
+    assert "to do:" in message
+    (file, line) = re.search(r"asked by: (.+):(\d+)$", message).groups()  # type: ignore[union-attr]
     assert source in Path(file).read_text(encoding="utf-8").splitlines()[int(line) - 1]

@@ -8,8 +8,8 @@ import pytest
 
 from tests.packaging.conftest import ROOT, tracked_files
 
-# Put together from parts, or this file would find itself. Golden files are searched too: checkpoint state files and event
-# files easily hold the model_dir of whoever made them.
+# Built from parts, or this file would find itself. Golden files are searched too: checkpoint state files and event files may
+# contain the model_dir of the machine that wrote them.
 START = rb"(?<![\w.~}>*-])/"
 TELLTALES = {
     "a home directory": START + rb"(?:home|Users)/" + rb"[a-z][\w.-]*",

@@ -64,7 +64,7 @@ def test_in_a_plain_script(installed: Environment, script: Path) -> None:
 
 @pytest.mark.parametrize("path", ["legacy", "modern"])
 def test_in_a_script_under_run(installed: Environment, script: Path, path: str, tmp_path: Path) -> None:
-    script.write_text(TRAINING + SCRIPT, encoding="utf-8")  # the modern path wants an Estimator to execute
+    script.write_text(TRAINING + SCRIPT, encoding="utf-8")  # the modern path needs an Estimator call
     arguments = ("run", "--path", path, script)
     assert last_line(installed.console_script(arguments, cwd=tmp_path)) == EXPECTED
 

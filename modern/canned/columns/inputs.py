@@ -117,6 +117,7 @@ def select_features(features: Mapping[str, Tensor], inputs: Mapping[str, Tensor]
                 f"The feature {key!r} is missing or has an unsupported type.",
                 expected=f"a tensor of {wanted.dtype.name}",
                 received=received.name if received else f"only {', '.join(map(repr, features))}",
+                fix=f"Return the feature as {wanted.dtype.name} from the input_fn.",
             )
     return {key: features[key] for key in inputs}
 

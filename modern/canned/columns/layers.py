@@ -110,9 +110,8 @@ def _weigh_column(column: Column, scope: str, inputs: Inputs, units: int, combin
     name = inputs.name("linear_model", scope)
     weights_name = f"{scope}/weights"
     if type(column).__name__.removeprefix("_") in CATEGORICAL:
-        column = (
-            column.categorical_column if "SequenceCategorical" in type(column).__name__ else column
-        )  # the sum includes the time axis
+        if "SequenceCategorical" in type(column).__name__:
+            column = column.categorical_column  # the sum includes the time axis
         ids = ids_of(column, inputs)
         layer = CombinedEmbedding(ids.size, units, "zeros", combiner=combiner, name=name)
         return Representation(layer(ids.ids, weights=ids.weights), (Weight(layer.embeddings, weights_name),))

@@ -35,6 +35,7 @@ def from_file(column: Column, inputs: Inputs) -> Ids:
             f"The vocabulary file of {column.key!r} has an invalid line.",
             expected="UTF-8 text" if read is not int else "an integer on each line",
             received=str(error),
+            fix="Correct the file, or the column's dtype.",
         ) from error
     return _ids(column, terms, inputs)
 
@@ -68,12 +69,18 @@ def _lines(column: Column) -> list[bytes]:
         batches = lines.take(column.vocabulary_size).batch(ROWS_AT_ONCE).as_numpy_iterator()
         found = [line for batch in batches for line in batch]
     except tf.errors.OpError as error:
-        raise BridgeError(f"The vocabulary file of {column.key!r} cannot be read.", received=error.message) from error
+        raise BridgeError(
+            f"The vocabulary file of {column.key!r} cannot be read.",
+            expected=f"a readable file {path}",
+            received=error.message,
+            fix="Restore the file, or build the column with its new path.",
+        ) from error
     if len(found) < column.vocabulary_size:
         raise BridgeError(
             f"The vocabulary file of {column.key!r} is too short.",
             expected=f"{column.vocabulary_size} terms (vocabulary_size)",
             received=f"{len(found)} in {path}",
+            fix="Restore the file that the Estimator was trained with, or correct vocabulary_size.",
         )
     return found
 

@@ -163,6 +163,7 @@ class Head(tf_keras.layers.Layer):
                 f"The features lack {self._weight_column!r}, the Estimator's weight column.",
                 expected=f"{self._weight_column!r} in the features of every batch for training and evaluation",
                 received=", ".join(sorted(features)),
+                fix="Return the weight column from the input_fn, as one of the features.",
             )
         weights = features[self._weight_column]
         return self._weight(self._weight_normalizer(weights) if self._weight_normalizer else weights, logits)
@@ -231,7 +232,8 @@ def _check_shape(what: str, values: Tensor, logits: Tensor, *widths: int) -> Ten
     width = next((width for width in widths if width == (values.shape[-1] if values.shape.rank else None)), widths[0])
     wanted = tf.TensorShape([*logits.shape[:-1], width])
     if not wanted.is_compatible_with(values.shape):
-        raise BridgeError(f"The {what} have the wrong shape for the head.", expected=wanted, received=values.shape)
+        fix = "Return one row for each example from the input_fn or the loss_fn."
+        raise BridgeError(f"The {what} have the wrong shape for the head.", expected=wanted, received=values.shape, fix=fix)
     tf.debugging.assert_equal(
         tf.shape(values)[:-1], tf.shape(logits)[:-1], f"The {what} and the logits have different numbers of examples."
     )

@@ -69,6 +69,7 @@ class MultiHead(Head):
                     f"There is no label for the head {head.title!r}.",
                     expected=f"a dict with the keys {', '.join(str(each.title) for each in self._heads)}",
                     received=", ".join(labels) or "an empty dict",
+                    fix="Return a dict of labels with all of these keys from the input_fn.",
                 )
             yield head, (labels[head.title], own)
 

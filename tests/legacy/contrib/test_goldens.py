@@ -20,7 +20,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "contrib"
 PACKAGES = sorted(path.stem for path in GOLDEN.glob("*.json"))
 CORE = "names of core"
 
-# Names that are one object with a core symbol in 1.15, and here keep what that symbol changed since.
+# Names that are a core symbol itself in 1.15; here they keep 1.15's behavior, which the core symbol has changed.
 KEPT = {
     ("data", "AUTOTUNE"): "a number, which tf.data has as well now",
     ("cluster_resolver", "SlurmClusterResolver"): "its defaults",
@@ -38,7 +38,7 @@ def recorded(_warm_python: str, tmp_path_factory: pytest.TempPathFactory) -> dic
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sys, "executable", _warm_python)
-        for start in range(4):  # each part within the deadline of a command
+        for start in range(4):  # four parts, each within a command's deadline
             ended = estimator_bridge_command("run", GOLDEN / "record.py", folder, *PACKAGES[start::4], cwd=GOLDEN)
             assert ended.code == 0, ended.err[-3000:]
     return {package: json.loads((folder / f"{package}.json").read_text(encoding="utf-8")) for package in PACKAGES}

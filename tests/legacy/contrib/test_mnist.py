@@ -20,7 +20,7 @@ from estimator_bridge.legacy.tf1_surface.tutorial_modules import example_modules
 GOLDEN = Path(__file__).parents[2] / "golden"
 make_mnist: Any = SimpleNamespace(
     **runpy.run_path(str(GOLDEN / "make_mnist.py"))
-)  # the cases and the files, as TensorFlow 1.15.5 had them
+)  # the cases and the files of TensorFlow 1.15.5
 RECORDED = json.loads((GOLDEN / "mnist.json").read_text())
 
 

@@ -57,7 +57,7 @@ def test_packages_and_files_of_tensorflow_1_can_be_imported(source: str, tmp_pat
     run(tmp_path, source)
 
 
-# How a script uses what it imported: the symbol and the line that the error names.
+# Statements that use an import, each with the symbol and the line that the error names.
 USES = [
     ("import contrib.tensorrt as trt\n\ntrt.create_inference_graph()", "tensorrt.create_inference_graph", 3),
     ("import contrib.tensorrt\ncontrib.tensorrt.create_inference_graph()", "tensorrt.create_inference_graph", 2),

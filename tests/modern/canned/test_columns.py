@@ -96,7 +96,7 @@ def combined(combiner: str) -> list[Any]:
     return [fc.embedding_column(words(), 3, combiner), limited]
 
 
-# What input_layer takes: name -> columns.
+# Columns for input_layer, by name.
 DENSE_CASES: Mapping[str, Callable[[Path], list[Any]]] = {
     "numeric": lambda _: [fc.numeric_column("x"), fc.numeric_column("pair", (2,)), fc.numeric_column("image", (3, 2))],
     "numeric of integers": lambda _: [fc.numeric_column("count", dtype=tf.int64), fc.numeric_column("x", default_value=4.0)],
@@ -108,7 +108,7 @@ DENSE_CASES: Mapping[str, Callable[[Path], list[Any]]] = {
     "list with a default": lambda _: [
         fc.indicator_column(words(default_value=1)),
         fc.indicator_column(words("flat")),
-        fc.indicator_column(words("other", default_value=7)),  # out of range: nothing
+        fc.indicator_column(words("other", default_value=7)),  # out of range, so that nothing is counted
     ],
     "list with buckets": lambda _: [
         fc.indicator_column(words(num_oov_buckets=3)),
@@ -169,7 +169,7 @@ DENSE_CASES: Mapping[str, Callable[[Path], list[Any]]] = {
         fc.embedding_column(words(), 1),
     ],
 }
-# What linear_model takes beyond that.
+# Further columns for linear_model.
 LINEAR_CASES: Mapping[str, Callable[[Path], list[Any]]] = {
     "categories": lambda _: [
         words(),
@@ -256,7 +256,7 @@ def tensor(value: Any) -> Any:
 
 
 def made(make: Callable[[Path], list[Any]], files: Path) -> list[Any]:
-    with tf.Graph().as_default():  # where TensorFlow wants shared embeddings to be made
+    with tf.Graph().as_default():  # TensorFlow builds shared embeddings only in a graph
         return make(files)
 
 

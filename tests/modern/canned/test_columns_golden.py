@@ -28,7 +28,7 @@ PARTS: dict[str, Any] = {
 def test_as_tensorflow_1(name: str) -> None:
     kind, make = cases.CASES[name]
     scope, part = PARTS[kind]
-    with tf.Graph().as_default():  # where TensorFlow wants shared embeddings to be made
+    with tf.Graph().as_default():  # TensorFlow builds shared embeddings only in a graph
         columns = make()
     inputs = Inputs(columns)
     *outputs, weights = part(columns, inputs)

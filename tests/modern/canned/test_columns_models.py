@@ -72,7 +72,7 @@ def everything(vocabulary: Path) -> Any:
 
 
 def in_graph(make: Callable[[], Any]) -> Any:
-    with tf.Graph().as_default():  # where TensorFlow wants shared embeddings to be made
+    with tf.Graph().as_default():  # TensorFlow builds shared embeddings only in a graph
         return make()
 
 

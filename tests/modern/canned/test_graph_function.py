@@ -29,7 +29,7 @@ def seven_times(op: Any, *upstream: Any) -> Any:
     return 7.0 * upstream[0]
 
 
-tf.RegisterGradient("Snapshot")(seven_times)  # an operation for which TensorFlow has no gradient
+tf.RegisterGradient("Snapshot")(seven_times)  # TensorFlow has no gradient for this operation
 
 
 def double(values: Any) -> Any:
@@ -85,7 +85,7 @@ DEFAULT: Mapping[str, Function] = {
     "Defun": defun(),
     "Defun, not inlined": defun(noinline=True, func_name="apart"),
     "Defun in tf.function": tf.function(defun()),
-    "Defun in Defun": Defun(tf.float32)(by_python),  # for which TensorFlow takes its own gradient
+    "Defun in Defun": Defun(tf.float32)(by_python),  # TensorFlow uses its own gradient here
 }
 OWN: Mapping[str, Function] = {
     "custom_gradient": custom,

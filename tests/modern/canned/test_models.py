@@ -40,7 +40,7 @@ def heads() -> Any:
 
 def contrib_heads() -> Any:
     """Returns contrib's own heads, and heads with a custom loss."""
-    from estimator_bridge.legacy.contrib import estimator as contrib  # which needs what jobs has installed
+    from estimator_bridge.legacy.contrib import estimator as contrib  # only after jobs has installed the legacy path
 
     many = contrib.multi_label_head(3, thresholds=[0.3], classes_for_class_based_metrics=[1], name="many")
     return contrib.multi_head(
@@ -177,7 +177,7 @@ def test_k_means_over_mini_batches_by_hand() -> None:
     from estimator_bridge.modern.canned.clustering import KMeansModel
 
     model = KMeansModel(2, 1, cosine=False, mini_batch=True)
-    model.centers.assign([[0.0], [10.0]])  # each has seen one point
+    model.centers.assign([[0.0], [10.0]])  # each center has one point so far
     model.compile()
     model.fit(tf.data.Dataset.from_tensors(tf.constant([[1.0], [3.0], [11.0]])), verbose=0)
     np.testing.assert_allclose(model.centers, [[4 / 3], [21 / 2]], rtol=1e-6)
@@ -190,7 +190,7 @@ def test_the_optimizers_equal_the_estimators() -> None:
     assert (type(wide).__name__, float(wide.learning_rate)) == ("Ftrl", np.float32(0.005))
     recurrent_optimizer = modern.canned(trained("recurrent, each step")).optimizer
     assert (float(recurrent_optimizer.learning_rate), recurrent_optimizer.clipnorm) == (np.float32(0.05), 5.0)
-    used = modern.canned(trained("several heads")).optimizer  # an instance, which by now has variables of a graph that is gone
+    used = modern.canned(trained("several heads")).optimizer  # an instance with variables of a graph that no longer exists
     assert (type(used).__name__, float(used.learning_rate)) == ("Adam", np.float32(0.02))
     linear = modern.canned(trained("linear of TensorFlow 1")).optimizer
     assert (type(linear).__name__, float(linear.learning_rate)) == ("Ftrl", np.float32(0.2))

@@ -95,7 +95,7 @@ def test_a_head(case: str) -> None:
         made.observe(given, actual, features, None)
         theirs = head.update_metrics(theirs, features, logits, given)
         if case == "several":
-            break  # tf.estimator's makes new metrics at each update: they count only in a graph
+            break  # tf.estimator's head creates new metrics at each update, which accumulate only in a graph
     mine = {metric.name: metric.result().numpy() for metric in made.metrics}
     assert sorted(mine) == sorted(theirs)
     for key, metric in theirs.items():
@@ -113,7 +113,7 @@ def summed(labels: Any, logits: Any) -> Any:
     return tf.reduce_sum(tf.abs(labels - logits), -1)
 
 
-MISSHAPEN: dict[str, tuple[Any, Any]] = {  # head, and labels for logits of as many rows; the weights are ROWS
+MISSHAPEN: dict[str, tuple[Any, Any]] = {  # head, and labels; logits have as many rows, and the weights are ROWS
     "one number of two": (estimator.RegressionHead(2), NUMBERS[:, :1]),
     "one label for all": (estimator.MultiLabelHead(3), MANY[:1]),
     "one class for all": (estimator.MultiClassHead(3), IDS[:1]),

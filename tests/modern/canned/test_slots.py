@@ -21,7 +21,7 @@ column, train, keras = tf.feature_column, v1.train, tf.keras.optimizers.legacy
 x = column.numeric_column("x", (3,))
 words = column.categorical_column_with_identity("words", 7)
 embedded = column.embedding_column(words, 2)
-with tf.Graph().as_default():  # where TensorFlow wants shared embeddings to be made
+with tf.Graph().as_default():  # TensorFlow builds shared embeddings only in a graph
     SHARED = column.shared_embeddings([words, column.categorical_column_with_identity("others", 7)], 2)
 steps = column.embedding_column(column.sequence_categorical_column_with_identity("steps", 7), 2)
 BOTH = {"linear_feature_columns": [x, words], "dnn_feature_columns": [x, embedded], "dnn_hidden_units": [4]}
@@ -91,7 +91,7 @@ def test_training_continues_as_the_estimators(case: str, tmp_path: Path) -> None
     expected = modern.canned(estimator)
     for mine, theirs, old in zip(model.weights, expected.weights, before, strict=True):
         np.testing.assert_array_equal(mine, theirs, err_msg=mine.name)
-        frozen = case == "2: shared embeddings" and mine.name.endswith("embeddings:0")  # which tf.estimator never trains
+        frozen = case == "2: shared embeddings" and mine.name.endswith("embeddings:0")  # tf.estimator never trains it
         assert np.array_equal(mine, old) is frozen, mine.name
     for mine, theirs in zip(model.optimizer.variables(), expected.optimizer.variables(), strict=True):
         np.testing.assert_array_equal(mine, theirs, err_msg=mine.name)

@@ -195,7 +195,7 @@ def of_bert(features: Features, labels: Any, mode: str) -> Any:
         gradients, _ = tf.clip_by_global_norm(tf.gradients(losses[-1], variables), clip_norm=1.0)
         optimizer = AdamWeightDecay(warmed_up(), trust=trust)
         trained.append(optimizer.apply_gradients(zip(gradients, variables, strict=True), step()))
-    with tf.control_dependencies(trained):  # BERT counts in the same group, where TensorFlow 1 leaves the order open
+    with tf.control_dependencies(trained):  # BERT increments the step in the same group, in no fixed order
         return spec(mode, sum(losses), step().assign(step() + 1).op)
 
 
