@@ -261,7 +261,7 @@ from estimator_bridge import legacy
 legacy.install()
 from estimator_bridge.compat.config import to_legacy, to_modern
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.objects import from_objects, from_strategy
+from estimator_bridge.compat.config.live_objects.estimator import from_objects, from_strategy
 from estimator_bridge.compat.config.output.python import to_python
 from estimator_bridge.compat.config.settings import flatten, unflatten
 config = unflatten(json.loads(sys.argv[1]))

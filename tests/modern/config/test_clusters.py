@@ -18,7 +18,7 @@ COMMON = """
 import json, sys
 from estimator_bridge.compat.config import to_legacy, to_modern
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.objects import from_strategy
+from estimator_bridge.compat.config.live_objects.estimator import from_strategy
 from estimator_bridge.runtime.json_positions import read_object
 from estimator_bridge.compat.config.reading.legacy_json import legacy_of
 legacy = legacy_of(read_object(sys.argv[1], "run.json"))
