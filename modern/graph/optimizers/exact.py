@@ -51,8 +51,13 @@ class _OneKernel(_ReadsOnce):
 class Momentum(_OneKernel, tf_keras.optimizers.legacy.SGD):
     """``accum = momentum * accum + gradient; variable -= learning_rate * accum``.
 
-    ``legacy.SGD`` keeps ``-learning_rate * accum`` instead, which weighs past gradients differently once the rate changes.
+    ``legacy.SGD`` keeps ``-learning_rate * accum`` instead, which weighs past gradients differently once the rate changes, and has no
+    slot for a momentum of 0.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._momentum = True
 
     def _kernels(self) -> tuple[Any, Any]:
         return ops.ResourceApplyMomentum, ops.ResourceSparseApplyMomentum

@@ -27,6 +27,7 @@ def decayed(rate: float) -> Any:
 KERAS: dict[str, Make] = {
     "GradientDescent": lambda: train.GradientDescentOptimizer(0.1),
     "Momentum": lambda: train.MomentumOptimizer(0.05, 0.9),
+    "Momentum of 0": lambda: train.MomentumOptimizer(0.05, 0.0),
     "Nesterov": lambda: train.MomentumOptimizer(0.05, 0.9, use_nesterov=True),
     "Adagrad": lambda: train.AdagradOptimizer(0.2, initial_accumulator_value=0.05),
     "Adam": lambda: train.AdamOptimizer(0.05, beta1=0.8, beta2=0.99, epsilon=1e-6),
