@@ -99,6 +99,11 @@ def test_a_call_has_the_arguments_and_defaults_of_the_method(estimator_class: An
     assert [(one.name, one.default) for one in actual] == [(one.name, one.default) for one in expected]
 
 
+def test_a_wrong_argument_is_reported_under_the_name_of_the_method(estimator: Any) -> None:
+    with interposed(Recorder()), pytest.raises(TypeError, match=r"^Estimator\.train\(\) got an unexpected .* 'step'$"):
+        estimator.train(list, step=1)
+
+
 def test_the_engine_s_surroundings_are_active_while_it_is_interposed() -> None:
     active: list[bool] = []
 

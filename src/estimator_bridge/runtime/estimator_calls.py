@@ -164,7 +164,10 @@ def methods(engine: Engine) -> dict[str, Any]:
         execute, arguments_of = getattr(engine, name), CALLS[name]
 
         def pass_on(self: Any, *args: Any, **kwargs: Any) -> Any:
-            call = arguments_of(*args, **kwargs)
+            try:
+                call = arguments_of(*args, **kwargs)
+            except TypeError as error:  # the script called a method, and reads the name of that
+                raise TypeError(str(error).replace(f"{CALLS[name].__name__}.__init__()", f"Estimator.{name}()")) from None
             if name == "train":
                 check_model_dir(self.model_dir)
             return execute(self, call)
