@@ -66,5 +66,5 @@ class ConversionRequest:
 
     @property
     def writes_names(self) -> bool:
-        """Whether the target has TF1's names."""
+        """Returns True if the target has TF1's names."""
         return self.to in {"name-based", "bilingual"}

@@ -28,28 +28,8 @@ LAYERS = (
 NAMED = re.compile(rf"(?<![\w.]){PACKAGE}(?:\.[A-Za-z_]\w*)+")
 PROSE = re.compile(r"[A-Z][^\n]* [^\n]*\.")
 """A message to the user, which may name what the user can call, in any layer."""
-_REMOVED = f"{PACKAGE}.compat.source.removed_names"
-PENDING = {
-    (f"{_REMOVED}.methods", f"{PACKAGE}.legacy.removed_names.methods"),
-    (f"{_REMOVED}.numpy", f"{PACKAGE}.legacy.removed_names.numpy_functions"),
-    (f"{_REMOVED}.python", f"{PACKAGE}.legacy.removed_names"),
-}
-"""Arrows that are still to be cut; none may be added."""
 SCRIPTS = ("tests/data/", "tests/golden/", "tests/style/")
 """Scripts of users, some of them in Python 2, and these tests."""
-STALE = {
-    "tests/compat/config/test_decisions.py",
-    "tests/compat/config/test_nothing_silent.py",
-    "tests/launcher/conftest.py",
-    "tests/launcher/monitors/test_heartbeats.py",
-    "tests/modern/config/test_apply.py",
-    "tests/modern/config/test_clusters.py",
-    "tests/modern/config/test_early_stopping.py",
-    "tests/modern/config/test_tpu.py",
-    "tests/modern/distribution/test_tpu.py",
-    "tests/parity/recording/test_randomness.py",
-}
-"""Files with programs in strings that still name modules by their old names; none may be added."""
 
 
 class Named(NamedTuple):
@@ -114,7 +94,7 @@ def test_no_string_names_a_module_of_a_higher_layer() -> None:
     upwards = [
         f"{named.place}: {named.target}"
         for named in named_in_strings(modules())
-        if not named.is_prose and not points_down(named.source, named.target) and (named.source, named.target) not in PENDING
+        if not named.is_prose and not points_down(named.source, named.target)
     ]
     assert not upwards, "\n".join(upwards)
 
@@ -132,7 +112,7 @@ def test_each_module_that_a_string_of_the_tests_names_exists() -> None:
     known = modules()
     packages = {module.split(".")[1] for module in known if module != PACKAGE}
     names = {path.relative_to(ROOT).as_posix(): path for path in sorted((ROOT / "tests").rglob("*.py"))}
-    tests = {name: path for name, path in names.items() if not name.startswith(SCRIPTS) and name not in STALE}
+    tests = {name: path for name, path in names.items() if not name.startswith(SCRIPTS)}
     found = [named for named in named_in_strings(tests) if named.target.split(".")[1] in packages]
     missing = [f"{named.place}: {named.target}" for named in found if not exists(named.target, known)]
     assert not missing, "\n".join(missing)

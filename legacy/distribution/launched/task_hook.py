@@ -26,10 +26,10 @@ class TaskHook(tf.compat.v1.train.SessionRunHook):
         config: RunConfig of the task.
         step: Variable of the global step.
         request: Request to end.
-        is_in_step: Whether the task trains in step with others.
+        is_in_step: True if the task trains in step with others.
 
     Attributes:
-        stopped: Whether the hook stopped the training.
+        stopped: True if the hook stopped the training.
     """
 
     def __init__(self, meeting: Rendezvous, config: Any, step: Any, request: Preemption, is_in_step: bool) -> None:

@@ -32,7 +32,7 @@ class TableConfig(_Table):
         dimension: Width of a row.
         initializer: Initializer of the table; by default a truncated normal of standard deviation 1 / sqrt(dimension).
         combiner: Reduction of several rows to one: mean, sum, sqrtn, or None for dense ids.
-        hot_id_replication: Whether frequent rows are copied.
+        hot_id_replication: True if frequent rows are copied.
         learning_rate: Fixed learning rate of this table.
         learning_rate_fn: Learning rate of this table as a function of the global step.
         optimization_parameters: Parameters of this table, in place of the TPUEmbedding's.

@@ -47,7 +47,7 @@ class AuditRecord:
         share: Local steps of each worker for a global one, if updates are aggregated and the number is fixed.
         batches: Digest of each local replica's batch.
         variables: Digest of each local replica's copy of the variables, if they are mirrored.
-        changed: Whether the trainable variables changed during the step, if updates are its own.
+        changed: True if the trainable variables changed during the step, if updates are its own.
         uncounted: Steps of the whole cluster that the global step does not count, if one process knows of each.
         at: Seconds since the epoch.
     """

@@ -132,7 +132,7 @@ class Rendezvous:
         Args:
             task: Task that reports.
             step: Global step.
-            training: Whether more steps follow at once; an evaluation or an export has no time limit.
+            training: True if more steps follow at once; an evaluation or an export has no time limit.
         """
         self._write(f"{task.file_stem}.step", f"{step} {int(training)}")
 

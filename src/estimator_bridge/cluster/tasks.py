@@ -94,7 +94,7 @@ class TaskContext:
         """Checks this TF_CONFIG, and returns the address of every task that runs a server.
 
         Args:
-            task_needed: Whether TF_CONFIG has to name the task of its process.
+            task_needed: True if TF_CONFIG has to name the task of its process.
 
         Raises:
             BridgeError: TF_CONFIG is wrong, or names no cluster.

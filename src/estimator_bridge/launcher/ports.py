@@ -77,7 +77,7 @@ def _bind(port: int, reuse: bool = False) -> socket.socket:
 
     Args:
         port: TCP port.
-        reuse: Whether to bind while connections of a server that has ended still linger, as TensorFlow does.
+        reuse: True if to bind while connections of a server that has ended still linger, as TensorFlow does.
     """
     own = socket.socket(socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET)
     try:

@@ -18,7 +18,7 @@ def check_network(layout: Layout, is_trusted: bool) -> None:
 
     Args:
         layout: Cluster layout.
-        is_trusted: Whether the user gave --trusted-network.
+        is_trusted: True if the user gave --trusted-network.
 
     Raises:
         BridgeError: An address is not on the loopback interface.

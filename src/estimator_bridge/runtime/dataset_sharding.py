@@ -17,10 +17,10 @@ class Definition(NamedTuple):
 
     Attributes:
         digest: Hash (56 bits) of the graph, including its functions.
-        shards: Whether it calls ``shard``.
-        off: Whether its options turn automatic sharding off.
-        generated: Whether it reads a Python generator, which the graph does not show.
-        python: Whether it calls Python functions, which the graph does not show.
+        shards: True if it calls ``shard``.
+        off: True if its options turn automatic sharding off.
+        generated: True if it reads a Python generator, which the graph does not show.
+        python: True if it calls Python functions, which the graph does not show.
     """
 
     digest: int

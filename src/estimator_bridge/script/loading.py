@@ -24,8 +24,8 @@ def compile_source(source: bytes, file: str, python2: bool = False, in_package: 
     Args:
         source: Bytes of the file.
         file: Path of the file, for tracebacks.
-        python2: Whether the file is written for Python 2.
-        in_package: Whether the file is a module of a package.
+        python2: True if the file is written for Python 2.
+        in_package: True if the file is a module of a package.
 
     Raises:
         SyntaxError: The file is no Python, or, with ``python2``, neither Python 2 nor Python 3.
@@ -55,7 +55,7 @@ def compile_own_modules(python2: bool) -> Iterator[None]:
     """While active, the script's own modules are compiled in the same way as the script.
 
     Args:
-        python2: Whether they are written for Python 2.
+        python2: True if they are written for Python 2.
     """
     finder = _Finder(python2)
     index = next((index for index, one in enumerate(sys.meta_path) if one is PathFinder), len(sys.meta_path))

@@ -32,10 +32,10 @@ class Script:
     Attributes:
         target: Path of a file, or dotted name of a module.
         args: Command line of the script.
-        is_module: Whether ``target`` is a module.
-        python2: Whether the script and its own modules are written for Python 2.
-        v2_behavior: Whether the script is written for TensorFlow 2 and Estimators, and keeps TensorFlow 2's names and behaviour.
-        verbose: Whether TensorFlow's deprecation warnings are printed.
+        is_module: True if ``target`` is a module.
+        python2: True if the script and its own modules are written for Python 2.
+        v2_behavior: True if the script is written for TensorFlow 2 and Estimators, and keeps TensorFlow 2's names and behaviour.
+        verbose: True if TensorFlow's deprecation warnings are printed.
     """
 
     target: str

@@ -21,8 +21,8 @@ def warn_about_sources(target: str, is_module: bool, mended: bool) -> None:
 
     Args:
         target: Path of the script, or name of the module.
-        is_module: Whether ``target`` is a module.
-        mended: Whether the script runs with ``--py2``.
+        is_module: True if ``target`` is a module.
+        mended: True if the script runs with ``--py2``.
 
     Raises:
         BridgeError: A file is Python 2 by its syntax, and ``--py2`` was not given.

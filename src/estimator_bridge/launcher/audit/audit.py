@@ -62,7 +62,7 @@ class Audit:
         """Judges the records that were written since the last call.
 
         Args:
-            is_over: Whether training has ended, so that no more records follow.
+            is_over: True if training has ended, so that no more records follow.
 
         Returns:
             The first fault, or None.

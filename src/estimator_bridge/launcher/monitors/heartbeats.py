@@ -37,7 +37,7 @@ class _Launcher:
 
     Attributes:
         heartbeat: Last heartbeat.
-        has_beaten: Whether a heartbeat arrived since this launcher started; the first one found may be of an earlier start.
+        has_beaten: True if a heartbeat arrived since this launcher started; the first one found may be of an earlier start.
         silence: Seconds since the last heartbeat during which this launcher listened.
         presence: State that was printed last.
         reason: Why its task's server counts as gone.

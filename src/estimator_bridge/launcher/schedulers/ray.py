@@ -151,7 +151,7 @@ def open_cluster(
         counts: Number of tasks of each job.
         rendezvous: Folder that all machines share, if any.
         ready: Seconds for Ray to place the actors; 0 allows two minutes.
-        is_trusted: Whether the user allowed servers that other machines can reach.
+        is_trusted: True if the user allowed servers that other machines can reach.
 
     Yields:
         Layouts with the actors' addresses, each with other ports, and the spawner of the tasks.
