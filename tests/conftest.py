@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+os.environ["ESTIMATOR_BRIDGE_CHECK_PATCHES"] = "1"  # here and in the processes of tests: each replaced name has its row
 HERE = Path(__file__).parent
 WARM = HERE / "warm"
 ONCE = (  # files and folders that do not depend on TensorFlow's version

@@ -14,7 +14,7 @@ import pytest
 
 import estimator_bridge
 from estimator_bridge.runtime.patched_names import PATCHED, PatchedNames, find_row
-from estimator_bridge.runtime.patching import path_of, preceded, replace, replaced
+from estimator_bridge.runtime.patching import CHECKED, path_of, preceded, replace, replaced
 
 _FOLDERS = [
     Path(estimator_bridge.__file__).parent,
@@ -94,6 +94,14 @@ def test_a_name_of_tensorflow_that_the_table_does_not_list_is_refused() -> None:
     assert module.name == 1
 
 
+def test_a_missing_row_ends_no_training_of_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(CHECKED)
+    module = types.ModuleType("tensorflow.python.some_module")
+    module.name = 1  # type: ignore[attr-defined]
+    with replaced(module, name=2):
+        assert module.name == 2
+
+
 def test_an_object_goes_by_the_path_of_its_class() -> None:
     assert path_of(_Derived()) == f"{__name__}._Derived"
 
@@ -116,12 +124,10 @@ def test_this_tensorflow_has_each_name(row: PatchedNames) -> None:
 def _owners(row: PatchedNames) -> Iterator[object]:
     """The owners that a path means; for a pattern, those by which the code finds them."""
     import tensorflow as tf
-    import tf_keras
 
     patterns = {
         "tensorflow*": (tf.compat.v1, tf.compat.v1.train),
         "tensorflow*tf2": (tf.__internal__.tf2,),
-        "*keras*cell*": (tf_keras.layers.LSTMCell(1), tf_keras.layers.StackedRNNCells([tf_keras.layers.LSTMCell(1)])),
         "tensorflow.python.training.basic_session_run_hooks.*": (tf.compat.v1.train.CheckpointSaverHook,),
         "tensorflow_estimator.python.estimator.tpu.tpu_estimator.*Estimator*": (_tpu_estimator(),),
     }

@@ -1,6 +1,6 @@
 """Every name of TensorFlow, tensorflow-estimator and Keras that this package replaces while it runs, and why.
 
-``patching`` refuses a name that is not listed here. A test proves that each name exists on every supported TensorFlow, and that each is
+In tests, ``patching`` refuses a name that is not listed here. A test proves that each name exists on every supported TensorFlow, and that each is
 replaced somewhere.
 """
 
@@ -150,11 +150,6 @@ PATCHED = (
         "tensorflow.python.training.optimizer.Optimizer",
         ("apply_gradients", "compute_gradients", "_scale_loss"),
         "records the updates that a model_fn asks for",
-    ),
-    PatchedNames(
-        "*keras*cell*",
-        ("activation", "recurrent_activation", "cells"),
-        "reads the config of a recurrent cell without what a config cannot hold",
     ),
     # Quiet output.
     PatchedNames(
