@@ -153,7 +153,20 @@ def test_the_table_has_every_canned_estimator() -> None:
     assert {name for _, name in canned_names()} == set(ARGUMENTS)
 
 
-@pytest.mark.parametrize(("space", "name"), list(canned_names()))
+QUICK = {  # one of each family, and the other classes of a family in .ci/full
+    ("v1", "BaselineEstimator"),
+    ("v1", "DNNLinearCombinedClassifier"),
+    ("v1", "LinearClassifier"),
+    ("v1.experimental", "KMeans"),
+    ("v2", "DNNClassifier"),
+    ("v2", "LinearRegressor"),
+    ("v2.experimental", "RNNClassifier"),
+}
+
+
+@pytest.mark.parametrize(
+    ("space", "name"), [pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow) for case in canned_names()]
+)
 def test_every_canned_estimator(space: str, name: str, tmp_path: Path) -> None:
     own = (
         ["legacy"] if name == "KMeans" else PATHS
@@ -204,9 +217,23 @@ def contrib() -> Any:
     return estimator
 
 
+QUICK_HEADS = {
+    ("v2", "MultiClassHead"),
+    ("contrib", "MultiLabelHead"),
+    ("contrib", "MultiHead"),
+    ("v2", "PoissonRegressionHead"),
+}
+
+
 @pytest.mark.once
-@pytest.mark.parametrize("space", ["v2", "contrib"])
-@pytest.mark.parametrize("name", [*HEADS, "MultiHead"])
+@pytest.mark.parametrize(
+    ("space", "name"),
+    [
+        pytest.param(space, name, marks=() if (space, name) in QUICK_HEADS else pytest.mark.slow)
+        for name in [*HEADS, "MultiHead"]
+        for space in ("v2", "contrib")
+    ],
+)
 def test_every_head(space: str, name: str, tmp_path: Path) -> None:
     """Uses the smallest Estimator that takes a head, on one TensorFlow only, because heads are the same code on each."""
     module = tf.estimator if space == "v2" else contrib()

@@ -199,7 +199,14 @@ def test_the_optimizers_equal_the_estimators() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    ["wide and deep", "several heads", "heads of tf.contrib", "baseline", "recurrent, each step", "linear of TensorFlow 1"],
+    [
+        "several heads",
+        "baseline",
+        *(
+            pytest.param(case, marks=pytest.mark.slow)
+            for case in ("wide and deep", "heads of tf.contrib", "recurrent, each step", "linear of TensorFlow 1")
+        ),
+    ],
 )
 def test_a_saved_model_needs_no_estimator(case: str, tmp_path: Path) -> None:
     """It evaluates the same, and its optimizers continue from the same state."""

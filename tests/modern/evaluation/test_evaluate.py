@@ -227,7 +227,7 @@ def test_predictions_are_equal(arguments: Any, trained: Path) -> None:
             np.testing.assert_allclose(one[key], value, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("v2", [False, True])
+@pytest.mark.parametrize("v2", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_canned_classifier_goes_all_the_way(v2: bool, tmp_path: Path) -> None:
     """Trained by the modern path, evaluated and predicted by both."""
     engine("modern").train(canned(tmp_path, v2), lambda: rows(None), steps=30)
