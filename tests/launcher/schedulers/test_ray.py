@@ -167,7 +167,7 @@ def test_an_actor_starts_and_ends_its_task(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ray-probe").touch()
     place, lines = Place(), []
-    plan = "say:hello,exit:5" if asked == b"" else "say:hello,sleep:60"
+    plan = "say:hello,exit:5" if asked == b"" else "say:hello,stay"
 
     place.start(CHIEF, command(tmp_path, {"chief 0": plan}), environment(tmp_path), str(tmp_path))
     code: int | None = None
