@@ -48,7 +48,6 @@ JOB = """
 """
 
 
-@pytest.mark.timeout(180)
 def test_a_chief_a_worker_a_parameter_server_and_an_evaluator(tmp_path: Path) -> None:
     write(tmp_path / "train.py", JOB)
 

@@ -24,9 +24,7 @@ from estimator_bridge.legacy.distribution import sync_replicas, sync_replicas_ho
 from estimator_bridge.legacy.distribution.launched import server_waits
 from tests.legacy.distribution import job
 
-pytestmark = pytest.mark.timeout(120)
-
-SECONDS = 60
+SECONDS = 240
 
 
 @contextlib.contextmanager

@@ -43,13 +43,13 @@ def test_a_listening_socket_is_kept_to_the_loopback_interface() -> None:
         port = server.getsockname()[1]
         own = _own_address()
         if own:
-            socket.create_connection((own, port), timeout=5).close()
+            socket.create_connection((own, port), timeout=60).close()
 
         before = sorted(Path("/proc/self/fd").iterdir())  # a copy of a pipe's end that stays open keeps its reader waiting
         assert keep_to_loopback(port)
         assert sorted(Path("/proc/self/fd").iterdir()) == before
 
-        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        socket.create_connection(("127.0.0.1", port), timeout=60).close()
         assert server.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).rstrip(b"\0") == b"lo"
         if own:
             with pytest.raises(OSError, match=r"refused|timed out"):
@@ -128,7 +128,7 @@ def test_the_waits_of_a_launched_task_and_of_any_other(tmp_path: Path, monkeypat
         Rendezvous(tmp_path).set_flag(Flag.TRAINED)
         training.time.sleep(600)
     assert waits() == (30, 5)
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 300
 
 
 def test_the_last_evaluation_is_one_that_began_after_training_had_ended(
@@ -154,11 +154,15 @@ def test_who_has_a_server_waits_for_those_of_the_others(tmp_path: Path, monkeypa
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     monkeypatch.setattr(training._TrainingExecutor, "_start_std_server", lambda self, config: "server")
     with join_launcher():
-        ready = threading.Timer(0.3, Rendezvous(tmp_path).set_flag, [Flag.READY])
-        ready.start()
-        started = time.monotonic()
+        events: list[str] = []
+
+        def report_ready() -> None:
+            events.append("ready")
+            Rendezvous(tmp_path).set_flag(Flag.READY)
+
+        (ready := threading.Timer(0.3, report_ready)).start()
         assert training._TrainingExecutor._start_std_server(None, None) == "server"
-        assert time.monotonic() - started >= 0.25
+        assert events == ["ready"]
         ready.join()
 
 

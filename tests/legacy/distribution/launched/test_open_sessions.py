@@ -14,8 +14,6 @@ from estimator_bridge.legacy import install
 from estimator_bridge.legacy.distribution.launched import reporting
 from estimator_bridge.legacy.distribution.launched.open_sessions import LeavingHook
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def train(fails: bool = False) -> tf.Session:
     """One training; the session that it used."""

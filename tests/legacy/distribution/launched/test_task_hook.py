@@ -21,8 +21,6 @@ from estimator_bridge.legacy.distribution.launched.launched_task import join_lau
 from estimator_bridge.legacy.distribution.launched.task_hook import TaskHook
 from estimator_bridge.legacy.distribution.replicas import Replicas
 
-pytestmark = pytest.mark.timeout(60)
-
 
 class Task:
     """One of several that train in step; its session knows the global step."""
