@@ -1,4 +1,4 @@
-"""What is different in a task that a launcher started, as far as it needs no cluster."""
+"""Differences of a task that a launcher started, without a cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from estimator_bridge.legacy.distribution.launched.launched_task import join_lau
 
 
 def _own_address() -> str | None:
-    """Of this machine, as others see it; no packet is sent for that."""
+    """Returns the address of this machine in its network; no packet is sent for that."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         try:
             one.connect(("192.0.2.1", 9))
@@ -147,7 +147,7 @@ def test_the_last_evaluation_is_one_that_began_after_training_had_ended(
         assert not listener.after_eval(None)
 
 
-def test_who_has_a_server_waits_for_those_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_with_a_server_waits_for_the_servers_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install()
     from tensorflow_estimator.python.estimator import training
 

@@ -1,4 +1,4 @@
-"""Who trains in step leaves its session open at the end of a training, and closes it before the next."""
+"""A task that trains in step leaves its session open at the end of a training, and closes it before the next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from estimator_bridge.legacy.distribution.launched.open_sessions import LeavingH
 
 
 def train(fails: bool = False) -> tf.Session:
-    """One training; the session that it used."""
+    """Trains once, and returns the session of the training."""
     with tf.Graph().as_default(), contextlib.suppress(InterruptedError):
         tf.train.create_global_step()
         with tf.train.MonitoredSession(hooks=[LeavingHook()]) as monitored:
