@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import os
 import subprocess
 import time
@@ -24,7 +23,7 @@ from estimator_bridge.launcher.processes.task import Sink, Task
 from tests.launcher.run_launcher import Request
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
-DEADLINE = 60.0
+DEADLINE = 240.0  # seconds, for a machine that is busy with other work
 COUNTS = {"chief": 1, "worker": 1, "ps": 1}
 
 
@@ -113,13 +112,14 @@ def play(tmp_path: Path, in_tasks: None) -> Play:
         rendezvous: Path | None = None,
         **timeouts: float,
     ) -> Ended:
-        stream = io.StringIO()
-        asked = Timeouts(**({"ready": 0, "finish": 60} | timeouts))  # type: ignore[arg-type]
+        asked = Timeouts(**({"ready": 0, "finish": DEADLINE, "grace": DEADLINE} | timeouts))  # type: ignore[arg-type]
         places, logs = layouts or local_layouts(counts), tmp_path / "logs"
-        launched = launch(places, command(tmp_path, plans), logs, asked, stream, preload, shared_folder=rendezvous)
+        output = tmp_path / "output"  # tasks wait for its lines
+        with output.open("w", encoding="utf-8", buffering=1) as stream:
+            launched = launch(places, command(tmp_path, plans), logs, asked, stream, preload, shared_folder=rendezvous)
         assert pids(tmp_path)
         assert alive(pids(tmp_path)) == []
-        return Ended(launched, stream.getvalue().splitlines(), tmp_path)
+        return Ended(launched, output.read_text(encoding="utf-8").splitlines(), tmp_path)
 
     return run
 

@@ -22,7 +22,8 @@ class Launcher:
     """
 
     def __init__(self, folder: Path, options: list[str], flags: list[str]) -> None:
-        asked = ["launch", "--log-dir", str(folder / "logs"), "--format", "json", *options]
+        patient = ["--ready-timeout", "240", "--stall-timeout", "500", "--grace", "120"]  # on a busy machine
+        asked = ["launch", "--log-dir", str(folder / "logs"), "--format", "json", *patient, *options]
         job = [str(JOB), f"--model_dir={folder / 'model'}", "--pace=0.02", "--save_every=20", *flags]
         environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
         self.lines: list[str] = []

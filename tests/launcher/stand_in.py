@@ -1,4 +1,4 @@
-"""A stand-in for a task of a cluster, without TensorFlow: stand_in.py FOLDER 'chief 0=ready,step:20' 'ps 0=serve,sleep:60' ...
+"""A stand-in for a task of a cluster, without TensorFlow: stand_in.py FOLDER 'chief 0=ready,step:20' 'ps 0=serve,stay' ...
 
 Every process leaves its pid in FOLDER, so that a test finds survivors. Each action is a function below; a task without actions ends.
 ``|`` separates the runs of a task that is restarted; further runs repeat the last one.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -36,7 +37,7 @@ if os.fork():
 os.setsid()
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 pathlib.Path(sys.argv[1], f"{os.getpid()}.pid").touch()
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -71,6 +72,18 @@ def wait_for(flag: Flag) -> None:
 def wait_step(job: str, index: str, step: str = "0") -> None:
     """Waits until a task has reported the step or a later one."""
     while (reported := RENDEZVOUS.step(TaskId(job, int(index)))) is None or reported < int(step):
+        time.sleep(0.02)
+
+
+def wait_file(name: str) -> None:
+    """Waits until the test has made a file in the folder."""
+    while not (FOLDER / name).exists():
+        time.sleep(0.02)
+
+
+def wait_printed(pattern: str, times: str = "1") -> None:
+    """Waits until the launcher has printed a pattern so many times."""
+    while len(re.findall(pattern, (FOLDER / "output").read_text())) < int(times):
         time.sleep(0.02)
 
 
@@ -119,8 +132,11 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "ready": lambda: wait_for(Flag.READY),
     "trained": lambda: wait_for(Flag.TRAINED),
     "meet": wait_step,
+    "file": wait_file,
+    "printed": wait_printed,
     "stubborn": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     "sleep": lambda seconds: time.sleep(float(seconds)),
+    "stay": lambda: time.sleep(600),
     "step": lambda step: RENDEZVOUS.report_step(TASK, int(step)),
     "trained-to": lambda step: RENDEZVOUS.report_step(TASK, int(step), training=False),
     "flags": lambda: say(" ".join(sorted(flag.value for flag in Flag if RENDEZVOUS.has_flag(flag)))),

@@ -14,26 +14,25 @@ import pytest
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.ports import free_ports
-from tests.launcher.conftest import wait_until
+from tests.launcher.conftest import DEADLINE, wait_until
 from tests.launcher.launchers import Launcher
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("warm_python", "in_tasks")]
-SECONDS = 120.0
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.usefixtures("warm_python", "in_tasks")]
 ENDLESS = ["--steps=100000"]
 
 
 def test_each_killed_task_comes_back_and_sigterm_saves(tmp_path: Path) -> None:
     with contextlib.closing(Launcher(tmp_path, ["--chief", "1", "--worker", "1", "--ps", "1"], ENDLESS)) as cluster:
-        wait_until(lambda: cluster.saved() >= 20 and bool(cluster.steps("worker 0")), SECONDS)
+        wait_until(lambda: cluster.saved() >= 20 and bool(cluster.steps("worker 0")))
         for task, witness in (("ps 0", "chief 0"), ("worker 0", "worker 0"), ("chief 0", "chief 0")):
             before, made = cluster.pids(task), len(cluster.steps(witness))
             os.kill(before[-1], signal.SIGKILL)
-            wait_until(lambda: len(cluster.pids(task)) > len(before), SECONDS)  # noqa: B023
-            wait_until(lambda: len(cluster.steps(witness)) > made + 3, SECONDS)  # noqa: B023
+            wait_until(lambda: len(cluster.pids(task)) > len(before))  # noqa: B023
+            wait_until(lambda: len(cluster.steps(witness)) > made + 3)  # noqa: B023
         assert min(cluster.steps("chief 0")[made:]) >= 20, "from the checkpoint, not from the start"
 
         cluster.process.send_signal(signal.SIGTERM)
-        out = cluster.finish(SECONDS)
+        out = cluster.finish(DEADLINE)
 
         assert cluster.process.returncode == 143
         assert {task["task"]: task["restarts"] for task in json.loads(out)["tasks"]} == {"chief 0": 1, "worker 0": 1, "ps 0": 1}
@@ -56,11 +55,11 @@ def test_workers_in_step_on_two_machines(tmp_path: Path) -> None:
             return made
 
         launchers = chief, worker = start(["chief", "worker"], *ENDLESS)
-        wait_until(lambda: chief.saved() >= 20 and bool(worker.steps("worker 0")), SECONDS)
+        wait_until(lambda: chief.saved() >= 20 and bool(worker.steps("worker 0")))
         assert len({rendezvous.version(TaskId(job, 0)) for job in ("chief", "worker")} - {None}) == 1
         made = len(worker.steps("worker 0"))
         os.kill(worker.pids("worker 0")[-1], signal.SIGKILL)
-        wait_until(lambda: len(worker.steps("worker 0")) > made + 3, SECONDS)
+        wait_until(lambda: len(worker.steps("worker 0")) > made + 3)
         assert worker.steps("worker 0")[made] >= 20, "from the checkpoint, not from the start"
         assert len(chief.pids("chief 0")) == len(worker.pids("worker 0")) == 2, "the task that waits in step is restarted, too"
 
@@ -68,11 +67,11 @@ def test_workers_in_step_on_two_machines(tmp_path: Path) -> None:
         time.sleep(1)
         made = len(chief.steps("chief 0"))
         os.kill(worker.pids("worker 0")[-1], signal.SIGCONT)
-        wait_until(lambda: len(chief.steps("chief 0")) > made + 3, SECONDS)
+        wait_until(lambda: len(chief.steps("chief 0")) > made + 3)
 
         worker.process.send_signal(signal.SIGTERM)
         for one in launchers:
-            one.finish(SECONDS)
+            one.finish(DEADLINE)
         assert [one.process.returncode for one in launchers] == [143, 143]
         ready = [one.said(r"launch +\| (.*) at (?:127\.0\.0\.1|localhost):\d+: ready") for one in launchers]
         assert ready == [["chief 0", "worker 0"] * 2] * 2
@@ -84,7 +83,7 @@ def test_workers_in_step_on_two_machines(tmp_path: Path) -> None:
         assert last >= worker.steps("worker 0")[-1]
 
         launchers = chief, worker, evaluator = start(["chief", "worker", "evaluator"], f"--steps={last + 5}")
-        results = [json.loads(one.finish(SECONDS)) for one in launchers]
+        results = [json.loads(one.finish(DEADLINE)) for one in launchers]
         assert [result["exit_code"] for result in results] == [0, 0, 0], results
         assert [result["tasks"][0]["global_step"] for result in results] == [last + 5, last + 5, None]
         assert chief.saved() == last + 5

@@ -10,50 +10,14 @@ from pathlib import Path
 import pytest
 
 from estimator_bridge.cli.main import main
-from tests.running import estimator_bridge_command, write
+from tests.running import estimator_bridge_command
 
-JOB = """
-    '''Asynchronous parameter servers as in TensorFlow 1; says at the end which interfaces its server listens on.'''
-    import os, socket, sys
-    import numpy as np
-    import tensorflow as tf
-
-    def input_fn():
-        x = np.arange(16, dtype=np.float32).reshape(8, 2)
-        return tf.data.Dataset.from_tensor_slices(({"x": x}, x[:, :1])).repeat().batch(4)
-
-    def model_fn(features, labels, mode):
-        out = tf.layers.dense(features["x"], 1)
-        loss = tf.losses.mean_squared_error(labels, out)
-        train_op = tf.train.GradientDescentOptimizer(0.001).minimize(loss, tf.train.get_global_step())
-        return tf.estimator.EstimatorSpec(mode, out, loss, train_op)
-
-    print("drew", np.random.randint(2**31))
-
-    class Interfaces(tf.train.SessionRunHook):
-        def end(self, session):
-            for number in map(int, os.listdir("/proc/self/fd")):
-                try:
-                    with socket.socket(fileno=os.dup(number)) as one:
-                        if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                            bound = one.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16)
-                            print("listens on", bound.rstrip(bytes(1)).decode() or "all")
-                except OSError:
-                    pass
-
-    config = tf.estimator.RunConfig(sys.argv[1], save_checkpoints_steps=10)
-    estimator = tf.estimator.Estimator(model_fn, config=config)
-    train = tf.estimator.TrainSpec(input_fn, max_steps=20, hooks=[Interfaces()] if sys.platform == "linux" else [])
-    tf.estimator.train_and_evaluate(estimator, train, tf.estimator.EvalSpec(input_fn, steps=1))
-"""
+JOB = Path(__file__).with_name("listening_training.py")
 
 
-@pytest.mark.timeout(180)
 def test_a_chief_a_worker_a_parameter_server_and_an_evaluator(tmp_path: Path) -> None:
-    write(tmp_path / "train.py", JOB)
-
     ended = estimator_bridge_command(
-        "launch", "--worker", 1, "--ps", 1, "--evaluator", 1, "--format", "json", "train.py", tmp_path / "model", cwd=tmp_path
+        "launch", "--worker", 1, "--ps", 1, "--evaluator", 1, "--format", "json", JOB, tmp_path / "model", cwd=tmp_path
     )
 
     assert ended.code == 0, ended.err[-4000:]

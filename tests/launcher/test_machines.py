@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pytest
 
 from estimator_bridge.cli.main import main
 from estimator_bridge.cluster.rendezvous import Flag, Recovery, Rendezvous
-from estimator_bridge.cluster.server_status import Answer, Health
+from estimator_bridge.cluster.server_status import Answer, Health, ask
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher import request_checks
@@ -141,7 +142,7 @@ def test_a_single_task_ends_when_other_launchers_report_the_end(play: Play, tmp_
         Rendezvous(shared).set_flag(Flag.TRAINED)
 
     threading.Thread(target=worker_ends, daemon=True).start()
-    plan = "sleep:60" if job == "ps" else "trained,say:evaluated"
+    plan = "stay" if job == "ps" else "trained,say:evaluated"
 
     ended = play({f"{job} 0": plan}, layouts=[hosted_layout(hosts(), COUNTS, f"{job}:0")], rendezvous=shared)
 
@@ -328,7 +329,7 @@ def test_a_folder_that_cannot_be_read_is_named(play: Play, tmp_path: Path) -> No
     (tmp_path / "shared" / "chief-0.ended").mkdir(parents=True)  # stands for a share that answers with an error
 
     with pytest.raises(BridgeError, match=r"cannot be read.\n.*\n.*chief-0.ended: Is a directory"):
-        play({"worker 0": "sleep:60"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared")
+        play({"worker 0": "stay"}, layouts=[hosted_layout(hosts(), COUNTS, "worker:0")], rendezvous=tmp_path / "shared")
 
 
 def test_a_worker_that_has_ended_reports_it(play: Play, tmp_path: Path) -> None:
@@ -345,14 +346,23 @@ def test_a_worker_that_has_ended_reports_it(play: Play, tmp_path: Path) -> None:
 def test_a_parameter_server_ends_when_no_chief_or_worker_has_answered_for_long(
     play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The chief, which no launcher started, ends once its server has answered."""
     monkeypatch.setattr(remote_trainers, "_ASK_SECONDS", 0.2)
+
+    def record_answer(servers: Mapping[TaskId, str], timeout: float) -> list[Answer]:
+        answers = ask(servers, timeout)
+        if any(answer.health is Health.READY for answer in answers):
+            (tmp_path / "answered").touch()
+        return answers
+
+    monkeypatch.setattr(remote_trainers, "ask", record_answer)
     addresses = hosts()
     chief = hosted_layout(addresses, COUNTS, "chief:0")
     environment = os.environ | {"TF_CONFIG": chief.tf_configs[TaskId("chief", 0)]}
-    asked = [sys.executable, str(STAND_IN), *command(tmp_path, {"chief 0": "serve,sleep:3"})[2:]]
+    asked = [sys.executable, str(STAND_IN), *command(tmp_path, {"chief 0": "serve,file:answered"})[2:]]
     process = subprocess.Popen(asked, env=environment)
     try:
-        ended = play({"ps 0": "say:there,sleep:60"}, layouts=[hosted_layout(addresses, COUNTS, "ps:0")], finish=2)
+        ended = play({"ps 0": "say:there,stay"}, layouts=[hosted_layout(addresses, COUNTS, "ps:0")], finish=5)
     finally:
         process.kill()
         process.wait()

@@ -19,16 +19,16 @@ from estimator_bridge.launcher.outcome import NoRestart
 from estimator_bridge.launcher.processes.spawner import Spawner
 from estimator_bridge.launcher.request_checks import check_network
 from estimator_bridge.runtime.json_positions import read_object
-from tests.launcher.conftest import Play, pids, wait_until
+from tests.launcher.conftest import DEADLINE, Play, pids, wait_until
 
-SERVED = {"chief 0": "serve,ready,step:20", "worker 0": "serve,ready,step:19", "ps 0": "serve,sleep:60"}
+SERVED = {"chief 0": "serve,ready,step:20", "worker 0": "serve,ready,step:19", "ps 0": "serve,stay"}
 
 
 def test_each_task_knows_its_place_and_the_end_of_the_others(play: Play) -> None:
-    plans = {"chief 0": "config,flags,say:hello", "worker 1": "config", "ps 0": "config,sleep:60"}
+    plans = {"chief 0": "config,flags,say:hello", "worker 1": "config", "ps 0": "config,stay"}
     counts = {"chief": 1, "worker": 2, "ps": 1, "evaluator": 1}
 
-    ended = play(plans | {"evaluator 0": "config,trained,say:evaluated", "worker 0": "sleep:1"}, counts)
+    ended = play(plans | {"evaluator 0": "config,trained,say:evaluated", "worker 0": "printed:chief 0. done"}, counts)
 
     assert ended.code == 0
     assert ended.states == {"ps 0": "stopped", "worker 0": "done", "worker 1": "done", "chief 0": "done", "evaluator 0": "done"}
@@ -48,7 +48,7 @@ def test_each_task_knows_its_place_and_the_end_of_the_others(play: Play) -> None
 
 
 def test_no_task_trains_before_every_server_has_answered(play: Play) -> None:
-    ended = play(SERVED | {"ps 0": "sleep:1,serve,sleep:60"}, ready=30)
+    ended = play(SERVED | {"ps 0": "sleep:1,serve,stay"}, ready=DEADLINE)
 
     assert ended.code == 0
     ready = [
@@ -62,8 +62,8 @@ def test_no_task_trains_before_every_server_has_answered(play: Play) -> None:
 @pytest.mark.parametrize(
     ("worker", "ready", "said"),
     [
-        ("sleep:60", 4, "missing, no (connection|answer within 0.5 s)"),
-        ("serve:worker:1,sleep:60", 30, "another task, worker 1 answers here"),  # which ends it at once
+        ("stay", 4, "missing, no (connection|answer within 0.5 s)"),
+        ("serve:worker:1,stay", DEADLINE, "another task, worker 1 answers here"),  # which ends it at once
     ],
 )
 def test_a_cluster_that_is_not_ready_names_the_missing_task(play: Play, worker: str, ready: float, said: str) -> None:
@@ -79,16 +79,16 @@ def test_a_cluster_that_is_not_ready_names_the_missing_task(play: Play, worker: 
 @pytest.mark.parametrize(
     ("plans", "code", "first"),
     [
-        ({"chief 0": "sleep:0.3,exit:7", "worker 0": "sleep:60"}, 7, "chief 0 ended with exit code 7"),
-        ({"worker 0": "say:disk full,exit:3", "chief 0": "child,sleep:60"}, 3, "worker 0 ended with exit code 3"),
-        ({"worker 0": "killed", "chief 0": "sleep:60"}, 137, "worker 0 ended with exit code 137"),
-        ({"ps 0": "exit:0", "chief 0": "sleep:60"}, 1, "ps 0 ended with exit code 0"),
+        ({"chief 0": "exit:7", "worker 0": "stay"}, 7, "chief 0 ended with exit code 7"),
+        ({"worker 0": "say:disk full,exit:3", "chief 0": "child,stay"}, 3, "worker 0 ended with exit code 3"),
+        ({"worker 0": "killed", "chief 0": "stay"}, 137, "worker 0 ended with exit code 137"),
+        ({"ps 0": "exit:0", "chief 0": "stay"}, 1, "ps 0 ended with exit code 0"),
     ],
 )
 def test_the_first_task_that_fails_ends_the_others_and_is_named(
     play: Play, plans: dict[str, str], code: int, first: str
 ) -> None:
-    ended = play({"ps 0": "sleep:60"} | plans)
+    ended = play({"ps 0": "stay"} | plans)
 
     assert ended.code == code
     assert ended.problem.splitlines()[0] == f"{first}, so the others were ended."
@@ -100,7 +100,7 @@ def test_a_full_disk_is_reported_once_and_training_goes_on(play: Play, tmp_path:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "chief-0.log").symlink_to("/dev/full")
 
-    ended = play({"chief 0": "say:hello,sleep:0.3,say:goodbye", "worker 0": "say:hello", "ps 0": "sleep:60"})
+    ended = play({"chief 0": "say:hello,sleep:0.3,say:goodbye", "worker 0": "say:hello", "ps 0": "stay"})
 
     assert ended.code == 0, ended.problem
     assert [line for line in ended.output if line.startswith("chief")] == ["chief 0     | hello", "chief 0     | goodbye"]
@@ -123,7 +123,7 @@ def test_a_launcher_that_is_interrupted_starts_no_more_tasks(
 
     monkeypatch.setattr(Spawner, "start", told_meanwhile)
 
-    ended = play({"ps 0": "sleep:60", "worker 0": "sleep:60", "chief 0": "sleep:60"})
+    ended = play({"ps 0": "stay", "worker 0": "stay", "chief 0": "stay"})
 
     assert ended.code == 128 + signal.SIGTERM
     assert len(started) == 1
@@ -132,11 +132,11 @@ def test_a_launcher_that_is_interrupted_starts_no_more_tasks(
 
 def test_a_process_that_a_task_leaves_behind_ends_with_it(play: Play) -> None:
     """``play`` looks for survivors; here one left its parent and its session."""
-    assert play({"chief 0": "child", "ps 0": "sleep:60"}).code == 0
+    assert play({"chief 0": "child", "ps 0": "stay"}).code == 0
 
 
 def test_a_task_that_does_not_end_after_the_chief_is_named(play: Play) -> None:
-    ended = play({"worker 0": "sleep:60", "ps 0": "sleep:60"}, finish=0.5)
+    ended = play({"worker 0": "stay", "ps 0": "stay"}, finish=0.5)
 
     assert ended.code == 1
     assert ended.problem.startswith("worker 0: still running 0.5 s after the end of the training.")
@@ -146,7 +146,7 @@ def test_a_port_that_was_taken_meanwhile(play: Play) -> None:
     layout = local_layout({"chief": 1, "worker": 1})
     with socket.create_server(("", 0)) as taken:
         conflicting = dict.fromkeys(layout.addresses, f"127.0.0.1:{taken.getsockname()[1]}")
-        ended = play({"chief 0": "bind"}, layouts=[make_layout(conflicting, list(layout.tf_configs)), layout], ready=30)
+        ended = play({"chief 0": "bind"}, layouts=[make_layout(conflicting, list(layout.tf_configs)), layout], ready=DEADLINE)
 
     assert ended.code == 0
     assert ended.states == {"chief 0": "done", "worker 0": "done"}
@@ -158,7 +158,7 @@ def test_a_port_that_is_taken_on_every_try_is_named(play: Play) -> None:
     with socket.create_server(("", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         conflicting = make_layout({**layout.addresses, TaskId("chief", 0): address}, list(layout.tf_configs))
-        ended = play({"chief 0": "bind", "worker 0": "sleep:60"}, layouts=[conflicting], ready=30)
+        ended = play({"chief 0": "bind", "worker 0": "stay"}, layouts=[conflicting], ready=DEADLINE)
 
     assert ended.code == 1
     assert ended.no_restart is NoRestart.PORT_TAKEN

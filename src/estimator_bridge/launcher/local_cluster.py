@@ -56,9 +56,10 @@ class LocalCluster:
     def update(self) -> None:
         """Reads the steps that the tasks reported, and reports the tasks that have ended."""
         for task in self.tasks:
+            has_ended = task.poll()  # before its step is read, so that no step is missed
             if (step := self.rendezvous.step(task.name)) is not None:
                 task.record_step(step)
-            if task.poll():
+            if has_ended:
                 if task.state is State.DONE and task in self.trainers:
                     self.rendezvous.report_end(task.name)
                 self.say(f"{task.name}: {task.state.value}, exit code {task.exit_code}")

@@ -19,10 +19,9 @@ from estimator_bridge.launcher.monitors.heartbeats import Heartbeats, Presence
 from estimator_bridge.launcher.monitors.readiness import Preflight
 from estimator_bridge.launcher.outcome import Outcome
 from estimator_bridge.launcher.ports import free_ports
-from tests.launcher.conftest import Play, command, local_cluster, wait_until
+from tests.launcher.conftest import DEADLINE, Play, command, local_cluster, wait_until
 from tests.launcher.run_launcher import Request
 
-pytestmark = pytest.mark.timeout(120)
 HOSTS, COUNTS = ["a:1", "b:1", "c:1"], {"chief": 1, "worker": 1, "ps": 1}
 WORKER = TaskId("worker", 0)
 ENDS = {
@@ -30,6 +29,13 @@ ENDS = {
     "lost": lambda rendezvous: rendezvous.report_failure(WORKER, TaskFailure(1, 143, None)),
     "trained": lambda rendezvous: rendezvous.set_flag(Flag.TRAINED),
 }
+
+
+def wait_heard(rendezvous: Rendezvous, listener: TaskId) -> None:
+    """Waits until a launcher has read the heartbeats of others, which it does after each of its own, once more."""
+    for _ in range(2):
+        before = rendezvous.heartbeat(listener)
+        wait_until(lambda: rendezvous.heartbeat(listener) != before)  # noqa: B023
 
 
 class Watch:
@@ -215,7 +221,6 @@ def test_a_training_ends_without_the_tasks_that_it_went_on_without(
 ) -> None:
     """The chief of an asynchronous training has ended, its worker is lost, and a parameter server waits for no other task."""
     monkeypatch.setattr(heartbeats, "_BEAT_SECONDS", 0.1)
-    monkeypatch.setattr(heartbeats, "_SILENT_SECONDS", 0.3)
     monkeypatch.setattr(readiness, "ask", lambda asked, _: [Answer(task, "", Health.READY, (), 1, 1.0) for task in asked])
     rendezvous = Rendezvous(tmp_path / "shared")
     rendezvous.folder.mkdir()
@@ -224,12 +229,13 @@ def test_a_training_ends_without_the_tasks_that_it_went_on_without(
 
     def worker() -> None:
         wait_until(lambda: rendezvous.heartbeat(TaskId("ps", 0)) is not None)
-        for _ in range(4):
+        for _ in range(2):
             rendezvous.beat(WORKER)
-            time.sleep(0.1)
+            wait_heard(rendezvous, TaskId("ps", 0))
+        monkeypatch.setattr(heartbeats, "_SILENT_SECONDS", 0.3)
 
     (thread := threading.Thread(target=worker)).start()
-    ended = play({"ps 0": "recovery:task,sleep:60"}, layouts=[layout], rendezvous=rendezvous.folder, ready=60, lost=0.5)
+    ended = play({"ps 0": "recovery:task,stay"}, layouts=[layout], rendezvous=rendezvous.folder, ready=DEADLINE, lost=0.5)
     thread.join()
 
     assert (ended.code, ended.states) == (0, {"ps 0": "stopped"})
@@ -242,32 +248,37 @@ def test_a_machine_that_is_killed_ends_those_that_train_in_step_with_it(
     """The worker's launcher, at 127.0.0.2, is killed, and its guard kills its task. The chief's task then fails, as TensorFlow's do,
     and is restarted to wait for all servers. It has nothing to save, so it does not wait long after SIGTERM.
     """
-    for name, seconds in (("_BEAT_SECONDS", 0.1), ("_SILENT_SECONDS", 1.0)):
-        monkeypatch.setattr(heartbeats, name, seconds)
+    monkeypatch.setattr(heartbeats, "_BEAT_SECONDS", 0.1)
     monkeypatch.setattr(restarts, "_FIRST_PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(supervisor, "_LEAD_SECONDS", 0.1)
-    one, other = free_ports(2)
+    (one, other), chief = free_ports(2), TaskId("chief", 0)
     hosts, counts, shared = [f"127.0.0.1:{one}", f"127.0.0.2:{other}"], {"chief": 1, "worker": 1}, tmp_path / "shared"
     plans = {
         "chief 0": "recovery:gang,serve,ready,step:1,meet:worker:0:2,exit:1|stubborn,serve,ready,step:3",
-        "worker 0": "serve,ready,step:1,sleep:60",
+        "worker 0": "serve,ready,step:1,stay",
     }
-    request = Request(
-        counts, command(tmp_path, plans), str(tmp_path / "worker"), hosts=hosts, task="worker:0", shared=str(shared)
-    )
+    logs, timeouts = str(tmp_path / "worker"), {"ready": DEADLINE}
+    request = Request(counts, command(tmp_path, plans), logs, timeouts, hosts=hosts, task="worker:0", shared=str(shared))
     launcher = subprocess.Popen(request.command(), stdout=subprocess.DEVNULL)
 
     def machine() -> None:
         """Loses the worker's machine during the training; the chief's task sees that the server is gone, and fails."""
         rendezvous = Rendezvous(shared)
-        wait_until(lambda: rendezvous.step(WORKER) == rendezvous.step(TaskId("chief", 0)) == 1)
+        wait_until(lambda: rendezvous.step(WORKER) == rendezvous.step(chief) == 1)
+        wait_heard(rendezvous, chief)
+        before = rendezvous.heartbeat(WORKER)
+        wait_until(lambda: rendezvous.heartbeat(WORKER) != before)
+        wait_heard(rendezvous, chief)
         launcher.kill()
         launcher.wait()
+        monkeypatch.setattr(heartbeats, "_SILENT_SECONDS", 1.0)  # not before: a busy machine is silent, too
         rendezvous.report_step(WORKER, 2)
 
     (thread := threading.Thread(target=machine)).start()
     try:
-        ended = play(plans, layouts=[hosted_layout(hosts, counts, "chief:0")], rendezvous=shared, ready=60, lost=3, grace=1000)
+        ended = play(
+            plans, layouts=[hosted_layout(hosts, counts, "chief:0")], rendezvous=shared, ready=DEADLINE, lost=3, grace=1000
+        )
     finally:
         launcher.kill()
         thread.join()

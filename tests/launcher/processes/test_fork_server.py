@@ -30,7 +30,7 @@ def preloaded(tmp_path: Path, in_tasks: None, monkeypatch: pytest.MonkeyPatch) -
 def test_one_import_serves_all_tasks_and_each_has_its_own_properties(play: Play, preloaded: str, tmp_path: Path) -> None:
     plans = {f"{job} {index}": "config,process" for job, count in COUNTS.items() for index in range(count)}
 
-    ended = play(plans | {"ps 0": "config,process,sleep:60"}, COUNTS, preload=preloaded)
+    ended = play(plans | {"ps 0": "config,process,stay"}, COUNTS, preload=preloaded)
 
     assert ended.code == 0
     assert len(list(tmp_path.glob("*.imported"))) == 1
@@ -43,7 +43,7 @@ def test_one_import_serves_all_tasks_and_each_has_its_own_properties(play: Play,
     assert processes[2] == {
         "arguments": [
             str(tmp_path),
-            *(f"{name}={plan}" for name, plan in (plans | {"ps 0": "config,process,sleep:60"}).items()),
+            *(f"{name}={plan}" for name, plan in (plans | {"ps 0": "config,process,stay"}).items()),
         ],
         "folder": str(Path.cwd()),
         "input": "",
@@ -58,7 +58,7 @@ def test_one_import_serves_all_tasks_and_each_has_its_own_properties(play: Play,
     ("plans", "code"), [({"worker 0": "exit:3"}, 3), ({"worker 0": "killed"}, 137), ({"chief 0": "say:oh,raise"}, 1)]
 )
 def test_the_exit_code_is_that_of_the_task(play: Play, preloaded: str, plans: dict[str, str], code: int) -> None:
-    ended = play({"ps 0": "sleep:60", "chief 0": "sleep:60"} | plans, COUNTS, preload=preloaded)
+    ended = play({"ps 0": "stay", "chief 0": "stay"} | plans, COUNTS, preload=preloaded)
 
     assert ended.code == code
     assert f"{next(iter(plans))} ended with exit code {code}" in ended.problem
@@ -80,7 +80,7 @@ def test_a_task_that_gets_sigterm_before_it_has_started_ends(tmp_path: Path, mon
 
 
 def test_a_module_that_cannot_be_imported_leaves_the_error_to_the_tasks(play: Play) -> None:
-    ended = play({"chief 0": "say:there", "ps 0": "sleep:60"}, preload="nowhere")
+    ended = play({"chief 0": "say:there", "ps 0": "stay"}, preload="nowhere")
     assert ended.code == 0
     assert "chief 0     | there" in ended.output
     assert "No module named 'nowhere'" in ended.log("launch")

@@ -13,20 +13,21 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.launcher.conftest import alive, guards, pids, wait_until
+from tests.launcher.conftest import DEADLINE, alive, guards, pids, wait_until
 
 Start = Callable[[dict[str, str], int, float], "subprocess.Popen[bytes]"]
-# No task ends by itself, and no grace period passes, while a test waits.
-PLANS = {"chief 0": "child,sleep:250", "worker 0": "stubborn,sleep:250", "ps 0": "sleep:250"}
+# No task ends by itself while a test waits.
+PLANS = {"chief 0": "child,stay", "worker 0": "stubborn,stay", "ps 0": "stay"}
+GRACE = 500.0  # seconds, more than a test waits
 PROCESSES = 4  # with the chief's child, which left its parent, its session and SIGTERM behind
 
 
 def test_ctrl_c_ends_everything_in_seconds(launcher: Start, tmp_path: Path) -> None:
-    process = launcher(PLANS | {"worker 0": "sleep:250"}, PROCESSES, 280)
+    process = launcher(PLANS | {"worker 0": "stay"}, PROCESSES, GRACE)
 
     process.send_signal(signal.SIGINT)
 
-    assert process.wait(timeout=100) == 130
+    assert process.wait(timeout=DEADLINE) == 130
     assert alive(pids(tmp_path)) == []
 
 
@@ -36,38 +37,38 @@ def test_a_task_that_ignores_sigterm_is_killed_after_the_grace_period(launcher: 
 
     process.send_signal(signal.SIGTERM)
 
-    assert process.wait(timeout=100) == 143
+    assert process.wait(timeout=DEADLINE) == 143
     assert time.monotonic() - started >= 1
     assert alive(pids(tmp_path)) == []
 
 
 def test_trainers_save_before_the_parameter_servers_end(launcher: Start, tmp_path: Path) -> None:
-    plans = {"chief 0": "save,there,sleep:250", "worker 0": "there,sleep:250", "ps 0": "there,sleep:250"}
-    process = launcher(plans, 3, 280)
+    plans = {"chief 0": "save,there,stay", "worker 0": "there,stay", "ps 0": "there,stay"}
+    process = launcher(plans, 3, GRACE)
     wait_until(lambda: len(list(tmp_path.glob("*.there"))) == 3)
     for job in ("chief", "worker"):
         (tmp_path / f"{job}-0.there").unlink()
 
     process.send_signal(signal.SIGTERM)
 
-    assert process.wait(timeout=100) == 143
+    assert process.wait(timeout=DEADLINE) == 143
     assert (tmp_path / "logs" / "chief-0.log").read_text().splitlines()[-1] == "saved, with 1 parameter servers"
     assert alive(pids(tmp_path)) == []
 
 
 def test_a_second_signal_ends_all_tasks_at_once(launcher: Start, tmp_path: Path) -> None:
-    process = launcher(PLANS, PROCESSES, 280)
+    process = launcher(PLANS, PROCESSES, GRACE)
 
     process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
+    wait_until(lambda: len(alive(pids(tmp_path))) < PROCESSES)  # tasks that obey have ended
     process.send_signal(signal.SIGINT)
 
-    assert process.wait(timeout=100) == 130
+    assert process.wait(timeout=DEADLINE) == 130
     assert alive(pids(tmp_path)) == []
 
 
 def test_a_launcher_that_is_killed_takes_everything_with_it(launcher: Start, tmp_path: Path) -> None:
-    process = launcher(PLANS, PROCESSES, 280)
+    process = launcher(PLANS, PROCESSES, GRACE)
     others = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
     assert len(alive(pids(tmp_path))) == PROCESSES
 
@@ -78,16 +79,16 @@ def test_a_launcher_that_is_killed_takes_everything_with_it(launcher: Start, tmp
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a process can ask for its parent's death to be its own on Linux alone")
 def test_a_guard_that_is_killed_takes_its_task_with_it(launcher: Start, tmp_path: Path) -> None:
-    process = launcher({"chief 0": "sleep:250", "worker 0": "sleep:250", "ps 0": "sleep:250"}, 3, 280)
+    process = launcher({"chief 0": "stay", "worker 0": "stay", "ps 0": "stay"}, 3, GRACE)
 
     os.kill(guards(tmp_path)[0], signal.SIGKILL)
 
-    assert process.wait(timeout=100) == 128 + signal.SIGKILL
+    assert process.wait(timeout=DEADLINE) == 128 + signal.SIGKILL
     assert alive(pids(tmp_path)) == []
 
 
 def test_the_command_line_of_a_task_contains_no_tf_config(launcher: Start, tmp_path: Path) -> None:
-    process = launcher(PLANS, PROCESSES, 280)
+    process = launcher(PLANS, PROCESSES, GRACE)
 
     lines = [" ".join(child.cmdline()) for child in psutil.Process(process.pid).children(recursive=True)]
 

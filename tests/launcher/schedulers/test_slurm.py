@@ -31,7 +31,7 @@ def _job_id() -> int:
                 return base - 20000
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("warm_python", "in_tasks")
 def test_its_tasks_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path / "train.py", JOB)
@@ -52,7 +52,7 @@ def test_its_tasks_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     }
 
     done = subprocess.run(
-        ["bash", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=150, check=False
+        ["bash", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=550, check=False
     )
 
     outputs = [(tmp_path / f"task-{rank}.out").read_text() for rank in range(3)]

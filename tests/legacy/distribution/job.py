@@ -64,7 +64,14 @@ def make_model_fn(
     hooks: Sequence[Any] = (),
     product: Callable[[Any, Any], Any] = tf.matmul,
 ) -> Any:
-    """Of the classifier; ``wrap`` gets the optimizer, ``product`` the second layer's activations and weights."""
+    """Makes the model_fn of the classifier.
+
+    Args:
+        wrap: Function that wraps the optimizer.
+        partitioner: Partitioner of the variables.
+        hooks: Hooks of the training.
+        product: Function that multiplies the second layer's activations and weights.
+    """
 
     def model_fn(features: Any, labels: Any, mode: str, config: Any) -> Any:
         with tf.variable_scope("", partitioner=partitioner):
@@ -102,7 +109,7 @@ def _constant(start: Any) -> Any:
 
 
 class Seen(tf.train.SessionRunHook):
-    """What a task finds while it trains."""
+    """Records the devices and variables that a task finds while it trains."""
 
     def __init__(self) -> None:
         self.local_steps = 0

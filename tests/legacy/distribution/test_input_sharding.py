@@ -1,4 +1,4 @@
-"""Which datasets are shared out among workers: the answers of the other worker are given here."""
+"""Datasets that are shared among workers, with given answers of the other worker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANOTHER, ANOTHER_SHARD = "[1, false, false, false, false]", "[1, true, false, fa
 
 
 def _batches(dataset: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, other: str | None = None) -> list[list[int]]:
-    """What worker 1 of 2 trains on; ``other`` is what worker 0 told, by default the same as this one."""
+    """Returns the batches of worker 1 of 2; ``other`` is the answer of worker 0, by default the same."""
     monkeypatch.setattr(input_sharding, "allgather_text", lambda config, own, number, text: [other or text, text])
     with tf.Graph().as_default(), tf.Session() as session:
         shared = input_sharding._own_share(dataset(), None, CONTEXT, "train.py:1")
@@ -48,7 +48,7 @@ def test_own_shards_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_the_script_says_nobody_else_is_to_shard_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on the modern path, where TensorFlow's automatic sharding is what the option was made for."""
+    """The modern path does the same; the option was made for TensorFlow's automatic sharding."""
 
     def off() -> Any:
         options = tf.data.Options()

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tests.legacy.distribution import job
 from tests.running import Ended, estimator_bridge_command
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 
 
 @dataclasses.dataclass
@@ -31,7 +31,7 @@ class Route:
         return job.saved(self.folder / name)
 
     def seen(self) -> dict[str, Any]:
-        """What each task saw in its last training."""
+        """Returns the observations of each task in its last training."""
         lines = [json.loads(line) for line in re.findall(r"SEEN (.*)", self.ended.err + self.ended.out)]
         return {line["task"]: line for line in lines}
 
@@ -138,7 +138,7 @@ def test_workers_share_the_input(all_reduce: Route, alone: Route) -> None:
 
 
 def test_sparse_gradients_of_other_rows_in_each_step(all_reduce: Route) -> None:
-    """As those of embeddings are."""
+    """Embeddings have such gradients."""
     _assert_close(all_reduce.weights("model-sparse"), job.by_hand())
 
 

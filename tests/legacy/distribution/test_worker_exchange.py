@@ -12,8 +12,6 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.ports import free_ports
 from estimator_bridge.legacy.distribution.worker_exchange import allgather_text
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def test_a_first_task_that_is_not_there_is_named() -> None:
     """A session would wait for it without end."""

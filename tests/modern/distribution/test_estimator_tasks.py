@@ -22,7 +22,10 @@ from tests.modern.jobs import engine, estimator, minimizing, regression_input, v
 
 from estimator_bridge.modern.distribution import input_sharding, strategies  # isort: skip
 from estimator_bridge.modern.callbacks.counts import EqualCounts  # isort: skip
+from estimator_bridge.modern.graph import model_graph  # isort: skip
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, recorded_iterators  # isort: skip
+from estimator_bridge.modern.graph.shapes import tf2_shapes  # isort: skip
+from estimator_bridge.modern.step.transplant import Transplant  # isort: skip
 from estimator_bridge.modern.training.step_loop import StepLoop  # isort: skip
 from estimator_bridge.modern.distribution.estimator_tasks import tasks  # isort: skip
 from estimator_bridge.modern.distribution.worker_checks import check_equal, lost_workers  # isort: skip
@@ -198,11 +201,23 @@ def test_devices_in_use_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         strategies.distribution_for(config)
 
 
-def test_a_share_without_a_batch_is_named() -> None:
-    """Its worker ends with an error, for the others to hear of it: they would wait for its gradients."""
-    loop: Any = object.__new__(StepLoop)
-    loop._distribution = Second()
-    loop._run = mock.Mock(side_effect=tf.errors.OutOfRangeError(None, None, "End of sequence"))
+class TwoWorkers(strategies.Distribution):
+    """A strategy of one device that counts as two workers in step, each with the same rows to share."""
+
+    workers = replicas = 2
+
+    def gather(self, row: Any) -> Any:
+        """Returns the row for each worker."""
+        return tf.stack([row, row])
+
+
+def test_a_share_without_a_batch_is_named(tmp_path: Path) -> None:
+    """Its worker ends with an error: otherwise the others would wait for its gradients."""
+    made = estimator(minimizing(lambda: v1.train.GradientDescentOptimizer(0.1)), tmp_path)
+    with tf2_shapes(), model_graph.control_flow_v2():
+        transplant = Transplant(model_graph.build(made, regression_input, model_graph.TRAIN, None))
+        empty = iter(transplant.model.pipeline.dataset().take(0))
+        loop = StepLoop(transplant, empty, TwoWorkers(tf.distribute.get_strategy()), endless=True, audited=False)
     with pytest.raises(BridgeError, match="its share of the input has no batch"):
         loop.run(3)
 
@@ -268,5 +283,5 @@ def test_counts_that_differ_between_workers_are_refused_before_they_are_saved() 
     for apart in (False, True):
         counts = EqualCounts(Second(apart))  # type: ignore[arg-type]
         counts.begin(transplant, 0)
-        with pytest.raises(NotSupportedError, match="'seen' on each") if apart else contextlib.nullcontext():
+        with pytest.raises(NotSupportedError, match="different values to 'seen', and") if apart else contextlib.nullcontext():
             assert not counts.after(progress)

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "tests" / "data" / "in_step.py"
 STEPS = 170  # the input ends between two calls of the loop, and between two checkpoints
 DEADLINE = 300.0
-pytestmark = pytest.mark.timeout(700)
+pytestmark = pytest.mark.timeout(1500)
 
 
 class Job:
@@ -219,7 +219,7 @@ def test_preempted_killed_and_started_again_in_other_numbers(python: str, tmp_pa
     with contextlib.closing(Job(python, tmp_path / "3", model_dir, {"chief": 1, "worker": 2}, *options)) as three:
         three.until_step("worker-1", 3)
         three.kill("worker-1", signal.SIGTERM)
-        assert set(three.wait(60).values()) == {128 + signal.SIGTERM}
+        assert set(three.wait().values()) == {128 + signal.SIGTERM}
     preempted = saved_step()
     ends = {task: [line for line in three.notes(task) if " end " in line] for task in three.processes}
     assert ends["worker-0"] == ends["worker-1"] == [f"worker end {preempted}"]
@@ -229,7 +229,7 @@ def test_preempted_killed_and_started_again_in_other_numbers(python: str, tmp_pa
     with contextlib.closing(Job(python, tmp_path / "2", model_dir, {"chief": 1, "worker": 1}, *options)) as two:
         two.until_step("worker-0", 2)
         two.kill("worker-0", signal.SIGKILL)
-        assert two.processes["chief-0"].wait(60) == 2
+        assert two.processes["chief-0"].wait(DEADLINE) == 2
     assert "another worker failed, was killed, or no longer answers" in two.log("chief-0")
     assert f"Restoring parameters from {model_dir}/model.ckpt-{preempted}" in two.log("worker-0")
 

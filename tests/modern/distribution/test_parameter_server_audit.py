@@ -20,40 +20,12 @@ from estimator_bridge.launcher.launch import LaunchResult, launch, local_layouts
 from estimator_bridge.launcher.outcome import Timeouts
 from estimator_bridge.launcher.processes.task import State
 from tests.modern import jobs  # noqa: F401 -- installs the legacy path
-from tests.running import write
 
 from estimator_bridge.modern.distribution.parameter_server_audit import BatchReport, EffectReport  # isort: skip
 from estimator_bridge.modern.distribution.worker_feed import Feed, take  # isort: skip
 
-pytestmark = pytest.mark.timeout(300)
-JOB = """
-    import json, os, sys
-    import numpy as np
-    import tensorflow as tf
-
-    model_dir, planted, max_steps = sys.argv[1], sys.argv[2] == "planted", int(sys.argv[3])
-    task = json.loads(os.environ["TF_CONFIG"])["task"]
-    worker = task["index"] if task["type"] == "worker" and planted else None
-
-    def input_fn():
-        trainer = task["index"] + 1 if task["type"] == "worker" and worker != 0 else 0  # worker 0 has the chief's rows
-        x = np.random.RandomState(trainer).rand(64, 4).astype(np.float32)
-        weighs = np.float32([[not (worker == 2 and row >= 8)] for row in range(64)])  # worker 2 has no gradient from its third batch on
-        dataset = tf.data.Dataset.from_tensor_slices(({"x": x, "weight": weighs}, x[:, :1])).repeat().batch(4)
-        dataset = dataset.map(lambda x, y: (x, tf.ensure_shape(tf.numpy_function(np.copy, [y], tf.float32), [None, 1])))
-        return dataset.take(0) if worker == 1 else dataset
-
-    def model_fn(features, labels, mode):
-        predictions = tf.layers.dense(features["x"], 1)
-        loss = tf.losses.mean_squared_error(labels, predictions, features["weight"])
-        train_op = tf.train.GradientDescentOptimizer(0.001).minimize(loss, tf.train.get_global_step())
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    config = tf.estimator.RunConfig(model_dir, save_checkpoints_secs=600)
-    estimator = tf.estimator.Estimator(model_fn, config=config)
-    train = tf.estimator.TrainSpec(input_fn, max_steps=max_steps)
-    tf.estimator.train_and_evaluate(estimator, train, tf.estimator.EvalSpec(input_fn, steps=1))
-"""
+pytestmark = pytest.mark.timeout(900)
+JOB = Path(__file__).with_name("faulty_workers.py")
 LONG = 500_000  # steps, of which the audit needs twenty-one
 
 
@@ -79,10 +51,12 @@ Run = Callable[..., Ended]
 def run(_warm_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     def launched(plan: str, workers: int, steps: int, audit: AuditRequest | None) -> Ended:
         folder, stream = tmp_path_factory.mktemp(plan), io.StringIO()
-        script, reported = write(folder / "train.py", JOB), folder / "rendezvous"
-        arguments = ["-m", "estimator_bridge", "run", "--path", "modern", str(script), str(folder / "model"), plan, str(steps)]
+        reported = folder / "rendezvous"
+        arguments = ["-m", "estimator_bridge", "run", "--path", "modern", str(JOB), str(folder / "model"), plan, str(steps)]
         layouts, preload = local_layouts({"chief": 1, "worker": workers, "ps": 1}), "estimator_bridge.script.preloaded"
-        ended = launch(layouts, arguments, folder / "logs", Timeouts(restarts=0), stream, preload, audit, reported)
+        ended = launch(
+            layouts, arguments, folder / "logs", Timeouts(ready=300, stall=600, restarts=0), stream, preload, audit, reported
+        )
         return Ended(ended, stream.getvalue(), reported)
 
     with pytest.MonkeyPatch.context() as patched:

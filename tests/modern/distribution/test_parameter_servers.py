@@ -23,8 +23,10 @@ from estimator_bridge.launcher.ports import free_ports
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "tests" / "data" / "parameter_servers.py"
-DEADLINE = 100.0
-pytestmark = pytest.mark.timeout(600)
+DEADLINE = 300.0
+ENOUGH = 20  # batches of a trainer; their number depends on the load of the machine
+READ_AHEAD = 20  # batches
+pytestmark = pytest.mark.timeout(1500)
 
 
 class Cluster:
@@ -160,13 +162,24 @@ def test_a_partitioned_variable_is_saved_in_slices_under_its_whole_name(alike: d
 
 @dataclasses.dataclass
 class Beset:
-    """Results of a training that lost tasks."""
+    """Results of a training that lost tasks.
+
+    Attributes:
+        cluster: Its tasks.
+        lost_worker_at: Saved step when a worker was killed.
+        went_on_to: Saved step when the worker was started again.
+        code_without_server: Exit code of the chief whose parameter server was killed.
+        seconds_without_server: Time until that chief ended.
+        batches_of_hook: Batches that the next chief read, whose hook records its steps.
+        codes: Exit codes at the end.
+    """
 
     cluster: Cluster
     lost_worker_at: int
     went_on_to: int
     code_without_server: int
     seconds_without_server: float
+    batches_of_hook: int
     codes: dict[str, int]
 
 
@@ -180,16 +193,19 @@ def beset(_warm_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         went_on_to = cluster.reach(at + 100)
         batches = len(cluster.notes("worker-0", "batches"))
         cluster.start("worker-0")
-        _until(lambda: len(cluster.notes("worker-0", "batches")) > batches + 20)
+        _until(lambda: len(cluster.notes("worker-0", "batches")) > batches + ENOUGH)
+        _until(lambda: all(len(cluster.notes(task, "batches")) > ENOUGH for task in ("chief-0", "worker-1")))
         killed = time.monotonic()
         cluster.kill("ps-0")
         code, seconds = cluster.wait("chief-0"), time.monotonic() - killed
+        batches = len(cluster.notes("chief-0", "batches"))
         cluster.start("ps-0")
         cluster.start("chief-0", "hook")
         codes = {task: cluster.wait(task) for task in ("chief-0", "worker-0", "worker-1")}
+        batches = len(cluster.notes("chief-0", "batches")) - batches
         cluster.start("evaluator-0")
         codes["evaluator-0"] = cluster.wait("evaluator-0")
-        yield Beset(cluster, at, went_on_to, code, seconds, codes)
+        yield Beset(cluster, at, went_on_to, code, seconds, batches, codes)
     finally:
         cluster.end()
 
@@ -200,7 +216,7 @@ def test_each_task_runs_its_own_input_fn_with_its_own_identity(beset: Beset) -> 
     seen = {task: set(beset.cluster.notes(task, "input")) for task in ("chief-0", "worker-0", "worker-1", "ps-0")}
     assert seen == {"chief-0": {"0 of 3"}, "worker-0": {"1 of 3"}, "worker-1": {"2 of 3"}, "ps-0": set()}
     batches = {task: len(beset.cluster.notes(task, "batches")) for task in ("chief-0", "worker-0", "worker-1")}
-    assert all(number > 50 for number in batches.values()), batches
+    assert all(number > ENOUGH for number in batches.values()), batches
 
 
 @pytest.mark.tf221
@@ -242,7 +258,8 @@ def test_a_hook_of_the_script_sees_each_step_of_the_chief(beset: Beset) -> None:
     steps, losses = [int(step) for step, _ in seen], [float(loss) for _, loss in seen]
     assert steps == sorted(set(steps))
     assert max(steps) < 500
-    assert 1 < np.mean(np.diff(steps)) <= 3.0
+    assert np.mean(np.diff(steps)) > 1
+    assert beset.batches_of_hook - READ_AHEAD <= len(steps) <= beset.batches_of_hook
     assert np.mean(losses[-20:]) < 0.1
 
 

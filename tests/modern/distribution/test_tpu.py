@@ -17,7 +17,6 @@ from estimator_bridge.runtime.estimator_calls import interposed
 from tests.modern.jobs import ONE_BY_ONE, PATHS, X, Y, assert_close, embedded, linear, make_engine, saved, v1
 from tests.modern.test_event_files import read
 
-pytestmark = pytest.mark.timeout(150)
 seen: list[dict[str, Any]] = []
 
 

@@ -18,7 +18,6 @@ from estimator_bridge.modern.engine import ModernEngine
 from estimator_bridge.modern.training import mixed_precision
 from tests.modern.jobs import Values, X, Y, check_same, engine, estimator, regression_input, saved, v1
 
-pytestmark = pytest.mark.timeout(120)
 NOTHING = "Mixed precision changes nothing"
 
 

@@ -20,7 +20,6 @@ from tests.modern.jobs import estimator, v1
 
 import tf_keras  # isort: skip -- after tests.modern.jobs, which settles on a Keras
 
-pytestmark = pytest.mark.timeout(120)
 
 MORE = 20
 """Nodes that a loop by hand does without: two limits, the test for NaN, the losses of all steps, the counts."""

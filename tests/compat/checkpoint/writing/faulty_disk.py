@@ -1,9 +1,8 @@
-"""A disk on which the n-th change fails, or on which every change is slow."""
+"""A disk that is watched, or on which the n-th operation fails."""
 
 from __future__ import annotations
 
 import errno
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +12,14 @@ OPERATIONS = [name for name in vars(Disk) if not name.startswith("_")]
 
 
 class WatchedDisk(Disk):
-    """Calls ``before`` with the name of each operation before it is carried out."""
+    """Calls a function with the name of each operation before it is carried out.
+
+    Attributes:
+        before: Function that is called.
+    """
 
     def __init__(self, before: Callable[[str], None]) -> None:
-        self._before = before
+        self.before = before
 
     def __getattribute__(self, name: str) -> Any:
         method = super().__getattribute__(name)
@@ -24,19 +27,19 @@ class WatchedDisk(Disk):
             return method
 
         def call(*args: Any) -> Any:
-            self._before(name)
+            self.before(name)
             return method(*args)
 
         return call
 
 
 class Faults:
-    """Lets the n-th operation fail, and, once it is broken, all that follow.
+    """Lets the n-th operation fail, and all that follow if the disk stays broken.
 
     Args:
         fail_at: Number of the operation that fails; None for none.
         number: Number of the error.
-        lasting: the disk stays broken, so that not even cleaning up works.
+        lasting: Whether the disk stays broken, so that not even cleaning up works.
     """
 
     def __init__(self, fail_at: int | None = None, number: int = errno.EIO, lasting: bool = False) -> None:
@@ -49,7 +52,3 @@ class Faults:
         at = len(self.operations) - 1
         if self._fail_at is not None and (at == self._fail_at or (self._lasting and at > self._fail_at)):
             raise OSError(self._number, "injected", name)
-
-
-def slow_disk(seconds: float) -> Disk:
-    return WatchedDisk(lambda name: time.sleep(seconds))

@@ -1,16 +1,13 @@
 """A script without TensorFlow: it kills writers of SavedModels and Keras files at random moments, and reports the state they left.
 
-A few slow writes stand for Keras: a half-written file must not get the target's name.
+A few short writes stand for Keras: a half-written file must not get the target's name.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
-import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,21 +17,20 @@ from estimator_bridge.compat.checkpoint import ConversionRequest, read_index
 from estimator_bridge.compat.checkpoint.conversion.outputs import write
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
-from estimator_bridge.compat.checkpoint.writing.storage import Disk
 from tests.cli.convert.test_checkpoint import OLD
 from tests.compat.checkpoint.conversion.test_outputs import contents, make_saved_model, write_saved_model
-from tests.compat.checkpoint.writing.faulty_disk import slow_disk
+from tests.compat.checkpoint.writing.faulty_disk import Faults, WatchedDisk
+from tests.compat.checkpoint.writing.killing import count_operations, kill_somewhere
 
-SLOWNESS = 0.001
-Write = Callable[[Path, Disk], None]
+Write = Callable[[Path, WatchedDisk], None]
 
 
-def write_keras_file(old: Path, target: Path, disk: Disk) -> None:
+def write_keras_file(old: Path, target: Path, disk: WatchedDisk) -> None:
     def ask(path: str, **question: Any) -> None:
         with Path(path).open("wb", buffering=0) as file:
             for part in range(10):
+                disk.before("write")
                 file.write(bytes([part]) * 1000)
-                time.sleep(SLOWNESS)
 
     sides: Any = SimpleNamespace(
         request=ConversionRequest(old, target, to="keras", overwrite=True),
@@ -52,9 +48,8 @@ def everything(path: Path) -> dict[str, bytes]:
 
 def kill(target: Path, writer: Write, before: bytes | None, runs: int) -> tuple[int, int]:
     """Counts the runs that left the old state, and those that left the new one."""
-    started = time.monotonic()
-    writer(target, slow_disk(SLOWNESS))
-    duration, new = time.monotonic() - started, everything(target)
+    operations = count_operations(lambda disk: writer(target, disk))
+    new = everything(target)
     old = {} if before is None else {target.name: before}
     counts = [0, 0]
     for run in range(runs):
@@ -62,19 +57,13 @@ def kill(target: Path, writer: Write, before: bytes | None, runs: int) -> tuple[
         if before is not None:
             target.parent.mkdir()
             target.write_bytes(before)
-        child = os.fork()
-        if not child:
-            writer(target, slow_disk(SLOWNESS))
-            os._exit(0)
-        time.sleep(random.uniform(0, duration * 1.3))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        kill_somewhere(lambda disk: writer(target, disk), operations)
         left = {name: data for name, data in everything(target).items() if ".partial" not in name}
         if left not in (old, new):
             sys.exit(f"{target.name}, run {run}: neither the old state nor the new one: {sorted(left)}")
         counts[left == new] += 1
         if left != new:
-            writer(target, Disk())
+            writer(target, Faults().disk)
             if everything(target) != new:
                 sys.exit(f"{target.name}, run {run}: the second run did not succeed")
     return counts[0], counts[1]

@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
-import os
+import itertools
 import random
 import shutil
-import signal
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 from estimator_bridge.compat.checkpoint.writing.publish import Options
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
-from tests.compat.checkpoint.writing.faulty_disk import slow_disk
+from tests.compat.checkpoint.writing.faulty_disk import WatchedDisk
+from tests.compat.checkpoint.writing.killing import count_operations, kill_somewhere
 from tests.compat.checkpoint.writing.test_publish import OLD, contents, convert, digest
 
-SLOWNESS = 0.001
+
+def prepare(target: Path, replacing: bool, copy: bool) -> Options:
+    """Makes the state before a conversion, and returns its options."""
+    if target.parent.exists():
+        shutil.rmtree(target.parent)
+    if replacing:
+        write_tensors(target, OLD)
+    return Options(copy=copy, overwrite=replacing)
 
 
 def main(folder: Path, runs: int) -> None:
     random.seed(7)
     source = write_tensors(folder / "source" / "model.ckpt-7", {"w": [1.5, 2.5], "b": 3.0, "global_step": 7})
     before = digest(source.parent)
-    started = time.monotonic()
-    convert(source, folder / "whole" / "m", slow_disk(SLOWNESS))
-    duration = time.monotonic() - started
-    new = contents(folder / "whole" / "m")
+    target = folder / "target" / "m"
+
+    def writer(options: Options) -> Callable[[WatchedDisk], object]:
+        return lambda disk: convert(source, target, disk, options)
+
+    kinds = itertools.product((False, True), repeat=2)
+    operations = {kind: count_operations(writer(prepare(target, *kind))) for kind in kinds}
+    new = contents(target)
     counts = {"old": 0, "new": 0}
     for run in range(runs):
-        target = folder / "target" / "m"
-        replacing = run % 2 == 1
-        if replacing:
-            write_tensors(target, OLD)
+        kind = run % 2 == 1, run % 3 == 0
+        options = prepare(target, *kind)
         old = contents(target)
-        options = Options(copy=run % 3 == 0, overwrite=replacing)
-        child = os.fork()
-        if not child:
-            convert(source, target, slow_disk(SLOWNESS), options)
-            os._exit(0)
-        time.sleep(random.uniform(0, duration * 1.3))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        kill_somewhere(writer(options), operations[kind])
         left = contents(target)
         if left not in (old, new):
             sys.exit(f"run {run}: neither the old state nor the new one")
@@ -48,7 +50,6 @@ def main(folder: Path, runs: int) -> None:
         convert(source, target, None, options)
         if contents(target) != new or digest(source.parent) != before:
             sys.exit(f"run {run}: the second run did not succeed, or the source has changed")
-        shutil.rmtree(target.parent)
     sys.stdout.write(f"{counts['old']} {counts['new']}\n")
 
 

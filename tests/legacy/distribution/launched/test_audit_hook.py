@@ -1,4 +1,4 @@
-"""What the audit of a launched legacy task takes a training for."""
+"""Kinds of training that the audit of a launched legacy task recognises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is different in a task that a launcher started, as far as it needs no cluster."""
+"""Differences of a task that a launcher started, without a cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from estimator_bridge.legacy.distribution.launched.launched_task import join_lau
 
 
 def _own_address() -> str | None:
-    """Of this machine, as others see it; no packet is sent for that."""
+    """Returns the address of this machine in its network; no packet is sent for that."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         try:
             one.connect(("192.0.2.1", 9))
@@ -43,13 +43,13 @@ def test_a_listening_socket_is_kept_to_the_loopback_interface() -> None:
         port = server.getsockname()[1]
         own = _own_address()
         if own:
-            socket.create_connection((own, port), timeout=5).close()
+            socket.create_connection((own, port), timeout=60).close()
 
         before = sorted(Path("/proc/self/fd").iterdir())  # a copy of a pipe's end that stays open keeps its reader waiting
         assert keep_to_loopback(port)
         assert sorted(Path("/proc/self/fd").iterdir()) == before
 
-        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        socket.create_connection(("127.0.0.1", port), timeout=60).close()
         assert server.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).rstrip(b"\0") == b"lo"
         if own:
             with pytest.raises(OSError, match=r"refused|timed out"):
@@ -128,7 +128,7 @@ def test_the_waits_of_a_launched_task_and_of_any_other(tmp_path: Path, monkeypat
         Rendezvous(tmp_path).set_flag(Flag.TRAINED)
         training.time.sleep(600)
     assert waits() == (30, 5)
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 300
 
 
 def test_the_last_evaluation_is_one_that_began_after_training_had_ended(
@@ -147,18 +147,22 @@ def test_the_last_evaluation_is_one_that_began_after_training_had_ended(
         assert not listener.after_eval(None)
 
 
-def test_who_has_a_server_waits_for_those_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_with_a_server_waits_for_the_servers_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install()
     from tensorflow_estimator.python.estimator import training
 
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     monkeypatch.setattr(training._TrainingExecutor, "_start_std_server", lambda self, config: "server")
     with join_launcher():
-        ready = threading.Timer(0.3, Rendezvous(tmp_path).set_flag, [Flag.READY])
-        ready.start()
-        started = time.monotonic()
+        events: list[str] = []
+
+        def report_ready() -> None:
+            events.append("ready")
+            Rendezvous(tmp_path).set_flag(Flag.READY)
+
+        (ready := threading.Timer(0.3, report_ready)).start()
         assert training._TrainingExecutor._start_std_server(None, None) == "server"
-        assert time.monotonic() - started >= 0.25
+        assert events == ["ready"]
         ready.join()
 
 

@@ -1,4 +1,4 @@
-"""Who trains in step leaves its session open at the end of a training, and closes it before the next."""
+"""A task that trains in step leaves its session open at the end of a training, and closes it before the next."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from estimator_bridge.legacy import install
 from estimator_bridge.legacy.distribution.launched import reporting
 from estimator_bridge.legacy.distribution.launched.open_sessions import LeavingHook
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def train(fails: bool = False) -> tf.Session:
-    """One training; the session that it used."""
+    """Trains once, and returns the session of the training."""
     with tf.Graph().as_default(), contextlib.suppress(InterruptedError):
         tf.train.create_global_step()
         with tf.train.MonitoredSession(hooks=[LeavingHook()]) as monitored:

@@ -21,8 +21,6 @@ from estimator_bridge.legacy.distribution.launched.launched_task import join_lau
 from estimator_bridge.legacy.distribution.launched.task_hook import TaskHook
 from estimator_bridge.legacy.distribution.replicas import Replicas
 
-pytestmark = pytest.mark.timeout(60)
-
 
 class Task:
     """One of several that train in step; its session knows the global step."""
@@ -82,8 +80,8 @@ def test_who_trains_in_step_stays_for_the_last_step_where_all_hear_of_it(
 @pytest.mark.parametrize(
     ("aggregated", "recovery"), [(2, Recovery.REPLICA), (1, Recovery.WORKER), (3, Recovery.WORKER), (None, Recovery.TASK)]
 )
-def test_who_is_waited_for_depends_on_the_gradients_of_an_update(aggregated: int | None, recovery: Recovery) -> None:
-    """Of two replicas: both give one, or who is fast gives what a lost one does not."""
+def test_the_tasks_to_wait_for_depend_on_the_gradients_of_an_update(aggregated: int | None, recovery: Recovery) -> None:
+    """Two replicas give one gradient each, or the fast one also gives those of a lost one."""
     cluster = tf.train.ClusterSpec({"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]})
     optimizer = aggregated and tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), aggregated, 2)
     token = sync_replicas._building.set(Replicas(SimpleNamespace(cluster_spec=cluster), optimizer))

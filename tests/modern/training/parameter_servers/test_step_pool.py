@@ -181,4 +181,4 @@ def test_a_coordinator_that_does_not_stop_delays_nothing(monkeypatch: pytest.Mon
         assert leader is coordinator
         assert not asked.is_set()
     leader._cluster.stop()
-    assert asked.wait(60)
+    assert asked.wait(240)

@@ -1,0 +1,314 @@
+"""Claims about training on two virtual CPUs: ``two_devices.py CLAIM FOLDER`` ends with an error if the claim does not hold."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.errors import NotSupportedError
+from tests.modern.jobs import (
+    ONE_BY_ONE,
+    Values,
+    X,
+    assert_close,
+    embedded,
+    engine,
+    estimator,
+    linear,
+    minimizing,
+    regression_input,
+    saved,
+    spec,
+    v1,
+)
+from tests.modern.step.test_transplant import MODELS, squared
+from tests.modern.surface.building import together, two_tables
+
+TWO, ONE = engine("modern", replicas=2), engine("legacy")
+MEAN = minimizing(lambda: v1.train.MomentumOptimizer(0.05, 0.9))
+CPUS = ["/cpu:0", "/cpu:1"]
+
+
+def train_on(
+    path: Any, model_fn: Any, model_dir: Path, input_fn: Any = regression_input, steps: int | None = 12, **config: Any
+) -> Values:
+    """Trains, and returns the saved values."""
+    path.train(estimator(model_fn, model_dir, **config), input_fn, steps=steps)
+    return saved(model_dir)
+
+
+def minimize(mode: str, loss: Any, optimizer: Any) -> Any:
+    """Returns the spec of a model that minimizes a loss."""
+    return spec(mode, loss, optimizer.minimize(loss, v1.train.get_global_step()))
+
+
+def check_refused(words: str, train: Callable[[], Any]) -> None:
+    """Checks that a training is refused with these words."""
+    with pytest.raises(NotSupportedError, match=re.escape(words)):
+        train()
+
+
+def summed(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model whose loss is a declared sum."""
+    predicted = linear(features["x"]) + embedded(features["words"])
+    loss = v1.losses.mean_squared_error(labels, predicted, reduction="weighted_sum")
+    return minimize(mode, loss, v1.train.MomentumOptimizer(0.002, 0.9))
+
+
+def declared_mean(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model whose loss is a declared mean."""
+    loss = v1.losses.mean_squared_error(labels, linear(features["x"]))
+    return minimize(mode, loss, v1.train.AdamOptimizer(0.05))
+
+
+def scheduled() -> Any:
+    """Returns an optimizer with a decaying rate."""
+    return v1.train.AdamOptimizer(v1.train.exponential_decay(0.1, v1.train.get_global_step(), 3, 0.5))
+
+
+def split_batches_train_as_one_device(folder: Path) -> None:
+    """Batches of 7 cannot be divided, and the last one is smaller still."""
+    models = {
+        "mean": MEAN,
+        "scheduled": minimizing(scheduled),
+        "declared": declared_mean,
+        "sum": summed,
+        "wide": MODELS["wide and deep"],
+        "slices": MODELS["partitioned"],
+        "ema": MODELS["averaged"],
+        "tables": together(two_tables),
+    }
+    for name, model in models.items():
+        for batch_size in (8, 7) if name in {"mean", "sum", "slices"} else (7,):
+
+            def batches(batch_size: int = batch_size) -> Any:
+                return regression_input(batch_size, 1)
+
+            steps = -(-48 // batch_size)  # not None: at the end of the input TF1's sparse Adam decays its slots once more
+            expected = train_on(ONE, model, folder / f"{name}-{batch_size}-one", batches, steps)
+            found = train_on(TWO, model, folder / f"{name}-{batch_size}-two", batches, steps)
+            try:
+                assert_close(found, expected, 2e-6)
+            except AssertionError as error:
+                raise AssertionError(f"{name}, batches of {batch_size}") from error
+
+
+class AskingHook(v1.train.SessionRunHook):
+    """Asks for a tensor by name, or for the loss, and for the global step."""
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+        self.seen: list[Any] = []
+
+    def begin(self) -> None:
+        """Finds a tensor, as hooks do."""
+        self.held = v1.get_default_graph().get_tensor_by_name("dense/BiasAdd:0")
+
+    def before_run(self, run_context: Any) -> Any:
+        """Asks."""
+        return v1.train.SessionRunArgs([self.name or run_context.original_args.fetches[1], v1.train.get_global_step()])
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Records the answers."""
+        self.seen.append(run_values.results)
+
+
+def hooks_see_the_whole_batch(folder: Path) -> None:
+    """A hook gets the loss of the whole batch, and is refused a tensor of which each replica has a piece."""
+    hooks = [AskingHook(None), AskingHook(None)]
+    for path, hook in zip((ONE, TWO), hooks, strict=True):
+        made = estimator(MEAN, folder / f"hook-{path is ONE}", session_config=ONE_BY_ONE if path is ONE else None)
+        path.train(made, lambda: regression_input(7, 1), hooks=[hook], steps=5)
+    np.testing.assert_allclose(hooks[1].seen, hooks[0].seen, rtol=1e-5)
+
+    made, hook = estimator(MEAN, folder / "piece"), AskingHook("dense/BiasAdd:0")
+    words = "AskingHook asks for 'dense/BiasAdd:0', of which each replica has a piece"
+    check_refused(words, lambda: TWO.train(made, regression_input, hooks=[hook], steps=5))
+
+
+def summaries_of_one_replica_are_announced(folder: Path) -> None:
+    """The path that splits batches says once that summaries show the first replica's rows."""
+    with mock.patch.object(v1.logging, "warn") as said:
+        for path in (TWO, ONE):
+            made = estimator(MEAN, folder / f"said-{path is ONE}", save_summary_steps=1)
+            path.train(made, lambda: regression_input(8, 1), steps=2)
+    assert sum("first replica's rows" in call.args[0] for call in said.call_args_list) == 1
+
+
+def masked(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model that saves random masks, one of them drawn in a loop."""
+
+    def save(name: str, mask: Any) -> Any:
+        zeros = v1.zeros_initializer()
+        return v1.get_variable(name, [64], initializer=zeros, trainable=False, use_resource=True).assign(mask)
+
+    def mask() -> Any:
+        return v1.nn.dropout(tf.ones([64]), rate=0.5)
+
+    def add(step: Any, total: Any) -> Any:
+        return step + 1, total + mask()
+
+    total = v1.while_loop(lambda step, _: step < 2, add, [0, tf.zeros([64])])[1]
+    loss = squared(linear(features["x"]), labels)
+    with tf.control_dependencies([save("mask", mask()), save("total", total)]):
+        return minimize(mode, loss, v1.train.GradientDescentOptimizer(0.01))
+
+
+def counting(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model that counts its rows: both replicas have as many unless a batch is odd."""
+    rows = v1.get_variable("rows", [], tf.int64, v1.zeros_initializer(), trainable=False, use_resource=True)
+    loss = squared(linear(features["x"]), labels)
+    with tf.control_dependencies([rows.assign_add(tf.shape(labels, tf.int64)[0])]):
+        return minimize(mode, loss, v1.train.GradientDescentOptimizer(0.01))
+
+
+def each_replica_draws_its_own_numbers(folder: Path) -> None:
+    """The first replica draws what one device does."""
+    alone, mean = train_on(engine("modern"), masked, folder / "alone", steps=1), train_on(TWO, masked, folder / "two", steps=1)
+    for name, values in {"mask": {0.0, 2.0}, "total": {0.0, 2.0, 4.0}}.items():
+        second = 2 * mean[name] - alone[name]
+        assert set(second) == values, (name, second)
+        assert (second != alone[name]).sum() > 16, (name, second, alone[name])
+
+
+def replicas_write_equal_values(folder: Path) -> None:
+    """Different values of one variable are refused: the first replica's would be saved for all."""
+    assert train_on(TWO, counting, folder / "even", steps=3)["rows"] == 12
+    words = "Replicas wrote different values to 'rows'"
+    check_refused(words, lambda: train_on(TWO, counting, folder / "odd", lambda: regression_input(7, 1), steps=3))
+
+
+def batch_norm_saves_the_mean_of_its_averages(folder: Path) -> None:
+    """Each replica keeps averages of its rows."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        net = v1.layers.batch_normalization(features["x"], training=True, momentum=0.5, center=False, scale=False)
+        loss = squared(linear(net), labels)
+        with tf.control_dependencies(v1.get_collection(v1.GraphKeys.UPDATE_OPS)):
+            return minimize(mode, loss, v1.train.GradientDescentOptimizer(0.01))
+
+    values = train_on(TWO, model_fn, folder / "two", steps=1)
+    pieces = X[:4], X[4:8]
+    mean = 0.5 * np.mean([piece.mean(0) for piece in pieces], 0)
+    variance = 0.5 + 0.5 * np.mean([piece.var(0) for piece in pieces], 0)
+    np.testing.assert_allclose(values["batch_normalization/moving_mean"], mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(values["batch_normalization/moving_variance"], variance, rtol=1e-5)
+
+
+def reducing(reduce: Callable[[Any, Any], Any]) -> Any:
+    """Returns a model_fn whose loss is made of the squared errors and the features."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        loss = reduce(tf.square(linear(features["x"]) - labels), features)
+        return minimize(mode, loss, v1.train.GradientDescentOptimizer(0.01))
+
+    return model_fn
+
+
+def summed_and_regularized(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model whose loss is a declared sum and a regularization."""
+    predicted = v1.layers.dense(features["x"], 1, kernel_regularizer=lambda w: 0.1 * tf.nn.l2_loss(w))
+    v1.losses.mean_squared_error(labels, predicted, reduction="weighted_sum")
+    return minimize(mode, v1.losses.get_total_loss(), v1.train.GradientDescentOptimizer(0.01))
+
+
+def changes_by_splitting_are_refused(folder: Path) -> None:
+    """Models that would train differently on pieces of a batch are refused by name."""
+    refused = {
+        "clipped": (MODELS["clipped"], "clipping"),
+        "own optimizer": (MODELS["BERT-style"], "without a Keras counterpart"),
+        "in a cond": (MODELS["accumulating"], "without a Keras counterpart"),
+        "plain sum": (reducing(lambda errors, _: tf.reduce_sum(errors)), "adds up the batch"),
+        "plain sum, half": (reducing(lambda errors, _: 0.5 * tf.reduce_sum(errors) + 1.0), "adds up the batch"),
+        "masked": (
+            reducing(lambda errors, x: tf.reduce_sum(errors) / (1 + tf.reduce_sum(tf.nn.relu(x["x"])))),
+            "the values in the batch",
+        ),
+        "regularized sum": (summed_and_regularized, "regularization"),
+    }
+    for name, (model, words) in refused.items():
+        check_refused(words, lambda: train_on(TWO, model, folder / name))  # noqa: B023
+        assert not list((folder / name).glob("model.ckpt*")), name
+
+
+def own_gradients(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model without compute_gradients, for which TF1 adds the replicas' gradients up."""
+    loss = squared(linear(features["x"]), labels)
+    variables = v1.trainable_variables()
+    pairs = zip(tf.gradients(loss, variables), variables, strict=True)
+    train_op = v1.train.GradientDescentOptimizer(0.02).apply_gradients(pairs, v1.train.get_global_step())
+    return spec(mode, loss, train_op)
+
+
+def clipped(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model that clips its gradients."""
+    loss = squared(linear(features["x"]), labels)
+    optimizer = v1.train.MomentumOptimizer(0.1, 0.9)
+    gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
+    gradients, _ = tf.clip_by_global_norm(gradients, 0.5)
+    pairs = zip(gradients, variables, strict=True)
+    return spec(mode, loss, optimizer.apply_gradients(pairs, v1.train.get_global_step()))
+
+
+class Mirror(tf.distribute.MirroredStrategy):
+    """A strategy of the user's class."""
+
+
+class CountingReduction(tf.distribute.ReductionToOneDevice):
+    """Counts the reductions of all instances: a strategy copies its own."""
+
+    used = 0
+
+    def batch_reduce_implementation(self, *args: Any) -> Any:
+        """Counts a call."""
+        CountingReduction.used += 1
+        return super().batch_reduce_implementation(*args)
+
+
+def whole_batches_train_as_the_legacy_mirrored_strategy(folder: Path) -> None:
+    """The script brings its strategy. Of 11 batches the last one has no partner, and neither path takes it."""
+    modern = engine("modern")
+    models = {
+        "momentum": MEAN,
+        "adam": minimizing(lambda: v1.train.AdamOptimizer(0.05)),
+        "own": own_gradients,
+        "clipped": clipped,
+        "batch norm": MODELS["batch norm around minimize"],
+    }
+
+    def batches() -> Any:
+        return regression_input(4, 1).take(11)
+
+    for name, model in models.items():
+        results = []
+        for path in (ONE, modern):
+            config = {"session_config": v1.ConfigProto(device_count={"CPU": 2})}
+            config |= {"train_distribute": tf.distribute.MirroredStrategy(CPUS)}
+            steps = None if name == "momentum" else 5
+            results.append(train_on(path, model, folder / f"{name}-{path is ONE}", batches, steps, **config))
+        assert results[1]["global_step"] == 5
+        try:
+            assert_close(results[1], results[0], 2e-6)
+        except AssertionError as error:
+            raise AssertionError(name) from error
+        used = CountingReduction.used
+        with tf.Graph().as_default():  # as in a script
+            central = tf.distribute.experimental.CentralStorageStrategy(CPUS, "/cpu:0")
+            others = {"own": Mirror(CPUS, CountingReduction()), "central": central}
+        for other, strategy in others.items():
+            same = train_on(modern, model, folder / f"{name}-{other}", batches, train_distribute=strategy)
+            assert same["global_step"] == 5
+            assert_close(same, results[1], 0.0)
+        assert CountingReduction.used > used
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](Path(sys.argv[2]))
