@@ -39,7 +39,7 @@ class ContribError(NotSupportedError):
         package = symbol.split(".")[2]
         gone = f"TensorFlow 2 removed {symbol} with all of tf.contrib, and it is not restored."
         super().__init__(
-            gone if is_module(package) else f"There is no tf.contrib.{package}: TensorFlow 1.15 had none either.",
+            gone if is_module(package) else f"There is no tf.contrib.{package}: TensorFlow 1.15 had none.",
             expected="a name of tf.contrib that is restored; estimator-bridge check SCRIPT lists those that are not",
             received=f"{symbol} at {frame.f_code.co_filename}:{frame.f_lineno}",
             fix=replacement(symbol),

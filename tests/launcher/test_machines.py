@@ -69,7 +69,7 @@ def test_hosts_that_are_no_cluster(given: list[str], task: str, said: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--hosts", "192.0.2.1:1"], "--hosts and --task need each other."),
+        (["--hosts", "192.0.2.1:1"], "--hosts and --task must be given together."),
         (["--hosts", "192.0.2.1:1", "--task", "chief:0"], "Servers of this cluster can be reached over the network."),
         (["--hosts", "127.0.0.1:1", "--chief", "0", "--ps", "1", "--task", "ps:0"], "No task would train."),
         (["--rendezvous", "shared"], "--rendezvous is only for clusters on several machines."),

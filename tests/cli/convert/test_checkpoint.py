@@ -161,7 +161,7 @@ def test_rename(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["--rename", "(=x"], "no regular expression"),
         (["--rename", r"scope=\2"], "replacement cannot be used"),
         (["--rename", "scope"], "equals sign"),
-        (["--rename-file", "missing"], "file of renames"),
+        (["--rename-file", "missing"], "file of --rename-file"),
         (["--drop", "^nothing$"], "No variable has such a name"),
         (["--partition", "scope/dense/kernel=x"], "number of slices"),
         (["--partition", "scope/dense/kernel=9"], "fewer rows"),
