@@ -157,7 +157,9 @@ def _check_strategy(own: Strategy) -> None:
     for name in ("partitioner", "evaluation"):
         given = getattr(own, name)
         if given and not isinstance(given.get("kind"), str):
-            raise BridgeError(f"strategy.{name} names no class.", expected='{"kind": ..., argument: value}', received=given)
+            raise BridgeError(
+                f"strategy.{name} does not name a class.", expected='{"kind": ..., argument: value}', received=given
+            )
     names = ((own.name, STRATEGIES), (own.cross_device_ops, CROSS_DEVICE_OPS), (own.communication, COMMUNICATION),
              (own.evaluation.get("kind"), STRATEGIES), (own.partitioner.get("kind"), PARTITIONERS))  # fmt: skip
     for named, known in names:

@@ -162,7 +162,7 @@ class _Conversion:
         """Refuses a learning rate if all slots keep their names and so their values."""
         if has_names and self.sides.objects is None and self.request.learning_rate is not None:
             raise UnsupportedError(
-                "No slot is converted that a learning rate could scale.",
+                "--learning-rate has no effect: no converted slot contains the learning rate.",
                 received=f"{self.request.learning_rate:g}, and no model",
                 fix="Name the model with --like, or leave --learning-rate out.",
             )

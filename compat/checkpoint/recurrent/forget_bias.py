@@ -32,7 +32,7 @@ class ForgetBias:
         try:
             self._rules = [(re.compile(pattern), value) for pattern, value in rules]
         except re.error as error:
-            raise NamingError("This is no regular expression.", received=f"{rules}: {error}") from None
+            raise NamingError("This is not a regular expression of Python.", received=f"{rules}: {error}") from None
         self._old, self._unused = old, {pattern.pattern for pattern, _ in self._rules}
         self._assumed: dict[float, list[str]] = {}
 
@@ -70,7 +70,7 @@ class ForgetBias:
             raise NamingError("No LSTM cell is converted in such a scope.", received=", ".join(sorted(self._unused)))
         for value, scopes in self._assumed.items():
             yield (
-                f"forget_bias is taken to be {value:g}, as by default: no checkpoint keeps it. If your cells were given another "
+                f"forget_bias is assumed to be {value:g}, TF1's default: no checkpoint contains it. If your cells were given another "
                 f"one, give it with --forget-bias: {', '.join(sorted(scopes))}"
             )
 

@@ -14,6 +14,8 @@ from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 
 Stored = Entry | Tensor
 
+SEE_NAMES = "List the names with: estimator-bridge inspect CHECKPOINT --all"
+
 
 class Draft:
     """Names and the origins of their bytes; nothing is written.
@@ -101,7 +103,7 @@ class Draft:
 
     def _entry(self, name: str) -> Stored:
         if name not in self.entries:
-            raise NamingError(f"There is no variable {name!r}.", fix="See the names with: estimator-bridge inspect CHECKPOINT")
+            raise NamingError(f"There is no variable {name!r}.", fix=SEE_NAMES)
         return self.entries[name]
 
     def reader(self, name: str) -> Callable[[], Iterable[bytes]]:

@@ -158,8 +158,8 @@ def test_rename(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     ("options", "told"),
     [
         (["--rename", ".*=same"], "twice"),
-        (["--rename", "(=x"], "no regular expression"),
-        (["--rename", r"scope=\2"], "replacement cannot be used"),
+        (["--rename", "(=x"], "not a regular expression"),
+        (["--rename", r"scope=\2"], "--rename cannot be used"),
         (["--rename", "scope"], "equals sign"),
         (["--rename-file", "missing"], "file of --rename-file"),
         (["--drop", "^nothing$"], "No variable has such a name"),
@@ -169,8 +169,8 @@ def test_rename(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         (["--forget-bias", "lstm=one"], "needs a number"),
         (["--forget-bias", "lstm=1"], "No LSTM cell"),
         (["--swap-averages"], "no moving averages"),
-        (["--learning-rate", "nan"], "no learning rate"),
-        (["--learning-rate", "-0.1"], "no learning rate"),
+        (["--learning-rate", "nan"], "not a learning rate"),
+        (["--learning-rate", "-0.1"], "not a learning rate"),
         (["--like", "missing"], "There is no checkpoint"),
     ],
 )

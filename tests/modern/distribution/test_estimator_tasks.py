@@ -151,12 +151,12 @@ def _by_python() -> Any:
 @pytest.mark.parametrize(
     ("input_fn", "apart", "expected", "word"),
     [
-        (_batches, False, [[2, 3], [8, 9], [14, 15]], "keeps one batch in 3; this worker starts at batch 1."),
+        (_batches, False, [[2, 3], [8, 9], [14, 15]], "keeps one of every 3 batches; this worker starts at batch 1."),
         (
             lambda: tf.data.Dataset.range(8).shard(1, 0).batch(2),
             False,
             [[2, 3]],
-            "keeps one batch in 3",
+            "keeps one of every 3 batches",
         ),  # the same shard for all
         (_own, True, [[1, 2], [3]], "for input_context 1 of 3"),
         (lambda: tf.data.Dataset.range(8).shard(3, 1).batch(2), True, [[1, 4], [7]], "shards its dataset by itself"),
