@@ -187,7 +187,9 @@ def _part(name: str, one: Any) -> ConfigPart:
     if isinstance(one, ConfigPart):
         one = {"kind": one.kind, "arguments": one.arguments}
     if not isinstance(one, Mapping) or not {"kind"} <= set(one) <= {"kind", "arguments"}:
-        raise BridgeError(f"{name} contains something else.", expected='{"kind": ..., "arguments": {...}}', received=one)
+        raise BridgeError(
+            f"{name} contains an element of the wrong form.", expected='{"kind": ..., "arguments": {...}}', received=one
+        )
     _known([one["kind"]], PARTS[name], f"a kind of {name}")
     part = ConfigPart(one["kind"], conform(one.get("arguments", {}), Mapping[str, Any], f"{name}.arguments"))
     PARTS[name][part.kind].check(part.arguments, f"{name}: {part.kind}")

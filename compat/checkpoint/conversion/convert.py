@@ -81,7 +81,11 @@ def convert(request: ConversionRequest) -> ConversionReport:
         )
         draft = _Conversion(request, sides, report).draft()
         if request.forget_bias and not report.layouts:
-            raise NamingError("No LSTM cell is converted.", received=f"forget_bias={list(request.forget_bias)}")
+            raise NamingError(
+                "No LSTM cell is converted.",
+                received=f"forget_bias={list(request.forget_bias)}",
+                fix="Leave --forget-bias out.",
+            )
         if report.complete and not request.dry_run:
             published = write(draft, sides, bool(report.unmatched_targets))
             report.written, report.unchanged, report.sharing = True, published.unchanged, published.sharing

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, slot_of
 from estimator_bridge.compat.checkpoint.slots.average import SHADOW
 from estimator_bridge.compat.checkpoint.writing import partitions
-from estimator_bridge.compat.checkpoint.writing.draft import SEE_NAMES, Draft
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 
 def is_object(name: str) -> bool:

@@ -107,7 +107,7 @@ class ToNames(Transfer):
         unknown = self._chosen is None and self._like is None and self._final
         if unknown and any(table.name == "Adam" for table in tables.values()):
             self._report.warnings.append(
-                "The slots are assumed to be Adam's; AdamW, Lamb and Nadam have slots of the same names: name yours with --optimizer."
+                "The slots are read as Adam's; AdamW, Lamb and Nadam have slots of the same names: name yours with --optimizer."
             )
         return tables
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.names import labels, roles
 from estimator_bridge.compat.checkpoint.names.labels import Named
@@ -102,7 +102,7 @@ def find_by_hand(variables: Iterable[Named], name: str, wanted: str) -> Named:
         raise NamingError(
             f"--map names {wanted!r}: {f'{len(found)} variables have' if found else 'no variable has'} this name.",
             received=f"{name} -> {wanted}",
-            fix=f"Use a key: {', '.join(variable.key for variable in found)}" if found else None,
+            fix=f"Use a key: {', '.join(variable.key for variable in found)}" if found else SEE_NAMES,
         )
     return found[0]
 
@@ -124,7 +124,9 @@ class _Matcher:
         for key, wanted in given.items():
             source = self._sources.get(key)
             if source is None:
-                raise NamingError(f"--map names {key!r}: no variable has this name.", received=f"{key} -> {wanted}")
+                raise NamingError(
+                    f"--map names {key!r}: no variable has this name.", received=f"{key} -> {wanted}", fix=SEE_NAMES
+                )
             target = find_by_hand(self._targets.values(), key, wanted)
             if labels.shape_and_dtype(source) != labels.shape_and_dtype(target):
                 raise NamingError(

@@ -42,7 +42,8 @@ def resolve(path: str | Path) -> Path:
         "There is no checkpoint.",
         expected="a prefix such as model_dir/model.ckpt-1000, a model_dir, or a SavedModel",
         received=str(path),
-        fix="Check the path; a prefix is the part before .index. Only convert checkpoint reads files of Keras (.keras, .h5).",
+        fix="Check the path; a prefix is the part before .index. A model_dir needs a readable file called checkpoint, or name a prefix "
+        "in it. Files of Keras (.keras, .h5) are read only by convert checkpoint.",
     )
 
 

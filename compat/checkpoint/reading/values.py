@@ -35,7 +35,9 @@ def check_shards(index: Index) -> None:
             if not end:
                 continue  # it is empty
             raise NotFoundError(
-                "A data file is missing or cannot be read.", received=f"{path}: {error.strerror}", fix="Restore the file from a backup."
+                "A data file is missing or cannot be read.",
+                received=f"{path}: {error.strerror}",
+                fix="Restore the file from a backup.",
             ) from None
         if size < end:
             raise CorruptError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 
-from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents
 from estimator_bridge.compat.checkpoint.reading import rows
@@ -13,8 +13,6 @@ from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 
 Stored = Entry | Tensor
-
-SEE_NAMES = "List the names with: estimator-bridge inspect CHECKPOINT --all"
 
 
 class Draft:
@@ -79,7 +77,11 @@ class Draft:
         """
         entry = self._entry(name)
         if self.entries.setdefault(other, entry) is not entry:
-            raise NamingError(f"The name {other!r} is taken.", received=f"an alias of {name!r}")
+            raise NamingError(
+                f"The name {other!r} is taken.",
+                received=f"{name!r} is to get this name, too",
+                fix="Drop or rename the variable that has it: --drop, --rename.",
+            )
         if name in self.pieces:
             self.pieces[other] = self.pieces[name]
 

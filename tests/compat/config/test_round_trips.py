@@ -127,7 +127,7 @@ def test_an_own_hook_needs_a_human() -> None:
     _, report = to_modern(LegacyConfig(hooks=(ConfigPart("my.Hook"),)))
     assert report.exit_code() == 1
     assert report.exit_code(["hooks*"]) == 0
-    with pytest.raises(BridgeError, match="names nothing that was set"):
+    with pytest.raises(BridgeError, match="matches no field of this conversion"):
         report.exit_code(["device_fn"])
 
 

@@ -186,7 +186,7 @@ def test_a_share_that_nobody_can_tell_is_refused(input_fn: Callable[..., Any], a
 def test_an_input_that_cannot_be_shared_is_refused() -> None:
     with tf.Graph().as_default():
         pipeline = InputPipeline(tf.constant([1, 2]), {})
-    with pytest.raises(NotSupportedError, match="All would train on the same batches"):
+    with pytest.raises(NotSupportedError, match="all would train on the same batches"):
         input_sharding.own_share(_batches(), pipeline, lambda: None, Second())  # type: ignore[arg-type]
 
 

@@ -196,4 +196,8 @@ def _check_sources(arguments: argparse.Namespace, context: TaskContext | None) -
             fix="Name this machine's task with --task.",
         )
     if arguments.rendezvous and not (arguments.hosts or context):
-        raise BridgeError("--rendezvous is only for clusters on several machines.", expected="--hosts and --task, or TF_CONFIG")
+        raise BridgeError(
+            "--rendezvous is only for clusters on several machines.",
+            expected="--hosts and --task, or TF_CONFIG",
+            fix="Leave out --rendezvous.",
+        )

@@ -169,7 +169,9 @@ def open_cluster(
         nodes = _find_nodes(ray, places, ready or _PLACE_SECONDS)
         yield (_make_layout(ray, places, nodes, is_trusted) for _ in range(_ATTEMPTS)), Placer(places)
     except ray.exceptions.RayError as error:  # as layouts are made
-        raise BridgeError("Ray lost a machine before its tasks started.", received=_first_line(error)) from error
+        raise BridgeError(
+            "Ray lost a machine before its tasks started.", received=_first_line(error), fix="Start the same command again."
+        ) from error
     finally:
         ray.shutdown()  # ends the actors with it
 

@@ -161,7 +161,7 @@ def test_forget_bias_given(lstm: Side, tmp_path: Path) -> None:
     report = convert(source, tmp_path / "m", like=lstm.prefix, forget_bias=[("basic", 0.0)], allow_unmatched=True)
     assert [layout.note for layout in report.layouts] == ["BasicLSTMCell as LSTM"]
     assert not any("forget_bias" in warning for warning in report.warnings)
-    with pytest.raises(NamingError, match="in such a scope"):
+    with pytest.raises(NamingError, match="in a scope that --forget-bias names"):
         convert(source, tmp_path / "n", like=lstm.prefix, forget_bias=[("lstm", 0.0), ("gru", 1.0)], allow_unmatched=True)
     lstm.checkpoint.restore(str(tmp_path / "m"))
     expected = by_hand(tensorflow_side.load(source)["rnn/basic_lstm_cell/bias"][np.newaxis])[0][0]
