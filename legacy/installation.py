@@ -104,9 +104,9 @@ def _require_estimator_package() -> None:
 def _require_tf_keras() -> None:
     if importlib.util.find_spec("tf_keras") is None:
         raise BridgeError(
-            "tf_keras is not installed: the Estimator stands on Keras 2, which TensorFlow no longer brings.",
+            "tf_keras is not installed: the Estimator needs Keras 2, which TensorFlow no longer contains.",
             expected="tf_keras of the same version as TensorFlow",
-            fix="pip install tf-keras",
+            fix="pip install 'tf-keras==X.Y.*', where X.Y is the version of TensorFlow",
         )
 
 

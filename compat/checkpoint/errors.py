@@ -9,6 +9,7 @@ from pathlib import Path
 from estimator_bridge.errors import BridgeError, CorruptError
 
 __all__ = [
+    "SEE_NAMES",
     "CheckpointError",
     "CorruptError",
     "KerasError",
@@ -18,6 +19,8 @@ __all__ = [
     "UnsupportedError",
     "naming_file",
 ]
+
+SEE_NAMES = "List the names with: estimator-bridge inspect CHECKPOINT --all"
 
 
 class CheckpointError(BridgeError):

@@ -103,7 +103,7 @@ def _sync_tokens(job: Job) -> CheckFinding | None:
     if sync is None or sync.get("num_tokens") == 0 or job.strategy is None:
         return None
     return CheckFinding(Fidelity.APPROXIMATE, "with the default num_tokens a worker may make several steps of one update, so replicas were not synchronous",
-                   "mended: the strategy's are; on the legacy side make_session_run_hook(is_chief, num_tokens=0)")  # fmt: skip
+                   "mended: a strategy's replicas are; on the legacy side use make_session_run_hook(is_chief, num_tokens=0)")  # fmt: skip
 
 
 def _backup_workers(job: Job) -> CheckFinding | None:

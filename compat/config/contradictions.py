@@ -58,7 +58,11 @@ def _session(legacy: LegacyConfig) -> Found:
     if len(set(gpus)) < len(gpus):
         yield _named(visible, visible), f"{session[visible]!r} names a GPU twice", "Name each GPU once."
     if visible in session and session.get("device_count", {}).get("GPU") == 0:
-        yield _named("device_count", visible), "one uses no GPU, the other makes some visible", "Drop one of them."
+        yield (
+            _named("device_count", visible),
+            "device_count hides all GPUs, visible_device_list makes some visible",
+            "Drop one of them.",
+        )
     if session.get(visible) and len(session.get(virtual, ())) > len(gpus):
         yield (
             _named(virtual, visible),

@@ -55,8 +55,8 @@ class Report:
         for pattern in allow:
             if not any(matches(row, pattern) for row in self.rows):
                 raise BridgeError(
-                    f"--allow {pattern} names nothing that was set.",
-                    expected=", ".join(row.name for row in self.needs_human()) or "nothing: every field was carried over",
+                    f"--allow {pattern} matches no field of this conversion.",
+                    expected=", ".join(row.name for row in self.needs_human()) or "no --allow: every field was carried over",
                     received=pattern,
                 )
         return int(any(not any(matches(row, pattern) for pattern in allow) for row in self.needs_human()))

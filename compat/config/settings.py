@@ -157,7 +157,9 @@ def _check_strategy(own: Strategy) -> None:
     for name in ("partitioner", "evaluation"):
         given = getattr(own, name)
         if given and not isinstance(given.get("kind"), str):
-            raise BridgeError(f"strategy.{name} names no class.", expected='{"kind": ..., argument: value}', received=given)
+            raise BridgeError(
+                f"strategy.{name} does not name a class.", expected='{"kind": ..., argument: value}', received=given
+            )
     names = ((own.name, STRATEGIES), (own.cross_device_ops, CROSS_DEVICE_OPS), (own.communication, COMMUNICATION),
              (own.evaluation.get("kind"), STRATEGIES), (own.partitioner.get("kind"), PARTITIONERS))  # fmt: skip
     for named, known in names:
@@ -185,7 +187,9 @@ def _part(name: str, one: Any) -> ConfigPart:
     if isinstance(one, ConfigPart):
         one = {"kind": one.kind, "arguments": one.arguments}
     if not isinstance(one, Mapping) or not {"kind"} <= set(one) <= {"kind", "arguments"}:
-        raise BridgeError(f"{name} contains something else.", expected='{"kind": ..., "arguments": {...}}', received=one)
+        raise BridgeError(
+            f"{name} contains an element of the wrong form.", expected='{"kind": ..., "arguments": {...}}', received=one
+        )
     _known([one["kind"]], PARTS[name], f"a kind of {name}")
     part = ConfigPart(one["kind"], conform(one.get("arguments", {}), Mapping[str, Any], f"{name}.arguments"))
     PARTS[name][part.kind].check(part.arguments, f"{name}: {part.kind}")

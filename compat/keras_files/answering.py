@@ -40,7 +40,13 @@ class Answerer:
         except KerasError as error:
             return {"error": {"what": str(error)}}
         except Exception as error:  # noqa: BLE001 -- the user gets any error of Keras or user code in its own words
-            return {"error": {"what": "Keras could not do it.", "received": f"{type(error).__name__}: {error}"[:2000]}}
+            return {
+                "error": {
+                    "what": "Loading or saving a model with Keras failed.",
+                    "received": f"{type(error).__name__}: {error}"[:2000],
+                    "fix": "Correct the cause of this error; with --like module:function it may lie in your own code.",
+                }
+            }
 
     def _read(self, path: str, architecture: tuple[str, str] | None, folder: str) -> Answer:
         if architecture is None and named_weights.is_named(Path(path)):

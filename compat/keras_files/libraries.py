@@ -71,4 +71,4 @@ def of_model(model: Model) -> Library:
         root = cls.__module__.partition(".")[0]
         if cls.__name__ == "Model" and root in {"keras", "tf_keras"}:
             return importlib.import_module(root)
-    raise KerasError("This is no Keras model.", expected="a tf_keras.Model or a keras.Model", received=type(model).__name__)
+    raise KerasError("This is not a Keras model.", expected="a tf_keras.Model or a keras.Model", received=type(model).__name__)

@@ -79,7 +79,7 @@ def _config(name: str) -> Model:
     text = Path(name).read_text(encoding="utf-8")
     config = json.loads(text)
     if not isinstance(config, dict) or "config" not in config:
-        raise KerasError("This is no model's config.", expected="the result of Model.to_json()", received=name)
+        raise KerasError("This is not the config of a model.", expected="the result of Model.to_json()", received=name)
     return libraries.of_config(config).models.model_from_json(text)
 
 

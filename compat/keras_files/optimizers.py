@@ -87,9 +87,13 @@ def _convert(model: Model, library: Library, wanted: str) -> list[str]:
     name = type(model.optimizer).__name__
     cls = _class(library, name, wanted)
     if cls is None or cls is type(model.optimizer):
-        raise KerasError(f"The {wanted} family has no {name}.", received=libraries.named(library))
+        raise KerasError(
+            f"The {wanted} family of Keras' optimizers has no {name}.",
+            received=libraries.named(library),
+            fix="Leave --optimizer-family out, or choose the other family.",
+        )
     model.compile(optimizer=cls(**_accepted(cls, model.optimizer.get_config())), loss=model.loss)
-    return [f"The model was compiled anew with {name} of the {wanted} family: with its loss, without its metrics."]
+    return [f"The model was compiled again with {name} of the {wanted} family: its loss is kept, its metrics are not."]
 
 
 def _accepted(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def without_state(library: Library, optimizer: Any) -> dict[str, str]:
     """
     family = optimizers.family(library, optimizer)
     if family == "legacy":
-        reason = "Keras' own file formats leave the state of tf_keras.optimizers.legacy out"
+        reason = "Keras' own file formats do not contain the state of tf_keras.optimizers.legacy"
         return dict.fromkeys(WITHOUT_LEGACY_STATE, reason)
     return {"saved-model": "Keras 3 exports a SavedModel for serving, without an optimizer"} if family == "keras3" else {}
 
@@ -51,7 +51,7 @@ def save(model: Model, prefix: str, path: Path, to: str, partial: bool) -> None:
     try:
         status.expect_partial() if partial else status.assert_consumed()
     except AssertionError as error:
-        raise KerasError("Keras does not restore all of its own object graph.", received=str(error)[:1000]) from None
+        raise KerasError("Keras did not restore all variables of the model.", received=str(error)[:1000]) from None
     if to == "keras-weights":
         model.save_weights(str(path))
     elif to == "keras":

@@ -123,12 +123,22 @@ def find_files(paths: Sequence[str]) -> list[Path]:
     for text in paths:
         path = Path(text)
         if not path.exists():
-            raise BridgeError("There is no such file or folder.", expected="paths of Python files or folders", received=text)
+            raise BridgeError(
+                "There is no such file or folder.",
+                expected="paths of Python files or folders",
+                received=text,
+                fix="Check the path.",
+            )
         if path.is_file():
             refuse_notebook(path)
         found.update(dict.fromkeys(_below(path) if path.is_dir() else [path]))
     if not found:
-        raise BridgeError("There is no Python file.", expected="files that end in .py", received=", ".join(paths))
+        raise BridgeError(
+            "No Python file was found.",
+            expected="files that end in .py, in folders that this user can read",
+            received=", ".join(paths),
+            fix="Name a Python file, or a folder with Python files.",
+        )
     return list(found)
 
 

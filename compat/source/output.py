@@ -71,7 +71,12 @@ def print_reports(reports: Sequence[FileReport], version: str, console: Any) -> 
                 console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
     console.print(_table(reports))
     lines = sum(report.lines for report in reports)
-    console.print(f"{len(reports):,} files, {lines:,} lines, judged for TensorFlow {version}.", highlight=False)
+    judged = f"{_count(len(reports), 'file')}, {_count(lines, 'line')}"
+    console.print(f"{judged}, judged for TensorFlow {version}.", highlight=False)
+
+
+def _count(quantity: int, noun: str) -> str:
+    return f"{quantity:,} {noun}{'' if quantity == 1 else 's'}"
 
 
 def _table(reports: Sequence[FileReport]) -> Any:

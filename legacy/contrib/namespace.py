@@ -83,7 +83,7 @@ def imported(contrib: Namespace, path: Sequence[str], names: Sequence[str], fram
     if "*" in names:  # what is not offered is a NameError later, which is not ours to explain
         what = ".".join(["tf.contrib", *path])
         where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        warn_once(f"of {what} the names that docs/reference/contrib.md lists are imported, and no others", where)
+        warn_once(f"import * takes only the restored names of {what}; a name that is missing later is not restored", where)
     return module
 
 

@@ -40,7 +40,7 @@ class ContribError(NotSupportedError):
         gone = f"TensorFlow 2 removed {symbol} with all of tf.contrib, and it is not restored."
         super().__init__(
             gone if is_module(package) else f"There is no tf.contrib.{package}: TensorFlow 1.15 had none.",
-            expected="the names of tf.contrib that docs/reference/contrib.md lists as offered",
+            expected="a name of tf.contrib that is restored; estimator-bridge check SCRIPT lists those that are not",
             received=f"{symbol} at {frame.f_code.co_filename}:{frame.f_lineno}",
             fix=replacement(symbol),
         )

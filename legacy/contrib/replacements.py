@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _UNKNOWN = "no known successor"
 
-# Where a symbol or a package lives on: names below tf.contrib; the longest that fits decides.
+# Replacements of packages and symbols below tf.contrib; the longest name that matches decides.
 REPLACEMENTS: dict[str, str] = {
     "all_reduce": "tf.distribute's cross-device operations (tf.distribute.NcclAllReduce)",
     "autograph": "tf.autograph",
@@ -25,7 +25,7 @@ REPLACEMENTS: dict[str, str] = {
     "compiler.xla.compile": "tf.xla.experimental.compile",
     "constrained_optimization": "TensorFlow Constrained Optimization (tensorflow_constrained_optimization)",
     "copy_graph": "tf.graph_util.import_graph_def of the graph's definition",
-    "crf": "tf.contrib.crf's functions that docs/reference/contrib.md lists; else TensorFlow Addons (tfa.text)",
+    "crf": "tf.contrib.crf.crf_log_norm or crf_decode, which run here and need none of the cells",
     "cudnn_rnn": "tf.keras.layers.LSTM and GRU, which use cuDNN where they can",
     "cudnn_rnn.CudnnCompatibleGRUCell": "tf.keras.layers.GRUCell(reset_after=True)",
     "cudnn_rnn.CudnnCompatibleLSTMCell": "tf.contrib.rnn.LSTMBlockCell",
@@ -81,7 +81,7 @@ REPLACEMENTS: dict[str, str] = {
     "factorization": "tf.compat.v1.estimator.experimental.KMeans, or scikit-learn",
     "factorization.GMM": "scikit-learn's GaussianMixture",
     "factorization.KMeans": "tf.compat.v1.estimator.experimental.KMeans",
-    "factorization.KMeansClustering": "tf.compat.v1.estimator.experimental.KMeans",
+    "factorization.KMeansClustering": "tf.compat.v1.estimator.experimental.KMeans, where random_seed is called seed",
     "factorization.WALSMatrixFactorization": "a matrix factorization in Keras, or the implicit package",
     "factorization.WALSModel": "a matrix factorization in Keras, or the implicit package",
     "feature_column": "tf.feature_column",
@@ -94,9 +94,9 @@ REPLACEMENTS: dict[str, str] = {
     "hadoop": "TensorFlow I/O (tensorflow_io)",
     "hooks": "tf.train.ProfilerHook",
     "ignite": "TensorFlow I/O (tensorflow_io)",
-    "image": "TensorFlow Addons (tfa.image)",
+    "image": "tf.image, or SciPy in tf.py_function, through which no gradient flows",
     "image.bipartite_match": "scipy.optimize.linear_sum_assignment in tf.py_function",
-    "image.connected_components": "TensorFlow Addons (tfa.image.connected_components)",
+    "image.connected_components": "scipy.ndimage.label in tf.py_function",
     "image.single_image_random_dot_stereograms": _UNKNOWN,
     "input_pipeline": "tf.data",
     "integrate": "TensorFlow Probability (tfp.math.ode)",
@@ -138,7 +138,7 @@ REPLACEMENTS: dict[str, str] = {
     "learn.DynamicRnnEstimator": "tf.contrib.estimator.RNNEstimator",
     "learn.Estimator": "tf.estimator.Estimator: model_fn returns an EstimatorSpec, train instead of fit",
     "learn.Head": "a head of tf.contrib.estimator",
-    "learn.KMeansClustering": "tf.compat.v1.estimator.experimental.KMeans",
+    "learn.KMeansClustering": "tf.compat.v1.estimator.experimental.KMeans, where random_seed is called seed",
     "learn.LinearClassifier": "tf.estimator.LinearClassifier: columns of tf.feature_column, train instead of fit",
     "learn.LinearEstimator": "tf.estimator.LinearEstimator",
     "learn.LinearRegressor": "tf.estimator.LinearRegressor: columns of tf.feature_column, train instead of fit",
@@ -156,7 +156,7 @@ REPLACEMENTS: dict[str, str] = {
     "learn.infer_real_valued_columns_from_input": "tf.feature_column.numeric_column",
     "learn.infer_real_valued_columns_from_input_fn": "tf.feature_column.numeric_column",
     "learn.io": "tf.estimator.inputs",
-    "learn.monitors": "hooks: tf.train.SessionRunHook and its kin; tf.estimator.experimental.stop_if_no_decrease_hook",
+    "learn.monitors": "hooks: tf.train.SessionRunHook and its subclasses; tf.estimator.experimental.stop_if_no_decrease_hook",
     "learn.multi_class_head": "tf.contrib.estimator.multi_class_head",
     "learn.multi_head": "tf.contrib.estimator.multi_head",
     "learn.multi_label_head": "tf.contrib.estimator.multi_label_head",
@@ -176,7 +176,7 @@ REPLACEMENTS: dict[str, str] = {
     "learn.extract_pandas_data": "tf.estimator.inputs.pandas_input_fn",
     "learn.extract_pandas_labels": "tf.estimator.inputs.pandas_input_fn",
     "learn.extract_pandas_matrix": "tf.estimator.inputs.pandas_input_fn",
-    "legacy_seq2seq": "tf.contrib.seq2seq's losses, or TensorFlow Addons (tfa.seq2seq)",
+    "legacy_seq2seq": "tf.contrib.seq2seq.sequence_loss for losses, and for decoders a tf.while_loop over the cell",
     "libsvm": "TensorFlow I/O (tensorflow_io), or scikit-learn's load_svmlight_file",
     "lite": "tf.lite",
     "linear_optimizer": "tf.compat.v1.estimator.experimental.LinearSDCA",
@@ -196,10 +196,10 @@ REPLACEMENTS: dict[str, str] = {
     "nn.rank_sampled_softmax_loss": "tf.nn.sampled_softmax_loss",
     "nn.sampled_sparse_softmax_loss": "tf.nn.sampled_softmax_loss",
     "nn.scaled_softplus": "tf.nn.softplus, scaled",
-    "opt": "tf.train's optimizers, tf.keras.optimizers or TensorFlow Addons (tfa.optimizers)",
+    "opt": "tf.train's optimizers or tf.keras.optimizers",
     "opt.ScipyOptimizerInterface": "scipy.optimize.minimize, or tfp.optimizer",
     "opt.ElasticAverageOptimizer": "tf.train.SyncReplicasOptimizer, or a tf.distribute strategy",
-    "opt.ModelAverageOptimizer": "TensorFlow Addons (tfa.optimizers.SWA)",
+    "opt.ModelAverageOptimizer": "tf.contrib.opt.MovingAverageOptimizer, which averages over steps instead of workers",
     "optimizer_v2": "tf.train's optimizers of the same names",
     "periodic_resample": "tf.nn.depth_to_space",
     "predictor": "a function of tf.saved_model.load(folder).signatures",
@@ -209,25 +209,25 @@ REPLACEMENTS: dict[str, str] = {
     "quantize": "the TensorFlow Model Optimization Toolkit (tensorflow_model_optimization.quantization)",
     "receptive_field": "the receptive_field package",
     "recurrent": "tf.keras.layers.RNN",
-    "reduce_slice_ops": "tf.math.segment_sum and its kin",
+    "reduce_slice_ops": "tf.math.segment_sum, segment_max and the like",
     "remote_fused_graph": _UNKNOWN,
-    "resampler": "TensorFlow Addons (tfa.image.resampler)",
+    "resampler": "tf.gather_nd for the four nearest pixels, and their weighted mean",
     "rnn": "tf.nn.rnn_cell, or tf.keras.layers.RNN over a cell of your own",
     "rpc": "grpc in tf.py_function",
     "saved_model": "tf.keras.models.load_model and tf.keras.Model.save",
     "saved_model.load_keras_model": "tf.keras.models.load_model",
     "saved_model.save_keras_model": "tf.keras.Model.save",
-    "seq2seq": "tf.contrib.seq2seq's functions that docs/reference/contrib.md lists; else TensorFlow Addons (tfa.seq2seq)",
+    "seq2seq": "a tf.while_loop over the cell, with tf.keras.layers.Attention or AdditiveAttention: no library continues its decoders",
     "session_bundle": "tf.saved_model",
     "signal": "tf.signal",
     "slim": "tf_slim",
     "slim.nets": "tf_slim.nets, or tf.keras.applications",
-    "solvers": "tf.linalg, for one tf.linalg.experimental.conjugate_gradient",
-    "sparsemax": "TensorFlow Addons (tfa.activations.sparsemax)",
+    "solvers": "tf.linalg, e.g. tf.linalg.experimental.conjugate_gradient",
+    "sparsemax": "tf.sort, tf.cumsum and tf.maximum, in a few lines of your own",
     "specs": "tf.keras.Sequential",
     "staging": "tf.data.experimental.prefetch_to_device",
     "stat_summarizer": "tf.profiler",
-    "stateless": "tf.random.stateless_normal, stateless_uniform and their kin",
+    "stateless": "tf.random.stateless_normal, stateless_uniform and the like",
     "stateless.stateless_multinomial": "tf.random.stateless_categorical",
     "stateless.stateless_random_normal": "tf.random.stateless_normal",
     "stateless.stateless_random_uniform": "tf.random.stateless_uniform",
@@ -263,13 +263,10 @@ REPLACEMENTS: dict[str, str] = {
 
 
 def successor(symbol: str) -> str:
-    """Where a symbol lives on.
+    """Returns the replacement of a symbol, as a phrase.
 
     Args:
-        symbol: ``tf.contrib.layers.l2_regularizer``; a source file's folders, ``python.layers`` for one, make no difference.
-
-    Returns:
-        A phrase.
+        symbol: Full name, e.g. ``tf.contrib.layers.l2_regularizer``; folders of a source file, e.g. ``python.layers``, are ignored.
 
     Example:
         >>> successor("tf.contrib.eager.Network")
@@ -286,19 +283,16 @@ def successor(symbol: str) -> str:
 
 
 def replacement(symbol: str) -> str:
-    """What to do about a symbol that is not restored.
+    """Returns advice on a symbol that is not restored, as a sentence.
 
     Args:
-        symbol: ``tf.contrib.layers.l2_regularizer``.
-
-    Returns:
-        A sentence.
+        symbol: Full name, e.g. ``tf.contrib.layers.l2_regularizer``.
 
     Example:
         >>> replacement("tf.contrib.distributions.MultivariateNormalDiag")
         'Use TensorFlow Probability (tfp.distributions), with tf.compat.v1.distributions for the basic ones.'
         >>> replacement("tf.contrib.resampler.resampler")
-        'Use TensorFlow Addons (tfa.image.resampler).'
+        'Use tf.gather_nd for the four nearest pixels, and their weighted mean.'
     """
     found = successor(symbol)
-    return "Do without it: no successor is known." if found == _UNKNOWN else f"Use {found}."
+    return "Remove it from the script: nothing replaces it." if found == _UNKNOWN else f"Use {found}."

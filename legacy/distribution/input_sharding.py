@@ -71,7 +71,7 @@ def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:
         warn_once("the input_fn takes no input_context, but shards by itself: its batches are left unchanged", where)
         return dataset
     warn_once(
-        f"the input_fn takes no input_context: worker {own} of {number} gets one of each {number} batches; an incomplete group at the end is dropped",
+        f"the input_fn takes no input_context: worker {own} of {number} gets one of every {number} batches; an incomplete group at the end is dropped",
         where,
     )
     return _every(dataset, number, own)

@@ -1,7 +1,7 @@
 """Strategies of a RunConfig in clusters and on several CPUs, where Estimator would hang, fail or leave tasks idle.
 
 - A strategy of one process (MirroredStrategy, OneDeviceStrategy, CentralStorageStrategy) beside a single chief trains as without TF_CONFIG;
-  the distribute coordinator would make a cluster of one task and fail. With more workers it is refused: they would idle for ever.
+  the distribute coordinator would make a cluster of one task and fail. With more workers it is refused: they would idle forever.
 - MultiWorkerMirroredStrategy can be made in an evaluator, which is not part of the cluster: there it spans that process only.
 - Several chiefs and workers without a strategy and without a parameter server are refused: each would train its own variables.
 - A second training of one process on parameter servers is refused. Its server cannot start beside the first one, and on the first one's
@@ -83,7 +83,7 @@ def _train_without_coordinator(config: Any, tf_config: dict[str, Any]) -> None:
     if sum(jobs.values()) > 1:
         name = type(config._train_distribute).__name__
         raise NotSupportedError(
-            f"{name} trains in one process: the other tasks of this cluster would idle for ever.",
+            f"{name} trains in one process: the other tasks of this cluster would idle forever.",
             expected="a chief without workers, with or without an evaluator",
             received=", ".join(f"{number} {job}" for job, number in jobs.items()),
             fix="Use MultiWorkerMirroredStrategy or ParameterServerStrategy for several tasks, or start one chief.",
@@ -113,7 +113,7 @@ def _refuse_second_server(started: set[str]) -> Callable[[Any, Any], None]:
                 "This process has trained in this cluster already: TensorFlow's server starts once in a process.",
                 expected="one train_and_evaluate with servers for each start of the script",
                 received=f"another one at {config.master}",
-                fix="Give each training a start of its own, by a flag of the script's for example.",
+                fix="Start the script once for each training, e.g. with a flag that selects the training.",
             )
         if config.master:  # else a chief without other tasks, which has no server
             started.add(config.master)

@@ -103,7 +103,7 @@ def _check_hooks(hooks: list[Any], is_chief: bool) -> None:
         return
     raise NotSupportedError(
         f"{_NAME}: {applying} hooks of this task apply gradients.",
-        expected="one in the chief, and none in the workers",
+        expected="one such hook in the chief, and none in the workers",
         received=f"make_session_run_hook(is_chief) with {[hook._is_chief for hook in hooks]}, in {'the chief' if is_chief else 'a worker'}",
         fix="Put optimizer.make_session_run_hook(config.is_chief) into EstimatorSpec(training_hooks=[...]).",
     )
@@ -167,7 +167,7 @@ def _fewest_tokens(get: Any) -> Any:
         asked = aggregated if num_tokens == -1 else num_tokens
         held = "all replicas take the same steps" if replicas.is_in_step else "gradients that come too late are dropped"
         warn_once(
-            f"{aggregated} gradients of {number} replicas make an update, {held}; tokens at the start: {fewest}, not {asked}",
+            f"an update takes {aggregated} gradients of {number} replicas, {held}; tokens at the start: {fewest} instead of {asked}",
             _NAME,
         )
         if total != number:

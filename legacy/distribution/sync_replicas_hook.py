@@ -84,7 +84,10 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
         held = session.run(self._held)
         session.run([emptied for emptied, number in zip(self._emptied, held, strict=True) if number])
         if any(held):
-            warn_once(f"{self._own} is back: dropped {max(held)} gradients of before, computed from other variables", _NAME)
+            dropped = f"{max(held)} gradient{'' if max(held) == 1 else 's'}"
+            warn_once(
+                f"{self._own} is back: dropped {dropped} from before its restart, which no longer fit the variables", _NAME
+            )
         if self._replicas.own in self._before:
             session.run(self._replicas.optimizer.chief_init_op)  # else their gradients would count as stale
             session.run(self._release)
@@ -96,9 +99,9 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
             now = time.monotonic()
             if now - started > limit:
                 raise BridgeError(
-                    f"{_NAME}: {', '.join(missing)} did not come within {limit:g} s.",
-                    expected="that estimator-bridge runs the script as every chief and worker of TF_CONFIG",
-                    fix="Read the logs of these tasks; RunConfig(session_creation_timeout_secs=...) gives them time.",
+                    f"{_NAME}: {', '.join(missing)} did not start to train within {limit:g} s.",
+                    expected="every chief and worker of TF_CONFIG running the script under estimator-bridge",
+                    fix="Read the logs of these tasks, or give them time with RunConfig(session_creation_timeout_secs=...).",
                 )
             if now - warned_at > _WARNING_SECONDS:
                 warned_at = now

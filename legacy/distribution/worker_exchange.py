@@ -61,8 +61,8 @@ def _await_texts(session: Any, export: Any, number: int, seconds: float) -> dict
             return {key: value.decode() for key, value in zip(keys.tolist(), values.tolist(), strict=True)}
         if time.monotonic() > deadline:
             raise BridgeError(
-                f"Of {number} answers {len(keys)} have come within {seconds:g} s, while the workers compared their inputs.",
-                expected="that estimator-bridge runs the script as every chief and worker of TF_CONFIG",
+                f"The workers could not compare their inputs: only {len(keys)} of {number} answers arrived within {seconds:g} s.",
+                expected="every chief and worker of TF_CONFIG running the script under estimator-bridge",
                 fix="Read the logs of these tasks.",
             )
         time.sleep(_POLL_SECONDS)

@@ -57,7 +57,7 @@ def find_method(owner: Any, name: str) -> Any:
             raise
         frame = sys._getframe(1)
         warn_once(
-            f".{name}() is gone from {type(owner).__name__}; answered. Today: {method.today}",
+            f".{name}() no longer exists in {type(owner).__name__}, but works here; write {method.today}",
             f"{frame.f_code.co_filename}:{frame.f_lineno}",
         )
         return functools.partial(find_replacement(method.target), owner)

@@ -80,7 +80,7 @@ def _find_and_log(dotted: str, removed: Removed, frame: types.FrameType, logged:
     if dotted not in logged:
         logged.add(dotted)
         what = getattr(found, "__name__", None) or repr(found)
-        warn_once(f"{dotted} is gone; answered with {what}", f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        warn_once(f"{dotted} no longer exists; {what} is used instead", f"{frame.f_code.co_filename}:{frame.f_lineno}")
     return found
 
 
@@ -137,7 +137,9 @@ def _stand_in(name: str, error: ModuleNotFoundError, frame: types.FrameType | No
     importlib.import_module(target)
     if gone not in logged:
         logged.add(gone)
-        warn_once(f"the module {gone} is gone; {target} stands for it", f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        warn_once(
+            f"the module {gone} no longer exists; {target} is used instead", f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        )
     return target
 
 

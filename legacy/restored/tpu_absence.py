@@ -19,7 +19,7 @@ class NeedsTpuError(NotSupportedError, NotImplementedError):
 
     Example:
         >>> print(NeedsTpuError("tpu_embedding.TPUEmbedding"))
-        tpu_embedding.TPUEmbedding needs a TPU, and TensorFlow removed it after 2.15.
+        tpu_embedding.TPUEmbedding needs a TPU, and was removed from TensorFlow after 2.15.
           expected: TPUEstimator(use_tpu=False), on CPU or GPU
           received: tpu_embedding.TPUEmbedding
           to do:    Set use_tpu=False, or move to tf.distribute.TPUStrategy.
@@ -27,7 +27,7 @@ class NeedsTpuError(NotSupportedError, NotImplementedError):
 
     def __init__(self, feature: str, fix: str = _FIX) -> None:
         super().__init__(
-            f"{feature} needs a TPU, and TensorFlow removed it after 2.15.",
+            f"{feature} needs a TPU, and was removed from TensorFlow after 2.15.",
             expected="TPUEstimator(use_tpu=False), on CPU or GPU",
             received=feature,
             fix=fix,

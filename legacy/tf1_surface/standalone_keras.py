@@ -30,6 +30,6 @@ def find_keras_2(name: str, tf1: Any, frame: types.FrameType) -> str:
     if package == "keras":
         return name
     warn_once(
-        f"keras is Keras 3 now; {package}, which is Keras 2, stands for it", f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        f"keras is Keras 3 now; {package}, which is Keras 2, is used instead", f"{frame.f_code.co_filename}:{frame.f_lineno}"
     )
     return f"{package}{dot}{below}"

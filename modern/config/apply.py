@@ -122,4 +122,8 @@ def _strategy(config: ModernConfig) -> Any:
     try:
         return make_strategy(config)
     except (RuntimeError, ValueError, TypeError, AttributeError, OSError, AssertionError) as error:
-        raise BridgeError(f"tf.distribute.{config.strategy.name} cannot be made.", received=error) from error
+        raise BridgeError(
+            f"tf.distribute.{config.strategy.name} cannot be made.",
+            received=error,
+            fix="Correct the section strategy or cluster of the config.",
+        ) from error

@@ -38,7 +38,7 @@ def make_strategy(config: ModernConfig) -> Any:
     if name is None or is_server(config):
         return tf.distribute.get_strategy()
     if name not in STRATEGIES:
-        raise BridgeError("strategy.name is no strategy.", expected=", ".join(STRATEGIES), received=name)
+        raise BridgeError("strategy.name does not name a strategy.", expected=", ".join(STRATEGIES), received=name)
     if name == "TPUStrategy":
         return tpu_strategy(own)
     call = strategy_call(own.strategy, bool(own.cluster.jobs))

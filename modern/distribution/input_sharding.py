@@ -69,7 +69,7 @@ def own_share(
         return dataset, f"This worker reads what its input_fn gives for input_context {index} of {number}. {_END}"
     if pipeline.queue_runners or not pipeline.datasets:
         raise NotSupportedError(
-            "The workers of this cluster cannot share an input that is no tf.data.Dataset. All would train on the same batches.",
+            "The workers of this cluster cannot share an input that is not a tf.data.Dataset: all would train on the same batches.",
             expected="an input_fn that returns a tf.data.Dataset",
             received="tensors" + (", filled by queue runners" if pipeline.queue_runners else ""),
             fix="Return a Dataset, or use --path legacy.",
@@ -78,8 +78,8 @@ def own_share(
     if are_shares([Definition(*row) for row in distribution.gather(own).numpy().tolist()], "the input_fn"):
         return dataset, f"This worker reads what its input_fn gives, which shards its dataset by itself. {_END}"
     sentence = (
-        "The input_fn takes no input_context and does not shard. So every worker reads the whole input and keeps one batch in "
-        f"{number}; this worker starts at batch {index}. {_END}"
+        "The input_fn takes no input_context and does not shard. So every worker reads the whole input and keeps one of every "
+        f"{number} batches; this worker starts at batch {index}. {_END}"
     )
     return dataset.shard(number, index), sentence
 

@@ -110,7 +110,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
             "symbol": "np.float",
             "kind": "numpy",
             "verdict": "mended",
-            "message": "gone; answered with float",
+            "message": "no longer exists; run uses float instead",
         }
     ]
 
@@ -135,7 +135,7 @@ def test_it_loads_no_framework_and_runs_nothing(tmp_path: Path) -> None:
     answer = subprocess.run(
         [sys.executable, "-c", ask], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True
     )
-    assert "mended: tf.contrib.slim: the runner has it" in answer.stdout
+    assert "mended: tf.contrib.slim: run restores it" in answer.stdout
     loaded = answer.stdout.splitlines()[-1]
     assert not [name for name in ("tensorflow", "tf_keras", "keras", "numpy") if f"'{name}'" in loaded]
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]

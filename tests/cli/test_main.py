@@ -184,13 +184,13 @@ def test_a_notebook_is_refused_by_name(verb: str, name: str, tmp_path: Path, mon
 def test_v2_behavior_belongs_to_the_legacy_path(tmp_path: Path) -> None:
     code, out, err = run_main("run", "--path", "modern", "--v2-behavior", str(tmp_path / "train.py"))
     assert (code, out) == (2, "")
-    assert err.startswith("estimator-bridge: --v2-behavior belongs to the legacy path.\n")
+    assert err.startswith("estimator-bridge: --v2-behavior works only on the legacy path.\n")
 
 
 def test_replicas_belong_to_the_modern_path(tmp_path: Path) -> None:
     code, out, err = run_main("run", "--replicas", "2", str(tmp_path / "train.py"))
     assert (code, out) == (2, "")
-    assert err.startswith("estimator-bridge: --replicas belongs to the modern path.\n")
+    assert err.startswith("estimator-bridge: --replicas works only on the modern path.\n")
     assert "Add --path modern" in err
 
 

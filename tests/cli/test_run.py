@@ -244,7 +244,7 @@ def test_sessions_without_an_estimator(tmp_path: Path) -> None:
     }
     assert (tmp_path / "model" / "model.ckpt-3.index").exists()
     assert f"{script}: Python 2, mended in memory in" in ended.err
-    assert "train.py:14: numpy.float is gone; answered with float" in ended.err
+    assert "train.py:14: numpy.float no longer exists; float is used instead" in ended.err
     assert script.read_bytes() == before
 
 
@@ -315,7 +315,7 @@ def test_dropped_names_on_the_modern_path(tmp_path: Path) -> None:
     assert ended.out == "3 1 0\n"
     first, second, third = ended.err.splitlines()[:3]
     assert first.startswith("estimator-bridge: train.py:3: filter: Read again")
-    assert second.endswith("train.py:3: numpy.int is gone; answered with int")
+    assert second.endswith("train.py:3: numpy.int no longer exists; int is used instead")
     assert "The script called no Estimator" in third
 
 

@@ -102,7 +102,7 @@ def test_a_new_value_is_parsed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"task": {"type": "chief", "index": 0}}, "names no cluster"),
+        ({"task": {"type": "chief", "index": 0}}, "contains no cluster"),
         ({"cluster": ADDRESSES}, "task"),
         ({"cluster": ADDRESSES, "task": {"type": "worker", "index": 1}}, "task.index is wrong"),
         ({"cluster": ADDRESSES, "task": {"type": "worker"}}, "task.index is wrong"),

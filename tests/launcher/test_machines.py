@@ -52,13 +52,13 @@ def test_each_machine_gets_the_same_list_and_runs_its_own_task() -> None:
 @pytest.mark.parametrize(
     ("given", "task", "said"),
     [
-        (["a:1", "b:2"], "ps:0", "3 different host:port, for chief 0, worker 0, ps 0"),
-        (["a:1", "b", "c:3"], "ps:0", "--hosts does not give each task its address"),
-        (["a:1", "b:2", "a:1"], "ps:0", "3 different host:port"),
-        (["a:1", "b:65536", "c:3"], "ps:0", "--hosts does not give each task its address"),
-        (["a:1", "b:0", "c:3"], "ps:0", "--hosts does not give each task its address"),
-        (["a:1", "grpc://b:2", "c:3"], "ps:0", "--hosts does not give each task its address"),
-        (["a:1", " b:2", "c:3"], "ps:0", "--hosts does not give each task its address"),
+        (["a:1", "b:2"], "ps:0", "3 different addresses such as host:2222, for chief 0, worker 0, ps 0"),
+        (["a:1", "b", "c:3"], "ps:0", "--hosts does not give each task an address of its own"),
+        (["a:1", "b:2", "a:1"], "ps:0", "3 different addresses"),
+        (["a:1", "b:65536", "c:3"], "ps:0", "--hosts does not give each task an address of its own"),
+        (["a:1", "b:0", "c:3"], "ps:0", "--hosts does not give each task an address of its own"),
+        (["a:1", "grpc://b:2", "c:3"], "ps:0", "--hosts does not give each task an address of its own"),
+        (["a:1", " b:2", "c:3"], "ps:0", "--hosts does not give each task an address of its own"),
         (["a:1", "b:2", "c:3"], "worker:1", "one of chief:0, worker:0, ps:0, evaluator:0"),
     ],
 )
@@ -70,7 +70,7 @@ def test_hosts_that_are_no_cluster(given: list[str], task: str, said: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--hosts", "192.0.2.1:1"], "--hosts and --task need each other."),
+        (["--hosts", "192.0.2.1:1"], "--hosts and --task must be given together."),
         (["--hosts", "192.0.2.1:1", "--task", "chief:0"], "Servers of this cluster can be reached over the network."),
         (["--hosts", "127.0.0.1:1", "--chief", "0", "--ps", "1", "--task", "ps:0"], "No task would train."),
         (["--rendezvous", "shared"], "--rendezvous is only for clusters on several machines."),

@@ -81,7 +81,7 @@ def test_a_cluster_that_is_ready(
     ("given", "said"),
     [
         ('{"cluster": {"worker": "a:1"}}', "cluster.worker is wrong"),
-        ('{"task": {"type": "chief", "index": 0}}', "names no cluster"),
+        ('{"task": {"type": "chief", "index": 0}}', "contains no cluster"),
         ('{"cluster": 5}', "cluster is a int, and must be an object"),
         ('{"cluster": ["a:1"]}', "cluster is a list, and must be an object"),
         ("{", "this is not JSON"),

@@ -149,7 +149,7 @@ def test_what_goes_wrong_in_silence_is_told(tmp_path: Path, caplog: pytest.LogCa
         [f"{script}:6", "unicode"],
         [f"{tmp_path / 'helper.py'}:1", "/"],
     ]
-    assert "empty from its second call on" in lines[0]
+    assert "empty from the function's second call on" in lines[0]
     assert lines[1].endswith("(also on line 6)")
 
 
@@ -164,7 +164,7 @@ def test_a_script_that_is_not_what_it_claims_is_named_before_it_runs(tmp_path: P
     script = write(tmp_path / "script.py", source)
     warn_about_sources(str(script), is_module=False, mended=False)
     (line,) = caplog.messages
-    assert line.startswith(f"{script}:2: visible_device_list: Several GPUs become visible and one trains")
+    assert line.startswith(f"{script}:2: visible_device_list: Several GPUs become visible, and only the first trains")
 
     caplog.clear()
     write(script, source + "strategy = tf.distribute.MirroredStrategy()\n")

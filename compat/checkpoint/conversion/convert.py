@@ -81,7 +81,11 @@ def convert(request: ConversionRequest) -> ConversionReport:
         )
         draft = _Conversion(request, sides, report).draft()
         if request.forget_bias and not report.layouts:
-            raise NamingError("No LSTM cell is converted.", received=f"forget_bias={list(request.forget_bias)}")
+            raise NamingError(
+                "No LSTM cell is converted.",
+                received=f"forget_bias={list(request.forget_bias)}",
+                fix="Leave --forget-bias out.",
+            )
         if report.complete and not request.dry_run:
             published = write(draft, sides, bool(report.unmatched_targets))
             report.written, report.unchanged, report.sharing = True, published.unchanged, published.sharing
@@ -162,7 +166,7 @@ class _Conversion:
         """Refuses a learning rate if all slots keep their names and so their values."""
         if has_names and self.sides.objects is None and self.request.learning_rate is not None:
             raise UnsupportedError(
-                "No slot is converted that a learning rate could scale.",
+                "--learning-rate has no effect: no converted slot contains the learning rate.",
                 received=f"{self.request.learning_rate:g}, and no model",
                 fix="Name the model with --like, or leave --learning-rate out.",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, slot_of
 from estimator_bridge.compat.checkpoint.slots.average import SHADOW
 from estimator_bridge.compat.checkpoint.writing import partitions
@@ -57,7 +57,11 @@ def rename(draft: Draft, rules: Sequence[tuple[str, str]]) -> int:
     try:
         return draft.rename(renamed)
     except (re.error, IndexError) as error:
-        raise NamingError("A replacement cannot be used.", received=f"{rules}: {error}") from None
+        raise NamingError(
+            "A replacement of --rename cannot be used.",
+            received=f"{rules}: {error}",
+            fix="Refer only to groups of REGEX, e.g. \\1; write a backslash as \\\\.",
+        ) from None
 
 
 def drop(draft: Draft, patterns: Iterable[str]) -> None:
@@ -70,7 +74,7 @@ def drop(draft: Draft, patterns: Iterable[str]) -> None:
         expression = _compiled(pattern)
         names = [name for name in draft.entries if expression.search(name)]
         if not names:
-            raise NamingError("No variable has such a name.", received=pattern)
+            raise NamingError("No variable has such a name.", received=pattern, fix=SEE_NAMES)
         draft.drop(names)
 
 
@@ -122,7 +126,7 @@ def partition(draft: Draft, rules: Sequence[tuple[str, int]]) -> None:
         expression = _compiled(pattern)
         variables = [name for name in draft.entries if expression.fullmatch(name) and not is_object(name)]
         if not variables:
-            raise NamingError("No variable has such a name.", received=pattern)
+            raise NamingError("No variable has such a name.", received=pattern, fix=SEE_NAMES)
         for variable in variables:
             shape = draft.entries[variable].shape
             followers = [n for n, e in draft.entries.items() if n.startswith(f"{variable}/") and e.shape == shape]
@@ -134,4 +138,4 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise NamingError("This is no regular expression.", received=f"{pattern}: {error}") from None
+        raise NamingError("This is not a regular expression of Python.", received=f"{pattern}: {error}") from None

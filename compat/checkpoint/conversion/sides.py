@@ -107,9 +107,10 @@ class Sides:
             return self._stack.enter_context(open_checkpoint(source))
         if model.how != "file":
             raise UnsupportedError(
-                "The source holds no values.",
-                expected="a checkpoint, a SavedModel or a file of Keras",
+                "The source has a model's structure, but no values to convert.",
+                expected="a checkpoint, a SavedModel or a Keras file with weights",
                 received=str(source),
+                fix="Name a file with values as SOURCE, and this model with --like.",
             )
         return self._read(model.name, self._models[0] if self._models else None).index
 
@@ -144,14 +145,15 @@ class Sides:
         useless += [model.name for model in self._models[reads_file + bool(own) :]]
         if useless:
             raise UnsupportedError(
-                "A model or checkpoint of --like is of no use here.",
-                expected="one model for the target, one checkpoint of the old graph for its names",
+                "A model or checkpoint of --like is not needed for this conversion.",
+                expected="at most one model for the target, and one checkpoint of the old graph for its names",
                 received=", ".join(useless),
+                fix="Leave it out.",
             )
         family = _FAMILIES.get(self.objects.flavour if self.objects else None)
         if self.request.optimizer_family not in {None, family} and not self._loads:
             raise UnsupportedError(
-                "There is no model to make an optimizer of that family for.",
+                "--optimizer-family has no effect: there is no model to make an optimizer for.",
                 expected="a Keras model",
                 received=self.request.optimizer_family,
                 fix="Name one with --like: a .keras file, a config in JSON or module:function.",
@@ -161,7 +163,7 @@ class Sides:
         """Chooses the model to write; for a SavedModel, the graph's files stay as they are, and no Keras is needed."""
         if not self._models and not self._saved_models:
             raise UnsupportedError(
-                "Keras writes this kind of file, and needs the model for that.",
+                "To write this kind of file, Keras needs the model.",
                 expected="a .keras file, a SavedModel, a config in JSON or module:function",
                 fix="Name it with --like.",
             )
@@ -199,4 +201,4 @@ class Sides:
 
     def _tell(self, model: KerasModel) -> None:
         if model.how == "function":
-            self.notes.append(f"{model.name} was called: that is the user's own code.")
+            self.notes.append(f"{model.name} was imported and called; it is your own code.")

@@ -107,7 +107,7 @@ class ToNames(Transfer):
         unknown = self._chosen is None and self._like is None and self._final
         if unknown and any(table.name == "Adam" for table in tables.values()):
             self._report.warnings.append(
-                "The slots are taken for Adam's; AdamW, Lamb and Nadam have the same: see --optimizer."
+                "The slots are read as Adam's; AdamW, Lamb and Nadam have slots of the same names: name yours with --optimizer."
             )
         return tables
 
@@ -130,13 +130,15 @@ class ToNames(Transfer):
             other = another_optimizer(self._chosen, list(slots))
             if other:
                 raise UnsupportedError(
-                    f"The optimizer was {other}, whose slots mean something else.", received=self._chosen.name
+                    f"The checkpoint's optimizer was {other}, whose slots have another meaning.",
+                    received=f"--optimizer {self._chosen.name}",
+                    fix="Name the optimizer that wrote the checkpoint, or leave --optimizer out.",
                 )
             return self._chosen
         known = table_of_slots(list(slots))
         if known is None:
             raise UnsupportedError(
-                "No known optimizer keeps such slots.",
+                "No known optimizer has such slots.",
                 expected="one of " + ", ".join(TABLES),
                 received=", ".join(sorted(slots)),
                 fix="Name the optimizer with --optimizer, or give a checkpoint of the old graph with --like.",

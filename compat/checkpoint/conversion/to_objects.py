@@ -116,7 +116,7 @@ class ToObjects(Transfer):
         for slot in used:
             reason = slot.table and slot.table.absent.get(self._model.flavour or "")
             if reason:
-                kept = f"{reason}: {slot.optimizer}'s slots are kept, but the steps are others"
+                kept = f"{reason}: {slot.optimizer}'s slots are kept, but the model's optimizer makes other steps"
                 absent.setdefault(kept, set()).add(slot.variable)
         warnings += [f"{reason}: {', '.join(sorted(variables))}" for reason, variables in absent.items()]
 

@@ -73,7 +73,7 @@ class Transfer:
         if not self._rate:
             raise UnsupportedError(
                 f"The learning rate is needed for {source!r}: Keras' momentum contains it, TF1's does not.",
-                expected="the learning rate that training goes on with",
+                expected="the learning rate with which training continues",
                 received=self._rate,
                 fix="Give it with --learning-rate.",
             )

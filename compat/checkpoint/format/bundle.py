@@ -116,7 +116,11 @@ class Entry(NamedTuple):
             elif key == _SLICES:
                 slices += (decode_slice(value),)
             else:
-                raise UnsupportedError("An entry of the index has a field that is not known here.", received=f"tag {key}")
+                raise UnsupportedError(
+                    "An entry of the index has an unknown field.",
+                    received=f"tag {key}",
+                    fix="Write the checkpoint with TensorFlow 2.21 or older.",
+                )
         return cls(dtype, shape, shard, offset, size, crc, slices)
 
 

@@ -63,7 +63,7 @@ def decode_data(record: bytes) -> bytes:
     """
     found = [proto for saved in wire.messages(record, 2) for proto in wire.messages(saved, 3)]
     if len(found) != 1:
-        raise CorruptError("A slice of the checkpoint has no value.", received=f"{len(found)} tensors")
+        raise CorruptError("A slice of the checkpoint does not have exactly one value.", received=f"{len(found)} tensors")
     return found[0]
 
 

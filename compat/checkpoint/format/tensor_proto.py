@@ -47,7 +47,11 @@ def numbers(data: bytes, dtype: int) -> bytes:
         return _joined(fields, _FIXED[dtype])
     if dtype in _VARINTS:
         return _narrow(_varints(_joined(fields, _VARINTS[dtype])), dtype)
-    raise UnsupportedError("A tensor of this dtype cannot be read from a V1 checkpoint.", received=dtypes.dtype(dtype).name)
+    raise UnsupportedError(
+        "A tensor of this dtype cannot be read from a V1 checkpoint.",
+        received=dtypes.dtype(dtype).name,
+        fix="Restore the checkpoint with tf.compat.v1.train.Saver, and save it again in the V2 format.",
+    )
 
 
 def strings(data: bytes) -> list[bytes]:

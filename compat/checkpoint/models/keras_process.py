@@ -66,7 +66,11 @@ class KerasProcess:
         except BrokenPipeError:
             pass
         if not line:
-            raise CheckpointError("The process that runs Keras ended.", received=f"exit code {process.wait()}")
+            raise CheckpointError(
+                "The process that runs Keras ended.",
+                received=f"exit code {process.wait()}",
+                fix="Read its messages above; exit code -9 usually means that memory ran out.",
+            )
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise KerasError(**answer["error"])

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.names import labels, roles
 from estimator_bridge.compat.checkpoint.names.labels import Named
@@ -100,9 +100,9 @@ def find_by_hand(variables: Iterable[Named], name: str, wanted: str) -> Named:
     found = [variable for variable in variables if wanted in {variable.key, variable.name}]
     if len(found) != 1:
         raise NamingError(
-            f"The map names {wanted!r}, which {'is not there' if not found else f'{len(found)} variables are called'}.",
+            f"--map names {wanted!r}: {f'{len(found)} variables have' if found else 'no variable has'} this name.",
             received=f"{name} -> {wanted}",
-            fix=f"Use a key: {', '.join(variable.key for variable in found)}" if found else None,
+            fix=f"Use a key: {', '.join(variable.key for variable in found)}" if found else SEE_NAMES,
         )
     return found[0]
 
@@ -124,11 +124,13 @@ class _Matcher:
         for key, wanted in given.items():
             source = self._sources.get(key)
             if source is None:
-                raise NamingError(f"The map names {key!r}, which is not there.", received=f"{key} -> {wanted}")
+                raise NamingError(
+                    f"--map names {key!r}: no variable has this name.", received=f"{key} -> {wanted}", fix=SEE_NAMES
+                )
             target = find_by_hand(self._targets.values(), key, wanted)
             if labels.shape_and_dtype(source) != labels.shape_and_dtype(target):
                 raise NamingError(
-                    f"The map pairs variables of different shapes or dtypes: {key!r} and {wanted!r}.",
+                    f"--map pairs variables of different shapes or dtypes: {key!r} and {wanted!r}.",
                     expected=f"{dtypes.dtype(target.dtype).name} {list(target.shape)}",
                     received=f"{dtypes.dtype(source.dtype).name} {list(source.shape)}",
                 )

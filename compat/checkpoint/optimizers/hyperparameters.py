@@ -50,11 +50,11 @@ def check_learning_rate(given: float | None) -> None:
     Example:
         >>> check_learning_rate(float("nan"))
         Traceback (most recent call last):
-        estimator_bridge.compat.checkpoint.errors.UnsupportedError: This is no learning rate.
+        estimator_bridge.compat.checkpoint.errors.UnsupportedError: This is not a learning rate.
         ...
     """
     if given is not None and not 0 < given < math.inf:
-        raise UnsupportedError("This is no learning rate.", expected="a number above 0", received=given)
+        raise UnsupportedError("This is not a learning rate.", expected="a finite number above 0", received=given)
 
 
 def of_config(config: Mapping[str, Any]) -> dict[str, float]:

@@ -67,7 +67,7 @@ def table_named(optimizer: str) -> OptimizerTable:
         UnsupportedError: There is none.
     """
     if optimizer not in TABLES:
-        raise UnsupportedError("Unknown optimizer.", expected=", ".join(TABLES), received=optimizer)
+        raise UnsupportedError("--optimizer names an unknown optimizer.", expected=", ".join(TABLES), received=optimizer)
     return TABLES[optimizer]
 
 

@@ -121,9 +121,9 @@ def add_iterations(draft: Draft, key: str, tables: Iterable[OptimizerTable]) -> 
     if uncorrected and not beta_powers(draft.entries.keys()):
         draft.put(key, tensors.int64(ITERATIONS + (step or 0)))
         warning = (
-            f"iterations is {ITERATIONS:,} + {STEP}: {uncorrected[0]} is taken to correct no bias, and after so many updates Keras "
-            f"does not either; a learning-rate schedule has to subtract {ITERATIONS:,}. If yours does correct it, set iterations to "
-            f"{STEP}."
+            f"iterations is {ITERATIONS:,} + {STEP}: {uncorrected[0]} is assumed not to correct the moments' bias, and after so many "
+            f"updates Keras does not either. A learning-rate schedule has to subtract {ITERATIONS:,}. If your optimizer corrects the "
+            f"bias, set iterations to {STEP}."
         )
         return [warning]
     if step is not None and draft.entries[STEP].dtype == tensors.int64(0).dtype:
@@ -135,7 +135,7 @@ def add_iterations(draft: Draft, key: str, tables: Iterable[OptimizerTable]) -> 
         if step is None:
             return None
         draft.put(key, tensors.int64(step))
-        return [f"There is no {STEP}; iterations is {step:,}, as the beta powers say if the betas are TF1's defaults."]
+        return [f"There is no {STEP}; iterations is {step:,}, computed from the beta powers under TF1's default betas."]
     return []
 
 

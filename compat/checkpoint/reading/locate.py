@@ -42,7 +42,8 @@ def resolve(path: str | Path) -> Path:
         "There is no checkpoint.",
         expected="a prefix such as model_dir/model.ckpt-1000, a model_dir, or a SavedModel",
         received=str(path),
-        fix="Check the path; a prefix is the part before .index.",
+        fix="Check the path; a prefix is the part before .index. A model_dir needs a readable file called checkpoint, or name a prefix "
+        "in it. Files of Keras (.keras, .h5) are read only by convert checkpoint.",
     )
 
 
@@ -54,7 +55,7 @@ def refuse_v1(path: str | Path) -> None:
     """
     if (found := v1(path)) is not None:
         raise UnsupportedError(
-            "This checkpoint is in V1's format: one file without an index.",
+            "This checkpoint is in TensorFlow V1's format: one file without an index.",
             expected="PREFIX.index and PREFIX.data-*",
             received=str(found),
             fix=f"Convert it first: estimator-bridge convert checkpoint {found} TARGET --to name-based.",

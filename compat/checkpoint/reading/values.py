@@ -34,7 +34,11 @@ def check_shards(index: Index) -> None:
         except OSError as error:
             if not end:
                 continue  # it is empty
-            raise NotFoundError("A data file is missing.", received=f"{path}: {error.strerror}", fix="Restore it.") from None
+            raise NotFoundError(
+                "A data file is missing or cannot be read.",
+                received=f"{path}: {error.strerror}",
+                fix="Restore the file from a backup.",
+            ) from None
         if size < end:
             raise CorruptError(
                 f"{path} is too short: the tensor {name!r} reaches beyond its end.",
@@ -122,7 +126,7 @@ def read_strings(index: Index, entry: Entry, name: str = "") -> list[bytes]:
         UnsupportedError: The tensor has another dtype.
     """
     if entry.dtype != dtypes.STRING:
-        raise UnsupportedError(f"{name!r} is no string tensor.", received=dtypes.dtype(entry.dtype).name)
+        raise UnsupportedError(f"{name!r} is not a string tensor.", received=dtypes.dtype(entry.dtype).name)
     with open_shard(index, entry.shard_id) as file:
         data = b"".join(_range(file, entry.offset, entry.size, CHUNK))
     try:
@@ -151,7 +155,11 @@ def open_shard(index: Index, number: int) -> BinaryIO:
     try:
         return path.open("rb", buffering=0)
     except OSError as error:
-        raise NotFoundError("A data file cannot be opened.", received=f"{path}: {error.strerror}") from None
+        raise NotFoundError(
+            "A data file cannot be opened.",
+            received=f"{path}: {error.strerror}",
+            fix="Check the file's permissions, or restore it from a backup.",
+        ) from None
 
 
 def _range(file: BinaryIO, offset: int, size: int, step: int) -> Iterator[bytes]:

@@ -95,7 +95,8 @@ def assemble(draft: Draft, part: LayoutPart, blocks: Sequence[BlockRow], names: 
     kind = dtypes.dtype(stored.dtype)
     if kind.numpy is None:
         raise UnsupportedError(
-            "Weights of this type cannot get another layout.", received=f"{kind.name}: {', '.join(names.values())}"
+            "Weights of this dtype cannot be rearranged for another kind of cell.",
+            received=f"{kind.name}: {', '.join(names.values())}",
         )
     dtype, sources = kind.numpy, {}
     for name in needed(blocks):

@@ -21,7 +21,7 @@ from estimator_bridge.compat.checkpoint.slots.average import AVERAGE, SHADOW
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedLayout, ConvertedSlot
 
-_NO_LAYER = "no layer of the model takes its cell over"
+_NO_LAYER = "no layer of the model corresponds to its cell"
 
 
 @contextlib.contextmanager
@@ -150,7 +150,7 @@ class _Exchange:
         if is_average:
             self._forget_bias.shift(pair.cell, made, f"/{SHADOW}")
         elif not made:
-            reason = f"it takes this slot of every variable of the cell to make one of {layout.name}'s"
+            reason = f"{layout.name} needs this slot for every variable of the cell, and some have none"
             self._report.slots += [ConvertedSlot(name, "", reason) for name in members.values()]
         return self._put(pair, made, names)
 

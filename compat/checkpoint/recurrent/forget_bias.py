@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.reading import rows, tensors
 from estimator_bridge.compat.checkpoint.reading.index import Index
@@ -32,7 +32,7 @@ class ForgetBias:
         try:
             self._rules = [(re.compile(pattern), value) for pattern, value in rules]
         except re.error as error:
-            raise NamingError("This is no regular expression.", received=f"{rules}: {error}") from None
+            raise NamingError("This is not a regular expression of Python.", received=f"{rules}: {error}") from None
         self._old, self._unused = old, {pattern.pattern for pattern, _ in self._rules}
         self._assumed: dict[float, list[str]] = {}
 
@@ -67,11 +67,15 @@ class ForgetBias:
             NamingError: A rule matched no cell.
         """
         if self._unused:
-            raise NamingError("No LSTM cell is converted in such a scope.", received=", ".join(sorted(self._unused)))
+            raise NamingError(
+                "No LSTM cell is converted in a scope that --forget-bias names.",
+                received=", ".join(sorted(self._unused)),
+                fix=SEE_NAMES,
+            )
         for value, scopes in self._assumed.items():
             yield (
-                f"forget_bias is taken to be {value:g}, as by default: no checkpoint keeps it. If your cells were given another "
-                f"one, give it with --forget-bias: {', '.join(sorted(scopes))}"
+                f"forget_bias is assumed to be {value:g}, TF1's default: no checkpoint contains it. If your cells were built with "
+                f"another value, give it with --forget-bias: {', '.join(sorted(scopes))}"
             )
 
     def _value(self, cell: FoundCell) -> float | None:

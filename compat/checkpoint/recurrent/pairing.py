@@ -94,7 +94,11 @@ def _take_given(cells: list[FoundCell], layers: list[FoundCell], result: Paired)
     for side in ([one.cell.scope for one in result.pairs], [one.layer.key for one in result.pairs]):
         twice = [name for name, times in Counter(side).items() if times > 1]
         if twice:
-            raise NamingError("The map pairs a recurrent layer twice.", received=", ".join(twice))
+            raise NamingError(
+                "--map pairs a recurrent layer twice.",
+                received=", ".join(twice),
+                fix="Use each cell and each layer in only one --map.",
+            )
 
 
 def _match(cells: Iterable[FoundCell], layers: Iterable[FoundCell], accept_order: bool, result: Paired) -> None:

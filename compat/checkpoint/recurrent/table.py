@@ -136,8 +136,8 @@ CELLS = (
         ),
         GRU_RESET_AFTER,
         _ANY_SCOPE,
-        to_layer="Keras trains two biases of z and r where this cell has one: their sum, the same now, moves further in each step",
-        to_cell="the two biases of z and r are added up",
+        to_layer="Keras trains two biases for z and r, this cell has one: their sum is the same now, but changes more in each step",
+        to_cell="the two biases for z and r are added up",
     ),
     Tf1Cell(
         CellLayout("BasicRNNCell", _weights("c")),

@@ -39,7 +39,7 @@ def advice(tables: Iterable[OptimizerTable], known: Mapping[str, float]) -> Iter
         if table.keras_class in ALIKE:
             yield (
                 f"{table.name}: the target's slots are those of Keras' {table.keras_class}, but {ALIKE[table.keras_class]} would "
-                "have slots of the same names, and no checkpoint identifies the class: only the first goes on as TF1 did."
+                f"have slots of the same names, and no checkpoint identifies the class: only {table.keras_class} continues as TF1 did."
             )
         if table.note:
             yield f"{table.name}: {table.note}."

@@ -79,5 +79,5 @@ NO_COUNTERPART = {
     "Shampoo": "Keras has no Shampoo",
     "LARS": "Keras has no LARS",
     "MomentumW": "Keras' SGD with weight_decay decays before the step, MomentumW after it",
-    "ExponentialMovingAverage": "it is no optimizer: give the averages as the model's values, or use_ema",
+    "ExponentialMovingAverage": "it is not an optimizer: give the averages as the model's values, or use_ema",
 }

@@ -37,7 +37,10 @@ class DataFileLayout:
         self.num_shards = max(1, len(self.shards) + bool(self._new))
         self.num_shards += self.num_shards == self.taken
         if self._new and self.draft.source.header.big_endian:
-            raise UnsupportedError("Tensors cannot be added to a checkpoint of a big-endian machine.")
+            raise UnsupportedError(
+                "Tensors cannot be added to a checkpoint of a big-endian machine.",
+                fix="Restore the checkpoint with TensorFlow on a little-endian machine, and save it again.",
+            )
 
     def new_bytes(self) -> Iterator[bytes]:
         """Yields the data file of new tensors; must be read to its end before ``index``."""

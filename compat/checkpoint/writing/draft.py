@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 
-from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents
 from estimator_bridge.compat.checkpoint.reading import rows
@@ -77,7 +77,11 @@ class Draft:
         """
         entry = self._entry(name)
         if self.entries.setdefault(other, entry) is not entry:
-            raise NamingError(f"The name {other!r} is taken.", received=f"an alias of {name!r}")
+            raise NamingError(
+                f"The name {other!r} is taken.",
+                received=f"{name!r} is to get this name, too",
+                fix="Drop or rename the variable that has it: --drop, --rename.",
+            )
         if name in self.pieces:
             self.pieces[other] = self.pieces[name]
 
@@ -101,7 +105,7 @@ class Draft:
 
     def _entry(self, name: str) -> Stored:
         if name not in self.entries:
-            raise NamingError(f"There is no variable {name!r}.", fix="See the names with: estimator-bridge inspect CHECKPOINT")
+            raise NamingError(f"There is no variable {name!r}.", fix=SEE_NAMES)
         return self.entries[name]
 
     def reader(self, name: str) -> Callable[[], Iterable[bytes]]:

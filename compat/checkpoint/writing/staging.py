@@ -104,7 +104,11 @@ class Staging:
                     self._disk.begin_sync(writer, max(0, copied - _KEPT), copied + count)
                     copied += count
                 if copied != expected:
-                    raise TargetError("A data file changed its size while it was copied.", received=str(source))
+                    raise TargetError(
+                        "A data file changed its size while it was copied.",
+                        received=str(source),
+                        fix="Convert again when no process writes to the source.",
+                    )
             self._disk.sync(writer)
         return "clone" if cloned else "copy"
 
@@ -143,7 +147,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
         if error.errno in {errno.EWOULDBLOCK, errno.EAGAIN}:
             raise TargetError(
-                "Another process is writing this checkpoint.", received=str(folder), fix="Wait until it is done."
+                "Another process is writing this checkpoint.", received=str(folder), fix="Wait until that process has ended."
             ) from None
         raise
     try:

@@ -56,7 +56,9 @@ def message_of(values: Mapping[str, Any]) -> Proto:
             _assign(message, name, value)
         except (ValueError, TypeError, KeyError) as error:
             raise BridgeError(
-                f"session_config.{path} cannot hold {value!r}.", expected="what config.proto lets it hold", received=error
+                f"session_config.{path} cannot hold {value!r}.",
+                expected="a value of the field's type in TensorFlow's config.proto",
+                received=error,
             ) from None
     return config
 

@@ -183,7 +183,7 @@ def _part(document: Document, name: str, value: Any) -> ConfigPart | None:
     if isinstance(value, dict) and isinstance(value.get("class"), str):
         return ConfigPart(value["class"], {key: one for key, one in value.items() if key != "class"})
     raise BridgeError(
-        f"{document.where((name,))}: {name} names no class.",
+        f"{document.where((name,))}: {name} does not name a class.",
         expected='"MirroredStrategy", or {"class": ..., "devices": ...}',
         received=value,
     )

@@ -185,5 +185,10 @@ def _toml(text: str, source: str) -> Mapping[str, Any]:
     try:
         found: Mapping[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is the first; a number may have too many digits
-        raise BridgeError(f"{source}: this is not TOML.", expected="a ModernConfig as TOML", received=error) from None
+        raise BridgeError(
+            f"{source}: this is not TOML.",
+            expected="a ModernConfig as TOML",
+            received=error,
+            fix="Correct that line; strings stand in quotes, and a key occurs only once.",
+        ) from None
     return found

@@ -127,9 +127,9 @@ class _Analysis:
 
     def _of_read(self, use: ast.Name, where: Place, place: Place, name: str) -> Iterator[Problem]:
         if where.function is not place.function:
-            yield use, name, "Read in a function: empty from its second call on."
+            yield use, name, "Read in a function: empty from the function's second call on."
         elif any(loop not in place.loops for loop in where.loops):
-            yield use, name, "Read in a loop: empty from its second round on."
+            yield use, name, "Read in a loop: empty from the loop's second iteration on."
 
     def _bindings(self, node: ast.Call, place: Place) -> Iterator[tuple[Binding, Scope]]:
         """Yields the bindings of the names that the call is assigned to, directly or as one arm of a condition."""
@@ -237,7 +237,7 @@ def _tested(parent: ast.AST | None, node: ast.AST) -> _Context | None:
         if operators & {ast.In, ast.NotIn}:
             return _Context(_Use.READ)
         if operators - {ast.Is, ast.IsNot}:
-            return _Context(_Use.WRONG, "It equals nothing but itself.")
+            return _Context(_Use.WRONG, "It is equal only to itself.")
     return None
 
 

@@ -41,11 +41,13 @@ def _judge(dotted: str, node: ast.AST, place: Place) -> Iterator[SourceFinding]:
     where = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
     if removed.target:
         note = f"; {removed.note}" if removed.note else ""
-        yield SourceFinding(*where, symbol, kind, Verdict.MENDED, f"gone; answered with {_plain(removed.target)}{note}")
+        yield SourceFinding(
+            *where, symbol, kind, Verdict.MENDED, f"no longer exists; run uses {_plain(removed.target)} instead{note}"
+        )
     elif place.guarded:
-        yield SourceFinding(*where, symbol, kind, Verdict.RUNS, "gone, and the file handles that itself")
+        yield SourceFinding(*where, symbol, kind, Verdict.RUNS, "no longer exists, and the file handles that itself")
     else:
-        yield SourceFinding(*where, symbol, kind, Verdict.HUMAN, f"Gone. {removed.note}")
+        yield SourceFinding(*where, symbol, kind, Verdict.HUMAN, f"No longer exists. {removed.note}")
 
 
 def _known(dotted: str) -> tuple[str, Removed, Kind] | None:
@@ -63,7 +65,7 @@ def _known(dotted: str) -> tuple[str, Removed, Kind] | None:
 
 def _plain(target: str) -> str:
     if target.startswith(RESTORED):
-        return "the runner's own"
+        return "its own version"
     return target.removeprefix("builtins.").replace("numpy.", "np.", 1)
 
 
@@ -74,7 +76,7 @@ def _method(source: Source, chain: ast.Attribute, dotted: str) -> Iterator[Sourc
         return
     where = chain.end_lineno or chain.lineno, chain.col_offset + 1
     owners = " or ".join(owner.replace("numpy.", "np.", 1) for owner in method.owners)
-    message = f"gone from {owners}; answered where the object is one. Today: {method.today}"
+    message = f"no longer exists in {owners}, but works under run; write {method.today}"
     yield SourceFinding(*where, f".{chain.attr}", Kind.NUMPY if "numpy" in owners else Kind.PYTHON, Verdict.MENDED, message)
 
 

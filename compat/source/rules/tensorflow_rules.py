@@ -50,7 +50,7 @@ def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iter
             yield _of_examples(where, symbol)
         elif surface.has(symbol):
             restored = symbol.startswith(_RESTORED) and not surface.version.startswith("2.15.")
-            note = "the runner restores it" if restored else ""
+            note = "run restores it" if restored else ""
             yield SourceFinding(*where, Kind.TENSORFLOW, Verdict.MENDED if restored else Verdict.RUNS, note)
         elif place.guarded:
             yield SourceFinding(*where, Kind.TENSORFLOW, Verdict.RUNS, _HANDLED)
@@ -60,7 +60,7 @@ def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iter
         if dotted.partition(".")[0] == "keras" and not surface.version.startswith("2.15."):
             where = statement.lineno, statement.col_offset + 1, dotted
             yield SourceFinding(
-                *where, Kind.TENSORFLOW, Verdict.MENDED, "keras is Keras 3 now; the runner gives tf_keras, Keras 2"
+                *where, Kind.TENSORFLOW, Verdict.MENDED, "keras is Keras 3 now; run uses tf_keras, Keras 2, instead"
             )
     for module, statement, _ in source.names.stars:
         if _is_tensorflow(module):
@@ -69,7 +69,7 @@ def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iter
                 *where,
                 Kind.TENSORFLOW,
                 Verdict.HUMAN,
-                "Names imported like this cannot be checked; import those that you use by name.",
+                "The names of such an import cannot be checked; import each name that you use.",
             )
 
 
@@ -90,18 +90,18 @@ def _is_tensorflow(name: str) -> bool:
 
 def _of_contrib(where: tuple[int, int, str], symbol: str, place: Place, contrib: Contrib) -> SourceFinding:
     if contrib.offers(symbol):
-        return SourceFinding(*where, Kind.CONTRIB, Verdict.MENDED, "the runner has it")
+        return SourceFinding(*where, Kind.CONTRIB, Verdict.MENDED, "run restores it")
     if place.guarded:
         return SourceFinding(*where, Kind.CONTRIB, Verdict.RUNS, _HANDLED)
     if contrib.imports(symbol):
         note = f"can be imported, but every use of it is refused. {contrib.replacement(symbol)}"
         return SourceFinding(*where, Kind.CONTRIB, Verdict.MENDED, note)
-    return SourceFinding(*where, Kind.CONTRIB, Verdict.HUMAN, f"Gone with tf.contrib. {contrib.replacement(symbol)}")
+    return SourceFinding(*where, Kind.CONTRIB, Verdict.HUMAN, f"Removed with tf.contrib. {contrib.replacement(symbol)}")
 
 
 def _of_examples(where: tuple[int, int, str], symbol: str) -> SourceFinding:
     if (symbol + ".").startswith(f"{_MNIST}.input_data.") or symbol == _MNIST:
-        return SourceFinding(*where, Kind.TENSORFLOW, Verdict.MENDED, "the runner reads local MNIST files")
+        return SourceFinding(*where, Kind.TENSORFLOW, Verdict.MENDED, "run restores it for local MNIST files")
     return SourceFinding(
         *where, Kind.TENSORFLOW, Verdict.HUMAN, "TensorFlow no longer contains its examples; copy the file into your project."
     )

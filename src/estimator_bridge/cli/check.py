@@ -18,7 +18,7 @@ _EPILOG = """examples:
 
 Nothing is run or written, and TensorFlow is not loaded: names are looked up in a table for its installed version.
 
-exit code: 0 nothing needs a human, 1 something does, 2 a path does not exist or a file is not Python, e.g. a notebook.
+exit code: 0 nothing needs a human, 1 a human must change something, 2 a path does not exist or a file is not Python, e.g. a notebook.
 """
 
 
@@ -26,20 +26,20 @@ def add_parser(verbs: Any) -> None:
     """Adds the command."""
     parser = verbs.add_parser(
         "check",
-        help="say which lines of old source run, which run replaces and which need a human, without running them",
-        description="Says of each symbol and line of Python files whether it runs under estimator-bridge run, without running anything.",
+        help="report which lines of a script work, which `run` mends in memory and which a human must change",
+        description="Reports for each symbol and line of Python files whether it works under estimator-bridge run.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--py2", action="store_true", help="judge for run --py2, which rewrites Python 2")
+    parser.add_argument("--py2", action="store_true", help="judge for run --py2, which rewrites Python 2 source in memory")
     parser.add_argument(
         "--format",
         choices=("text", "json"),
         default="text",
         help="text: findings and a table; json: one object (default: %(default)s)",
     )
-    paths = parser.add_argument("paths", metavar="PATH", nargs="+", help="a Python file, or a folder of them")
+    paths = parser.add_argument("paths", metavar="PATH", nargs="+", help="a Python file, or a folder with Python files")
     paths.complete = FILE
     parser.set_defaults(execute=execute)
 

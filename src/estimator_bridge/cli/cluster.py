@@ -30,14 +30,17 @@ def add_parser(verbs: Any) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     status = actions.add_parser(
         "status",
-        help="show the devices, incarnation and round-trip time of each server",
+        help="show each server's devices, round-trip time and incarnation, a number that changes when the server restarts",
         description="Asks the TensorFlow server of every task in a TF_CONFIG for its state, all at the same time.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     given = status.add_argument(
-        "tf_config", metavar="TF_CONFIG", nargs="?", help="file, or the JSON itself (default: the variable of this process)"
+        "tf_config",
+        metavar="TF_CONFIG",
+        nargs="?",
+        help="a file with a TF_CONFIG, or the JSON itself (default: the environment variable TF_CONFIG)",
     )
     given.complete = FILE
     status.add_argument(
@@ -77,7 +80,9 @@ def _read(given: str | None) -> TaskContext:
         is_json = given.lstrip().startswith("{")
         text, source = (given, "TF_CONFIG") if is_json else (Path(given).read_text(encoding="utf-8"), given)
     except (OSError, UnicodeDecodeError) as error:
-        raise BridgeError("The TF_CONFIG cannot be read.", expected=EXPECTED, received=f"{given}: {error}") from None
+        raise BridgeError(
+            "The TF_CONFIG cannot be read.", expected=EXPECTED, received=f"{given}: {error}", fix="Check the path of the file."
+        ) from None
     return TaskContext(read_object(text, source, EXPECTED))
 
 

@@ -22,8 +22,8 @@ _EPILOG = """examples:
   estimator-bridge compare --free-run train.py
   estimator-bridge compare --replicas 2 --format json train.py
 
-exit code: 0 within the thresholds, 1 outside, 2 if the two paths could not be compared; the report then says why.
-The script's model_dir is only read: both sides write to a temporary folder.
+exit code: 0 equal within the thresholds, 1 different, 2 if the two paths could not be compared; the report then says why.
+The script's model_dir is only read: both paths write to a temporary folder.
 """
 
 
@@ -31,7 +31,7 @@ def add_parser(verbs: Any) -> None:
     """Adds the command."""
     parser = verbs.add_parser(
         "compare",
-        help="run a script on both paths and say whether they train alike",
+        help="run a script on the legacy and on the modern path, and report whether both train alike",
         description="Runs a script on the legacy and on the modern path, from the same initial values and on the same batches.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -42,11 +42,13 @@ def add_parser(verbs: Any) -> None:
         type=Path,
         default=Path("parity-report"),
         metavar="DIR",
-        help="folder of report.html and report.json (default: %(default)s)",
+        help="folder to write report.html and report.json to (default: %(default)s)",
     )
     out.complete = DIRECTORY
     parser.add_argument(
-        "--free-run", action="store_true", help="let each side run the script's own input pipeline, shuffle included"
+        "--free-run",
+        action="store_true",
+        help="let each path run the script's own input pipeline, shuffling included, instead of the same batches",
     )
     parser.add_argument(
         "--format",
@@ -64,7 +66,7 @@ def add_parser(verbs: Any) -> None:
 
 def _add_thresholds(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "thresholds", "a loss or metric is equal if its rel_diff OR its abs_diff is at most the threshold"
+        "thresholds", "a loss or metric counts as equal if its rel_diff OR its abs_diff is at most the threshold"
     )
     default = Thresholds()
     for option, value, limited in (

@@ -16,7 +16,7 @@ _EPILOG = """examples:
   estimator-bridge inspect model_dir/model.ckpt-1000 --verify
   estimator-bridge inspect old/model.ckpt-1000 --diff new/model.ckpt-1000
 
-exit code: 0 shown, 1 --diff found differences, 2 no checkpoint, or a damaged one.
+exit code: 0 the checkpoint was shown, 1 --diff found differences, 2 there is no checkpoint, or it is damaged.
 Nothing is written. Tensors are read only for --diff and --verify.
 """
 
@@ -33,7 +33,7 @@ def add_parser(verbs: Any) -> None:
     )
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a prefix, an .index file, a model_dir or a SavedModel")
     parser.add_argument("--all", action="store_true", help="list every variable, however many there are")
-    parser.add_argument("--verify", action="store_true", help="read every tensor and compare its checksum")
+    parser.add_argument("--verify", action="store_true", help="read every tensor and verify its checksum")
     parser.add_argument("--diff", metavar="OTHER", help="compare the values with those of another checkpoint")
     parser.add_argument(
         "--abs-diff",
@@ -42,7 +42,9 @@ def add_parser(verbs: Any) -> None:
         metavar="X",
         help="with --diff: largest difference that counts as equal (default: %(default)g)",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="tables, or one JSON object")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="print tables or one JSON object (default: text)"
+    )
     parser.set_defaults(execute=execute)
 
 

@@ -25,7 +25,7 @@ _EPILOG = """examples:
   estimator-bridge launch --worker 2 --ps 1 train.py
   estimator-bridge check train.py
 
-Options of estimator-bridge come before the script, the script's own after it.
+The options of estimator-bridge come before the script's name, the script's own options after it.
 Tab completion: estimator-bridge --print-completion bash > ~/.local/share/bash-completion/completions/estimator-bridge
 """
 

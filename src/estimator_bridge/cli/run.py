@@ -92,7 +92,7 @@ def _check_path(arguments: argparse.Namespace) -> None:
             flag = f"--{name.replace('_', '-')}"
             has_number = value is not True
             raise BridgeError(
-                f"{flag} belongs to the {other} path.",
+                f"{flag} works only on the {other} path.",
                 expected=f"--path {other} {flag}{' N' if has_number else ''}",
                 received=f"--path {arguments.path} {flag}{f' {value}' if has_number else ''}",
                 fix=fix,

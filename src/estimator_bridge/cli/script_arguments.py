@@ -40,7 +40,7 @@ def add_python2(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--py2",
         action="store_true",
-        help="the script and its own modules are Python 2: mend them in memory; no file changes",
+        help="the script and its own modules are Python 2: rewrite them for Python 3 in memory; no file changes",
     )
 
 
@@ -49,7 +49,7 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="show TensorFlow's start-up messages and deprecation warnings, too",
+        help="also show TensorFlow's start-up messages and deprecation warnings",
     )
 
 

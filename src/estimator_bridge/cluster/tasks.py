@@ -97,14 +97,14 @@ class TaskContext:
             task_needed: True if TF_CONFIG has to name the task of its process.
 
         Raises:
-            BridgeError: TF_CONFIG is wrong, or names no cluster.
+            BridgeError: TF_CONFIG is wrong, or contains no cluster.
         """
         from estimator_bridge.compat.config.cluster.tf_config import EXPECTED, check
         from estimator_bridge.compat.config.tables.tf_config import addresses
 
         cluster = self.value.get("cluster")
         if not cluster:
-            raise BridgeError(f"{self.document.source} names no cluster.", expected=EXPECTED, received=dict(self.value))
+            raise BridgeError(f"{self.document.source} contains no cluster.", expected=EXPECTED, received=dict(self.value))
         document = self.document
         if not task_needed and not self.value.get("task"):
             job = next(iter(cluster)) if isinstance(cluster, dict) else None

@@ -131,13 +131,13 @@ def hosted_layout(hosts: Sequence[str], counts: Mapping[str, int], task: str) ->
     servers = [TaskId(job, index) for job in ("chief", "worker", "ps") for index in range(counts.get(job, 0))]
     if {len(hosts), len(set(hosts))} != {len(servers)} or not all(map(_is_address, hosts)):
         raise BridgeError(
-            "--hosts does not give each task its address.",
-            expected=f"{len(servers)} different host:port, for {', '.join(map(str, servers))}",
+            "--hosts does not give each task an address of its own.",
+            expected=f"{len(servers)} different addresses such as host:2222, for {', '.join(map(str, servers))}",
             received=",".join(hosts),
         )
     named = {f"{each.job}:{each.index}": each for each in (*servers, TaskId("evaluator", 0))}
     if task not in named:
-        raise BridgeError("The cluster has no such task.", expected=f"--task and one of {', '.join(named)}", received=task)
+        raise BridgeError("The cluster has no such task.", expected=f"--task with one of {', '.join(named)}", received=task)
     return make_layout(dict(zip(servers, hosts, strict=True)), [named[task]])
 
 

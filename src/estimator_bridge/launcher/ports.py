@@ -36,7 +36,12 @@ def free_ports(count: int) -> list[int]:
                 held.enter_context(_bind(port))
                 found.append(port)
     if len(found) < count:
-        raise BridgeError("Too few ports are free.", expected=f"{count} of {_PORTS.start} to {_PORTS[-1]}", received=len(found))
+        raise BridgeError(
+            "Too few ports of this machine are free.",
+            expected=f"{count} free ports from {_PORTS.start} to {_PORTS[-1]}",
+            received=len(found),
+            fix="End processes that use ports in this range, or start fewer tasks.",
+        )
     return found
 
 

@@ -195,6 +195,6 @@ def _notes(legacy: Trace, modern: Trace, replaying: bool, replicas: int, unequal
     if any(event["checkpoint"] is None for event in list(legacy.events("trained"))[-1:]):
         yield "The last training left no checkpoint in its model_dir, so the final variables were not compared."
     for noise in unequal_noise:
-        yield f"Cannot be made equal: {noise}."
+        yield f"The two sides cannot draw the same random numbers: {noise}."
     for side, trace in (("legacy", legacy), ("modern", modern)):
         yield from dict.fromkeys(f"{side}: {event['message']}" for event in trace.events("note"))

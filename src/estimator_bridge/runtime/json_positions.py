@@ -75,18 +75,20 @@ def read_object(text: str, source: str, expected: str = "a JSON object") -> Docu
             f"{source}: this JSON cannot be read.",
             expected=expected,
             received=error,
-            fix="Write a smaller number, or nest less.",
+            fix="Use finite numbers of at most 4,300 digits, and fewer levels of nesting.",
         ) from None
     _refuse_half_characters(text, value, source)
     if not isinstance(value, dict):
         raise BridgeError(
-            f"{source}, line 1, column 1: this is not a JSON object.", expected=expected, received=type(value).__name__
+            f"{source}, line 1, column 1: this is not a JSON object.",
+            expected=expected,
+            received=f"JSON of the type {type(value).__name__}",
         )
     return Document(value, _places(text, source), source)
 
 
 def _no_number(word: str) -> None:
-    raise ValueError(f"{word} is not valid JSON")
+    raise ValueError(f"{word} is not a number in JSON")
 
 
 def _refuse_half_characters(text: str, value: Any, source: str) -> None:
@@ -98,7 +100,10 @@ def _refuse_half_characters(text: str, value: Any, source: str) -> None:
         at = max(text.find(half), text.lower().find(f"\\u{ord(half):04x}"), 0)
         line, column = _line_column(text, at)
         raise BridgeError(
-            f"{source}, line {line}, column {column}: half a character.", expected="a whole one", received=repr(half)
+            f"{source}, line {line}, column {column}: half a character.",
+            expected="a surrogate pair, not one half of it",
+            received=repr(half),
+            fix="Write the whole character.",
         ) from None
 
 

@@ -59,7 +59,10 @@ class Script:
         elif not path.exists():
             what, fix = "There is no such script.", "Check the path; arguments of the script come after it."
         elif not os.access(path, os.R_OK):
-            what, fix = "The script cannot be read: no permission.", "Check its permissions, or whose user you are."
+            what, fix = (
+                "The script cannot be read: no permission.",
+                "Check the file's permissions, and the user that runs this command.",
+            )
         else:
             refuse_notebook(path)
             return

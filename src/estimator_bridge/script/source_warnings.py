@@ -35,7 +35,8 @@ def warn_about_sources(target: str, is_module: bool, mended: bool) -> None:
         if findings and source.error is not None and not mended:
             raise _make_refusal(source, findings)
         if findings and mended:
-            warn_once(f"Python 2, mended in memory in {len(findings)} places", source.path)
+            places = "1 place" if len(findings) == 1 else f"{len(findings)} places"
+            warn_once(f"Python 2, mended in memory in {places}", source.path)
             findings = []
         for what, lines in _grouped([*findings, *judge_misuse(source)]).items():
             also = ", ".join(map(str, dict.fromkeys(lines[1:])))
@@ -59,7 +60,7 @@ def _make_refusal(source: Source, findings: list[SourceFinding]) -> BridgeError:
         "The script is written for Python 2.",
         expected="source that Python 3 parses",
         received=received,
-        fix="Add --py2 before the script: it is mended in memory, and the file does not change.",
+        fix="Add --py2 before the script: its source is then rewritten in memory, and the file does not change.",
     )
 
 

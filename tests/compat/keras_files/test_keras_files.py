@@ -324,7 +324,7 @@ def of_tf_keras() -> Any:
 
 def test_a_model_of_the_other_family(old: Trained, like: Any, tmp_path: Path) -> None:
     report = convert(old.prefix, tmp_path / "m.keras", to="keras", like=like("legacy", ".keras"), optimizer_family="new")
-    assert any("compiled anew with Adam of the new family" in warning for warning in report.warnings)
+    assert any("compiled again with Adam of the new family" in warning for warning in report.warnings)
     model = importlib.import_module("tf_keras").models.load_model(tmp_path / "m.keras")
     check_state(model, old)
     assert (model.loss, model.optimizer.epsilon) == ("mse", 1e-8)
@@ -366,13 +366,13 @@ def unbuilt() -> Any:
 @pytest.mark.parametrize(
     ("like_", "told"),
     [
-        (f"{__name__}:wrong_function", "no Keras model"),
+        (f"{__name__}:wrong_function", "not a Keras model"),
         (f"{__name__}:failing_function", "the user's own trouble"),
         (f"{__name__}:unbuilt", "no variables yet"),
         (f"{__name__}:missing", "missing"),
         ("no_such_module:make", "no_such_module"),
         ("text.json", "JSON"),
-        ("list.json", "no model's config"),
+        ("list.json", "not the config of a model"),
         ("empty.keras", "zip"),
         ("junk.h5", "file signature"),
     ],
@@ -419,7 +419,7 @@ def test_a_file_of_weights_needs_its_model(old: Trained, like: Any, tmp_path: Pa
 
 
 def test_the_source_of_a_keras_file_has_values(like: Any, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="holds no values"):
+    with pytest.raises(CheckpointError, match="no values to convert"):
         convert(like("new", ".json"), tmp_path / "m", to="name-based")
 
 

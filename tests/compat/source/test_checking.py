@@ -70,7 +70,7 @@ def test_findings_say_what_to_do() -> None:
     assert "Use something else than tf.contrib.eager." in messages["tf.contrib.eager"]
     assert "Use something else than tf.contrib.nowhere." in messages["tf.contrib.nowhere"]
     assert "tf.compat.v2.summary.create_file_writer" in messages["tf.summary.create_file_writer"]
-    assert "answered with float" in messages["np.float"]
+    assert "run uses float instead" in messages["np.float"]
     assert "pyasyncore" in messages["asyncore"]
     assert "Write bool" in messages["np.bool"]
 
@@ -129,7 +129,7 @@ def test_which_files(tmp_path: Path) -> None:
 
 
 def test_no_files(tmp_path: Path) -> None:
-    with pytest.raises(BridgeError, match="no Python file"):
+    with pytest.raises(BridgeError, match="No Python file"):
         find_files([str(tmp_path)])
     with pytest.raises(BridgeError, match="no such file"):
         find_files([str(tmp_path / "nowhere")])

@@ -145,8 +145,8 @@ def test_a_training_without_records_is_named(rendezvous: Rendezvous, audit: Audi
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--audit-every", "5"], "--audit-every needs --audit."),
-        (["--audit-allow", "diverged"], "--audit-allow needs --audit."),
+        (["--audit-every", "5"], "--audit-every works only with --audit."),
+        (["--audit-allow", "diverged"], "--audit-allow works only with --audit."),
         (["--audit", "--hosts", "127.0.0.1:9", "--task", "chief:0"], "Workers on several machines"),
     ],
 )

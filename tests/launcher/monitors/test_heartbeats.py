@@ -194,7 +194,7 @@ def test_no_task_is_lost_if_no_server_is_asked(tmp_path: Path, monkeypatch: pyte
     assert watch.until(400, beats=False) is None
     [line] = watch.said
     assert watch.ours.presence(WORKER) is Presence.SILENT
-    assert line.endswith("its server is not asked (--ready-timeout 0)")
+    assert line.endswith("its server was not asked (--ready-timeout 0)")
 
 
 @pytest.mark.parametrize("lost", [True, False])

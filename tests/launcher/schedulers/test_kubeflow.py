@@ -174,7 +174,7 @@ def test_options_are_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
         (["--engine", "slurm", "--trusted-network", "--chief", "0", "train.py"], "No task would train"),
         (["--engine", "slurm", "--trusted-network", "--hosts", "a:1", "train.py"], "--engine slurm and --hosts exclude"),
         (["--engine", "slurm", "--trusted-network", "--audit", "train.py"], "Workers on several machines"),
-        (["--engine", "slurm", "--trusted-network", "--audit-every", "3", "train.py"], "--audit-every needs --audit"),
+        (["--engine", "slurm", "--trusted-network", "--audit-every", "3", "train.py"], "--audit-every works only with --audit"),
         (["--image", "a", "train.py"], "--image is required with --engine kubeflow"),
     ],
 )

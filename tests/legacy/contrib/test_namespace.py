@@ -141,7 +141,7 @@ def test_replacement(symbol: str, expected: str) -> None:
 
 
 def test_a_symbol_without_successor() -> None:
-    assert replacement("tf.contrib.remote_fused_graph.x") == "Do without it: no successor is known."
+    assert replacement("tf.contrib.remote_fused_graph.x") == "Remove it from the script: nothing replaces it."
 
 
 def names(text: str) -> list[str]:

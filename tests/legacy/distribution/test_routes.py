@@ -134,7 +134,7 @@ def test_workers_share_the_input(all_reduce: Route, alone: Route) -> None:
     _assert_same(all_reduce.weights("model-knowing"), alone.weights("model-2"))
     _assert_same(all_reduce.weights(), alone.weights("model-2"))
     for worker in (0, 1):
-        assert f"worker {worker} of 2 gets one of each 2 batches" in all_reduce.ended.err
+        assert f"worker {worker} of 2 gets one of every 2 batches" in all_reduce.ended.err
 
 
 def test_sparse_gradients_of_other_rows_in_each_step(all_reduce: Route) -> None:

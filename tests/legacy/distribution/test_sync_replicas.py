@@ -197,7 +197,7 @@ def test_gradients_of_before_do_not_outlive_the_chief(
 
     with mended():
         together([chief, replicas.trainer(1, aggregated=2)])
-    assert "chief 0 is back: dropped 1 gradients of before" in caplog.text
+    assert "chief 0 is back: dropped 1 gradient from before its restart" in caplog.text
     size, steps = job.GLOBAL_BATCH // 2, np.arange(job.STEPS)
     firsts = np.stack([2 * steps, 2 * (steps + 6) + 1], 1) * size
     rows = (firsts[..., None] + np.arange(size)).reshape(job.STEPS, -1) % len(job.X)
@@ -210,13 +210,13 @@ def test_backup_replicas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog
     with mended():
         together([replicas.trainer(place, aggregated=2, total=3) for place in (0, 1, 2)])
     assert sum(replicas.steps) >= 2 * job.STEPS
-    assert "2 gradients of 3 replicas make an update, gradients that come too late are dropped" in caplog.text
+    assert "an update takes 2 gradients of 3 replicas, gradients that come too late are dropped" in caplog.text
     assert tf.train.load_variable(str(tmp_path), "global_step") >= job.STEPS
 
 
 def test_a_chief_does_not_train_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replicas = Replicas(1, tmp_path, monkeypatch, session_creation_timeout_secs=1)
-    with mended(), pytest.raises(BridgeError, match="worker 0 did not come within 1 s"):
+    with mended(), pytest.raises(BridgeError, match="worker 0 did not start to train within 1 s"):
         together([replicas.trainer(0, aggregated=2)])
     assert replicas.steps == [0, 0]
 
@@ -245,7 +245,7 @@ def test_tokens_that_the_script_asks_for(
     with mended():
         together([replicas.trainer(place, 2, wrap=lambda optimizer, config: Eager(optimizer, 2)) for place in (0, 1)])
     assert replicas.steps == [job.STEPS] * 2
-    assert "tokens at the start: 0, not 5" in caplog.text
+    assert "tokens at the start: 0 instead of 5" in caplog.text
 
 
 @pytest.mark.parametrize(("place", "is_chief", "told"), [(0, False, "0 hooks"), (1, True, "1 hooks")])

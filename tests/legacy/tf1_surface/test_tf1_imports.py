@@ -300,7 +300,7 @@ def test_contrib_ends_a_run_with_one_message(project: Path) -> None:
     assert ended.code == 2
     assert ended.err.splitlines() == [
         "estimator-bridge: TensorFlow 2 removed tf.contrib.timeseries.ARRegressor with all of tf.contrib, and it is not restored.",
-        "  expected: the names of tf.contrib that docs/reference/contrib.md lists as offered",
+        "  expected: a name of tf.contrib that is restored; estimator-bridge check SCRIPT lists those that are not",
         f"  received: tf.contrib.timeseries.ARRegressor at {project / 'old.py'}:5",
         f"  to do:    {replacement('tf.contrib.timeseries.ARRegressor')}",
     ]

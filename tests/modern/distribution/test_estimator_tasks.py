@@ -154,12 +154,12 @@ def _by_python() -> Any:
 @pytest.mark.parametrize(
     ("input_fn", "apart", "expected", "word"),
     [
-        (_batches, False, [[2, 3], [8, 9], [14, 15]], "keeps one batch in 3; this worker starts at batch 1."),
+        (_batches, False, [[2, 3], [8, 9], [14, 15]], "keeps one of every 3 batches; this worker starts at batch 1."),
         (
             lambda: tf.data.Dataset.range(8).shard(1, 0).batch(2),
             False,
             [[2, 3]],
-            "keeps one batch in 3",
+            "keeps one of every 3 batches",
         ),  # the same shard for all
         (_own, True, [[1, 2], [3]], "for input_context 1 of 3"),
         (lambda: tf.data.Dataset.range(8).shard(3, 1).batch(2), True, [[1, 4], [7]], "shards its dataset by itself"),
@@ -189,7 +189,7 @@ def test_a_share_that_nobody_can_tell_is_refused(input_fn: Callable[..., Any], a
 def test_an_input_that_cannot_be_shared_is_refused() -> None:
     with tf.Graph().as_default():
         pipeline = InputPipeline(tf.constant([1, 2]), {})
-    with pytest.raises(NotSupportedError, match="All would train on the same batches"):
+    with pytest.raises(NotSupportedError, match="all would train on the same batches"):
         input_sharding.own_share(_batches(), pipeline, lambda: None, Second())  # type: ignore[arg-type]
 
 

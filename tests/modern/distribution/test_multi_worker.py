@@ -184,7 +184,7 @@ def test_what_each_worker_reads_is_said(jobs: dict[str, Job]) -> None:
             in log
         )
         assert "per-replica batch size 4, global batch size 8" in log
-        assert f"keeps one batch in 2; this worker starts at batch {number}." in log
+        assert f"keeps one of every 2 batches; this worker starts at batch {number}." in log
 
 
 @pytest.mark.parametrize("name", ["auto", "ring"])

@@ -118,4 +118,4 @@ def test_several_replicas_are_refused(run_python: Callable[..., str], tmp_path: 
 
 def test_it_belongs_to_the_modern_path(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--jit-compile", __file__]) == 2
-    assert "--jit-compile belongs to the modern path" in capsys.readouterr().err
+    assert "--jit-compile works only on the modern path" in capsys.readouterr().err

@@ -137,4 +137,4 @@ def test_it_does_not_go_with_xla() -> None:
 
 def test_it_belongs_to_the_modern_path(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--mixed-precision", __file__]) == 2
-    assert "--mixed-precision belongs to the modern path" in capsys.readouterr().err
+    assert "--mixed-precision works only on the modern path" in capsys.readouterr().err

@@ -92,7 +92,7 @@ def test_the_legacy_side_says_what_it_ordered(tmp_path: Path) -> None:
         legacy_side._TrainHook(trace, "train-1", recording=False).begin()
 
     (note,) = [event["message"] for event in trace.events("note")]
-    assert "assigns to global_step without a control dependency" in note
+    assert "assigns global_step without a control dependency" in note
 
 
 def test_nothing_is_counted_where_the_input_has_ended() -> None:

@@ -55,9 +55,14 @@ def add_parser(kinds: Any) -> None:
     paths = [parser.add_argument("source", metavar="SOURCE", help=source)]
     paths.append(parser.add_argument("target", metavar="TARGET", type=Path, help=target))
     parser.add_argument(
-        "--to", choices=_KINDS, default="bilingual", help="default: %(default)s, name-based and object-based at once"
+        "--to",
+        choices=_KINDS,
+        default="bilingual",
+        help="kind of TARGET; bilingual: name-based and object-based at once (default: %(default)s)",
     )
-    like = "Keras model or checkpoint whose object graph or names to write (may be given twice: one for each side)"
+    like = (
+        "Keras model or checkpoint whose object graph or variable names to write; may be given twice, for SOURCE and for TARGET"
+    )
     paths.append(parser.add_argument("--like", action="append", default=[], metavar="MODEL", help=like))
     paths.append(
         parser.add_argument(
@@ -80,31 +85,31 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--rename", action="append", default=[], metavar="REGEX=REPLACEMENT", help="rename TF1's variables")
     group.add_argument("--drop", action="append", default=[], metavar="REGEX", help="leave variables out")
     group.add_argument(
-        "--partition", action="append", default=[], metavar="REGEX=N", help="cut variables into N slices; 1 makes them whole"
+        "--partition", action="append", default=[], metavar="REGEX=N", help="cut variables into N slices; 1 joins their slices"
     )
     group.add_argument("--use-averages", action="store_true", help="give variables the values of their moving averages")
     group.add_argument(
-        "--swap-averages", action="store_true", help="swap variables and averages back, if a swapping_saver wrote the source"
+        "--swap-averages", action="store_true", help="exchange variables and averages, if a swapping_saver wrote SOURCE"
     )
-    group.add_argument("--map", action="append", default=[], metavar="TF1=KERAS", help="pair two variables by hand")
-    group.add_argument("--accept-order", action="store_true", help="pair variables of one shape in order of creation")
+    group.add_argument(
+        "--map", action="append", default=[], metavar="TF1=KERAS", help="pair a variable of TF1 with one of Keras"
+    )
+    group.add_argument("--accept-order", action="store_true", help="pair variables of equal shape in their order of creation")
     group.add_argument(
         "--forget-bias",
         action="append",
         default=[],
         metavar="REGEX=X",
-        help="forget_bias of LSTM cells in such scopes (default: TF1's)",
+        help="forget_bias of the LSTM cells whose scope matches (default: TF1's own default)",
     )
     group.add_argument("--allow-unmatched", action="store_true", help="write even if some variables have no counterpart")
 
 
 def _add_optimizer(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("optimizer")
-    group.add_argument(
-        "--learning-rate", type=float, metavar="X", help="learning rate for Momentum, whose Keras slot contains it"
-    )
+    group.add_argument("--learning-rate", type=float, metavar="X", help="learning rate that Keras' slots of Momentum contain")
     group.add_argument("--optimizer", metavar="NAME", help="TF1's name of the optimizer, if its slots do not identify it")
-    family = "tf_keras.optimizers.legacy, which follow TF1 with sparse gradients, or the newer ones"
+    family = "legacy: tf_keras.optimizers.legacy, which follow TF1 with sparse gradients; new: the newer Keras optimizers"
     group.add_argument("--optimizer-family", choices=("legacy", "new"), help=family)
 
 
@@ -170,14 +175,18 @@ def _print(report: Any, dry_run: bool) -> None:
 def _pair(text: str) -> tuple[str, str]:
     left, equals, right = text.rpartition("=")  # the last sign: a regular expression may contain ``(?=...)``, no name has one
     if not equals or not left:
-        raise BridgeError("An equals sign is missing.", expected="LEFT=RIGHT", received=text)
+        raise BridgeError(
+            "An equals sign is missing in a value of --rename, --partition, --map or --forget-bias.",
+            expected="LEFT=RIGHT, e.g. --rename OLD=NEW",
+            received=text,
+        )
     return left, right
 
 
 def _partition(text: str) -> tuple[str, int]:
     pattern, number = _pair(text)
     if not number.isdecimal() or not int(number):
-        raise BridgeError("A partition needs a number of slices.", expected="REGEX=N with N from 1", received=text)
+        raise BridgeError("--partition needs a number of slices.", expected="REGEX=N, N at least 1", received=text)
     return pattern, int(number)
 
 
@@ -186,7 +195,7 @@ def _number(text: str) -> tuple[str, float]:
     try:
         return pattern, float(number)
     except ValueError:
-        raise BridgeError("A forget_bias needs a number.", expected="REGEX=X", received=text) from None
+        raise BridgeError("--forget-bias needs a number.", expected="REGEX=X, e.g. 'lstm=1.0'", received=text) from None
 
 
 def _lines(path: Path | None) -> list[str]:
@@ -195,5 +204,7 @@ def _lines(path: Path | None) -> list[str]:
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise BridgeError("The file of renames cannot be read.", received=f"{path}: {error}") from None
+        raise BridgeError(
+            "The file of --rename-file cannot be read.", received=f"{path}: {error}", fix="Check the path."
+        ) from None
     return [line for line in lines if line and not line.startswith("#")]

@@ -12,8 +12,8 @@ def add_parser(verbs: Any) -> None:
     """Adds the command and the kinds of pieces that it converts."""
     parser = verbs.add_parser(
         "convert",
-        help="convert a config or a checkpoint, both directions",
-        description="Converts one piece of a pipeline from the legacy to the modern side, or back.",
+        help="convert a config or a checkpoint, in either direction",
+        description="Converts a part of a pipeline from the legacy to the modern path, or back.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

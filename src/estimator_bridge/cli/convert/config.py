@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """SOURCE is one of:
   a ConfigProto, as text or binary     session.pbtxt, session.pb
-  a TF_CONFIG as JSON                  cluster.json, or env for the variable of this process
+  a TF_CONFIG as JSON                  cluster.json, or env for the environment variable
   a RunConfig as JSON                  {"save_checkpoints_steps": 50, "session_config": {...}, "TF_CONFIG": {...}, ...}
   a script, with --from-script         it is RUN up to its Estimator's first call
   with --back: a ModernConfig as JSON or TOML, as this command prints it, or a TF_CONFIG
@@ -42,7 +42,7 @@ def add_parser(kinds: Any) -> None:
     """Adds the parser of this kind."""
     parser = kinds.add_parser(
         "config",
-        help="ConfigProto, RunConfig and TF_CONFIG to tf.config and tf.distribute, or back",
+        help="convert ConfigProto, RunConfig and TF_CONFIG to tf.config and tf.distribute, or back",
         description="Converts a configuration, and reports for every field its counterpart and the reason.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -50,7 +50,7 @@ def add_parser(kinds: Any) -> None:
     )
     _add_options(parser)
     _add_facts(parser)
-    source = parser.add_argument("source", metavar="SOURCE", help="a file, or env")
+    source = parser.add_argument("source", metavar="SOURCE", help="a file, or env for the environment variable TF_CONFIG")
     source.complete = FILE
     args = parser.add_argument(
         "args", metavar="ARGS", nargs=argparse.REMAINDER, help="with --from-script: the script's own arguments"
@@ -60,31 +60,40 @@ def add_parser(kinds: Any) -> None:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--back", action="store_true", help="from the modern to the legacy side")
+    parser.add_argument("--back", action="store_true", help="convert from the modern to the legacy path")
     parser.add_argument(
-        "--from-script", action="store_true", help="SOURCE is a script; RUNS it up to its Estimator's first call"
+        "--from-script",
+        action="store_true",
+        help="SOURCE is a script: RUN it up to the first call of its Estimator, and convert its RunConfig",
     )
     parser.add_argument(
         "--format", choices=("text", "json", "toml", "python"), default="text", help="format of the result (default: text)"
     )
     parser.add_argument(
-        "--allow", action="append", default=[], metavar="NAME", help="accept the loss of this field; repeatable"
+        "--allow",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="accept that this field is dropped; may be given several times",
     )
     kinds = ("config-proto", "tf-config", "run-config", "modern")
     parser.add_argument("--kind", choices=kinds, help="kind of SOURCE (default: detected)")
     parser.add_argument(
         "--tf-config",
         metavar="FILE",
-        help="TF_CONFIG of the environment; env for this process's; values in SOURCE take precedence",
+        help="file with the job's TF_CONFIG, or env for the environment variable; values in SOURCE take precedence",
     )
-    parser.add_argument("--resolve-hosts", action="store_true", help="look up the hosts of a TF_CONFIG")
+    parser.add_argument("--resolve-hosts", action="store_true", help="check that the host names of a TF_CONFIG can be resolved")
 
 
 def _add_facts(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("facts", "facts that no config contains; each makes the report more precise")
-    group.add_argument("--gpus", type=_count, metavar="N", help="number of GPUs of a machine")
+    group.add_argument("--gpus", type=_count, metavar="N", help="number of GPUs in each machine")
     group.add_argument(
-        "--gpu-memory-mb", type=_megabytes, metavar="MB", help="memory of a GPU, for per_process_gpu_memory_fraction"
+        "--gpu-memory-mb",
+        type=_megabytes,
+        metavar="MB",
+        help="memory of one GPU, which turns per_process_gpu_memory_fraction into a limit",
     )
     group.add_argument("--batch-size", type=_count, metavar="N", help="batch size of the dataset that input_fn returns")
     group.add_argument("--global-step", type=_count, metavar="N", help="global step of the checkpoint in model_dir")
@@ -114,7 +123,9 @@ def execute(arguments: argparse.Namespace) -> int:
         _options_behind(arguments)
     facts = _facts(arguments)
     if arguments.back and facts != type(facts)():
-        raise BridgeError("--back takes no facts: they belong to the other direction.", fix="Drop them.")
+        raise BridgeError(
+            "--back cannot be combined with facts, e.g. --gpus: only the other direction uses them.", fix="Drop the facts."
+        )
     source = _read(arguments)
     if arguments.back:
         return _to_legacy(source, arguments)
@@ -128,7 +139,10 @@ def _options_behind(arguments: argparse.Namespace) -> None:
     _add_facts(parser)
     parser.parse_args(arguments.args, arguments)
     if arguments.from_script:
-        raise BridgeError("--from-script must precede the script.", fix=f"convert config --from-script {arguments.source} ...")
+        raise BridgeError(
+            "--from-script must precede the script.",
+            fix=f"estimator-bridge convert config --from-script {arguments.source} ...",
+        )
 
 
 def _read(arguments: argparse.Namespace) -> Source:
@@ -138,9 +152,9 @@ def _read(arguments: argparse.Namespace) -> Source:
         others = {"--back": arguments.back, "--tf-config": arguments.tf_config, "--kind": arguments.kind,
                   "--resolve-hosts": arguments.resolve_hosts}  # fmt: skip
         for name in (name for name, given in others.items() if given):
-            fix = "Set TF_CONFIG in its environment." if name == "--tf-config" else f"Drop {name}."
+            fix = "Set the environment variable TF_CONFIG." if name == "--tf-config" else f"Drop {name}."
             raise BridgeError(
-                f"{name} does not apply to a script.", expected="--from-script without it", received=name, fix=fix
+                f"{name} does not apply to a script.", expected=f"--from-script without {name}", received=name, fix=fix
             )
         return record(arguments.source, arguments.args)
     from estimator_bridge.compat.config.reading.sources import read_source, with_tf_config
@@ -167,7 +181,9 @@ def _to_modern(source: Source, facts: JobFacts, arguments: argparse.Namespace) -
     from estimator_bridge.compat.config.to_modern import to_modern
 
     if source.kind == "modern":
-        raise BridgeError(f"{source.name} is a modern configuration already.", expected="a legacy one", fix="Add --back.")
+        raise BridgeError(
+            f"{source.name} is a modern configuration already.", expected="a legacy configuration", fix="Add --back."
+        )
     try:
         refuse_contradictions(source.legacy)
         config, report = to_modern(source.legacy, facts)
@@ -191,7 +207,9 @@ def _to_legacy(source: Source, arguments: argparse.Namespace) -> int:
         modern = from_dict(source.modern)
     else:
         raise BridgeError(
-            f"{source.name} is a legacy configuration already.", expected="a modern one, or a TF_CONFIG", fix="Drop --back."
+            f"{source.name} is a legacy configuration already.",
+            expected="a modern configuration, or a TF_CONFIG",
+            fix="Drop --back.",
         )
     legacy, report = to_legacy(modern)
     if arguments.format in _DATA_FORMATS:

@@ -37,7 +37,9 @@ def record(script: str, args: Sequence[str]) -> Source:
     from estimator_bridge.runtime.json_positions import read_object
 
     if not Path(script).is_file():
-        raise BridgeError("There is no such script.", expected="the path of a Python file", received=script)
+        raise BridgeError(
+            "There is no such script.", expected="the path of a Python file", received=script, fix="Check the path."
+        )
     _logger.warning(
         "running %s up to the first call of its Estimator, to read its RunConfig. Hooks and steps that the script gives to "
         "Estimator.train itself are not read.",
@@ -69,5 +71,5 @@ def _refuse(script: str, done: subprocess.CompletedProcess[str]) -> None:
         f"No RunConfig of {script} was found: {why}.",
         expected="train, evaluate, predict, export_saved_model or train_and_evaluate of a tf.estimator.Estimator",
         received=f"exit code {done.returncode}",
-        fix="Its own messages are above; give the arguments that it needs after its name.",
+        fix="Read the script's messages above; arguments that it needs come after its name.",
     )

@@ -33,8 +33,8 @@ _EPILOG = """examples:
 exit code: that of the chief, or of the first task that failed; 1 if the cluster was not ready or did not end in time;
 2 if the request cannot be carried out; 130 after Ctrl-C, 143 after SIGTERM.
 Every process that a task starts ends with the launcher. By default launch starts all tasks on this machine, at addresses that no other
-machine reaches. If TF_CONFIG is set, it runs only the task that TF_CONFIG names; with --hosts, only the task that --task names. The
-other tasks run under launchers of their own.
+machine can reach. If TF_CONFIG is set, launch runs only the task that TF_CONFIG names; with --hosts, only the task that --task names.
+Start a launcher for each of the other tasks, too.
 """
 
 
@@ -122,7 +122,9 @@ def _audit(arguments: argparse.Namespace, context: TaskContext | None) -> AuditR
     if not arguments.audit:
         given = [f"--audit-{name}" for name in ("every", "allow") if getattr(arguments, f"audit_{name}")]
         if given:
-            raise BridgeError(f"{' '.join(given)} needs --audit.", fix="Add --audit, or nothing is audited.")
+            raise BridgeError(
+                f"{' '.join(given)} works only with --audit.", fix="Add --audit, without which nothing is audited."
+            )
         return None
     if (context or arguments.hosts or arguments.engine in options.PRINTED) and not arguments.rendezvous:
         raise BridgeError(
@@ -185,11 +187,17 @@ def _check_sources(arguments: argparse.Namespace, context: TaskContext | None) -
             "TF_CONFIG is set: this process is one task of a cluster, and starts no other.",
             expected="no number of tasks and no --hosts, or no TF_CONFIG",
             received=" ".join(given),
-            fix="Unset TF_CONFIG for a cluster on this machine.",
+            fix="Drop these options, or unset TF_CONFIG to start a cluster on this machine.",
         )
     if bool(arguments.hosts) != bool(arguments.task):
         raise BridgeError(
-            "--hosts and --task need each other.", expected="both, or neither", fix="Name the task of this machine."
+            "--hosts and --task must be given together.",
+            expected="both, or neither",
+            fix="Name this machine's task with --task.",
         )
     if arguments.rendezvous and not (arguments.hosts or context):
-        raise BridgeError("--rendezvous is only for clusters on several machines.", expected="--hosts and --task, or TF_CONFIG")
+        raise BridgeError(
+            "--rendezvous is only for clusters on several machines.",
+            expected="--hosts and --task, or TF_CONFIG",
+            fix="Leave out --rendezvous.",
+        )

@@ -35,8 +35,9 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         "--rendezvous",
         type=Path,
         metavar="DIR",
-        help="folder that all machines of a cluster share, a new one for each training; needs --hosts or TF_CONFIG. The launchers use it to "
-        "compare TensorFlow versions, to report failures and the end of the training, to restart workers in step together, and to audit",
+        help="folder that all machines of a cluster share; choose a new folder for each training; needs --hosts or TF_CONFIG. The launchers "
+        "use it to compare TensorFlow versions, to report failures and the end of the training, to restart synchronous workers together, and "
+        "to audit",
     )
     rendezvous.complete = DIRECTORY  # type: ignore[attr-defined]
     group.add_argument(
@@ -54,7 +55,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("launch-logs"),
         metavar="DIR",
-        help="folder for the tasks' output, one file each, which is appended to (default: %(default)s)",
+        help="folder for the tasks' output, one file for each task; existing files are appended to (default: %(default)s)",
     )
     logs.complete = DIRECTORY  # type: ignore[attr-defined]
     group.add_argument(
@@ -74,7 +75,10 @@ def add_timeouts(parser: argparse.ArgumentParser) -> None:
         "finish-timeout": (600, "seconds that other tasks may still run after the chief has ended"),
         "stall-timeout": (
             120,
-            "seconds without a step until the task that holds up the others is restarted, ten times that for the first one; 0 skips the check",
+            (
+                "seconds without a step before the task that holds up the others is restarted; the first step may take ten times as long; "
+                "0 skips the check"
+            ),
         ),
         "grace": (20, "seconds after SIGTERM or Ctrl-C for tasks to save and end before they are killed"),
     }
@@ -84,15 +88,15 @@ def add_timeouts(parser: argparse.ArgumentParser) -> None:
         "--return-timeout",
         type=seconds,
         metavar="SECONDS",
-        help="seconds without a heartbeat from another machine's launcher before its task counts as lost for good, and a training that needs "
-        "it ends; a loss is noticed after 40 seconds at the earliest; needs --rendezvous (default: 45; kubeflow: 300)",
+        help="seconds without a heartbeat from another machine's launcher before its task counts as lost; a training that needs the task then "
+        "ends. A loss is noticed after 40 seconds at the earliest. Needs --rendezvous (default: 45; kubeflow: 300)",
     )
     group.add_argument(
         "--max-restarts",
         type=_count(1000),
         default=3,
         metavar="N",
-        help="number of restarts of a task that fails, by itself or with all others, as the strategy requires (default: %(default)s)",
+        help="number of restarts of a task that fails; if the strategy requires it, all tasks restart with it (default: %(default)s)",
     )
 
 
@@ -102,8 +106,8 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--audit",
         action="store_true",
-        help="check the running training, and end it with exit code 1 if workers get the same data, one trains alone, updates are lost or "
-        "replicas diverge",
+        help="check the running training, and end it with exit code 1 if workers get the same data, only one of them trains, updates are lost "
+        "or replicas diverge",
     )
     group.add_argument(
         "--audit-every",

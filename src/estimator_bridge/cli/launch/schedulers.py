@@ -62,7 +62,7 @@ def check_engine(arguments: argparse.Namespace, context: TaskContext | None) -> 
         raise BridgeError(
             f"--engine {arguments.engine} and --hosts exclude each other.",
             expected="the scheduler's addresses, or your own",
-            fix="Leave one of them out.",
+            fix="Leave out --hosts.",
         )
     if arguments.engine == "ray" and context:
         raise BridgeError(

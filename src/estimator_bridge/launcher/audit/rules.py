@@ -114,8 +114,8 @@ class ChiefAlone(AuditRule):
             f"{idle} took no part in the training.",
             expected="steps of every worker",
             received=f"none of {idle}; audited by then: {counts}",
-            fix="Read its log: it started late or waits. A job of few steps can be over before all workers have begun: train longer, or "
-            "use fewer workers. If this is intended: --audit-allow chief-alone.",
+            fix="Read the logs of these tasks: they started late, or are waiting. A short job can end before all workers have started: "
+            "train longer, or use fewer workers. If this is intended: --audit-allow chief-alone.",
         )
 
     def _surplus(self, record: AuditRecord, share: float, steps: int) -> BridgeError | None:

@@ -117,7 +117,7 @@ class Heartbeats:
         if launcher.presence is Presence.PRESENT:
             return f"the launcher of {task} is back"
         if launcher.presence is Presence.SILENT:
-            server = "answers" if self._timeouts.ready else "is not asked (--ready-timeout 0)"
+            server = "answers" if self._timeouts.ready else "was not asked (--ready-timeout 0)"
             return f"the launcher of {task} gave {silence}: it is stopped, or cannot reach the rendezvous; its server {server}"
         loss = (
             f"{task} at {self._addresses[task]} is lost: its launcher gave {silence}, its server no answer ({launcher.reason})"

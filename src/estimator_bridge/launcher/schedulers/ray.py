@@ -169,7 +169,9 @@ def open_cluster(
         nodes = _find_nodes(ray, places, ready or _PLACE_SECONDS)
         yield (_make_layout(ray, places, nodes, is_trusted) for _ in range(_ATTEMPTS)), Placer(places)
     except ray.exceptions.RayError as error:  # as layouts are made
-        raise BridgeError("Ray lost a machine before its tasks started.", received=_first_line(error)) from error
+        raise BridgeError(
+            "Ray lost a machine before its tasks started.", received=_first_line(error), fix="Start the same command again."
+        ) from error
     finally:
         ray.shutdown()  # ends the actors with it
 
@@ -210,7 +212,7 @@ def _find_nodes(ray: Any, places: Mapping[TaskId, Any], seconds: float) -> dict[
     except ray.exceptions.RayError as error:
         raise BridgeError(
             f"Ray did not place all {len(asked)} tasks within {seconds:g} s.",
-            expected="a free processor for each task, GPUs as in the documentation, and this package on every machine",
+            expected="a free processor for each task, a free GPU for each task that trains if Ray has so many, and this package everywhere",
             received=f"{_first_line(error)} (free: {ray.available_resources().get('CPU', 0):g} processors)",
             fix="Ask for fewer tasks, or give Ray time with --ready-timeout SECONDS.",
         ) from error

@@ -160,8 +160,8 @@ class _TrainHook(_BatchHook):
 def _race(variables: Sequence[str]) -> str:
     more = f" and {len(variables) - 3} more" if len(variables) > 3 else ""
     return (
-        f"a step reads values (its batch, too) and assigns to {', '.join(variables[:3])}{more} without a control dependency; here the "
-        "order of the script's lines was kept, but the script by itself may run in another order."
+        f"a step both reads and assigns {', '.join(variables[:3])}{more} without a control dependency. The comparison keeps the order of "
+        "the script's lines; without it TensorFlow may choose another order. If the order matters, add tf.control_dependencies."
     )
 
 

@@ -89,7 +89,7 @@ def test_slots_of_the_same_optimizer(suffixes: Sequence[str], lists: Sequence[st
 
 def test_a_given_optimizer_that_contradicts_the_checkpoint(tmp_path: Path) -> None:
     new = write_newer_side(tmp_path / "new" / "m", ADAM)
-    with pytest.raises(CheckpointError, match="The optimizer was Adam"):
+    with pytest.raises(CheckpointError, match="The checkpoint's optimizer was Adam"):
         convert(new, tmp_path / "back", to="name-based", optimizer="RMSProp")
 
 
@@ -154,7 +154,7 @@ def test_the_old_graph_finds_all_its_variables(tmp_path: Path) -> None:
 def test_a_like_that_would_be_ignored(tmp_path: Path) -> None:
     old, new = write_old_side(tmp_path / "old" / "m"), write_newer_side(tmp_path / "new" / "m", ADAM)
     for source in (old, new):
-        with pytest.raises(CheckpointError, match="of no use"):
+        with pytest.raises(CheckpointError, match="not needed for this conversion"):
             convert(source, tmp_path / "m", to="name-based", like=new)
 
 
@@ -167,7 +167,7 @@ def test_pairs_by_hand_mean_the_same_with_and_without_the_old_graph(tmp_path: Pa
         )
         assert [(pair.target, pair.how) for pair in report.matches] == [("a/w", "map")]
         assert report.written
-        with pytest.raises(CheckpointError, match="not there"):
+        with pytest.raises(CheckpointError, match="no variable has this name"):
             convert(new, tmp_path / "m", to="name-based", like=like, given={"a/w": "dense/kernels"}, learning_rate=1)
 
 
@@ -175,9 +175,9 @@ def test_no_argument_is_ignored(tmp_path: Path) -> None:
     old = write_old_side(tmp_path / "old" / "m", ("Adam", "Adam_1"))
     new, other = (write_newer_side(tmp_path / name / "m", ADAM) for name in ("new", "other"))
     for likes in ([new, other], [new, old]):
-        with pytest.raises(CheckpointError, match="of no use"):
+        with pytest.raises(CheckpointError, match="not needed for this conversion"):
             convert(old, tmp_path / "m", like=likes)
-    with pytest.raises(CheckpointError, match="optimizer of that family"):
+    with pytest.raises(CheckpointError, match="--optimizer-family has no effect"):
         convert(old, tmp_path / "m", like=new, optimizer_family="legacy")
     assert convert(new, tmp_path / "m", like=[other, old]).written
 

@@ -60,7 +60,7 @@ def test_unmatched_variables_are_listed() -> None:
 def test_pairs_by_hand() -> None:
     result = match(named(a=(4, 4), b=(4, 4)), named(x=(4, 4), y=(4, 4)), {"a": "y"})
     assert pairs(result) == {"a": ("y", "map"), "b": ("x", "shape")}
-    with pytest.raises(NamingError, match="not there"):
+    with pytest.raises(NamingError, match="no variable has this name"):
         match(named(a=(1,)), named(x=(1,)), {"z": "x"})
     with pytest.raises(NamingError, match="different shapes"):
         match(named(a=(1,)), named(x=(2,)), {"a": "x"})

@@ -88,6 +88,6 @@ def test_a_learning_rate_in_float64(given: float | None, rate: float, tmp_path: 
 
 def test_a_learning_rate_that_nothing_is_scaled_by_is_refused(tmp_path: Path) -> None:
     old = write_tensors(tmp_path / "old" / "m", {"w": [1.0], "w/Momentum": [0.5], "global_step": 1})
-    with pytest.raises(UnsupportedError, match="No slot is converted"):
+    with pytest.raises(UnsupportedError, match="--learning-rate has no effect"):
         convert(old, tmp_path / "new" / "m", learning_rate=0.1)
     assert not (tmp_path / "new").exists()

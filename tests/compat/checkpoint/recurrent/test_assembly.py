@@ -153,7 +153,7 @@ def test_forget_bias_is_rounded_and_reported_without_the_old_checkpoint(lstm: Si
     difference = np.abs(found - names["rnn/basic_lstm_cell/bias"])
     assert 0 < difference.max() <= 2**-24  # half a unit in the last place of numbers from 1 to 2
     assert "0 of 2 elements rounded" in report.layouts[0].note  # 1.3 - 1 is exact: what Keras has is kept
-    assert any("forget_bias is taken to be 1" in warning for warning in report.warnings)
+    assert any("forget_bias is assumed to be 1" in warning for warning in report.warnings)
 
 
 def test_forget_bias_given(lstm: Side, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_forget_bias_given(lstm: Side, tmp_path: Path) -> None:
     report = convert(source, tmp_path / "m", like=lstm.prefix, forget_bias=[("basic", 0.0)], allow_unmatched=True)
     assert [layout.note for layout in report.layouts] == ["BasicLSTMCell as LSTM"]
     assert not any("forget_bias" in warning for warning in report.warnings)
-    with pytest.raises(NamingError, match="in such a scope"):
+    with pytest.raises(NamingError, match="in a scope that --forget-bias names"):
         convert(source, tmp_path / "n", like=lstm.prefix, forget_bias=[("lstm", 0.0), ("gru", 1.0)], allow_unmatched=True)
     lstm.checkpoint.restore(str(tmp_path / "m"))
     expected = by_hand(tensorflow_side.load(source)["rnn/basic_lstm_cell/bias"][np.newaxis])[0][0]
