@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import pkgutil
-import types
 from typing import Any
 
 from estimator_bridge.compat.source.removed_names import RESTORED
-from estimator_bridge.legacy.removed_names import imp, methods, numpy_functions, pipes, pkg_resources, python_functions
 
-_MODULES = {
-    "imp": imp,
-    "methods": methods,
-    "numpy": numpy_functions,
-    "pipes": pipes,
-    "pkg_resources": pkg_resources,
-    "python": python_functions,
-}
+_MODULES = {"numpy": "numpy_functions", "python": "python_functions"}
+"""First part of a key -> module of this folder, where they differ. A module is imported at the first use of one of its names."""
 
 
 def find_replacement(target: str) -> Any:
@@ -33,10 +25,8 @@ def find_replacement(target: str) -> Any:
     """
     if not target.startswith(RESTORED):
         return pkgutil.resolve_name(target)
-    found: Any = types.SimpleNamespace(**_MODULES)
-    for part in target.removeprefix(RESTORED).split("."):
-        found = getattr(found, part)
-    return found
+    module, _, path = target.removeprefix(RESTORED).partition(".")
+    return pkgutil.resolve_name(f"{__package__}.{_MODULES.get(module, module)}:{path}")
 
 
 def find_module_name(target: str) -> str:

@@ -146,7 +146,7 @@ applied = apply(unflatten({"devices.logical_cpus": 2, "strategy.name": "Mirrored
 import tensorflow as tf
 import tf_keras
 from estimator_bridge.modern.config.connect import device_filters
-from estimator_bridge.modern.config.fit import prepare_fit
+from estimator_bridge.modern.config.fit.prepare import prepare_fit
 from estimator_bridge.modern.config.fit.arguments import compile_arguments
 from estimator_bridge.compat.config.tables import *
 from estimator_bridge.compat.config.model import ConfigPart

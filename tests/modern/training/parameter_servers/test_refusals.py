@@ -95,7 +95,8 @@ def test_tasks_that_do_not_answer_are_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(parameter_servers, "_CONNECT_SECONDS", 0.3)
     own, worker, server = (f"127.0.0.1:{port}" for port in free_ports(3))
     with pytest.raises(
-        BridgeError, match=f"TF_CONFIG: not every task(.|\n)* /job:worker/task:0 at {worker}, /job:ps/task:0 at {server}"
+        BridgeError,
+        match=f"TF_CONFIG: some tasks do not answer(.|\n)* /job:worker/task:0 at {worker}, /job:ps/task:0 at {server}",
     ):
         parameter_servers._coordinator((("chief", (own,)), ("worker", (worker,)), ("ps", (server,))), 0, None)
 
@@ -175,7 +176,7 @@ def test_a_second_training_in_one_process(task: str, monkeypatch: pytest.MonkeyP
     estimator = jobs.estimator(_train_spec(_counts_not), tmp_path)
     used = Feed(f"{task} 0")
     used.publish(iter(tf.data.Dataset.from_tensors((np.float32(1.0),))))
-    monkeypatch.setattr(parameter_servers, "_feed", lambda job, index: used)
+    monkeypatch.setattr(parameter_servers, "_feed", lambda task: used)
     for second in (
         lambda: train.train(estimator, TrainCall(jobs.regression_input, max_steps=1), Distribution(None)),
         lambda: parameter_servers.start(lambda executor, config: pytest.fail("a second server"), None, estimator.config),
@@ -189,7 +190,7 @@ def test_a_server_starts_once_where_a_first_training_was_done_before_the_script_
 ) -> None:
     addresses = {job: [f"127.0.0.1:{port}"] for port, job in enumerate(("chief", "worker", "ps"), 1)}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": addresses, "task": {"type": "worker", "index": 0}}))
-    monkeypatch.setattr(parameter_servers, "_feed", lambda job, index: Feed("worker 0"))
+    monkeypatch.setattr(parameter_servers, "_feed", lambda task: Feed("worker 0"))
     monkeypatch.setattr(parameter_servers, "_servers", {})
     config = v1.estimator.RunConfig()
     first, second = (parameter_servers.start(lambda executor, config: object(), None, config) for _ in range(2))
