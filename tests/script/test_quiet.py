@@ -65,6 +65,18 @@ def test_an_exception_ends_the_filter() -> None:
     assert stderr_of(program) == "I0000 after\nno child left\n"
 
 
+def test_a_process_that_an_import_leaves_behind_is_not_waited_for() -> None:
+    program = """
+        import signal, subprocess, sys
+        with quiet_start_up():
+            left = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+        assert left.poll() is None
+        left.kill()
+        os.write(2, b"after")
+        """
+    assert stderr_of(program) == "after"
+
+
 def test_a_level_that_the_user_set_is_left_alone() -> None:
     program = f"""
         with quiet_start_up():

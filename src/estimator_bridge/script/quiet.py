@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from estimator_bridge.runtime.patching import replaced
 
 _GPU_DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")  # NVIDIA's, Windows' in WSL, AMD's
 _EARLY_MESSAGE = re.compile(rb"WARNING: All log messages before absl::InitializeLog|I\d{4} ")
+_LAST_LINES_SECONDS = 2
 _DEPRECATED_LAYERS = r"`tf\.layers\.\w+` is deprecated"
 
 
@@ -58,7 +60,15 @@ def _without_early_messages() -> Iterator[None]:
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)
-        os.waitpid(child, 0)
+        _wait_for(child)
+
+
+def _wait_for(child: int) -> None:
+    """Waits until the filter has passed on everything; a process that the import left behind may keep it busy, and is not waited for."""
+    deadline = time.monotonic() + _LAST_LINES_SECONDS
+    with contextlib.suppress(ChildProcessError):  # a handler of SIGCHLD was quicker
+        while os.waitpid(child, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
+            time.sleep(0.005)
 
 
 def _filter(reading: int, writing: int) -> NoReturn:
