@@ -146,7 +146,7 @@ def test_a_model_as_like(family: str, kind: str, old: Trained, like: Any, tmp_pa
     np.testing.assert_array_equal(nets.restore_old(target)[0], old.prediction)
     said = " ".join(report.warnings)
     assert ("was made for it: learning_rate 0.001 are" in said) == (kind == ".json")  # the powers tell the betas
-    assert ("user's own code" in said) == (kind == "function")
+    assert ("it is your own code" in said) == (kind == "function")
 
 
 @pytest.mark.parametrize("family", EACH_FAMILY)

@@ -148,7 +148,7 @@ def test_an_evaluator_beside_workers_that_reduce_together(all_reduce: Route) -> 
 
 def test_datasets_that_differ_are_not_taken_for_parts(all_reduce: Route) -> None:
     assert all_reduce.ended.code == 0, all_reduce.ended.err[-4000:]
-    refused = "REFUSED NotSupportedError: The input_fn takes no input_context, and whether"
+    refused = "REFUSED NotSupportedError: The input_fn takes no input_context, so it is unknown"
     assert all_reduce.ended.err.count(refused) == 2
     assert not list((all_reduce.folder / "model-own").glob("model.ckpt-*"))
 
