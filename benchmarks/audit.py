@@ -171,7 +171,7 @@ class InBlocks(AuditReport):
 
 
 def modern(model: str, folder: Path) -> Iterator[float]:
-    """As ``legacy``, in one training."""
+    """Does what ``legacy`` does, in one training of the modern path."""
     AuditPlan(EVERY // _OFTEN, folder).publish()
     os.environ[VARIABLE] = str(folder)
     modern_training.AuditReport = InBlocks
@@ -201,7 +201,7 @@ class Switched(StepPool):
         self._own_audit = self._audit
 
     def run(self, steps: int, *limits: int) -> Ran:
-        """As ``StepPool`` does."""
+        """Runs steps as ``StepPool`` does, audited or not in turn."""
         self._audit = self._own_audit if _is_audited(_SERVED, self._global_step()) else None
         return super().run(steps, *limits)
 

@@ -108,10 +108,6 @@ def test_an_object_goes_by_the_path_of_its_class() -> None:
 
 @pytest.mark.parametrize("row", PATCHED, ids=lambda row: f"{row.owner}.{row.names[0]}")
 def test_this_tensorflow_has_each_name(row: PatchedNames) -> None:
-    import tensorflow as tf
-
-    if tuple(map(int, tf.__version__.split(".")[:2])) < row.since:
-        pytest.skip(f"new in TensorFlow {row.since}")
     from estimator_bridge import legacy
 
     legacy.install()

@@ -21,13 +21,11 @@ class PatchedNames:
         owner: Dotted path of a module, class or function; ``*`` stands for any part of it.
         names: Attribute names.
         reason: Effect of the replacement.
-        since: First TensorFlow version that has the names.
     """
 
     owner: str
     names: tuple[str, ...]
     reason: str
-    since: tuple[int, int] = (2, 15)
 
 
 _ESTIMATOR = "tensorflow_estimator.python.estimator.estimator"
