@@ -12,46 +12,23 @@ from pathlib import Path
 
 import pytest
 
+from tests import selection
+
 os.environ["ESTIMATOR_BRIDGE_CHECK_PATCHES"] = "1"  # here and in the processes of tests: each replaced name has its row
-HERE = Path(__file__).parent
-WARM = HERE / "warm"
-ONCE = (  # files and folders that do not depend on TensorFlow's version
-    # The launcher, with stand-ins for its tasks: no TensorFlow. Real tasks are in test_faults, test_launch and schedulers.
-    "launcher/audit/test_audit.py",
-    "launcher/audit/test_rules.py",
-    "launcher/monitors",
-    "launcher/processes",
-    *(f"launcher/test_{subject}.py" for subject in ("display", "machines", "server_status", "supervisor")),
-    "launcher/schedulers/test_kubeflow.py",
-    # Command lines and source text that is not run.
-    *(f"cli/test_{verb}.py" for verb in ("check", "main")),
-    *(f"compat/source/test_{subject}.py" for subject in ("checking", "names", "python2")),
-    "compat/source/rules/test_misuse_checks.py",
-    # Files on disk after a kill, and memory: our own files and processes.
-    "compat/checkpoint/writing/test_kill.py",
-    "compat/checkpoint/test_memory.py",
-    # Python scripts without TensorFlow, under the runner.
-    "script/test_run.py",
-    # Verdicts of comparisons and their reports.
-    "parity/report",
-    "parity/test_judge.py",
-    # Whole examples: test_golden.py compares fewer steps with TensorFlow 1.15.5 on every TensorFlow.
-    "integration/test_examples.py",
-    # Wheels, sdists, installations and pages.
-    "packaging",
-    "compat/config/test_documentation.py",
-    # Tests of source text.
-    "style",
-)
+WARM = Path(__file__).parent / "warm"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keeps pytest-xdist, where it is installed, from starting the files with the most tests first."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest evaluates -m
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests in ``ONCE`` with ``once``; a file can also mark single tests itself."""
-    listed = [HERE / name for name in ONCE]
-    for item in items:
-        if any(item.path.is_relative_to(place) for place in listed):
-            item.add_marker("once")
+    """Marks what only one TensorFlow needs and what only ``.ci/full`` runs; the longest files come first."""
+    selection.mark(items)
+    selection.order(items)
 
 
 @pytest.fixture(autouse=True, scope="session")

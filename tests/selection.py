@@ -1,0 +1,141 @@
+"""Which tests run where: everywhere, on the newest TensorFlow alone, or in ``.ci/full`` alone.
+
+README's test command must take less than nine minutes on two cores. What it leaves out is marked ``slow``; ``.ci/full`` runs
+every test on both TensorFlows.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+ONCE = (  # files and folders that do not depend on TensorFlow's version
+    # The launcher, with stand-ins for its tasks: no TensorFlow. Real tasks are in test_faults, test_launch and schedulers.
+    "launcher/audit/test_audit.py",
+    "launcher/audit/test_rules.py",
+    "launcher/monitors",
+    "launcher/processes",
+    *(f"launcher/test_{subject}.py" for subject in ("display", "machines", "server_status", "supervisor")),
+    "launcher/schedulers",
+    # Command lines and source text that is not run.
+    *(f"cli/test_{verb}.py" for verb in ("check", "closed_streams", "inspect", "main", "quiet")),
+    "cli/convert",
+    "compat/source",
+    # Files on disk, whose formats no TensorFlow changes, and configs, which are read without TensorFlow.
+    "compat/checkpoint/names",
+    "compat/checkpoint/slots",
+    "compat/checkpoint/writing",
+    "compat/checkpoint/test_hostile.py",
+    "compat/checkpoint/test_memory.py",
+    "compat/config/test_documentation.py",
+    "compat/config/test_hostile_input.py",
+    "compat/config/test_nothing_silent.py",
+    # Python scripts without TensorFlow, under the runner.
+    "script/test_run.py",
+    # Verdicts of comparisons and their reports.
+    "parity/report",
+    "parity/test_judge.py",
+    # Whole examples: test_golden.py compares fewer steps with TensorFlow 1.15.5 on every TensorFlow.
+    "integration/test_examples.py",
+    # Wheels, sdists, installations and pages.
+    "packaging",
+    # Tests of source text.
+    "style",
+)
+
+SAMPLED = (  # files whose parametrized tests are so many, and so long, that only each third case runs outside of .ci/full
+    "compat/checkpoint/conversion/test_training.py",
+    "compat/keras_files/test_keras_files.py",
+    "integration/test_golden.py",
+    "launcher/audit/test_faults.py",
+    "launcher/processes/test_guard.py",
+    "modern/canned",
+    "modern/config/test_clusters.py",
+    "modern/distribution",
+    "modern/evaluation/test_evaluate.py",
+    "modern/graph",
+    "modern/keras",
+    "modern/step",
+    "modern/test_canned_estimators.py",
+    "modern/test_exports.py",
+    "modern/training/test_train.py",
+    "packaging/test_shadowing.py",
+)
+
+SLOW = (  # tests of clusters, of whole jobs and of installations whose subject a shorter test beside them touches, too
+    "cli/test_quiet.py::test_the_script_s_own_verbosity_shows_estimators_lines",
+    "cli/test_quiet.py::test_verbose_shows_what_tensorflow_says",
+    "integration/test_examples.py::test_the_scripts_own_shuffle_is_drawn_alike_in_a_free_run",
+    "integration/test_examples.py::test_two_replicas_share_each_batch",
+    "launcher/audit/test_faults.py::test_without_the_audit_the_fault_goes_unnoticed",
+    "launcher/monitors/test_restarts.py::test_a_task_that_holds_up_the_others_is_named_and_restarted",
+    "launcher/schedulers/test_slurm.py::test_its_tasks_train",
+    "launcher/test_machines.py::test_a_parameter_server_ends_when_no_chief_or_worker_has_answered_for_long",
+    "legacy/distribution/test_routes.py::test_workers_share_the_input",
+    "legacy/distribution/test_sync_replicas.py::test_a_killed_replica_gives_as_many_gradients_to_an_update_as_before",
+    "legacy/distribution/test_sync_replicas.py::test_backup_replicas",
+    "legacy/distribution/test_sync_replicas.py::test_gradients_of_before_do_not_outlive_the_chief",
+    "legacy/distribution/test_sync_replicas.py::test_tokens_that_the_script_asks_for",
+    "legacy/restored/test_estimators.py::test_mirrored_strategy_trains_on_two_replicas",
+    "legacy/test_installation.py::test_a_refused_call_may_be_repeated",
+    "legacy/test_installation.py::test_an_alias_whose_first_use_failed_is_mended",
+    "legacy/test_installation.py::test_tensorflow_and_keras_3_imported_but_not_used_through_tensorflow",
+    "legacy/test_installation.py::test_threads_may_install_and_use_aliases_at_once",
+    "modern/callbacks/test_from_hooks.py::test_an_experiment_evaluates_new_checkpoints_while_it_trains",
+    "modern/distribution/test_multi_worker.py::test_preempted_killed_and_started_again_in_other_numbers",
+    "modern/distribution/test_parameter_server_audit.py::test_without_the_audit_the_faults_go_unnoticed",
+    "modern/distribution/test_parameter_servers.py::test_each_task_runs_its_own_input_fn_with_its_own_identity",
+    "modern/distribution/test_strategies.py::test_two_devices[whole_batches_train_as_the_legacy_mirrored_strategy]",
+    "modern/distribution/test_tpu.py::test_host_calls_write_what_they_write_on_cpu",
+    "modern/keras/test_from_estimator.py::test_two_optimizers_sparse_strings_a_warm_start_and_a_vocabulary_file",
+    "modern/training/test_mixed_precision.py::test_a_script_that_scales_its_loss_keeps_that_and_is_refused_with_the_flag",
+    "packaging/test_installs.py::test_a_regular_install_from_a_checkout",
+    "packaging/test_installs.py::test_an_sdist_installs",
+    "parity/test_compare.py::test_a_job_with_dropout_and_batch_norm_is_equal",
+    "parity/test_compare.py::test_dropout_on_two_replicas_is_not_comparable",
+    "parity/test_compare.py::test_the_scripts_model_dir_is_read_and_not_written",
+)
+
+
+FIRST = (  # the longest files start first, so that no process waits for the other at the end
+    "parity/test_compare.py",
+    "integration",
+    "parity/test_planted_faults.py",
+    "legacy/restored/test_estimators.py",
+    "modern/graph/test_graph_files.py",
+    "modern/distribution",
+    "packaging",
+    "modern/canned/test_replicas.py",
+    "legacy/distribution",
+    "launcher",
+)
+
+
+def mark(items: Iterable[pytest.Item]) -> None:
+    """Marks tests ``once`` and ``slow`` by the tables above; a file can also mark single tests itself."""
+    oldest = importlib.metadata.version("tensorflow").startswith("2.15.")
+    cases: Counter[str] = Counter()
+    for item in items:
+        if _listed(item, ONCE):
+            item.add_marker("once")
+        test, _, case = item.nodeid.partition("[")
+        skipped = bool(case) and _listed(item, SAMPLED) and cases[test] % 3 != int(oldest)  # each TensorFlow has its third
+        cases[test] += 1
+        if skipped or _listed(item, SLOW):
+            item.add_marker("slow")
+
+
+def order(items: list[pytest.Item]) -> None:
+    """Puts the longest files first, for ``--dist loadfile`` without its order by the number of tests."""
+    items.sort(key=lambda item: next((place for place, row in enumerate(FIRST) if _listed(item, (row,))), len(FIRST)))
+
+
+def _listed(item: pytest.Item, table: tuple[str, ...]) -> bool:
+    name = item.nodeid.removeprefix("tests/")
+    return any(name == row or name.startswith((f"{row}/", f"{row}::", f"{row}[")) for row in table)
