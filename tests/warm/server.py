@@ -78,9 +78,10 @@ def mind(child: int, client: socket.socket) -> None:
     """Sends the client the exit code of its fork; the fork receives SIGTERM from its client and ends with it."""
 
     def end_with_client() -> None:
-        while client.recv(1):
-            os.kill(child, signal.SIGTERM)
-        os.kill(child, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # the fork has ended
+            while client.recv(1):
+                os.kill(child, signal.SIGTERM)
+            os.kill(child, signal.SIGKILL)
 
     threading.Thread(target=end_with_client, daemon=True).start()
     _, status = os.waitpid(child, 0)
