@@ -14,9 +14,9 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from estimator_bridge.legacy.contrib.namespace import Namespace, imported
 from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
 from estimator_bridge.legacy.tf1_surface.standalone_keras import find_keras_2
+from estimator_bridge.legacy.upstream_contrib.packages import contrib, imported
 from estimator_bridge.runtime.patching import replaced
 
 # Packages written for TensorFlow 2, or for both versions.
@@ -53,7 +53,7 @@ class TF1Module(types.ModuleType):
     def __init__(self, v1: Any, overrides: Mapping[str, Any]) -> None:
         super().__init__("tensorflow", v1.__doc__)
         real = sys.modules["tensorflow"]
-        self.__dict__.update(overrides, _v1=v1, compat=_Compat(self, real.compat), contrib=Namespace())
+        self.__dict__.update(overrides, _v1=v1, compat=_Compat(self, real.compat), contrib=contrib())
         for name in ("__version__", "__file__", "__path__", "__spec__", "__package__"):
             self.__dict__[name] = getattr(real, name)
 

@@ -1,0 +1,5 @@
+"""The real ``tf.contrib``: TensorFlow 1.15's own Python files, fetched once by the user, mended in memory and run on today's TensorFlow.
+
+Nothing of it is in this package. ``fetch`` takes the Python files out of the official wheels into a cache folder; ``loading`` imports them;
+``packages`` says which package a script gets from there and which one from ``legacy.contrib``.
+"""

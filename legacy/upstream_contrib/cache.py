@@ -1,0 +1,92 @@
+"""The folder in which the fetched files of ``tf.contrib`` lie: each file is read only if its hash is the pinned one."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.legacy.upstream_contrib.wheels import MANIFEST_SHA256
+
+VARIABLE = "ESTIMATOR_BRIDGE_CONTRIB"
+"""Environment variable that names another cache folder."""
+MANIFEST = "manifest.json"
+
+
+def folder() -> Path:
+    """Returns the cache folder, which may not exist."""
+    if given := os.environ.get(VARIABLE):
+        return Path(given)
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "estimator-bridge" / "contrib"
+
+
+def is_fetched() -> bool:
+    """True if the files have been fetched, whole."""
+    return (folder() / MANIFEST).is_file()
+
+
+def remove() -> bool:
+    """Removes the fetched files and what was compiled from them; returns False if there were none."""
+    for place in (folder() / MANIFEST, folder() / "sources", folder() / "compiled", folder() / "wheels"):
+        if place.is_dir():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+    return True
+
+
+def encode_manifest(hashes: dict[str, str]) -> bytes:
+    """Returns the bytes of a manifest.
+
+    Args:
+        hashes: sha256 by module path.
+    """
+    return json.dumps(hashes, sort_keys=True, separators=(",", ":")).encode()
+
+
+@functools.cache
+def manifest(place: Path) -> dict[str, str]:
+    """Returns the sha256 of each file by its module path.
+
+    Args:
+        place: Cache folder.
+
+    Raises:
+        BridgeError: The manifest is not the one that the official wheels give.
+    """
+    data = (place / MANIFEST).read_bytes()
+    if hashlib.sha256(data).hexdigest() != MANIFEST_SHA256:
+        raise _altered(place / MANIFEST)
+    hashes: dict[str, str] = json.loads(data)
+    return hashes
+
+
+def read(path: str) -> bytes:
+    """Returns the bytes of a fetched file.
+
+    Args:
+        path: Module path, ``tensorflow/contrib/crf/__init__.py``.
+
+    Raises:
+        BridgeError: The file is missing, or its bytes are not those of the official wheel.
+    """
+    place = folder()
+    file = place / "sources" / path
+    data = file.read_bytes() if file.is_file() else b""
+    if hashlib.sha256(data).hexdigest() != manifest(place).get(path):
+        raise _altered(file)
+    return data
+
+
+def _altered(file: Path) -> BridgeError:
+    return BridgeError(
+        "A fetched file of tf.contrib is not the one of the official wheel.",
+        expected="the file as estimator-bridge contrib fetch wrote it",
+        received=str(file),
+        fix="estimator-bridge contrib remove, then estimator-bridge contrib fetch",
+    )
