@@ -6,48 +6,41 @@ from collections.abc import Mapping
 
 from estimator_bridge.compat.source.removed_names import RESTORED, Removed
 
+# New module -> names that it has.
+_MOVED = {
+    "builtins": "bool complex float int object str",
+    "numpy.char": "chararray compare_chararrays",
+    "numpy.exceptions": "AxisError ComplexWarning ModuleDeprecationWarning RankWarning TooHardError VisibleDeprecationWarning",
+    "numpy.lib": "add_docstring add_newdoc",
+    "numpy.lib.array_utils": "byte_bounds",
+    "numpy.lib.npyio": "DataSource",
+    "numpy.rec": "format_parser",
+    "pickle": "loads",
+}
+
 _RENAMED = {
-    "AxisError": "numpy.exceptions.AxisError",
-    "ComplexWarning": "numpy.exceptions.ComplexWarning",
-    "DataSource": "numpy.lib.npyio.DataSource",
     "Inf": "math.inf",
     "Infinity": "math.inf",
-    "ModuleDeprecationWarning": "numpy.exceptions.ModuleDeprecationWarning",
     "NAN": "math.nan",
     "NaN": "math.nan",
     "PINF": "math.inf",
-    "RankWarning": "numpy.exceptions.RankWarning",
-    "TooHardError": "numpy.exceptions.TooHardError",
-    "VisibleDeprecationWarning": "numpy.exceptions.VisibleDeprecationWarning",
-    "add_docstring": "numpy.lib.add_docstring",
-    "add_newdoc": "numpy.lib.add_newdoc",
     "alen": "builtins.len",
     "alltrue": "numpy.all",
-    "bool": "builtins.bool",
     "bool8": "numpy.bool_",
-    "byte_bounds": "numpy.lib.array_utils.byte_bounds",
     "bytes0": "numpy.bytes_",
     "cfloat": "numpy.complex128",
-    "chararray": "numpy.char.chararray",
     "clongfloat": "numpy.clongdouble",
-    "compare_chararrays": "numpy.char.compare_chararrays",
-    "complex": "builtins.complex",
     "complex_": "numpy.complex128",
     "cumproduct": "numpy.cumprod",
-    "float": "builtins.float",
     "float_": "numpy.float64",
-    "format_parser": "numpy.rec.format_parser",
     "infty": "math.inf",
-    "int": "builtins.int",
     "int0": "numpy.intp",
     "issubclass_": "builtins.issubclass",
-    "loads": "pickle.loads",
     "long": "builtins.int",
     "longcomplex": "numpy.clongdouble",
     "longfloat": "numpy.longdouble",
     "mat": "numpy.asmatrix",
     "math": "math",
-    "object": "builtins.object",
     "object0": "numpy.object_",
     "product": "numpy.prod",
     "rank": "numpy.ndim",
@@ -56,7 +49,6 @@ _RENAMED = {
     "safe_eval": "ast.literal_eval",
     "singlecomplex": "numpy.complex64",
     "sometrue": "numpy.any",
-    "str": "builtins.str",
     "str0": "numpy.str_",
     "string_": "numpy.bytes_",
     "sys": "sys",
@@ -89,6 +81,9 @@ _INTERNAL = (
 )
 
 _BY_HAND = {
+    **{name: f"The package numpy_financial has {name}." for name in _FINANCIAL.split()},
+    **dict.fromkeys(_ERROR_MASKS.split(), "Use numpy.errstate or numpy.seterr."),
+    **dict.fromkeys(_INTERNAL.split(), "It was internal to NumPy; write the value or the function that you mean."),
     "MachAr": "Ask numpy.finfo.",
     "Tester": "Run the tests with pytest.",
     "deprecate_with_doc": "Issue a DeprecationWarning with the warnings module.",
@@ -103,14 +98,9 @@ _BY_HAND = {
 }
 
 REMOVED: Mapping[str, Removed] = {
+    **{name: Removed(f"{module}.{name}") for module, names in _MOVED.items() for name in names.split()},
     **{name: Removed(target) for name, target in _RENAMED.items()},
     **{name: Removed(f"{RESTORED}numpy.{name}") for name in _WRITTEN_ANEW.split()},
-    **{name: Removed("", f"The package numpy_financial has {name}.") for name in _FINANCIAL.split()},
-    **{name: Removed("", "Use numpy.errstate or numpy.seterr.") for name in _ERROR_MASKS.split()},
-    **{
-        name: Removed("", "It was internal to NumPy; write the value or the function that you mean.")
-        for name in _INTERNAL.split()
-    },
     **{name: Removed("", note) for name, note in _BY_HAND.items()},
 }
 """By the name below ``numpy``."""

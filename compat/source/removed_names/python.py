@@ -9,14 +9,14 @@ from estimator_bridge.compat.source.removed_names import RESTORED, Removed
 _FUNCTIONS = f"{RESTORED}python"
 
 _GONE_FOR_GOOD = {
-    "aifc": "The package standard-aifc has it.",
+    **{name: f"The package standard-{name} has it." for name in ("aifc", "chunk", "nntplib", "sndhdr", "sunau")},
+    **dict.fromkeys(("nis", "ossaudiodev", "spwd"), "Nothing took its place."),
     "asynchat": "Use asyncio; the package pyasynchat has the old module.",
     "asyncore": "Use asyncio; the package pyasyncore has the old module.",
     "audioop": "The package audioop-lts has it.",
     "binhex": "Use binascii.",
     "cgi": "Use urllib.parse; the package legacy-cgi has the old module.",
     "cgitb": "The package legacy-cgi has it.",
-    "chunk": "The package standard-chunk has it.",
     "crypt": "Use hashlib.",
     "formatter": "Write the text yourself; nothing took its place.",
     "imghdr": "The package standard-imghdr has it, filetype does the same.",
@@ -24,14 +24,8 @@ _GONE_FOR_GOOD = {
     "macpath": "Use posixpath.",
     "macurl2path": "Use urllib.request.",
     "mailcap": "Use mimetypes.",
-    "nis": "Nothing took its place.",
-    "nntplib": "The package standard-nntplib has it.",
-    "ossaudiodev": "Nothing took its place.",
     "parser": "Use ast.",
     "smtpd": "The package aiosmtpd does the same.",
-    "sndhdr": "The package standard-sndhdr has it.",
-    "spwd": "Nothing took its place.",
-    "sunau": "The package standard-sunau has it.",
     "symbol": "Use ast.",
     "telnetlib": "The package telnetlib3 does the same.",
     "uu": "Use base64.",
@@ -48,19 +42,29 @@ MODULES: Mapping[str, Removed] = {
 }
 """Modules that were removed, with their submodules."""
 
-_ABCS = (
-    "AsyncGenerator AsyncIterable AsyncIterator Awaitable Callable Collection Container Coroutine Generator Hashable ItemsView "
-    "Iterable Iterator KeysView Mapping MappingView MutableMapping MutableSequence MutableSet Reversible Sequence Set Sized ValuesView"
-)
+# Old and new module -> names that moved.
+_MOVED = {
+    ("collections", "collections.abc"): (
+        "AsyncGenerator AsyncIterable AsyncIterator Awaitable Callable Collection Container Coroutine Generator Hashable ItemsView "
+        "Iterable Iterator KeysView Mapping MappingView MutableMapping MutableSequence MutableSet Reversible Sequence Set Sized ValuesView"
+    ),
+    ("string", "builtins.str"): "lower maketrans replace split strip upper",
+    ("urllib", "urllib.parse"): "quote quote_plus unquote unquote_plus urlencode",
+    ("urllib", "urllib.request"): "urlopen urlretrieve",
+}
 
 _RENAMED = {
-    "asyncio.async": "asyncio.ensure_future",
-    "asyncio.coroutine": "types.coroutine",
     "ast.Num": "ast.Constant",
     "ast.Str": "ast.Constant",
+    "asyncio.async": "asyncio.ensure_future",
+    "asyncio.coroutine": "types.coroutine",
     "base64.decodestring": "base64.decodebytes",
     "base64.encodestring": "base64.encodebytes",
     "configparser.SafeConfigParser": "configparser.ConfigParser",
+    "fractions.gcd": f"{_FUNCTIONS}.gcd",
+    "importlib.find_loader": f"{_FUNCTIONS}.find_loader",
+    "inspect.ArgSpec": f"{_FUNCTIONS}.ArgSpec",
+    "inspect.getargspec": f"{_FUNCTIONS}.getargspec",
     "itertools.ifilter": "builtins.filter",
     "itertools.ifilterfalse": "itertools.filterfalse",
     "itertools.imap": "builtins.map",
@@ -68,21 +72,20 @@ _RENAMED = {
     "itertools.izip_longest": "itertools.zip_longest",
     "os.errno": "errno",
     "os.getcwdu": "os.getcwd",
+    "platform.dist": f"{_FUNCTIONS}.linux_distribution",
+    "platform.linux_distribution": f"{_FUNCTIONS}.linux_distribution",
+    "plistlib.readPlist": f"{_FUNCTIONS}.read_plist",
+    "plistlib.writePlist": f"{_FUNCTIONS}.write_plist",
     "shutil.getgrnam": "grp.getgrnam",
     "shutil.getpwnam": "pwd.getpwnam",
     "string.atof": "builtins.float",
     "string.atoi": "builtins.int",
     "string.join": f"{_FUNCTIONS}.string_join",
     "string.letters": "string.ascii_letters",
-    "string.lower": "builtins.str.lower",
     "string.lowercase": "string.ascii_lowercase",
-    "string.maketrans": "builtins.str.maketrans",
-    "string.replace": "builtins.str.replace",
-    "string.split": "builtins.str.split",
-    "string.strip": "builtins.str.strip",
-    "string.upper": "builtins.str.upper",
     "string.uppercase": "string.ascii_uppercase",
     "sys.maxint": "sys.maxsize",
+    "sys.setdefaultencoding": f"{_FUNCTIONS}.set_default_encoding",
     "tarfile.filemode": "stat.filemode",
     "time.clock": "time.process_time",
     "types.BooleanType": "builtins.bool",
@@ -97,25 +100,6 @@ _RENAMED = {
     "types.UnicodeType": "builtins.str",
     "unittest.findTestCases": f"{_FUNCTIONS}.find_test_cases",
     "unittest.makeSuite": f"{_FUNCTIONS}.make_suite",
-    "urllib.quote": "urllib.parse.quote",
-    "urllib.quote_plus": "urllib.parse.quote_plus",
-    "urllib.unquote": "urllib.parse.unquote",
-    "urllib.unquote_plus": "urllib.parse.unquote_plus",
-    "urllib.urlencode": "urllib.parse.urlencode",
-    "urllib.urlopen": "urllib.request.urlopen",
-    "urllib.urlretrieve": "urllib.request.urlretrieve",
-}
-
-_WRITTEN_ANEW = {
-    "fractions.gcd": f"{_FUNCTIONS}.gcd",
-    "importlib.find_loader": f"{_FUNCTIONS}.find_loader",
-    "inspect.ArgSpec": f"{_FUNCTIONS}.ArgSpec",
-    "inspect.getargspec": f"{_FUNCTIONS}.getargspec",
-    "platform.dist": f"{_FUNCTIONS}.linux_distribution",
-    "platform.linux_distribution": f"{_FUNCTIONS}.linux_distribution",
-    "plistlib.readPlist": f"{_FUNCTIONS}.read_plist",
-    "plistlib.writePlist": f"{_FUNCTIONS}.write_plist",
-    "sys.setdefaultencoding": f"{_FUNCTIONS}.set_default_encoding",
 }
 
 _BY_HAND = {
@@ -140,8 +124,8 @@ _BY_HAND = {
 }
 
 ATTRIBUTES: Mapping[str, Removed] = {
-    **{f"collections.{name}": Removed(f"collections.abc.{name}") for name in _ABCS.split()},
-    **{name: Removed(target) for name, target in (_RENAMED | _WRITTEN_ANEW).items()},
+    **{f"{old}.{name}": Removed(f"{new}.{name}") for (old, new), names in _MOVED.items() for name in names.split()},
+    **{name: Removed(target) for name, target in _RENAMED.items()},
     **{name: Removed("", note) for name, note in _BY_HAND.items()},
 }
 """Names that were removed from modules that still exist."""
