@@ -105,9 +105,9 @@ def judge_python2(source: Source, python2: bool = False) -> Iterator[SourceFindi
         source: Parsed file.
         python2: True if the file is run with ``--py2``.
     """
-    yield from judge_idioms(source, python2)
-    yield from judge_one_shot(source, python2)
-    yield from judge_division(source, python2)
+    verdict = Verdict.MENDED if python2 else Verdict.HUMAN
+    for judge in (judge_idioms, judge_one_shot, judge_division):
+        yield from judge(source, verdict)
 
 
 def find_files(paths: Sequence[str]) -> list[Path]:
