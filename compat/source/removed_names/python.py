@@ -105,10 +105,7 @@ _RENAMED = {
 _BY_HAND = {
     "collections.ByteString": "Name the types: (bytes, bytearray).",
     "gettext.bind_textdomain_codeset": "gettext gives text; leave it out.",
-    "gettext.ldgettext": "Use gettext.dgettext.",
-    "gettext.ldngettext": "Use gettext.dngettext.",
-    "gettext.lgettext": "Use gettext.gettext.",
-    "gettext.lngettext": "Use gettext.ngettext.",
+    **{f"gettext.l{name}": f"Use gettext.{name}." for name in ("dgettext", "dngettext", "gettext", "ngettext")},
     "inspect.formatargspec": "Use str(inspect.signature(function)).",
     "locale.format": "Use locale.format_string.",
     "locale.resetlocale": "Use locale.setlocale(locale.LC_ALL, '').",

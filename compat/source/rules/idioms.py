@@ -70,10 +70,8 @@ _SYNTAX = {
     "except": "except X, e",
     "exec": "exec statement",
     "haskey": ".has_key()",
-    "imports": "renamed module",
-    "imports2": "renamed module",
-    "itertoolsimports": "name of itertools",
-    "itertools": "name of itertools",
+    **dict.fromkeys(("imports", "imports2", "urllib"), "renamed module"),
+    **dict.fromkeys(("itertools", "itertoolsimports"), "name of itertools"),
     "metaclass": "__metaclass__",
     "methodattrs": "attribute of a method",
     "ne": "<>",
@@ -86,7 +84,6 @@ _SYNTAX = {
     "rawinput": "raw_input",
     "sysexc": "sys.exc_type",
     "tupleparams": "tuple as a parameter",
-    "urllib": "renamed module",
 }
 
 

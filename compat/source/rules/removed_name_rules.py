@@ -11,6 +11,7 @@ from estimator_bridge.compat.source.removed_names.methods import METHODS
 from estimator_bridge.compat.source.removed_names.numpy import CHANGED, REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
 from estimator_bridge.compat.source.scopes import Place
+from estimator_bridge.compat.source.surface import prefixes
 from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
 _TYPE_TESTS = frozenset({"builtins.isinstance", "builtins.issubclass"})
@@ -54,9 +55,8 @@ def _known(dotted: str) -> tuple[str, Removed, Kind] | None:
     if parts[0] == "numpy" and len(parts) > 1:
         gone = parts[1] in REMOVED and parts[1] not in CHANGED
         return (f"np.{parts[1]}", REMOVED[parts[1]], Kind.NUMPY) if gone else None
-    for length in range(len(parts), 0, -1):
-        prefix = ".".join(parts[:length])
-        found = MODULES.get(prefix) or (ATTRIBUTES.get(prefix) if length > 1 else None)
+    for prefix in reversed(prefixes(dotted)):
+        found = MODULES.get(prefix) or ATTRIBUTES.get(prefix)
         if found is not None:
             return prefix, found, Kind.PYTHON
     return None

@@ -77,8 +77,9 @@ def _judge(symbol: str, place: Place, surface: Surface, contrib: Contrib) -> tup
         advice = "TensorFlow no longer contains its examples; copy the file into your project."
         return Kind.TENSORFLOW, Verdict.HUMAN, advice
     if surface.has(symbol):
-        restored = symbol.startswith(_RESTORED) and not surface.version.startswith("2.15.")
-        return Kind.TENSORFLOW, *((Verdict.MENDED, "run restores it") if restored else (Verdict.RUNS, ""))
+        if symbol.startswith(_RESTORED) and not surface.version.startswith("2.15."):
+            return Kind.TENSORFLOW, Verdict.MENDED, "run restores it"
+        return Kind.TENSORFLOW, Verdict.RUNS, ""
     if place.guarded:
         return Kind.TENSORFLOW, Verdict.RUNS, _HANDLED
     return Kind.TENSORFLOW, Verdict.HUMAN, _missing(symbol, surface)
