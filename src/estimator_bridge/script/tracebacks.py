@@ -48,7 +48,8 @@ def run_as_python_does(run: Callable[[], None]) -> int:
     except SystemExit as error:
         return _exit_code(error)
     except BridgeError as error:
-        error.asked_by = error.asked_by or _asked_by(error.__traceback__)
+        for file, line in _find_users_lines(error.__traceback__)[-1:]:
+            error.asked_by = error.asked_by or f"{file}:{line}"
         raise
     except KeyboardInterrupt as error:
         _show(error)
@@ -110,12 +111,8 @@ def _link(entries: list[types.TracebackType]) -> types.TracebackType | None:
     return following
 
 
-def _asked_by(frames: types.TracebackType | None) -> str | None:
-    """Returns the innermost line of user code on the way to a refusal."""
-    return next((f"{file}:{line}" for file, line in reversed(_find_users_lines(frames))), None)
-
-
 def _find_users_lines(frames: types.TracebackType | None) -> list[tuple[str, int]]:
+    """Returns files and lines of user code on the way to an error, innermost last."""
     return [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(frames) if is_users(frame.filename)]
 
 
