@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.compat.checkpoint.errors import KerasError
-from estimator_bridge.compat.keras_files import libraries, loading, named_weights, optimizers, saving, values
+from estimator_bridge.compat.keras_files import libraries, loading, optimizers, saving
 from estimator_bridge.compat.keras_files.libraries import Model
 
 Answer = dict[str, Any]
@@ -49,11 +49,11 @@ class Answerer:
             }
 
     def _read(self, path: str, architecture: tuple[str, str] | None, folder: str) -> Answer:
-        if architecture is None and named_weights.is_named(Path(path)):
+        if architecture is None and loading.is_named(Path(path)):
             prefix = f"{folder}/weights"
-            named_weights.write(Path(path), prefix)
+            loading.write_named(Path(path), prefix)
             return {"handle": None, "prefix": prefix, "stateless": {}, "notes": []}
-        return self._kept(values.read(Path(path), architecture), folder, [])
+        return self._kept(loading.read(Path(path), architecture), folder, [])
 
     def _load(
         self,
