@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import sys
 import traceback
@@ -94,7 +93,7 @@ def _find_shown_frames(entries: list[types.TracebackType]) -> list[types.Traceba
     return [
         entry
         for index, (entry, file) in enumerate(zip(entries, files, strict=True))
-        if not (is_ours(file) and (index < users_last or _is_plumbing(file)))
+        if not (is_ours(file) and (index < users_last or Path(file).resolve() in _PLUMBING))
     ]
 
 
@@ -114,8 +113,3 @@ def _link(entries: list[types.TracebackType]) -> types.TracebackType | None:
 def _find_users_lines(frames: types.TracebackType | None) -> list[tuple[str, int]]:
     """Returns files and lines of user code on the way to an error, innermost last."""
     return [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(frames) if is_users(frame.filename)]
-
-
-@functools.cache
-def _is_plumbing(filename: str) -> bool:
-    return Path(filename).resolve() in _PLUMBING
