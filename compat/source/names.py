@@ -109,7 +109,8 @@ class Names:
             return None
         return first.value if self.resolve(node.func, scope, seen) in _IMPORTERS else None
 
-    # What binds names or changes the place of its children: one method a class of nodes, which returns children other than all.
+    # A method for each class of nodes that binds names or changes its children's place, named as the class in lower case.
+    # It returns the children to visit, each with its place, or None for all in the same place.
 
     def _import(self, node: ast.Import, place: Place) -> None:
         for alias in node.names:
