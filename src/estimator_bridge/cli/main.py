@@ -31,7 +31,14 @@ Tab completion: estimator-bridge --print-completion bash > ~/.local/share/bash-c
 
 
 class _Verb(argparse.ArgumentParser):
-    """A parser that suggests its nearest option for an unknown one; argparse leaves that to the parent, which lacks its options."""
+    """A command's parser, with the settings of all commands.
+
+    It suggests its nearest option for an unknown one; argparse leaves that to the parent, which lacks its options.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        shared: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+        super().__init__(**(shared | settings))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parses as argparse does, but refuses unknown arguments."""
@@ -78,7 +85,10 @@ def _run(argv: Sequence[str] | None) -> int:
     parser = build_parser()
     arguments = parser.parse_args(argv)
     if arguments.print_completion:
-        return _print_completion(parser, arguments.print_completion)
+        import shtab
+
+        sys.stdout.write(shtab.complete(parser, shell=arguments.print_completion) + "\n")
+        return 0
     if not hasattr(arguments, "execute"):
         parser.print_help(sys.stderr)
         return 2
@@ -91,10 +101,3 @@ def _run(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("estimator-bridge: interrupted\n")
         return 130  # what a shell reports for a program that ended by Ctrl-C
-
-
-def _print_completion(parser: argparse.ArgumentParser, shell: str) -> int:
-    import shtab
-
-    sys.stdout.write(shtab.complete(parser, shell=shell) + "\n")
-    return 0

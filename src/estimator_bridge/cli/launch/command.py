@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.launch import options
 from estimator_bridge.cli.launch.schedulers import check_engine, scheduler_input
-from estimator_bridge.cli.script_arguments import add_path, add_python2, add_script, script_of
+from estimator_bridge.cli.script_arguments import add_options, add_script, script_of
 from estimator_bridge.cluster.audit_records import EVERY
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def add_parser(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    add_path(parser)
-    add_python2(parser)
+    add_options(parser, "--path", "--py2")
     for add_group in (
         options.add_cluster,
         options.add_output,
