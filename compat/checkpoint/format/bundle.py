@@ -11,7 +11,7 @@ TensorSliceProto        1 extent (repeated: 1 start, 2 length; no length stands 
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
 from estimator_bridge.runtime.protobuf import varint, wire
@@ -19,7 +19,6 @@ from estimator_bridge.runtime.protobuf import varint, wire
 Extent = tuple[int, int]  # start, length; length -1 for the whole dimension
 Extents = tuple[Extent, ...]
 Shape = tuple[int, ...]
-WHOLE: Extent = (0, -1)
 VERSION = wire.integer(1, 1)  # VersionDef: producer 1, the only one there has been
 
 
@@ -97,36 +96,25 @@ class Entry(NamedTuple):
             >>> Entry.decode(Entry(1, (2, 3), 0, 8, 24, 99).encode())
             Entry(dtype=1, shape=(2, 3), shard_id=0, offset=8, size=24, crc32c=99, slices=())
         """
-        dtype = shard = offset = size = crc = 0
-        shape: Shape = ()
+        values: dict[int, Any] = {}  # the wire type in the tag decides between int and bytes
         slices: tuple[Extents, ...] = ()
-        for key, value in wire.fields(data):
-            if key == _1:
-                dtype = value  # type: ignore[assignment] # the wire type in the key decides between int and bytes
-            elif key == _SHAPE:
-                shape = decode_shape(value)
-            elif key == _3:
-                shard = value  # type: ignore[assignment]
-            elif key == _4:
-                offset = value  # type: ignore[assignment]
-            elif key == _5:
-                size = value  # type: ignore[assignment]
-            elif key == _CRC:
-                crc = value  # type: ignore[assignment]
-            elif key == _SLICES:
+        for tag, value in wire.fields(data):
+            values[tag] = value
+            if tag == _SLICES:
                 slices += (decode_slice(value),)
-            else:
-                raise UnsupportedError(
-                    "An entry of the index has an unknown field.",
-                    received=f"tag {key}",
-                    fix="Write the checkpoint with TensorFlow 2.21 or older.",
-                )
-        return cls(dtype, shape, shard, offset, size, crc, slices)
+        if unknown := values.keys() - _ENTRY_TAGS:
+            raise UnsupportedError(
+                "An entry of the index has an unknown field.",
+                received=f"tag {min(unknown)}",
+                fix="Write the checkpoint with TensorFlow 2.21 or older.",
+            )
+        dtype, shard_id, offset, size, crc = (values.get(tag, 0) for tag in (_1, _3, _4, _5, _CRC))
+        return cls(dtype, decode_shape(values.get(_SHAPE, b"")), shard_id, offset, size, crc, slices)
 
 
 def encode_slice(extents: Extents) -> bytes:
     """Encodes a TensorSliceProto."""
-    return b"".join(wire.text(1, b"" if extent == WHOLE else _extent(*extent)) for extent in extents)
+    return b"".join(wire.text(1, _extent(*extent)) for extent in extents)
 
 
 @functools.lru_cache(4096)
@@ -164,8 +152,7 @@ def decode_shape(data: bytes) -> Shape:
 
 
 def _extent(start: int, length: int) -> bytes:
-    whole = length < 0
-    return wire.integer(1, start) + (b"" if whole else varint.encode(_2) + varint.encode(length))
+    return wire.integer(1, start) + (b"" if length < 0 else varint.encode(_2) + varint.encode(length))
 
 
 @functools.lru_cache(4096)
@@ -176,3 +163,4 @@ def _head(dtype: int, shape: Shape) -> bytes:
 
 _1, _2, _3, _4, _5 = (wire.tag(number, wire.VARINT) for number in range(1, 6))
 _SHAPE, _CRC, _SLICES = wire.tag(2, wire.BYTES), wire.tag(6, wire.FIXED32), wire.tag(7, wire.BYTES)
+_ENTRY_TAGS = {_1, _SHAPE, _3, _4, _5, _CRC, _SLICES}
