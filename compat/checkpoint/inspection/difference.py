@@ -9,7 +9,7 @@ from typing import Any
 
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
-from estimator_bridge.compat.checkpoint.reading import rows, values
+from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 
 Progress = Callable[[int], None]
@@ -79,7 +79,7 @@ def _max_abs_diff(one: Index, other: Index, name: str) -> float:
 
 
 def _arrays(index: Index, name: str) -> Iterator[Any]:
-    for data in rows.stream(index, name):
+    for data in values.stream(index, name):
         array = dtypes.to_numpy(data, index.entries[name].dtype)
         yield array.byteswap() if index.header.big_endian else array
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents
-from estimator_bridge.compat.checkpoint.reading import rows
+from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 
@@ -129,7 +129,7 @@ class Draft:
             return lambda: itertools.chain.from_iterable(chunks() for chunks in new)
         stored = {extents: piece for extents, piece in pieces if isinstance(piece, Entry)}
         index = Index(self.source.prefix, self.source.header, {name: entry}, {name: stored} if stored else {})
-        return lambda: rows.stream(index, name)
+        return lambda: values.stream(index, name)
 
     def scalar(self, name: str, *dtype_names: str) -> bytes | None:
         """Returns the bytes of a scalar of one of some dtypes, or None if there is none of that name."""

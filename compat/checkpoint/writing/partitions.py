@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from estimator_bridge.compat.checkpoint.errors import NamingError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import crc32c, dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents
-from estimator_bridge.compat.checkpoint.reading import rows, values
+from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
@@ -65,7 +65,7 @@ def split(draft: Draft, name: str, num_shards: int) -> None:
 
 
 def _in_a_row(entry: Entry, cuts: list[Extents], pieces: list[Entry]) -> bool:
-    return all(rows.whole_rows(entry, extents) for extents in cuts) and all(
+    return all(values.whole_rows(entry, extents) for extents in cuts) and all(
         one.shard_id == other.shard_id and one.offset + one.size == other.offset for one, other in itertools.pairwise(pieces)
     )
 
