@@ -9,7 +9,7 @@ from typing import Literal
 
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.names import labels, roles
+from estimator_bridge.compat.checkpoint.names import labels
 from estimator_bridge.compat.checkpoint.names.labels import Named
 
 __all__ = ["How", "Match", "Matching", "Named", "match"]
@@ -77,9 +77,9 @@ def match(
     matcher.take_given(given or {})
     matcher.take_unique("name", lambda name: name)
     for length in range(LONGEST_ENDING, 1, -1):
-        matcher.take_unique("end of name", functools.partial(roles.ending, length=length))
+        matcher.take_unique("end of name", functools.partial(labels.ending, length=length))
     matcher.give_back_shifted_numbers()
-    while matcher.take_by_scope() or matcher.take_unique("shape", roles.role) or matcher.take_unique("shape", _any_name):
+    while matcher.take_by_scope() or matcher.take_unique("shape", labels.role) or matcher.take_unique("shape", _any_name):
         pass
     if accept_order:
         matcher.take_in_order()
@@ -124,11 +124,10 @@ class _Matcher:
         for key, wanted in given.items():
             source = self._sources.get(key)
             if source is None:
-                raise NamingError(
-                    f"--map names {key!r}: no variable has this name.", received=f"{key} -> {wanted}", fix=SEE_NAMES
-                )
+                message = f"--map names {key!r}: no variable has this name."
+                raise NamingError(message, received=f"{key} -> {wanted}", fix=SEE_NAMES)
             target = find_by_hand(self._targets.values(), key, wanted)
-            if labels.shape_and_dtype(source) != labels.shape_and_dtype(target):
+            if source.shape_and_dtype != target.shape_and_dtype:
                 raise NamingError(
                     f"--map pairs variables of different shapes or dtypes: {key!r} and {wanted!r}.",
                     expected=f"{dtypes.dtype(target.dtype).name} {list(target.shape)}",
@@ -152,35 +151,31 @@ class _Matcher:
 
         That is so if ``dense`` is left on this side, and ``dense_2``, of the same shape, on the other.
         """
-        left = [labels.group(side.values(), roles.unnumbered).keys() for side in (self._sources, self._targets)]
+        left = [labels.group(side.values(), labels.unnumbered).keys() for side in (self._sources, self._targets)]
         taken, self._taken = self._taken, []
         for source, target, how in taken:
-            if how == "map" or not all(
-                (labels.shape_and_dtype(v), roles.unnumbered(v.name)) in rest
-                for v, rest in zip((source, target), left, strict=True)
-            ):
-                self._taken.append((source, target, how))
-            else:
+            ends = zip((source, target), left, strict=True)
+            if how != "map" and all((v.shape_and_dtype, labels.unnumbered(v.name)) in rest for v, rest in ends):
                 self._sources[source.key] = source
                 self._targets[target.key] = target
+            else:
+                self._taken.append((source, target, how))
 
     def take_by_scope(self) -> bool:
         """Pairs variables beside variables that are paired, e.g. the bias of a kernel; names of layers may differ."""
         for level in (1, 2):  # in the same layer, then in the same block of layers
             scopes = labels.find_one_to_one(
-                (roles.scope(source.name, level), roles.scope(target.name, level)) for source, target, _ in self._taken
+                (labels.scope(source.name, level), labels.scope(target.name, level)) for source, target, _ in self._taken
             )
-
-            if self.take_unique(
-                "scope", functools.partial(labels.in_scope, level, scopes), functools.partial(labels.in_scope, level, None)
-            ):
+            here = functools.partial(labels.in_scope, level, scopes.get)
+            if self.take_unique("scope", here, functools.partial(labels.in_scope, level, str)):
                 return True
         return False
 
     def take_in_order(self) -> None:
         """Pairs variables in order if their names differ only in numbers, which then are in order of creation."""
         for sources, targets in self._groups():
-            if len(sources) == len(targets) and len({roles.unnumbered(source.name) for source in sources}) == 1:
+            if len(sources) == len(targets) and len({labels.unnumbered(source.name) for source in sources}) == 1:
                 for source, target in zip(sources, targets, strict=True):
                     self._take(source, target, "order")
 
