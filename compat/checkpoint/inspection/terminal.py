@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import rich.box
+import rich.filesize
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from estimator_bridge.compat.checkpoint.inspection.difference import Difference
-    from estimator_bridge.compat.checkpoint.inspection.summary import Summary, Variable
+from estimator_bridge.compat.checkpoint.inspection.difference import Difference
+from estimator_bridge.compat.checkpoint.inspection.summary import Summary, Variable
 
 MOST_ROWS = 50
 MOST_SCOPES = 30
+_NUMBERS = {"bytes", "max abs_diff", "slots", "variables"}  # columns that stand on the right
 
 
 def print_summary(summary: Summary, console: Console, every: bool = False) -> None:
@@ -66,7 +65,7 @@ def print_differences(found: Sequence[Difference], tolerance: float, console: Co
     console.print(f"{len(found) - len(outside):,} of {_count(len(found), 'variable')} equal", highlight=False)
     if not outside:
         return
-    table = _table(("variable", "left"), ("max abs_diff", "right"), ("", "left"))
+    table = _table("variable", "max abs_diff", "")
     for row in outside[:MOST_ROWS]:
         table.add_row(Text(row.name), "-" if row.max_abs_diff is None else f"{row.max_abs_diff:.3g}", Text(row.note))
     console.print(table)
@@ -80,19 +79,15 @@ def size(num_bytes: int) -> str:
         >>> size(0), size(2048), size(5 * 2**30)
         ('0 B', '2.0 KiB', '5.0 GiB')
     """
-    value, unit = float(num_bytes), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{num_bytes} B" if unit == "B" else f"{value:.1f} {unit}"
+    unit, name = rich.filesize.pick_unit_and_suffix(num_bytes, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"], 1024)
+    return f"{num_bytes} B" if unit == 1 else f"{num_bytes / unit:.1f} {name}"
 
 
 def _print_optimizers(summary: Summary, console: Console) -> None:
     found = summary.optimizers()
     if not found:
         return
-    table = _table(("optimizer", "left"), ("slot", "left"), ("variables", "right"), ("bytes", "right"))
+    table = _table("optimizer", "slot", "variables", "bytes")
     for optimizer, slots in sorted(found.items()):
         for slot, variables in sorted(slots.items()):
             table.add_row(Text(optimizer), Text(slot), f"{len(variables):,}", size(_total(variables)))
@@ -100,7 +95,7 @@ def _print_optimizers(summary: Summary, console: Console) -> None:
 
 
 def _print_variables(variables: Iterable[Variable], console: Console) -> None:
-    table = _table(("variable", "left"), ("dtype", "left"), ("shape", "left"), ("bytes", "right"), ("", "left"))
+    table = _table("variable", "dtype", "shape", "bytes", "")
     for variable in variables:
         remark = f"{variable.num_slices} slices" if variable.num_slices > 1 else ""
         if variable.slot:
@@ -112,15 +107,14 @@ def _print_variables(variables: Iterable[Variable], console: Console) -> None:
 
 def _print_scopes(variables: Sequence[Variable], console: Console) -> None:
     scopes: dict[str, list[Variable]] = {}
-    depth = 1
-    while depth < 6:  # the deepest scopes that still fit
+    for depth in range(1, 6):  # the deepest scopes that still fit
         grouped: dict[str, list[Variable]] = {}
         for variable in variables:
             grouped.setdefault("/".join(variable.name.split("/")[:-1][:depth]), []).append(variable)
         if scopes and len(grouped) > MOST_SCOPES:
             break
-        scopes, depth = grouped, depth + 1
-    table = _table(("scope", "left"), ("variables", "right"), ("slots", "right"), ("bytes", "right"))
+        scopes = grouped
+    table = _table("scope", "variables", "slots", "bytes")
     ordered = sorted(scopes.items(), key=lambda item: -_total(item[1]))
     for scope, members in ordered[:MOST_SCOPES]:
         slots = sum(variable.slot is not None for variable in members)
@@ -136,10 +130,10 @@ def _total(variables: Iterable[Variable]) -> int:
     return sum(variable.num_bytes for variable in variables)
 
 
-def _table(*columns: tuple[str, str]) -> Table:
+def _table(*columns: str) -> Table:
     table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for name, justify in columns:
-        number = justify == "right"
+    for name in columns:
+        number = name in _NUMBERS
         table.add_column(name, justify="right" if number else "left", no_wrap=number, overflow="fold")
     return table
 
