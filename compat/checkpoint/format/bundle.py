@@ -102,14 +102,14 @@ class Entry(NamedTuple):
             values[tag] = value
             if tag == _SLICES:
                 slices += (decode_slice(value),)
-        if unknown := values.keys() - _ENTRY_TAGS:
+        if not _ENTRY_TAGS.issuperset(values):
             raise UnsupportedError(
                 "An entry of the index has an unknown field.",
-                received=f"tag {min(unknown)}",
+                received=f"tag {min(values.keys() - _ENTRY_TAGS)}",
                 fix="Write the checkpoint with TensorFlow 2.21 or older.",
             )
-        dtype, shard_id, offset, size, crc = (values.get(tag, 0) for tag in (_1, _3, _4, _5, _CRC))
-        return cls(dtype, decode_shape(values.get(_SHAPE, b"")), shard_id, offset, size, crc, slices)
+        get = values.get
+        return cls(get(_1, 0), decode_shape(get(_SHAPE, b"")), get(_3, 0), get(_4, 0), get(_5, 0), get(_CRC, 0), slices)
 
 
 def encode_slice(extents: Extents) -> bytes:

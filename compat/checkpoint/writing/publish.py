@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 
 from estimator_bridge.compat.checkpoint.errors import TargetError
-from estimator_bridge.compat.checkpoint.reading import state_file
+from estimator_bridge.compat.checkpoint.reading import locate
 from estimator_bridge.compat.checkpoint.reading.index import encode_index, index_path, read_index, shard_path
 from estimator_bridge.compat.checkpoint.writing.data_files import DataFileLayout
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
@@ -157,11 +157,11 @@ class _Publication:
         folder = self._prefix.parent
         if not self._options.update_state or folder.resolve() == self._draft.source.prefix.parent.resolve():
             return  # the source's own folder keeps its latest checkpoint
-        contents = state_file.text(folder, self._prefix.name)
+        contents = locate.state_file(folder, self._prefix.name)
         with contextlib.suppress(OSError):
-            if (folder / state_file.STATE_FILE).read_bytes() == contents:
+            if (folder / locate.STATE_FILE).read_bytes() == contents:
                 return
-        self._disk.rename(self._staging.write("state", [contents]), folder / state_file.STATE_FILE)
+        self._disk.rename(self._staging.write("state", [contents]), folder / locate.STATE_FILE)
         self._disk.sync_folder(folder)
 
 
