@@ -17,8 +17,7 @@ from pathlib import Path
 from estimator_bridge.compat.checkpoint.errors import TargetError
 from estimator_bridge.compat.checkpoint.reading import locate
 from estimator_bridge.compat.checkpoint.reading.index import encode_index, index_path, read_index, shard_path
-from estimator_bridge.compat.checkpoint.writing.data_files import DataFileLayout
-from estimator_bridge.compat.checkpoint.writing.draft import Draft
+from estimator_bridge.compat.checkpoint.writing.draft import DataFileLayout, Draft
 from estimator_bridge.compat.checkpoint.writing.staging import Sharing, Staging, folder_for
 from estimator_bridge.compat.checkpoint.writing.storage import Disk
 from estimator_bridge.errors import BridgeError
@@ -129,9 +128,8 @@ class _Publication:
             paths.append(path)
             how.append(sharing)
         while len(paths) < self._layout.num_shards:
-            new = (
-                self._layout.new_bytes() if len(paths) == len(how) else ()
-            )  # a further, empty file only makes the number of files another
+            # A further, empty file only makes the number of files another.
+            new = self._layout.new_bytes() if len(paths) == len(how) else ()
             paths.append(self._staging.write(f"data-{len(paths)}", new))
         return paths, tuple(how)
 

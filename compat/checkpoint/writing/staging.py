@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,9 +15,8 @@ from estimator_bridge.compat.checkpoint.writing.storage import Disk
 
 Sharing = Literal["link", "clone", "copy"]
 _BEGIN_SYNC = 8 * 1024 * 1024
-_KEPT = (
-    64 * 1024 * 1024
-)  # bytes of a copy in memory; more would push other files out of the cache, and to allocate memory is slow
+# Bytes of a copy that stay in memory; more would push other files out of the cache, and to allocate memory is slow.
+_KEPT = 64 * 1024 * 1024
 _UNLINKABLE = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES}
 
 
@@ -41,19 +41,12 @@ class Staging:
         """
         self._disk.make_folder(self.folder)
         with _locked(self.folder):
-            self._clear()
+            for path in list(self.folder.iterdir()):
+                self._disk.remove(path)
             try:
                 yield
             finally:
-                self._clear()
-                self._disk.remove_folder(self.folder)
-
-    def _clear(self) -> None:
-        for path in list(self.folder.iterdir()):
-            if path.is_dir() and not path.is_symlink():
-                self._disk.remove_tree(path)
-            else:
-                self._disk.remove(path)
+                self._disk.remove(self.folder)
 
     def write(self, name: str, chunks: Iterable[bytes]) -> Path:
         """Writes a file and waits until it is on the disk.
@@ -135,22 +128,14 @@ def folder_for(target: Path, disk: Disk) -> Iterator[None]:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Holds a lock that ends with the process."""
-    try:
-        import fcntl
-    except ImportError:  # not on this system
-        yield
-        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        if error.errno in {errno.EWOULDBLOCK, errno.EAGAIN}:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             raise TargetError(
                 "Another process is writing this checkpoint.", received=str(folder), fix="Wait until that process has ended."
             ) from None
-        raise
-    try:
         yield
     finally:
         os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 from pathlib import Path
@@ -64,11 +65,7 @@ class Disk:
             False if the file system cannot.
         """
         try:
-            import fcntl
-
             fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
-        except ImportError:
-            return False
         except OSError as error:
             if error.errno in _NO_CLONE:
                 return False
@@ -95,13 +92,12 @@ class Disk:
         source.replace(target)
 
     def remove(self, path: Path) -> None:
-        """Removes a file if it exists."""
-        path.unlink(missing_ok=True)
+        """Removes a file if it exists, or a folder with its contents."""
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
     def remove_folder(self, path: Path) -> None:
         """Removes an empty folder."""
         path.rmdir()
-
-    def remove_tree(self, path: Path) -> None:
-        """Removes a folder with its contents."""
-        shutil.rmtree(path)
