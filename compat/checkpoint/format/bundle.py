@@ -11,6 +11,7 @@ TensorSliceProto        1 extent (repeated: 1 start, 2 length; no length stands 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
@@ -50,9 +51,9 @@ class Header(NamedTuple):
             >>> Header.decode(Header(3).encode()).num_shards
             3
         """
-        values: dict[int, wire.Value] = dict(wire.fields(data))
+        values: dict[int, Any] = dict(wire.fields(data))
         shards, order, version = values.get(_1, 0), values.get(_2, 0), values.get(wire.tag(3, wire.BYTES), b"")
-        if not (isinstance(shards, int) and 0 < shards <= 99_999 and order in {0, 1} and isinstance(version, bytes)):
+        if not 0 < shards <= 99_999 or order > 1:
             raise CorruptError("The header of the index cannot be read.", expected="1 to 99999 shards", received=str(values))
         return cls(shards, bool(order), version)
 
@@ -125,30 +126,26 @@ def decode_slice(data: bytes) -> Extents:
         >>> decode_slice(encode_slice(((2, 5), (0, -1))))
         ((2, 5), (0, -1))
     """
-    extents = []
-    for key, value in wire.fields(data):
-        if key != wire.tag(1, wire.BYTES) or not isinstance(value, bytes):
-            raise CorruptError("A slice in the index cannot be read.", received=f"tag {key}")
-        parts = dict(wire.fields(value))
-        start, length = parts.get(_1, 0), parts.get(_2, 2**64 - 1)
-        if not isinstance(start, int) or not isinstance(length, int):
-            raise CorruptError("A slice in the index cannot be read.", received=str(parts))
-        extents.append((varint.signed(start), varint.signed(length)))
-    return tuple(extents)
+    messages = _only_messages(data, 1, "A slice in the index cannot be read.", expected="extents")
+    return tuple((varint.signed(extent.get(_1, 0)), varint.signed(extent.get(_2, 2**64 - 1))) for extent in messages)
 
 
 @functools.lru_cache(4096)  # large models have few shapes
 def decode_shape(data: bytes) -> Shape:
     """Decodes a TensorShapeProto; a saved tensor has no unknown dimension."""
-    sizes = []
-    for key, value in wire.fields(data):
-        if key != wire.tag(2, wire.BYTES) or not isinstance(value, bytes):
-            raise CorruptError("A tensor's shape in the index cannot be read.", expected="a known shape", received=f"tag {key}")
-        size = dict(wire.fields(value)).get(_1, 0)
-        if not isinstance(size, int) or size >= 2**63:
-            raise CorruptError("A tensor's shape in the index cannot be read.", expected="sizes from 0", received=str(size))
-        sizes.append(size)
-    return tuple(sizes)
+    message = "A tensor's shape in the index cannot be read."
+    sizes = tuple(dim.get(_1, 0) for dim in _only_messages(data, 2, message, expected="a known shape"))
+    if any(size >= 2**63 for size in sizes):
+        raise CorruptError(message, expected="sizes from 0", received=str(sizes))
+    return sizes
+
+
+def _only_messages(data: bytes, number: int, message: str, expected: str) -> Iterator[dict[int, Any]]:
+    """Yields the fields of each message in a repeated field, which must be the only one."""
+    for tag, value in wire.fields(data):
+        if tag != wire.tag(number, wire.BYTES) or isinstance(value, int):
+            raise CorruptError(message, expected=expected, received=f"tag {tag}")
+        yield dict(wire.fields(value))
 
 
 def _extent(start: int, length: int) -> bytes:

@@ -17,8 +17,7 @@ def value(data: bytes, crc: int = 0) -> int:
         >>> hex(value(b"123456789")), value(b"456789", value(b"123")) == value(b"123456789")
         ('0xe3069283', True)
     """
-    checksum: int = google_crc32c.extend(crc, data)
-    return checksum
+    return google_crc32c.extend(crc, data)
 
 
 def mask(crc: int) -> int:

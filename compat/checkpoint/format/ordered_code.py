@@ -57,7 +57,10 @@ def decode(key: bytes) -> tuple[bytes, Extents]:
         (b'emb', ((100, 1000), (0, -1)))
     """
     try:
-        name, position = _name(key)
+        match = _NAME.match(key)
+        if match is None:
+            raise _corrupt(key)
+        name, position = _ESCAPED.sub(rb"\1\2", match[1]), match.end()
         width = key[position]
         rank = int.from_bytes(key[position + 1 : position + 1 + width], "big")
         position += 1 + width
@@ -73,13 +76,6 @@ def decode(key: bytes) -> tuple[bytes, Extents]:
     if encode(name, tuple(extents)) != key:  # more data follows, or a number is longer than necessary
         raise _corrupt(key)
     return name, tuple(extents)
-
-
-def _name(key: bytes) -> tuple[bytes, int]:
-    match = _NAME.match(key)
-    if match is None:
-        raise _corrupt(key)
-    return _ESCAPED.sub(rb"\1\2", match[1]), match.end()
 
 
 def _signed(value: int) -> bytes:

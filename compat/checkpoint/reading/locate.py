@@ -17,7 +17,7 @@ from estimator_bridge.compat.checkpoint.format import table
 STATE_FILE = "checkpoint"
 _PATH = re.compile(r'^\s*(all_model_checkpoint_paths|model_checkpoint_path)\s*:\s*("(?:[^"\\\n]|\\.)*")', re.MULTILINE)
 _ANY_SHARD = re.compile(r"-\?{5}-of-\d{5}$")  # as TensorFlow's Saver names a sharded V1 checkpoint in the state file
-_DATA = re.compile(r"\.data-\d{5}-of-\d{5}$")
+_SUFFIX = re.compile(r"(?<=.)\.(index|data-\d{5}-of-\d{5})$")
 
 
 def resolve(path: str | Path) -> Path:
@@ -40,7 +40,7 @@ def resolve(path: str | Path) -> Path:
         ...
     """
     given = Path(path)
-    prefix = _in_folder(given) if _holds(given, Path.is_dir) else _without_suffix(given)
+    prefix = _in_folder(given) if _holds(given, Path.is_dir) else given.with_name(_SUFFIX.sub("", given.name))
     if prefix is not None and _holds(prefix.with_name(f"{prefix.name}.index")):
         return prefix
     refuse_v1(given)
@@ -124,12 +124,6 @@ def _in_folder(folder: Path) -> Path | None:
     if found is not None and not _holds(found.with_name(f"{found.name}.index")):
         found = folder / found.name  # the folder moved after the checkpoint file was written
     return found
-
-
-def _without_suffix(path: Path) -> Path:
-    if path.suffix == ".index":
-        return path.with_suffix("")
-    return path.with_name(_DATA.sub("", path.name))
 
 
 def _holds(path: Path, test: Callable[[Path], bool] = Path.is_file) -> bool:

@@ -17,7 +17,7 @@ from estimator_bridge.compat.checkpoint.reading.consistency import inside, slice
 from estimator_bridge.compat.checkpoint.reading.index import Index, read_index
 from estimator_bridge.compat.checkpoint.reading.locate import v1
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
-from estimator_bridge.compat.checkpoint.writing.draft import Draft, Stored
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.publish import Options, publish
 
 
@@ -48,19 +48,16 @@ def open_checkpoint(path: str | Path) -> Iterator[Index]:
 def _draft_of(path: Path) -> Draft:
     """Makes a draft of a V1 checkpoint, in which every tensor is new; values are read when they are written."""
     draft = Draft(Index(path, Header(1)))
-    pieces: dict[str, dict[Extents, Stored]] = {}
-    wholes: dict[str, SavedTensor] = {}
+    found: dict[bytes, tuple[SavedTensor, dict[Extents, Tensor]]] = {}
     for file in [path] if path.is_file() else sorted(path.parent.glob(f"{path.name}-?????-of-?????")):  # sharded
         with naming_file(file):
             lookup = table.Lookup(file)
             for saved in saved_slices.decode_meta(lookup.get(b"")):
-                name = saved.name.decode("utf-8", "surrogateescape")
-                wholes[name] = saved
-                pieces.setdefault(name, {}).update(_slices(lookup, saved))
-    for name, saved in wholes.items():
-        slices = pieces[name]
-        if len(slices) == 1 and math.prod(saved.shape) == math.prod(next(iter(slices.values())).shape):
-            draft.put(name, next(iter(slices.values())))
+                found.setdefault(saved.name, (saved, {}))[1].update(_slices(lookup, saved))
+    for saved, slices in found.values():
+        name, values = saved.name.decode("utf-8", "surrogateescape"), list(slices.values())
+        if len(values) == 1 and math.prod(saved.shape) == math.prod(values[0].shape):
+            draft.put(name, values[0])
         else:
             draft.put(name, Entry(saved.dtype, saved.shape, slices=tuple(sorted(slices))), slices)
     return draft

@@ -18,8 +18,7 @@ from estimator_bridge.compat.checkpoint.errors import TargetError
 from estimator_bridge.compat.checkpoint.reading import locate
 from estimator_bridge.compat.checkpoint.reading.index import encode_index, index_path, read_index, shard_path
 from estimator_bridge.compat.checkpoint.writing.draft import DataFileLayout, Draft
-from estimator_bridge.compat.checkpoint.writing.staging import Sharing, Staging, folder_for
-from estimator_bridge.compat.checkpoint.writing.storage import Disk
+from estimator_bridge.compat.checkpoint.writing.staging import Disk, Sharing, Staging, folder_for
 from estimator_bridge.errors import BridgeError
 
 
@@ -83,8 +82,7 @@ class _Publication:
         self._draft, self._prefix, self._options, self._disk = draft, prefix, options, disk
         self._old_shards = _shards_in_use(prefix)
         self._staging = Staging(prefix, disk)
-        replacing = options.overwrite and self._old_shards is not None
-        self._layout = DataFileLayout(draft, taken=self._old_shards if replacing else None)
+        self._layout = DataFileLayout(draft, taken=self._old_shards if options.overwrite else None)
 
     def run(self) -> Published:
         self._check_free()
@@ -121,17 +119,16 @@ class _Publication:
         return [shard_path(self._prefix, number, self._layout.num_shards) for number in range(self._layout.num_shards)]
 
     def _stage_shards(self) -> tuple[list[Path], tuple[Sharing, ...]]:
-        paths: list[Path] = []
-        how: list[Sharing] = []
-        for number in self._layout.shards:
-            path, sharing = self._staging.share(self._draft.source.shard(number), f"data-{len(paths)}", self._options.copy)
-            paths.append(path)
-            how.append(sharing)
+        shared = [
+            self._staging.share(self._draft.source.shard(old), f"data-{new}", self._options.copy)
+            for new, old in enumerate(self._layout.shards)
+        ]
+        paths = [path for path, _ in shared]
         while len(paths) < self._layout.num_shards:
             # A further, empty file only makes the number of files another.
-            new = self._layout.new_bytes() if len(paths) == len(how) else ()
+            new = self._layout.new_bytes() if len(paths) == len(shared) else ()
             paths.append(self._staging.write(f"data-{len(paths)}", new))
-        return paths, tuple(how)
+        return paths, tuple(sharing for _, sharing in shared)
 
     def _move(self, index: Path, shards: list[Path]) -> None:
         moved: list[Path] = []
@@ -147,9 +144,10 @@ class _Publication:
                     self._disk.remove(target)
             raise
         self._disk.sync_folder(self._prefix.parent)
-        if self._old_shards not in {None, self._layout.num_shards}:
-            for number in range(self._old_shards or 0):
-                self._disk.remove(shard_path(self._prefix, number, self._old_shards or 0))
+        old = self._old_shards or 0
+        if old != self._layout.num_shards:
+            for number in range(old):
+                self._disk.remove(shard_path(self._prefix, number, old))
 
     def _write_state(self) -> None:
         folder = self._prefix.parent

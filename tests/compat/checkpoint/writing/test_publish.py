@@ -15,7 +15,7 @@ from estimator_bridge.compat.checkpoint.reading import locate, tensors, values
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, publish
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
-from estimator_bridge.compat.checkpoint.writing.storage import Disk
+from estimator_bridge.compat.checkpoint.writing.staging import Disk
 from tests.compat.checkpoint.writing.faulty_disk import Faults
 
 OLD = {"w": 1.0, "other": 2.0, "global_step": 5}
