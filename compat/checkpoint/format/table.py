@@ -23,7 +23,7 @@ from estimator_bridge.runtime.protobuf import varint
 Handle = tuple[int, int]  # offset, size without the trailer
 MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 FOOTER = 48
-BLOCK_SIZE = 256 * 1024
+BLOCK_SIZE = 256 * 1024  # bytes from which the next block begins
 MOST_KEYS = 48 * 1024 * 1024  # bytes of all keys together: half a million variables, 200 MB at four bytes a character
 
 
@@ -100,12 +100,11 @@ class Lookup:
         raise CorruptError(f"{self._path} lacks a record that it announces.", received=repr(key[:80]))
 
 
-def encode(records: Iterable[block.Record], block_size: int = BLOCK_SIZE) -> Iterator[bytes]:
+def encode(records: Iterable[block.Record]) -> Iterator[bytes]:
     """Encodes a table piece by piece.
 
     Args:
         records: Records in ascending order of keys.
-        block_size: Size in bytes from which the next block begins.
 
     Yields:
         Sealed blocks and the footer.
@@ -117,7 +116,7 @@ def encode(records: Iterable[block.Record], block_size: int = BLOCK_SIZE) -> Ite
     """
     offset = 0
     handles: list[block.Record] = []
-    for group in _groups(records, block_size):
+    for group in _groups(records):
         stored = block.seal(block.build(group))
         handles.append((group[-1][0], _handle(offset, stored)))
         offset += len(stored)
@@ -129,13 +128,13 @@ def encode(records: Iterable[block.Record], block_size: int = BLOCK_SIZE) -> Ite
     yield footer.ljust(FOOTER - len(MAGIC), b"\0") + MAGIC
 
 
-def _groups(records: Iterable[block.Record], block_size: int) -> Iterator[list[block.Record]]:
+def _groups(records: Iterable[block.Record]) -> Iterator[list[block.Record]]:
     group: list[block.Record] = []
     size = 0
     for record in records:
         group.append(record)
         size += len(record[0]) + len(record[1])  # before prefix compression: blocks end up somewhat smaller
-        if size >= block_size:
+        if size >= BLOCK_SIZE:
             yield group
             group, size = [], 0
     if group:

@@ -88,10 +88,12 @@ class _Publication:
         self._check_free()
         with folder_for(self._prefix, self._disk), self._staging.opened():
             shards, sharing = self._stage_shards()
-            index = self._staging.write("index", encode_index(self._layout.index(self._prefix)))
-            unchanged = self._same(index, shards)
+            index = self._layout.index(self._prefix)
+            moves = list(zip(shards, index.shards(), strict=True))
+            moves.append((self._staging.write("index", encode_index(index)), index_path(self._prefix)))
+            unchanged = self._same(moves)
             if not unchanged:
-                self._move(index, shards)
+                self._move(moves)
             self._write_state()
         return Published(self._prefix, sharing, unchanged)
 
@@ -104,19 +106,15 @@ class _Publication:
                 return
         raise target_exists(self._prefix)
 
-    def _same(self, index: Path, shards: list[Path]) -> bool:
+    def _same(self, moves: list[tuple[Path, Path]]) -> bool:
         if self._old_shards is None:
             return False
-        pairs = [(index, index_path(self._prefix)), *zip(shards, self._targets(), strict=True)]
         with contextlib.suppress(FileNotFoundError):
-            if all(new.samefile(old) or filecmp.cmp(new, old, shallow=False) for new, old in pairs):
+            if all(new.samefile(old) or filecmp.cmp(new, old, shallow=False) for new, old in moves):
                 return True
         if not self._options.overwrite:
             raise target_exists(self._prefix)
         return False
-
-    def _targets(self) -> list[Path]:
-        return [shard_path(self._prefix, number, self._layout.num_shards) for number in range(self._layout.num_shards)]
 
     def _stage_shards(self) -> tuple[list[Path], tuple[Sharing, ...]]:
         shared = [
@@ -130,14 +128,16 @@ class _Publication:
             paths.append(self._staging.write(f"data-{len(paths)}", new))
         return paths, tuple(sharing for _, sharing in shared)
 
-    def _move(self, index: Path, shards: list[Path]) -> None:
+    def _move(self, moves: list[tuple[Path, Path]]) -> None:
+        """Gives the files their names, the index at last."""
+        *data_files, (index, index_target) = moves
         moved: list[Path] = []
         try:
-            for path, target in zip(shards, self._targets(), strict=True):
+            for path, target in data_files:
                 self._disk.rename(path, target)
                 moved.append(target)
             self._disk.sync_folder(self._prefix.parent)
-            self._disk.rename(index, index_path(self._prefix))
+            self._disk.rename(index, index_target)
         except BaseException:
             for target in moved:  # no index names them
                 with contextlib.suppress(OSError):
@@ -164,8 +164,7 @@ class _Publication:
 def _check_not_source(draft: Draft, prefix: Path) -> None:
     source = draft.source.prefix
     with contextlib.suppress(OSError):
-        same = prefix.resolve() == source.resolve() or index_path(prefix).samefile(index_path(source))
-        if same:
+        if prefix.resolve() == source.resolve() or index_path(prefix).samefile(index_path(source)):
             raise TargetError("Source and target are the same checkpoint.", received=str(prefix), fix="Name another target.")
 
 
@@ -206,9 +205,8 @@ def disk_error(error: OSError, prefix: Path) -> TargetError:
         error: Error of the disk.
         prefix: Path of the target.
     """
-    what = _REASONS.get(error.errno or 0, "The checkpoint could not be written.")
     return TargetError(
-        what,
+        _REASONS.get(error.errno or 0, "The checkpoint could not be written."),
         received=f"{error.strerror or error}: {error.filename or prefix}",
         fix="Solve that and run the same command again.",
     )
