@@ -15,7 +15,6 @@ from estimator_bridge.compat.checkpoint.errors import NotFoundError, Unsupported
 from estimator_bridge.compat.checkpoint.format import table
 
 STATE_FILE = "checkpoint"
-_PATH = re.compile(r'^\s*(all_model_checkpoint_paths|model_checkpoint_path)\s*:\s*("(?:[^"\\\n]|\\.)*")', re.MULTILINE)
 _ANY_SHARD = re.compile(r"-\?{5}-of-\d{5}$")  # as TensorFlow's Saver names a sharded V1 checkpoint in the state file
 _SUFFIX = re.compile(r"(?<=.)\.(index|data-\d{5}-of-\d{5})$")
 
@@ -137,10 +136,9 @@ def _paths(folder: Path, field: str) -> list[str]:
     paths = []
     with contextlib.suppress(OSError):
         contents = (folder / STATE_FILE).read_text(encoding="utf-8", errors="replace")
-        for name, quoted in _PATH.findall(contents):
+        for quoted in re.findall(rf'^\s*{field}\s*:\s*("(?:[^"\\\n]|\\.)*")', contents, re.MULTILINE):
             with contextlib.suppress(SyntaxError, ValueError):  # not escaped as in protobuf's text format, which is Python's
-                if name == field:
-                    paths.append(str(ast.literal_eval(quoted)))
+                paths.append(str(ast.literal_eval(quoted)))
     return paths
 
 
