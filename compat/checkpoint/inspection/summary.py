@@ -127,7 +127,8 @@ def summarize(index: Index, shown_as: str | None = None) -> Summary:
         ('name-based', 7, 32, ['Adam'])
     """
     values.check_shards(index)
-    step_name, step = _step(index)
+    steps = ((name, values.read_integer(index, name)) for name in _STEPS)
+    step_name, step = next((found for found in steps if found[1] is not None), (None, None))
     shards = tuple((path.name, path.stat().st_size) for path in index.shards() if path.exists())
     v1 = None if shown_as is None else locate.v1(shown_as)
     prefix, kind = (str(index.prefix), _kind(index)) if v1 is None else (str(v1), _V1)
@@ -176,14 +177,6 @@ def _kind(index: Index) -> CheckpointKind:
         return "name-based"
     plain = any(".ATTRIBUTES/" not in name for name in index.entries if name != naming.OBJECT_GRAPH)
     return "bilingual" if plain else "object-based"
-
-
-def _step(index: Index) -> tuple[str | None, int | None]:
-    for name in _STEPS:
-        step = values.read_integer(index, name)
-        if step is not None:
-            return name, step
-    return None, None
 
 
 def _variables(index: Index) -> tuple[Variable, ...]:

@@ -1,4 +1,4 @@
-"""The draft of a checkpoint: the names of another one, changed, and new tensors, which get a data file of their own; and its layout."""
+"""The draft of a checkpoint, i.e. the names of another one, changed, and new tensors; and the layout of the draft's data files."""
 
 from __future__ import annotations
 
