@@ -97,13 +97,15 @@ class Entry(NamedTuple):
             >>> Entry.decode(Entry(1, (2, 3), 0, 8, 24, 99).encode())
             Entry(dtype=1, shape=(2, 3), shard_id=0, offset=8, size=24, crc32c=99, slices=())
         """
-        values: dict[int, Any] = dict(wire.fields(data))  # the wire type in the tag decides between int and bytes
-        if not values.keys() <= _ENTRY_TAGS:
-            raise UnsupportedError(
-                "An entry of the index has an unknown field.",
-                received=f"tag {min(values.keys() - _ENTRY_TAGS)}",
-                fix="Write the checkpoint with TensorFlow 2.21 or older.",
-            )
+        values: dict[int, Any] = {}  # the wire type in the tag decides between int and bytes
+        for tag, value in wire.fields(data):
+            if tag not in _ENTRY_TAGS:
+                raise UnsupportedError(
+                    "An entry of the index has an unknown field.",
+                    received=f"tag {tag}",
+                    fix="Write the checkpoint with TensorFlow 2.21 or older.",
+                )
+            values[tag] = value
         slices = tuple(map(decode_slice, wire.messages(data, 7))) if _SLICES in values else ()
         get = values.get
         return cls(get(_1, 0), decode_shape(get(_SHAPE, b"")), get(_3, 0), get(_4, 0), get(_5, 0), get(_CRC, 0), slices)
