@@ -105,10 +105,10 @@ class Entry(NamedTuple):
                     received=f"tag {tag}",
                     fix="Write the checkpoint with TensorFlow 2.21 or older.",
                 )
-            values[tag] = value
+            values[tag] = decode_shape(value) if tag == _SHAPE else value
         slices = tuple(map(decode_slice, wire.messages(data, 7))) if _SLICES in values else ()
         get = values.get
-        return cls(get(_1, 0), decode_shape(get(_SHAPE, b"")), get(_3, 0), get(_4, 0), get(_5, 0), get(_CRC, 0), slices)
+        return cls(get(_1, 0), get(_SHAPE, ()), get(_3, 0), get(_4, 0), get(_5, 0), get(_CRC, 0), slices)
 
 
 def encode_slice(extents: Extents) -> bytes:
