@@ -11,7 +11,7 @@ import numpy as np
 
 from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.optimizers.source_slots import beta_powers, source_slots
-from estimator_bridge.compat.checkpoint.reading import rows
+from estimator_bridge.compat.checkpoint.reading.values import stream
 from estimator_bridge.modern.canned.optimizers import PartedOptimizer
 from estimator_bridge.modern.canned.recurrent import leaf_name
 from estimator_bridge.modern.canned.weights import Checkpoint
@@ -94,7 +94,7 @@ class _Saved(Checkpoint):
         """
         if name not in self._sliced:
             return super().value(name)
-        values = b"".join(rows.stream(read_index(self._prefix), name))
+        values = b"".join(stream(read_index(self._prefix), name))
         return np.frombuffer(values, self._reader.get_variable_to_dtype_map()[name].as_numpy_dtype).reshape(self.shapes[name])
 
     def power(self, kind: str, order: int) -> str:

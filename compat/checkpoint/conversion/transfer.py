@@ -18,7 +18,6 @@ from estimator_bridge.compat.checkpoint.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.slots.table import SlotRow
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedSlot
-from estimator_bridge.compat.checkpoint.writing.scaling import scale
 
 
 class Transfer:
@@ -77,7 +76,7 @@ class Transfer:
                 received=self._rate,
                 fix="Give it with --learning-rate.",
             )
-        self._draft.put(target, scale(self._draft, source, -1.0 / self._rate if self._back else -self._rate))
+        self._draft.put(target, self._draft.scaled(source, -1.0 / self._rate if self._back else -self._rate))
         verb = "divided by" if self._back else "times"
         self._report_slot(source, target, f"{verb} {-self._rate:g}, which is minus the learning rate")
 

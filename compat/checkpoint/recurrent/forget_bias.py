@@ -8,9 +8,10 @@ from typing import Any
 
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.reading import rows, tensors
+from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
+from estimator_bridge.compat.checkpoint.reading.values import stream
 from estimator_bridge.compat.checkpoint.recurrent.recognition import FoundCell
 from estimator_bridge.compat.checkpoint.recurrent.table import CellLayout
 
@@ -153,7 +154,7 @@ def _values(bias: Tensor, layout: CellLayout) -> tuple[Any, slice]:
 
 
 def _read(index: Index, name: str) -> Any:
-    return dtypes.to_numpy(b"".join(map(bytes, rows.stream(index, name))), index.entries[name].dtype)
+    return dtypes.to_numpy(b"".join(map(bytes, stream(index, name))), index.entries[name].dtype)
 
 
 def _tensor(values: Any, like: Tensor) -> Tensor:

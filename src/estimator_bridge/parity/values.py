@@ -10,8 +10,7 @@ import numpy as np
 
 from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.reading import rows
-from estimator_bridge.compat.checkpoint.reading.values import read_strings
+from estimator_bridge.compat.checkpoint.reading.values import read_strings, stream
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import ParityFinding, VariableDiff
 
@@ -126,7 +125,7 @@ class _Values:
         entry = self._index.entries[name]
         if dtypes.dtype(entry.dtype).size is None:
             return np.array(read_strings(self._index, entry, name), dtype=object).reshape(entry.shape)
-        return dtypes.to_numpy(b"".join(rows.stream(self._index, name)), entry.dtype).reshape(entry.shape)
+        return dtypes.to_numpy(b"".join(stream(self._index, name)), entry.dtype).reshape(entry.shape)
 
 
 def _exists(prefix: str) -> bool:
