@@ -7,6 +7,7 @@ import math
 from typing import Any, Literal
 
 Verdict = Literal["equal", "different", "not comparable"]
+Level = Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "calls"]
 EXIT_CODES: dict[Verdict, int] = {"equal": 0, "different": 1, "not comparable": 2}
 
 
@@ -95,7 +96,7 @@ class VariableDiff:
 class ParityFinding:
     """A place where the two sides differ."""
 
-    level: Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "calls"]
+    level: Level
     message: str
     step: int | None = None
 

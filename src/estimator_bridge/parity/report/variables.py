@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 from estimator_bridge.parity.report import text
-from estimator_bridge.parity.report.charts import numerals, plot, ticks
-from estimator_bridge.parity.report.charts.chart import Tick, ZeroAxis, percent
+from estimator_bridge.parity.report.charts import numerals, plot
+from estimator_bridge.parity.report.charts.chart import Tick, percent, value_ticks, zero_axis
 from estimator_bridge.parity.report.charts.gaps import variable_outside
-from estimator_bridge.parity.report.rows import worst_variables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from estimator_bridge.parity.result import ParityResult, VariableDiff
+from estimator_bridge.parity.report.summary import worst_variables
+from estimator_bridge.parity.result import ParityResult, VariableDiff
 
 # Rows that are shown at once, and rows with those behind a fold; report.json has all of them.
 FIRST, MOST = 20, 500
@@ -23,8 +19,7 @@ ZERO_STRIP = 0.2
 NAME_LENGTH = 240
 
 
-@dataclasses.dataclass(frozen=True)
-class VariableRow:
+class VariableRow(NamedTuple):
     """One variable; ``at`` is its percentage on the axis, None if only one side has it."""
 
     name: str
@@ -35,8 +30,7 @@ class VariableRow:
     at: float | None
 
 
-@dataclasses.dataclass(frozen=True)
-class VariableTable:
+class VariableTable(NamedTuple):
     """The variables on the page."""
 
     first: tuple[VariableRow, ...]
@@ -67,22 +61,21 @@ def variable_table(result: ParityResult) -> VariableTable | None:
         return None
     ordered, limit = worst_variables(result), result.thresholds.variable_abs
     differences = [variable.max_abs_diff for variable in ordered if variable.max_abs_diff is not None]
-    axis = ZeroAxis.of([*differences, limit], ZERO_STRIP, above=1.5, most=6)
+    axis, ticks = zero_axis([*differences, limit], ZERO_STRIP, above=1.5, most=6)
     rows = [_row(variable, result, axis) for variable in ordered[:MOST]]
     # A fold for a handful of rows is not worth it.
     first = FIRST if len(rows) > FIRST + 5 else len(rows)
-    labels = zip(axis.ticks, ticks.tick_labels(axis.ticks), strict=True)
     return VariableTable(
         first=tuple(rows[:first]),
         more=tuple(rows[first:]),
         left_out=len(ordered) - len(rows),
-        axis=tuple(Tick(percent(axis.fraction(value)), label) for value, label in labels),
+        axis=value_ticks(ticks, axis.fraction),
         limit=percent(axis.fraction(limit)),
         everything=_strokes(map(axis.fraction, differences)) if len(differences) > first else "",
     )
 
 
-def _row(variable: VariableDiff, result: ParityResult, axis: ZeroAxis) -> VariableRow:
+def _row(variable: VariableDiff, result: ParityResult, axis: plot.Scale) -> VariableRow:
     one_sided = variable.max_abs_diff is None
     outside = variable_outside(variable, result.thresholds)
     return VariableRow(
