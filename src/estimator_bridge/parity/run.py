@@ -62,20 +62,7 @@ def compare(
     """
     script.check()
     with tempfile.TemporaryDirectory(prefix="estimator-bridge-") as folder:
-        orders = {
-            side: Order(
-                side,
-                folder,
-                script.target,
-                script.args,
-                script.is_module,
-                script.python2,
-                script.verbose,
-                replaying,
-                replicas,
-            )
-            for side in SIDES
-        }
+        orders = {side: Order(side, folder, script, replaying, replicas) for side in SIDES}
         seconds = {side: _run_side(order, watch) for side, order in orders.items()}
         from estimator_bridge.parity.judge import judge
 
@@ -111,7 +98,7 @@ def _run_side(order: Order, watch: Watch) -> float:
         finally:
             process.kill()
             process.wait()
-            if order.verbose:
+            if order.script.verbose:
                 sys.stderr.write(log.read_text(errors="replace"))
     if process.returncode:
         raise _failure(order, trace, log, process.returncode)
@@ -134,7 +121,7 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
     if refusals:
         return BridgeError(f"The {order.side} side: {refusals[-1]}")
     lines = [line for line in log.read_text(errors="replace").splitlines() if line and not _START_UP.match(line)]
-    command = shlex.join(["estimator-bridge", "run", "--path", order.side, *str(order.script).split(" "), *order.args])
+    command = shlex.join(["estimator-bridge", "run", "--path", order.side, *str(order.script).split(" "), *order.script.args])
     return BridgeError(
         f"The {order.side} side could not run {order.script}: it ended with exit code {code}.",
         expected="a script that runs to its end",
