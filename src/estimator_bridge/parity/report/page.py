@@ -71,9 +71,9 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        count=numerals.count, seconds=numerals.seconds, shorten=text.shorten, threshold=numerals.threshold
-    )
+    environment.filters["shorten"] = text.shorten
+    for name in ("count", "difference", "seconds", "shape", "threshold"):
+        environment.filters[name] = getattr(numerals, name)
     return environment.get_template("template.html.j2")
 
 

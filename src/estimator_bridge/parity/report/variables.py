@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from estimator_bridge.parity.report import text
-from estimator_bridge.parity.report.charts import numerals, plot
+from estimator_bridge.parity.report.charts import plot
 from estimator_bridge.parity.report.charts.chart import Tick, percent, value_ticks, zero_axis
 from estimator_bridge.parity.report.charts.gaps import variable_outside
 from estimator_bridge.parity.report.summary import worst_variables
@@ -16,16 +15,12 @@ from estimator_bridge.parity.result import ParityResult, VariableDiff
 FIRST, MOST = 20, 500
 # The left part of the axis, for exact zeros.
 ZERO_STRIP = 0.2
-NAME_LENGTH = 240
 
 
 class VariableRow(NamedTuple):
     """One variable; ``at`` is its percentage on the axis, None if only one side has it."""
 
-    name: str
-    shape: str
-    value: str
-    note: str
+    variable: VariableDiff
     state: Literal["inside", "outside", "one-sided"]
     at: float | None
 
@@ -54,8 +49,8 @@ def variable_table(result: ParityResult) -> VariableTable | None:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds, VariableDiff
         >>> run = ParityResult((), "replay", "equal", Thresholds(), variables=(VariableDiff("bias", (10,), 2e-7),))
         >>> table = variable_table(run)
-        >>> table.first[0].name, table.first[0].value, table.first[0].state
-        ('bias', '2.00e-7', 'inside')
+        >>> table.first[0].variable.name, table.first[0].state
+        ('bias', 'inside')
     """
     if not result.variables:
         return None
@@ -76,16 +71,10 @@ def variable_table(result: ParityResult) -> VariableTable | None:
 
 
 def _row(variable: VariableDiff, result: ParityResult, axis: plot.Scale) -> VariableRow:
-    one_sided = variable.max_abs_diff is None
+    if variable.max_abs_diff is None:
+        return VariableRow(variable, "one-sided", None)
     outside = variable_outside(variable, result.thresholds)
-    return VariableRow(
-        name=text.shorten(variable.name, NAME_LENGTH),
-        shape=numerals.shape(variable.shape),
-        value=numerals.difference(variable.max_abs_diff),
-        note=text.shorten(variable.note, NAME_LENGTH) or ("only one side has it" if one_sided else ""),
-        state="one-sided" if one_sided else "outside" if outside else "inside",
-        at=None if variable.max_abs_diff is None else percent(axis.fraction(variable.max_abs_diff)),
-    )
+    return VariableRow(variable, "outside" if outside else "inside", percent(axis.fraction(variable.max_abs_diff)))
 
 
 def _strokes(fractions: Iterable[float], columns: int = 400) -> str:
