@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import importlib.metadata
 import json
 import os
@@ -94,7 +96,11 @@ def _run_side(order: Order, watch: Watch) -> float:
             env={"PYTHONHASHSEED": "0", **os.environ, "PYTHONUNBUFFERED": "1"},
         )
         try:
-            _follow(process, trace, lambda event: watch(order.side, event))
+            seen = 0
+            while process.poll() is None:  # the length of a training is not known, so there is no deadline
+                time.sleep(_POLL_SECONDS)
+                seen = trace.follow(seen, functools.partial(watch, order.side))
+            trace.follow(seen, functools.partial(watch, order.side))
         finally:
             process.kill()
             process.wait()
@@ -103,17 +109,6 @@ def _run_side(order: Order, watch: Watch) -> float:
     if process.returncode:
         raise _failure(order, trace, log, process.returncode)
     return time.monotonic() - started
-
-
-def _follow(process: subprocess.Popen[bytes], trace: Trace, watch: Callable[[dict[str, Any]], None]) -> None:
-    """Reports events until the process ends; the length of a training is not known, so there is no deadline."""
-    seen = 0
-    running = True
-    while running:
-        running = process.poll() is None
-        if running:
-            time.sleep(_POLL_SECONDS)
-        seen = trace.follow(seen, watch)
 
 
 def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
@@ -132,12 +127,12 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
 
 def environment() -> dict[str, str]:
     """Returns the versions that a report names."""
-    machine = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
-    return machine | {"estimator-bridge": __version__} | {name: found for name in _PACKAGES if (found := _version(name))}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:  # tensorflow has distributions of several names
-        return None
+    versions = {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "estimator-bridge": __version__,
+    }
+    for name in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # tensorflow has distributions of several names
+            versions[name] = importlib.metadata.version(name)
+    return versions

@@ -68,8 +68,7 @@ class TracedEngine(Engine):
 
 def scalar_metrics(metrics: dict[str, Any]) -> dict[str, float]:
     """Returns the metrics that are numbers."""
-    scalars = {name: value for name, value in metrics.items() if np.ndim(value) == 0}
-    return {name: float(value) for name, value in scalars.items() if not isinstance(value, bytes | str)}
+    return {name: float(value) for name, value in metrics.items() if np.ndim(value) == 0 and not isinstance(value, bytes | str)}
 
 
 def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Iterator[Any]:
