@@ -1,4 +1,4 @@
-"""What a report says of a comparison: one sentence, a few numbers, and the rows of thousands that are worth showing first."""
+"""The content of a report: one sentence, a few numbers, and the rows of thousands that are worth showing first."""
 
 from __future__ import annotations
 
