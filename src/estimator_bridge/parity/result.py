@@ -31,9 +31,8 @@ class Thresholds:
             >>> Thresholds().accept(1.0, 1.000001), Thresholds().accept(1.0, 1.1)
             (True, False)
         """
-        if math.isnan(legacy) or math.isnan(modern):
-            return math.isnan(legacy) and math.isnan(modern)
-        return abs_diff(legacy, modern) <= self.abs or rel_diff(legacy, modern) <= self.rel
+        both_nan = math.isnan(legacy) and math.isnan(modern)
+        return both_nan or abs_diff(legacy, modern) <= self.abs or rel_diff(legacy, modern) <= self.rel
 
     def accept_variable(self, max_abs_diff: float, largest: float = 1.0) -> bool:
         """Returns True if a variable with values up to ``largest`` is equal on both sides.

@@ -127,11 +127,8 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
 
 def environment() -> dict[str, str]:
     """Returns the versions that a report names."""
-    versions = {
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "estimator-bridge": __version__,
-    }
+    versions = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
+    versions["estimator-bridge"] = __version__
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # tensorflow has distributions of several names
             versions[name] = importlib.metadata.version(name)
