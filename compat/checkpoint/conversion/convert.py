@@ -18,13 +18,12 @@ from estimator_bridge.compat.checkpoint.conversion.transfer import copy_of
 from estimator_bridge.compat.checkpoint.errors import NamingError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.models import named_graph
-from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, decode_graph, read_graph, read_object_model
-from estimator_bridge.compat.checkpoint.models.targets import check_target
+from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, read_graph, read_object_model
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, SAVE_COUNTER
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import check_learning_rate
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.recurrent.exchange import as_cells, as_layers
-from estimator_bridge.compat.checkpoint.request import ConversionRequest
+from estimator_bridge.compat.checkpoint.request import ConversionRequest, check_target
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
@@ -133,11 +132,10 @@ class _Conversion:
         names that are missing are then reported for that graph only.
         """
         model = read_object_model(self.sides.source)
-        nodes = decode_graph(self.sides.source, model.graph)
         final = self.request.writes_names or self.sides.old is not None
         report = self.report if final else dataclasses.replace(self.report, unmatched_targets=[])
-        if named_graph.is_named(nodes):
-            named_graph.add_names(draft, nodes)
+        if named_graph.is_named(model.nodes):
+            named_graph.add_names(draft, model.nodes)
         else:
             request = self.request if final else dataclasses.replace(self.request, given=None)
             with as_cells(draft, model, self.sides.old, report, request) as (laid_out, old, given):
@@ -195,9 +193,9 @@ class _Conversion:
         missing = report.unmatched_targets
         if missing and self.sides.saved_model:  # the graph stays as it is, and needs every variable
             for name in model.index.entries.keys() & missing:
-                draft.put(name, copy_of(model.index, name, model.index.entries[name]))
+                draft.put(name, copy_of(model.index, name))
         elif missing:
-            graph = trackable.encode(trackable.without(trackable.decode(model.graph), set(missing)))
+            graph = trackable.encode(trackable.without(model.nodes, set(missing)))
             draft.put(OBJECT_GRAPH, tensors.of_strings([graph], ()))
         if model.flavour is None and report.slots:
             report.warnings.append(f"The model has no optimizer: {len(report.slots):,} slots are left out.")
@@ -206,6 +204,4 @@ class _Conversion:
 
     def _has_foreign_graph(self, draft: Draft) -> bool:
         """Returns True if the draft has an object graph other than that of the modern path's model, which is always made anew."""
-        return OBJECT_GRAPH in draft.entries and not named_graph.is_named(
-            decode_graph(self.sides.source, read_graph(self.sides.source))
-        )
+        return OBJECT_GRAPH in draft.entries and not named_graph.is_named(read_graph(self.sides.source)[1])

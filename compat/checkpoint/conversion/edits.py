@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, slot_of
-from estimator_bridge.compat.checkpoint.slots.average import SHADOW
+from estimator_bridge.compat.checkpoint.slots.table import SHADOW
 from estimator_bridge.compat.checkpoint.writing import partitions
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 

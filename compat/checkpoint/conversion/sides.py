@@ -13,13 +13,12 @@ from typing import Any
 from estimator_bridge.compat.checkpoint.conversion import edits
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.models.keras_process import KerasProcess
-from estimator_bridge.compat.checkpoint.models.model_argument import KerasModel, is_saved_model, keras_model
+from estimator_bridge.compat.checkpoint.models.model_argument import KerasModel, keras_model
 from estimator_bridge.compat.checkpoint.models.object_graph import Flavour, ObjectModel, read_object_model, read_saved_model
-from estimator_bridge.compat.checkpoint.models.targets import KERAS_FORMATS
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
-from estimator_bridge.compat.checkpoint.optimizers import optimizer_hint
+from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import find_optimizer
 from estimator_bridge.compat.checkpoint.reading.index import Index
-from estimator_bridge.compat.checkpoint.request import ConversionRequest
+from estimator_bridge.compat.checkpoint.request import KERAS_FORMATS, ConversionRequest
 from estimator_bridge.compat.checkpoint.writing.opening import open_checkpoint
 
 _FAMILIES: Mapping[Flavour | None, str] = {"legacy": "legacy", "tf_keras": "new"}
@@ -76,7 +75,7 @@ class Sides:
         self.request, self._stack = request, stack
         self.notes: list[str] = []
         self._models = [model for like in request.likes if (model := keras_model(like))]
-        self._saved_models = [Path(like) for like in request.likes if is_saved_model(like)]
+        self._saved_models = [Path(like) for like in request.likes if (Path(like) / "saved_model.pb").is_file()]
         self._checkpoints = [stack.enter_context(open_checkpoint(like)) for like in request.likes if not keras_model(like)]
         self._loads = False
         self.keras = stack.enter_context(KerasProcess())
@@ -182,7 +181,7 @@ class Sides:
         return self._answered(
             do="load",
             model=model,
-            optimizer=optimizer_hint.of(self.source, request.optimizer),
+            optimizer=find_optimizer(self.source, request.optimizer),
             family=request.optimizer_family,
             learning_rate=request.learning_rate,
             to=request.to,

@@ -7,6 +7,8 @@ can load another Keras than the caller. It starts at the first question, answers
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 import subprocess
@@ -25,20 +27,23 @@ _ALWAYS = {"CUDA_VISIBLE_DEVICES": "-1", "KERAS_BACKEND": "tensorflow"}
 class KerasProcess:
     """The Keras process; use it in a ``with`` statement."""
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+    @functools.cached_property
+    def _process(self) -> subprocess.Popen[str]:
+        environment = {"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ | _ALWAYS
+        environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+        return subprocess.Popen(
+            [sys.executable, "-m", _MODULE], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def __enter__(self) -> KerasProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._process is None:
+        if "_process" not in vars(self):
             return
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a thread of user code goes on
             if kind is None:
                 self._process.communicate(timeout=_SECONDS_TO_END)
-        except subprocess.TimeoutExpired:
-            pass  # a thread of user code goes on
         self._process.kill()
         self._process.communicate()
 
@@ -54,17 +59,12 @@ class KerasProcess:
         Raises:
             KerasError: Keras or the user's own code cannot do it.
         """
-        if self._process is None:
-            self._process = _started()
-        process = self._process
-        line = ""
-        try:
+        line, process = "", self._process
+        with contextlib.suppress(BrokenPipeError):
             if process.stdin and process.stdout:
                 process.stdin.write(json.dumps(question) + "\n")
                 process.stdin.flush()
                 line = process.stdout.readline()
-        except BrokenPipeError:
-            pass
         if not line:
             raise CheckpointError(
                 "The process that runs Keras ended.",
@@ -75,11 +75,3 @@ class KerasProcess:
         if "error" in answer:
             raise KerasError(**answer["error"])
         return answer
-
-
-def _started() -> subprocess.Popen[str]:
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ | _ALWAYS
-    environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
-    return subprocess.Popen(
-        [sys.executable, "-m", _MODULE], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )

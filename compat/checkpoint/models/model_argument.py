@@ -45,13 +45,3 @@ def keras_model(like: str | Path) -> KerasModel | None:
     if _FUNCTION.fullmatch(str(like)) and not path.exists():
         return KerasModel("function", str(like))
     return None
-
-
-def is_saved_model(path: str | Path) -> bool:
-    """Returns True if a path names a SavedModel's folder.
-
-    Example:
-        >>> is_saved_model("no such folder")
-        False
-    """
-    return (Path(path) / "saved_model.pb").is_file()

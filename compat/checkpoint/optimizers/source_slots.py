@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Collection, Container, Iterator
 
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.names import naming
 from estimator_bridge.compat.checkpoint.slots import TABLES
-from estimator_bridge.compat.checkpoint.slots.average import AVERAGE
-from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable, SlotRow
+from estimator_bridge.compat.checkpoint.slots.table import AVERAGE, OptimizerTable, SlotRow
 
 STEP = "global_step"
+_POWER = re.compile(r"(beta[12]_power)(_\d+)?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,9 +56,8 @@ def source_slots(names: Collection[str], optimizer: str | None = None) -> list[S
         [('w/RMSProp', 'centered RMSProp', 'rms'), ('w/RMSProp_1', 'centered RMSProp', 'mg'),
          ('w/RMSProp_2', 'centered RMSProp', 'momentum')]
     """
-    found = list(_slots(names))
-    table = table_named(optimizer) if optimizer is not None else None
-    return [_given_to(slot, table) for slot in found] if table else found
+    table = None if optimizer is None else table_named(optimizer)
+    return [_given_to(slot, table) if table else slot for slot in _slots(names)]
 
 
 def table_named(optimizer: str) -> OptimizerTable:
@@ -85,25 +85,15 @@ def _slots(names: Collection[str]) -> Iterator[SourceSlot]:
         slot = naming.slot_of(name, names)
         if slot is None:
             continue
-        optimizer = _variant(slot, name, names)
-        table = TABLES.get(optimizer)
-        rows = [_as_named(row, slot) for row in (table.rows if table else (AVERAGE,)) if _is(row, slot)]
-        yield SourceSlot(name, slot.variable, optimizer, rows[0] if rows else None)
-
-
-def _variant(slot: naming.Slot, name: str, names: Collection[str]) -> str:
-    """Returns the optimizer's name; centered RMSProp has a slot more than RMSProp."""
-    sign = f"{name.rpartition('/')[0]}/{'RMSProp_2' if slot.suffix else 'mg'}"
-    return "centered RMSProp" if slot.optimizer == "RMSProp" and sign in names else slot.optimizer
-
-
-def _is(row: SlotRow, slot: naming.Slot) -> bool:
-    return row.suffix == slot.suffix.rpartition("/")[2] if slot.suffix else row.legacy == slot.slot
-
-
-def _as_named(row: SlotRow, slot: naming.Slot) -> SlotRow:
-    """Returns a row without a scale for a slot that Keras made, which has Keras' value already."""
-    return row if slot.suffix else dataclasses.replace(row, scale="none")
+        scope, _, suffix = name.rpartition("/")
+        is_centered = f"{scope}/{'RMSProp_2' if slot.suffix else 'mg'}" in names  # it has a slot more than RMSProp
+        optimizer = "centered RMSProp" if slot.optimizer == "RMSProp" and is_centered else slot.optimizer
+        rows = TABLES[optimizer].rows if optimizer in TABLES else (AVERAGE,)
+        if slot.suffix:
+            found = [row for row in rows if row.suffix == suffix]
+        else:  # Keras made this slot, so it has Keras' value already
+            found = [dataclasses.replace(row, scale="none") for row in rows if row.legacy == slot.slot]
+        yield SourceSlot(name, slot.variable, optimizer, found[0] if found else None)
 
 
 def is_loose(name: str, names: Container[str]) -> bool:
@@ -126,10 +116,4 @@ def beta_powers(names: Collection[str]) -> dict[str, str]:
         >>> beta_powers({"dnn/head/beta1_power", "beta2_power_1", "w"})
         {'beta2_power_1': 'beta2_power', 'dnn/head/beta1_power': 'beta1_power'}
     """
-    found = {}
-    for name in sorted(names):
-        last = name.rpartition("/")[2]
-        for kind in ("beta1_power", "beta2_power"):
-            if last == kind or (last.startswith(f"{kind}_") and last[len(kind) + 1 :].isdecimal()):
-                found[name] = kind
-    return found
+    return {name: match[1] for name in sorted(names) if (match := _POWER.fullmatch(name.rpartition("/")[2]))}

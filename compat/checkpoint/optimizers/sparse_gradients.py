@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from estimator_bridge.compat.checkpoint.format import trackable
-from estimator_bridge.compat.checkpoint.format.bundle import Entry, Shape
+from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
 from estimator_bridge.compat.checkpoint.optimizers.source_slots import SourceSlot
 from estimator_bridge.compat.checkpoint.reading.index import Index
-from estimator_bridge.compat.checkpoint.reading.row_access import read_row_access
+from estimator_bridge.compat.checkpoint.reading.row_access import RowAccess, read_row_access
 from estimator_bridge.compat.checkpoint.slots import TABLES
 from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable
 from estimator_bridge.compat.checkpoint.writing.draft import Draft, Stored
 
 _ADAM, _LAZY_ADAM = TABLES["Adam"], TABLES["LazyAdam"]  # the slots of both have one name: only the graph tells them apart
+_NO_GRAPH = RowAccess(frozenset(), frozenset(), Path())
 
 
 class _Trained(NamedTuple):
@@ -23,17 +24,15 @@ class _Trained(NamedTuple):
 
     Attributes:
         name: Name in TF1.
-        shape: Shape of the variable.
         table: Slot table of its TF1 optimizer.
         evidence: Evidence that its rows are read one by one, such as a file's name; None without.
-        is_unknown: True if there is no evidence of the contrary, either.
+        is_possible: True if there is no evidence of the contrary, either, and it has the shape of a table.
     """
 
     name: str
-    shape: Shape
     table: OptimizerTable
     evidence: str | None
-    is_unknown: bool
+    is_possible: bool
 
 
 def of_source(
@@ -53,18 +52,17 @@ def of_source(
     """
     if not _needs_graph([slot.table for slot in slots if slot.table], model):
         return
-    access = read_row_access(draft.source.prefix) if has_graph else None
-    gathered = _places(draft.source, access.gathered) if access else set()
-    assigned = _places(draft.source, access.assigned) if access else set()
-    embeddings, trained = _embeddings(model), {}
+    access = (read_row_access(draft.source.prefix) if has_graph else None) or _NO_GRAPH
+    source, embeddings, trained = draft.source, _embeddings(model), {}
+    gathered, assigned = ({_place(source, name) for name in names if name in source.entries} for names in access[:2])
     for slot in slots:
         place = _place(draft, slot.variable)
         table = _LAZY_ADAM if slot.table == _ADAM and _place(draft, slot.name) in assigned else slot.table
         if table:
             layer = "an Embedding layer" if keys.get(slot.variable) in embeddings else None
-            evidence = access.file.name if access and place in gathered else layer
-            shape, is_unknown = draft.entries[slot.variable].shape, access is None or place is None
-            trained[slot.variable] = _Trained(slot.variable, shape, table, evidence, is_unknown)
+            evidence = access.file.name if place in gathered else layer
+            is_possible = (access == _NO_GRAPH or place is None) and len(draft.entries[slot.variable].shape) == 2
+            trained[slot.variable] = _Trained(slot.variable, table, evidence, is_possible)
     yield from _warnings(trained.values(), model)
 
 
@@ -84,14 +82,15 @@ def of_target(
     """
     if not _needs_graph(tables.values(), model):
         return
-    access = read_row_access(like.prefix) if like else None
+    access = (read_row_access(like.prefix) if like else None) or _NO_GRAPH
     embeddings, trained = _embeddings(model), []
     shapes = {variable.key: variable.entry.shape for variable in model.variables}
     for key, table in tables.items():
+        is_lazy = table == _ADAM and f"{names[key]}/{_ADAM.name}" in access.assigned
         layer = "an Embedding layer" if key in embeddings else None
-        evidence = access.file.name if access and names[key] in access.gathered else layer
-        is_lazy = access and table == _ADAM and f"{names[key]}/{_ADAM.name}" in access.assigned
-        trained.append(_Trained(names[key], shapes[key], _LAZY_ADAM if is_lazy else table, evidence, access is None))
+        evidence = access.file.name if names[key] in access.gathered else layer
+        is_possible = access == _NO_GRAPH and len(shapes[key]) == 2
+        trained.append(_Trained(names[key], _LAZY_ADAM if is_lazy else table, evidence, is_possible))
     yield from _warnings(trained, model)
 
 
@@ -108,7 +107,7 @@ def _warnings(variables: Iterable[_Trained], model: ObjectModel) -> Iterator[str
         text = f"Keras' {table.keras_class} of this kind differs from TF1: {difference}.{advice}"
         if variable.evidence is not None:
             yield f"{variable.name} has sparse gradients ({variable.evidence}), with which {text}"
-        elif variable.is_unknown and len(variable.shape) == 2:
+        elif variable.is_possible:
             possible.setdefault(text, []).append(variable.name)
     for text, names in possible.items():
         yield (
@@ -119,9 +118,9 @@ def _warnings(variables: Iterable[_Trained], model: ObjectModel) -> Iterator[str
 
 def _embeddings(model: ObjectModel) -> set[str]:
     """Returns the keys of the variables that a Keras Embedding layer looks up."""
-    nodes = trackable.decode(model.graph)
-    edges = ((node, edge) for node in nodes for edge in {"embeddings", "_embeddings"} & node.children.keys())
-    return {value.key for node, edge in edges if (value := nodes[node.children[edge]].value())}
+    layers = (node.children for node in model.nodes)
+    numbers = {children[edge] for children in layers for edge in {"embeddings", "_embeddings"} & children.keys()}
+    return {value.key for number in numbers if (value := model.nodes[number].value())}
 
 
 def _needs_graph(tables: Iterable[OptimizerTable], model: ObjectModel) -> bool:
@@ -134,10 +133,6 @@ def _difference(table: OptimizerTable, model: ObjectModel) -> str:
     family = model.flavour or "legacy"
     follows = family == "legacy" and table.sparse_but_momentum and any(slot.slot == "momentum" for slot in model.slots)
     return "" if follows else table.sparse.get(family, "")
-
-
-def _places(index: Index, names: Iterable[str]) -> set[tuple[int, int] | None]:
-    return {_place(index, name) for name in names if name in index.entries}
 
 
 def _place(checkpoint: Index | Draft, name: str) -> tuple[int, int] | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
 
 from estimator_bridge.compat.checkpoint.optimizers.source_slots import STEP, beta_powers
 from estimator_bridge.compat.checkpoint.reading import tensors
@@ -47,9 +46,8 @@ def known_betas(checkpoint: Draft) -> dict[str, float]:
     """
     step = read_step(checkpoint) or 0
     found: dict[str, set[float | None]] = {}
-    for name, kind in beta_powers(checkpoint.entries.keys()).items():
-        power = _read_float(checkpoint, name)
-        found.setdefault(BETAS[kind], set()).add(beta_of(power, step) if power is not None else None)
+    for _, beta, power in _powers(checkpoint):
+        found.setdefault(beta, set()).add(beta_of(power, step))
     return {name: beta for name, betas in found.items() if len(betas) == 1 and (beta := betas.pop()) is not None}
 
 
@@ -66,10 +64,8 @@ def differing_betas(checkpoint: Draft, model: Mapping[str, float]) -> Iterator[s
     step = read_step(checkpoint)
     if step is None:
         return
-    for name, kind in beta_powers(checkpoint.entries.keys()).items():
-        power, beta = _read_float(checkpoint, name), BETAS[kind]
-        found = beta_of(power, step) if power is not None else None
-        wanted = model.get(beta, DEFAULTS[beta])
+    for name, beta, power in _powers(checkpoint):
+        found, wanted = beta_of(power, step), model.get(beta, DEFAULTS[beta])
         if found is not None and abs(found - wanted) > _SAME:
             has = "has" if beta in model else "has by default"
             yield (
@@ -93,15 +89,14 @@ def step_of_powers(checkpoint: Draft) -> int | None:
         ...     step_of_powers(Draft(read_index(write_tensors(f"{folder}/m", {"beta1_power": 0.9**21, "beta2_power": 0.999**21}))))
         20
     """
-    found: dict[str, list[float]] = {kind: [] for kind in BETAS}
-    for name, kind in beta_powers(checkpoint.entries.keys()).items():
-        power = _read_float(checkpoint, name)
-        if power is not None and _SMALLEST < power < 1:
-            found[kind].append(math.log(power) / math.log(DEFAULTS[BETAS[kind]]) - 1)
-    if not found["beta1_power"]:
+    found: dict[str, list[float]] = {beta: [] for beta in DEFAULTS}
+    for _, beta, power in _powers(checkpoint):
+        if _SMALLEST < power < 1:
+            found[beta].append(math.log(power) / math.log(DEFAULTS[beta]) - 1)
+    if not found["beta_1"]:
         return None
-    step = round(found["beta1_power"][0])
-    alike = all(abs(updates - step) < 0.1 + step * 1e-4 for kind in found for updates in found[kind])
+    step = round(found["beta_1"][0])
+    alike = all(abs(updates - step) < 0.1 + step * 1e-4 for counts in found.values() for updates in counts)
     return step if alike else None
 
 
@@ -117,26 +112,25 @@ def add_iterations(draft: Draft, key: str, tables: Iterable[OptimizerTable]) -> 
         Warnings if the number is no plain copy of ``global_step``; None if it is not known.
     """
     step = read_step(draft)
+    warnings: list[str] = []
     uncorrected = [table.name for table in tables if table.uncorrected]
     if uncorrected and not beta_powers(draft.entries.keys()):
-        draft.put(key, tensors.int64(ITERATIONS + (step or 0)))
-        warning = (
+        warnings.append(
             f"iterations is {ITERATIONS:,} + {STEP}: {uncorrected[0]} is assumed not to correct the moments' bias, and after so many "
             f"updates Keras does not either. A learning-rate schedule has to subtract {ITERATIONS:,}. If your optimizer corrects the "
             f"bias, set iterations to {STEP}."
         )
-        return [warning]
-    if step is not None and draft.entries[STEP].dtype == tensors.int64(0).dtype:
-        draft.alias(STEP, key)
-    elif step is not None:
-        draft.put(key, tensors.int64(step))  # Keras counts in int64, an old graph's own counter may differ
-    else:
+        step = ITERATIONS + (step or 0)
+    elif step is None:
         step = step_of_powers(draft)
         if step is None:
             return None
-        draft.put(key, tensors.int64(step))
-        return [f"There is no {STEP}; iterations is {step:,}, computed from the beta powers under TF1's default betas."]
-    return []
+        warnings.append(f"There is no {STEP}; iterations is {step:,}, computed from the beta powers under TF1's default betas.")
+    elif draft.entries[STEP].dtype == tensors.int64(0).dtype:
+        draft.alias(STEP, key)
+        return []
+    draft.put(key, tensors.int64(step))  # Keras counts in int64, an old graph's own counter may differ
+    return warnings
 
 
 def updates(iterations: int, tables: Iterable[OptimizerTable], powers: Iterable[str]) -> tuple[int, list[str]]:
@@ -165,11 +159,13 @@ def updates(iterations: int, tables: Iterable[OptimizerTable], powers: Iterable[
 def read_step(checkpoint: Draft) -> int | None:
     """Returns the value of ``global_step``; None if there is no such integer."""
     data = checkpoint.scalar(STEP, "int32", "int64")
-    order: Literal["big", "little"] = "big" if checkpoint.source.header.big_endian else "little"
-    return None if data is None else int.from_bytes(data, order, signed=True)
+    return (
+        None if data is None else int.from_bytes(data, "big" if checkpoint.source.header.big_endian else "little", signed=True)
+    )
 
 
-def _read_float(checkpoint: Draft, name: str) -> float | None:
-    """Returns the value of a float32 scalar; None for anything else."""
-    data = checkpoint.scalar(name, "float32")
-    return None if data is None else float(struct.unpack("<f", data)[0])
+def _powers(checkpoint: Draft) -> Iterator[tuple[str, str, float]]:
+    """Yields each beta power's name, the hyperparameter that it is a power of, and its value; 0.0 for all but float32 scalars."""
+    for name, kind in beta_powers(checkpoint.entries.keys()).items():
+        data = checkpoint.scalar(name, "float32")
+        yield name, BETAS[kind], 0.0 if data is None else struct.unpack("<f", data)[0]

@@ -72,9 +72,10 @@ def pair_cells(variables: Mapping[str, Entry | Tensor], model: ObjectModel, requ
     _match(_possible(cells, layers, model), layers, request.accept_order, result)
     if {layer.key for layer in layers} - {pair.layer.key for pair in result.pairs}:
         paired = {pair.cell.scope for pair in result.pairs}
-        names = {name for cell in named if cell.scope not in paired for name in cell.members.values()}
+        names = {name for cell in named if cell.scope not in paired for name in cell.members.values()}.union(
+            *strangers.values()
+        )
         names |= {f"{scope}/{part.name}" for scope in strangers for cell in CELLS for part in cell.layout.parts}
-        names |= {name for found in strangers.values() for name in found}
         result.withheld.update(names & set(variables) - result.given.keys())
         result.warnings.extend([*_without_counterpart(strangers), *_other_grus(cells, layers, result)])
     return result
@@ -91,8 +92,8 @@ def _take_given(cells: list[FoundCell], layers: list[FoundCell], result: Paired)
         if fitting:
             del result.given[source]
             result.pairs.extend(pair for pair in fitting[:1] if pair not in result.pairs)
-    for side in ([one.cell.scope for one in result.pairs], [one.layer.key for one in result.pairs]):
-        twice = [name for name, times in Counter(side).items() if times > 1]
+    for side in ([pair.cell for pair in result.pairs], [pair.layer for pair in result.pairs]):
+        twice = [name for name, times in Counter(one.identity for one in side).items() if times > 1]
         if twice:
             raise NamingError(
                 "--map pairs a recurrent layer twice.",
@@ -103,10 +104,8 @@ def _take_given(cells: list[FoundCell], layers: list[FoundCell], result: Paired)
 
 def _match(cells: Iterable[FoundCell], layers: Iterable[FoundCell], accept_order: bool, result: Paired) -> None:
     """Pairs the remaining cells and layers."""
-    here = {cell.scope: cell for cell in _left(cells, result)}
-    there = {layer.key: layer for layer in _left(layers, result)}
-    sources = [Named(key, recognition.place(cell), *_kind(cell)) for key, cell in here.items()]
-    targets = [Named(key, recognition.place(layer), *_kind(layer)) for key, layer in there.items()]
+    here, there = ({one.identity: one for one in _left(found, result)} for found in (cells, layers))
+    sources, targets = ([Named(n, recognition.place(o), *_kind(o)) for n, o in side.items()] for side in (here, there))
     matching = match(sources, targets, accept_order=accept_order)
     result.pairs.extend(Pair(here[one.source], there[one.target], one.how) for one in matching.matches)
     result.ambiguous.extend((there[key], [here[source] for source in found]) for key, found in matching.ambiguous.items())
@@ -127,9 +126,9 @@ def _possible(cells: list[FoundCell], layers: list[FoundCell], model: ObjectMode
 
 
 def _left(found: Iterable[FoundCell], result: Paired) -> list[FoundCell]:
-    paired = {key for pair in result.pairs for key in (pair.cell.scope, pair.layer.key)}
-    paired |= {key for layer, cells in result.ambiguous for key in (layer.key, *(cell.scope for cell in cells))}
-    return [one for one in found if (one.scope if one.cell else one.key) not in paired]
+    paired = {one.identity for pair in result.pairs for one in (pair.cell, pair.layer)}
+    paired |= {one.identity for layer, cells in result.ambiguous for one in (layer, *cells)}
+    return [one for one in found if one.identity not in paired]
 
 
 def _kind(found: FoundCell) -> tuple[tuple[int, ...], int]:

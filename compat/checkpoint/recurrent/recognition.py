@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
@@ -59,6 +58,11 @@ class FoundCell(NamedTuple):
         """The name of its first variable."""
         return self.members[self.layout.parts[0].name]
 
+    @property
+    def identity(self) -> str:
+        """The name that no other cell or layer has: a cell's scope, or the key of a layer."""
+        return self.scope if self.cell else self.key
+
 
 def cells(variables: Mapping[str, Entry | Tensor]) -> Iterator[FoundCell]:
     """Finds TF1's cells, also by the shapes of variables in scopes with other names.
@@ -101,8 +105,6 @@ def layers(model: ObjectModel) -> Iterator[FoundCell]:
     Yields:
         Each layer once.
     """
-    if _RECURRENT.encode() not in model.graph:
-        return
     variables = {variable.key: variable for variable in model.variables}
     seen = set[str]()
     for members in (*_by_graph(model), *_by_name(model)):
@@ -119,9 +121,8 @@ def layers(model: ObjectModel) -> Iterator[FoundCell]:
 
 def _by_graph(model: ObjectModel) -> Iterator[dict[str, str]]:
     """Yields the attributes of each object and their keys."""
-    nodes = trackable.decode(model.graph)
-    for node in nodes:
-        values = {name: nodes[child].value() for name, child in node.children.items()}
+    for node in model.nodes:
+        values = {name: model.nodes[child].value() for name, child in node.children.items()}
         yield {name: value.key for name, value in values.items() if value}
 
 
@@ -162,5 +163,5 @@ def _found(
     dtypes = {entry.dtype for entry in stored.values()}
     if sizes is None or len(dtypes) > 1:
         return None
-    named = cell is None or bool(cell.scope.fullmatch(_NUMBER.sub("", scope.rpartition("/")[2])))
+    named = cell is None or re.fullmatch(cell.scope, _NUMBER.sub("", scope.rpartition("/")[2])) is not None
     return FoundCell(scope, layout, sizes, dtypes.pop(), members, cell, named)

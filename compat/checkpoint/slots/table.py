@@ -6,7 +6,16 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
-Scale = Literal["none", "minus learning_rate"]
+BETAS = {"beta1_power": "beta_1", "beta2_power": "beta_2"}
+DUPLICATES = {"keras3": "the gradients of a row that occurs twice are not added up"}
+ITERATIONS = 10_000_000  # beta ** iterations is 0 in float32, so that Keras' bias correction factors are 1
+KERAS_EPSILON = 1e-7  # every Keras optimizer's default
+NO_COUNTERPART = {name: f"Keras has no {name}" for name in ("AdagradDA", "AddSign", "LARS", "PowerSign", "Shampoo")} | {
+    "ProximalAdagrad": "Keras has no proximal Adagrad",
+    "RegAdagrad": "Keras has no Adagrad that leaves regularization out of its accumulator",
+    "MomentumW": "Keras' SGD with weight_decay decays before the step, MomentumW after it",
+    "ExponentialMovingAverage": "it is not an optimizer: give the averages as the model's values, or use_ema",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,8 +33,13 @@ class SlotRow:
     suffix: str
     legacy: str
     keras: str
-    scale: Scale = "none"
+    scale: Literal["none", "minus learning_rate"] = "none"
     absent_when: str = ""
+
+
+SHADOW = "ExponentialMovingAverage"
+# Moving averages: a TF1 graph keeps VARIABLE/ExponentialMovingAverage, a Keras optimizer with use_ema a list. The legacy family has none.
+AVERAGE = SlotRow(SHADOW, "", "model_variables_moving_average")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +52,7 @@ class OptimizerTable:
         rows: Slots.
         betas: Beta power variable -> Keras hyperparameter, if it keeps beta powers.
         uncorrected: True if it uses its moments without bias correction, unless there are beta powers beside them.
-        epsilon: TF1's default and Keras', if Keras' must be set to TF1's.
+        epsilon: TF1's default, if Keras' must be set to it.
         absent: Family of Keras optimizers -> reason why it lacks the class.
         sparse: Family of Keras optimizers -> difference with sparse gradients.
         sparse_but_momentum: True if the family "legacy" does not differ if it has a momentum slot.
@@ -50,9 +64,9 @@ class OptimizerTable:
     rows: tuple[SlotRow, ...]
     betas: Mapping[str, str] = dataclasses.field(default_factory=dict)
     uncorrected: bool = False
-    epsilon: tuple[float | None, float] | None = None
+    epsilon: float | None = None
     absent: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    sparse: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    sparse: Mapping[str, str] = dataclasses.field(default_factory=DUPLICATES.copy)
     sparse_but_momentum: bool = False
     note: str = ""
 
@@ -65,19 +79,3 @@ def newer(difference: str) -> Mapping[str, str]:
 def every(difference: str) -> Mapping[str, str]:
     """Returns a difference of all families."""
     return {"legacy": difference, **newer(difference)}
-
-
-DUPLICATES = {"keras3": "the gradients of a row that occurs twice are not added up"}
-BETAS = {"beta1_power": "beta_1", "beta2_power": "beta_2"}
-ITERATIONS = 10_000_000  # beta ** iterations is 0 in float32, so that Keras' bias correction factors are 1
-NO_COUNTERPART = {
-    "AdagradDA": "Keras has no AdagradDA",
-    "ProximalAdagrad": "Keras has no proximal Adagrad",
-    "RegAdagrad": "Keras has no Adagrad that leaves regularization out of its accumulator",
-    "AddSign": "Keras has no AddSign",
-    "PowerSign": "Keras has no PowerSign",
-    "Shampoo": "Keras has no Shampoo",
-    "LARS": "Keras has no LARS",
-    "MomentumW": "Keras' SGD with weight_decay decays before the step, MomentumW after it",
-    "ExponentialMovingAverage": "it is not an optimizer: give the averages as the model's values, or use_ema",
-}
