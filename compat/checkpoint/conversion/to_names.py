@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from estimator_bridge.compat.checkpoint.conversion.transfer import Tf1Names, Transfer, copy_of
@@ -15,8 +15,16 @@ from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, step
 from estimator_bridge.compat.checkpoint.optimizers.source_slots import STEP, SourceSlot, table_named
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index
-from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, TABLES, another_optimizer, table_of_slots
-from estimator_bridge.compat.checkpoint.slots.table import AVERAGE, BETAS, OptimizerTable, SlotRow
+from estimator_bridge.compat.checkpoint.slots import (
+    AVERAGE,
+    BETAS,
+    NO_COUNTERPART,
+    TABLES,
+    OptimizerTable,
+    SlotRow,
+    another_optimizer,
+    table_of_slots,
+)
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 
@@ -85,12 +93,11 @@ class ToNames(Transfer):
                 self._add_average(slots.pop(AVERAGE.keras), name)
             if not slots:
                 continue
-            table = self._table(name, slots) if name else None
+            table, reason = self._table(name, list(slots))
             left_out = set(slots)
             if name and table:
                 tables[key] = table
                 left_out -= {kind for row in table.rows for kind in self._add_row(key, name, row, slots)}
-            reason = f"{table.name} has no such slot" if table else self._reason(name, slots)
             for kind in sorted(left_out):
                 self._report_slot(slots[kind].stored.key, "", reason)
         unknown = self._chosen is None and self.like is None and self.final
@@ -101,47 +108,44 @@ class ToNames(Transfer):
         return tables
 
     def _add_average(self, average: ObjectSlot, name: str | None) -> None:
-        if self.like:
-            old = [slot.name for slot in self._old.by_variable.get(name or "", ()) if slot.row == AVERAGE]
-            shadow = old[-1] if old else None
-        else:
-            shadow = name and f"{name}/{AVERAGE.suffix}"
-        if shadow:
+        shadows = [slot.name for slot in self._old.by_variable.get(name or "", ()) if slot.row == AVERAGE]
+        if name and not self.like:
+            shadows = [f"{name}/{AVERAGE.suffix}"]
+        for shadow in shadows[-1:]:
             self.draft.alias(average.stored.key, shadow)
-        self._report_slot(average.stored.key, shadow or "", "" if shadow else "the old graph keeps no average of this variable")
+            self._report_slot(average.stored.key, shadow)
+        if not shadows:
+            self._report_slot(average.stored.key, "", "the old graph keeps no average of this variable")
 
-    def _table(self, name: str, slots: Mapping[str, ObjectSlot]) -> OptimizerTable | None:
-        """Returns the slot table of a variable's optimizer in TF1; None if it keeps no slots or has no counterpart."""
-        if self.like:
-            old = next(iter(self._old_slots(name)), None)
-            return old.table if old and old.table and not another_optimizer(old.table, list(slots)) else None
-        if self._chosen is not None:
-            other = another_optimizer(self._chosen, list(slots))
-            if other:
-                raise UnsupportedError(
-                    f"The checkpoint's optimizer was {other}, whose slots have another meaning.",
-                    received=f"--optimizer {self._chosen.name}",
-                    fix="Name the optimizer that wrote the checkpoint, or leave --optimizer out.",
-                )
-            return self._chosen
-        known = table_of_slots(list(slots))
-        if known is None:
+    def _table(self, name: str | None, slots: Sequence[str]) -> tuple[OptimizerTable | None, str]:
+        """Returns the slot table of a variable's optimizer in TF1, and why slots without a row in it are left out.
+
+        There is no table if the optimizer keeps no slots or has no counterpart.
+        """
+        old = next(iter(self._old_slots(name)), None)
+        table = old.table if old else self._chosen
+        other = table and another_optimizer(table, slots)
+        if self.like or not name:
+            if old is None:
+                return None, "the old graph has no slots for this variable"
+            kept = f"these are of Keras' {other}" if other else "it has no table"
+            reason = f"{old.optimizer}: {NO_COUNTERPART.get(old.optimizer, kept)}"
+            return (None, reason) if other or not table else (table, f"{table.name} has no such slot")
+        if other:
+            raise UnsupportedError(
+                f"The checkpoint's optimizer was {other}, whose slots have another meaning.",
+                received=f"--optimizer {self.request.optimizer}",
+                fix="Name the optimizer that wrote the checkpoint, or leave --optimizer out.",
+            )
+        table = table or TABLES.get(table_of_slots(slots) or "")
+        if table is None:
             raise UnsupportedError(
                 "No known optimizer has such slots.",
                 expected="one of " + ", ".join(TABLES),
                 received=", ".join(sorted(slots)),
                 fix="Name the optimizer with --optimizer, or give a checkpoint of the old graph with --like.",
             )
-        return TABLES[known]
-
-    def _reason(self, name: str | None, slots: Mapping[str, ObjectSlot]) -> str:
-        """Returns why a variable's slots are left out."""
-        old = self._old_slots(name)
-        if not old:
-            return "the old graph has no slots for this variable"
-        other = old[0].table and another_optimizer(old[0].table, list(slots))
-        kept = f"these are of Keras' {other}" if other else "it has no table"
-        return f"{old[0].optimizer}: {NO_COUNTERPART.get(old[0].optimizer, kept)}"
+        return table, f"{table.name} has no such slot"
 
     def _add_row(self, key: str, name: str, row: SlotRow, slots: Mapping[str, ObjectSlot]) -> set[str]:
         """Adds one slot of TF1's; returns the kind of Keras slot that it took, if any."""
@@ -159,7 +163,7 @@ class ToNames(Transfer):
 
     def _add_step(self, tables: Collection[OptimizerTable]) -> None:
         """Adds ``global_step`` and the beta powers of the old graph."""
-        counts = {values.read_integer(self.draft.source, key) for key in self.model.iterations} - {None}
+        counts = {values.read_integer(self.draft.source, key) for key in self.model.iterations}
         known = sorted(count for count in counts if count is not None)
         if not known:
             self.report.unmatched_targets.append(STEP)

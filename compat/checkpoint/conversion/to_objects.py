@@ -14,8 +14,7 @@ from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, step
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import PACKED
 from estimator_bridge.compat.checkpoint.optimizers.source_slots import SourceSlot
 from estimator_bridge.compat.checkpoint.reading import tensors
-from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, advice, another_optimizer
-from estimator_bridge.compat.checkpoint.slots.table import AVERAGE
+from estimator_bridge.compat.checkpoint.slots import AVERAGE, NO_COUNTERPART, advice, another_optimizer
 
 _DECAY = (
     "Moving averages become the optimizer's: give it use_ema=True and ema_momentum = TF1's decay. Keras has no num_updates, "

@@ -18,7 +18,7 @@ from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.request import ConversionRequest
-from estimator_bridge.compat.checkpoint.slots.table import SlotRow
+from estimator_bridge.compat.checkpoint.slots import SlotRow
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedSlot
 from estimator_bridge.compat.checkpoint.writing.scaling import scale

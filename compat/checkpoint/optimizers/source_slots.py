@@ -8,8 +8,7 @@ from collections.abc import Collection, Container, Iterator
 
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.names import naming
-from estimator_bridge.compat.checkpoint.slots import TABLES
-from estimator_bridge.compat.checkpoint.slots.table import AVERAGE, OptimizerTable, SlotRow
+from estimator_bridge.compat.checkpoint.slots import AVERAGE, TABLES, OptimizerTable, SlotRow
 
 STEP = "global_step"
 _POWER = re.compile(r"(beta[12]_power)(_\d+)?")

@@ -11,8 +11,7 @@ from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
 from estimator_bridge.compat.checkpoint.optimizers.source_slots import SourceSlot
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.row_access import RowAccess, read_row_access
-from estimator_bridge.compat.checkpoint.slots import TABLES
-from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable
+from estimator_bridge.compat.checkpoint.slots import TABLES, OptimizerTable
 from estimator_bridge.compat.checkpoint.writing.draft import Draft, Stored
 
 _ADAM, _LAZY_ADAM = TABLES["Adam"], TABLES["LazyAdam"]  # the slots of both have one name: only the graph tells them apart

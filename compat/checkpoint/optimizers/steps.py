@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from estimator_bridge.compat.checkpoint.optimizers.source_slots import STEP, beta_powers
 from estimator_bridge.compat.checkpoint.reading import tensors
-from estimator_bridge.compat.checkpoint.slots import OptimizerTable
-from estimator_bridge.compat.checkpoint.slots.table import BETAS, ITERATIONS
+from estimator_bridge.compat.checkpoint.slots import BETAS, ITERATIONS, OptimizerTable
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 DEFAULTS = {"beta_1": 0.9, "beta_2": 0.999}  # Keras' and TF1's

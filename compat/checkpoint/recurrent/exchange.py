@@ -16,7 +16,7 @@ from estimator_bridge.compat.checkpoint.recurrent.forget_bias import ForgetBias
 from estimator_bridge.compat.checkpoint.recurrent.pairing import Pair, Paired, pair_cells
 from estimator_bridge.compat.checkpoint.recurrent.recognition import FoundCell
 from estimator_bridge.compat.checkpoint.request import ConversionRequest
-from estimator_bridge.compat.checkpoint.slots.table import AVERAGE, SHADOW
+from estimator_bridge.compat.checkpoint.slots import AVERAGE, SHADOW
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedLayout, ConvertedSlot
 

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from estimator_bridge.compat.checkpoint import convert
+from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE
 from estimator_bridge.compat.checkpoint.optimizers import steps
 from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import read_index
-from estimator_bridge.compat.checkpoint.slots import TABLES
-from estimator_bridge.compat.checkpoint.slots.table import ITERATIONS
+from estimator_bridge.compat.checkpoint.slots import ITERATIONS, TABLES
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.publish import publish
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from tests.cli.convert.test_checkpoint import OLD, write_keras_side
 
 
 def saved(folder: Path, **kept: Any) -> Draft:
@@ -93,3 +95,28 @@ def test_updates_back() -> None:
     assert steps.updates(9, [TABLES["Adam"]], ("beta1_power",)) == (9, [])
     step, (warning,) = steps.updates(9, [TABLES["BERT's Adam"]], ())
     assert (step, "after 9 updates its steps differ" in warning) == (9, True)
+
+
+# Around ITERATIONS; numbers that float32, int32 and float64 cannot hold.
+LARGE = [ITERATIONS - 1, ITERATIONS, ITERATIONS + 1, 2**24 + 1, 2**31 - 1, 2**31 + 1, 2**53 + 1]
+
+
+@pytest.mark.parametrize(
+    ("count", "dtype"), [*((count, np.int64) for count in LARGE), *((count, np.int32) for count in LARGE if count < 2**31)]
+)
+def test_large_counts_are_exact_in_both_directions(count: int, dtype: type[np.integer[Any]], tmp_path: Path) -> None:
+    old = write_tensors(tmp_path / "old" / "m", {**OLD, "global_step": dtype(count)})
+    like = write_keras_side(tmp_path / "like" / "m")
+    assert convert(old, tmp_path / "keras" / "m", to="object-based", like=like).written
+    saved = read_index(tmp_path / "keras" / "m")
+    assert values.read_integer(saved, f"optimizer/iter{ATTRIBUTE}") == count
+    assert convert(saved.prefix, tmp_path / "back" / "m", to="name-based", allow_unmatched=True).written
+    assert values.read_integer(read_index(tmp_path / "back" / "m"), "global_step") == count
+
+
+@pytest.mark.parametrize("count", LARGE)
+def test_large_counts_without_bias_correction(count: int, tmp_path: Path) -> None:
+    number, _ = iterations(tmp_path, "BERT's Adam", global_step=count)
+    assert number == ITERATIONS + count
+    assert steps.updates(ITERATIONS + count, [TABLES["BERT's Adam"]], ()) == (count, [])
+    assert steps.updates(count, [TABLES["Adam"]], ("beta1_power",)) == (count, [])
