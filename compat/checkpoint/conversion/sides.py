@@ -121,7 +121,16 @@ class Sides:
         to, saved_models = self.request.to, self._saved_models
         graphs = [index for index in self._checkpoints if index is not self.old and OBJECT_GRAPH in index.entries]
         if self._models or (saved_models and to in {"keras", "keras-weights"}):
-            self.model = self._load(self._models[-1] if self._models else KerasModel("saved-model", str(saved_models[-1])))
+            model = self._models[-1] if self._models else KerasModel("saved-model", str(saved_models[-1]))
+            self.model = self._ask(
+                model,
+                do="load",
+                model=model,
+                optimizer=find_optimizer(self.source, self.request.optimizer),
+                family=self.request.optimizer_family,
+                learning_rate=self.request.learning_rate,
+                to=to,
+            )
             self.objects = read_object_model(self.model.index)
         elif to in KERAS_FORMATS and saved_models:
             self.saved_model = saved_models[0]
@@ -166,17 +175,6 @@ class Sides:
                 received=self.request.optimizer_family,
                 fix="Name one with --like: a .keras file, a config in JSON or module:function.",
             )
-
-    def _load(self, model: KerasModel) -> LoadedModel:
-        return self._ask(
-            model,
-            do="load",
-            model=model,
-            optimizer=find_optimizer(self.source, self.request.optimizer),
-            family=self.request.optimizer_family,
-            learning_rate=self.request.learning_rate,
-            to=self.request.to,
-        )
 
     def _ask(self, own: KerasModel | None, **question: Any) -> LoadedModel:
         """Asks for a model; ``own`` is the user's description of it."""

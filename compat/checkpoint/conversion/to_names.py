@@ -11,8 +11,7 @@ from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.format.bundle import Header
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectSlot
 from estimator_bridge.compat.checkpoint.names.matching import Match, find_by_hand
-from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, steps
-from estimator_bridge.compat.checkpoint.optimizers.source_slots import STEP, SourceSlot, table_named
+from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, state
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.slots import (
@@ -45,7 +44,7 @@ class ToNames(Transfer):
         super().__post_init__()
         self._old_index = self.like or Index(Path(), Header(1))
         self._old = Tf1Names(self._old_index, self.request.optimizer)
-        self._chosen = None if self.request.optimizer is None else table_named(self.request.optimizer)
+        self._chosen = None if self.request.optimizer is None else state.table_named(self.request.optimizer)
 
     def run(self, given: Mapping[str, str]) -> None:
         """Adds the names.
@@ -74,7 +73,7 @@ class ToNames(Transfer):
         self.report.matches = tuple(pairs)
         return {pair.source: pair.target for pair in pairs}
 
-    def _old_slots(self, name: str | None) -> list[SourceSlot]:
+    def _old_slots(self, name: str | None) -> list[state.SourceSlot]:
         """Returns the optimizer's slots of a variable in the old graph."""
         return [slot for slot in self._old.by_variable.get(name or "", ()) if slot.row != AVERAGE]
 
@@ -166,29 +165,29 @@ class ToNames(Transfer):
         counts = {values.read_integer(self.draft.source, key) for key in self.model.iterations}
         known = sorted(count for count in counts if count is not None)
         if not known:
-            self.report.unmatched_targets.append(STEP)
+            self.report.unmatched_targets.append(state.STEP)
             return
         if len(known) > 1:
             self.report.warnings.append(
-                f"The optimizers made {', '.join(map(str, known))} updates; {STEP} and beta powers are those of {known[-1]}."
+                f"The optimizers made {', '.join(map(str, known))} updates; {state.STEP} and beta powers are those of {known[-1]}."
             )
         new_powers = {name: name for table in tables if not table.uncorrected for name in table.betas}
         powers = self._old.powers if self.like else new_powers
-        step, warnings = steps.updates(known[-1], tables, powers)
+        step, warnings = state.updates(known[-1], tables, powers)
         self.report.warnings += warnings
-        if STEP not in self.draft.entries:
-            self.draft.put(STEP, tensors.int64(step))
+        if state.STEP not in self.draft.entries:
+            self.draft.put(state.STEP, tensors.int64(step))
         self._add_powers(step, powers)
 
     def _add_powers(self, step: int, powers: Mapping[str, str]) -> None:
-        old = steps.known_betas(Draft(self._old_index))
+        old = state.known_betas(Draft(self._old_index))
         for name, kind in powers.items():
             beta = BETAS[kind]
             value = self._known.get(beta, old.get(beta))
             if value is None and not self.final:
                 continue
             if value is None:
-                value = steps.DEFAULTS[beta]
+                value = state.DEFAULTS[beta]
                 self.report.warnings.append(f"{name}: neither checkpoint contains {beta}; {value} is assumed.")
             self.draft.put(name, tensors.float32(value ** (step + 1)))
 

@@ -10,9 +10,8 @@ from estimator_bridge.compat.checkpoint.conversion.transfer import Tf1Names, Tra
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectSlot
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
-from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, steps
+from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, state
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import PACKED
-from estimator_bridge.compat.checkpoint.optimizers.source_slots import SourceSlot
 from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.slots import AVERAGE, NO_COUNTERPART, advice, another_optimizer
 
@@ -68,7 +67,7 @@ class ToObjects(Transfer):
         self._copy_others()
         self.draft.put(OBJECT_GRAPH, tensors.of_strings([self.model.graph], ()))
 
-    def _fill(self, target: ObjectSlot, names: Mapping[str, str]) -> SourceSlot | None:
+    def _fill(self, target: ObjectSlot, names: Mapping[str, str]) -> state.SourceSlot | None:
         """Gives one slot of the model its value; returns the source's slot, or None if there is none."""
         slots = self._names.by_variable.get(names.get(target.variable, ""), [])
         found = [slot for slot in slots if self._fits(slot, target)]
@@ -82,29 +81,29 @@ class ToObjects(Transfer):
             self.report.unmatched_targets.append(target.stored.key)
         return None
 
-    def _fits(self, slot: SourceSlot, target: ObjectSlot) -> bool:
+    def _fits(self, slot: state.SourceSlot, target: ObjectSlot) -> bool:
         """Returns True if the two slots keep the same; Keras optimizers use one name for slots of different meaning."""
         if slot.row is None or target.slot not in {slot.row.legacy, slot.row.keras}:
             return False
         return slot.table is None or another_optimizer(slot.table, self._kinds.get(target.variable, ())) is None
 
-    def _add_iterations(self, used: Collection[SourceSlot]) -> None:
+    def _add_iterations(self, used: Collection[state.SourceSlot]) -> None:
         tables = [slot.table for slot in used if slot.table]
         warnings: dict[str, None] = {}
         for key in self.model.iterations:
-            found = steps.add_iterations(self.draft, key, tables)
+            found = state.add_iterations(self.draft, key, tables)
             if found is None:
                 self.report.unmatched_targets.append(key)
             warnings |= dict.fromkeys(found or ())
         self.report.warnings += warnings
 
-    def _warn_of_steps(self, used: Collection[SourceSlot], keys: Mapping[str, str]) -> None:
+    def _warn_of_steps(self, used: Collection[state.SourceSlot], keys: Mapping[str, str]) -> None:
         """Warns of steps that the model's optimizer takes differently from here on."""
         warnings = self.report.warnings
         if any(slot.row == AVERAGE for slot in used):
             warnings.append(_DECAY)
         if used:
-            warnings += steps.differing_betas(self.draft, self._known)
+            warnings += state.differing_betas(self.draft, self._known)
         tf1 = [slot.table for slot in used if slot.table and slot.name.startswith(f"{slot.variable}/")]  # no canned ones of TF2
         warnings += advice(() if self.of_keras else tf1, self._known)
         warnings += sparse_gradients.of_source(self.draft, used, keys, self.model, has_graph=not self.of_keras)

@@ -13,7 +13,7 @@ from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
 from estimator_bridge.compat.checkpoint.names.matching import Match, Named, match
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, canned_hyperparameter
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import hyperparameters
-from estimator_bridge.compat.checkpoint.optimizers.source_slots import STEP, SourceSlot, beta_powers, is_loose, source_slots
+from estimator_bridge.compat.checkpoint.optimizers.state import STEP, SourceSlot, beta_powers, is_loose, source_slots
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor

@@ -11,8 +11,7 @@ from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedE
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, read_object_model
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
-from estimator_bridge.compat.checkpoint.optimizers.source_slots import source_slots
-from estimator_bridge.compat.checkpoint.optimizers.steps import known_betas
+from estimator_bridge.compat.checkpoint.optimizers.state import known_betas, source_slots
 from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.slots import TABLES, table_of_slots

@@ -8,13 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, ObjectSlot, ObjectVariable
-from estimator_bridge.compat.checkpoint.optimizers.source_slots import source_slots
+from estimator_bridge.compat.checkpoint.optimizers.state import source_slots
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.recurrent import assembly
 from estimator_bridge.compat.checkpoint.recurrent.forget_bias import ForgetBias
-from estimator_bridge.compat.checkpoint.recurrent.pairing import Pair, Paired, pair_cells
-from estimator_bridge.compat.checkpoint.recurrent.recognition import FoundCell
+from estimator_bridge.compat.checkpoint.recurrent.pairing import FoundCell, Pair, Paired, pair_cells
 from estimator_bridge.compat.checkpoint.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.slots import AVERAGE, SHADOW
 from estimator_bridge.compat.checkpoint.writing.draft import Draft

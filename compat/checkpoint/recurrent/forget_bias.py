@@ -11,7 +11,7 @@ from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.reading import rows
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
-from estimator_bridge.compat.checkpoint.recurrent.recognition import FoundCell
+from estimator_bridge.compat.checkpoint.recurrent.pairing import FoundCell
 from estimator_bridge.compat.checkpoint.recurrent.table import CellLayout
 
 _BIAS = "bias"
