@@ -86,11 +86,6 @@ class Sides:
             self._choose_objects()
         self._check_all_used(bool(keras_model(request.source)))
 
-    def checkpoints(self) -> Iterator[Index]:
-        """Yields every checkpoint that is read."""
-        yield self.source
-        yield from (side for side in (self.old, self.objects and self.objects.index) if side)
-
     @functools.cached_property
     def _folder(self) -> Path:
         """A temporary folder, made on first use: most conversions write only the target."""

@@ -177,9 +177,6 @@ class ToNames(Transfer):
         self.report.warnings += warnings
         if state.STEP not in self.draft.entries:
             self.draft.put(state.STEP, tensors.int64(step))
-        self._add_powers(step, powers)
-
-    def _add_powers(self, step: int, powers: Mapping[str, str]) -> None:
         old = state.known_betas(Draft(self._old_index))
         for name, kind in powers.items():
             beta = BETAS[kind]

@@ -158,8 +158,11 @@ class _Sorter:
             for variable in self._found(_breadth_first(self._nodes, self._nodes[0].children.get(name))):
                 if name == _COUNTER or variable.key.startswith(f"{_KERAS_API}/"):
                     others[variable.key] = variables.pop(variable.key, variable)
+        first = self._optimizers[0].children if self._optimizers else ()
+        other: Flavour | None = "keras3" if "_trainable_variables" in first else "tf_keras" if first else None
+        flavour = "legacy" if "iter" in first else other
         return ObjectModel(
-            self._index, self._graph, self._nodes, tuple(variables.values()), slots, self._flavour(), iterations, others, copies
+            self._index, self._graph, self._nodes, tuple(variables.values()), slots, flavour, iterations, others, copies
         )
 
     def _found(self, numbers: Iterable[int]) -> Iterator[ObjectVariable]:
@@ -177,12 +180,6 @@ class _Sorter:
             same = firsts.get(_contents(copy), [])
             if len(same) == 1 and copy.key not in same:
                 yield copy.key, same[0]
-
-    def _flavour(self) -> Flavour | None:
-        if not self._optimizers:
-            return None
-        children = self._optimizers[0].children
-        return "legacy" if "iter" in children else "keras3" if "_trainable_variables" in children else "tf_keras"
 
     def _slots_of(self, optimizer: Node) -> Iterator[ObjectSlot]:
         for reference in optimizer.slots:

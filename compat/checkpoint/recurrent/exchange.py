@@ -178,10 +178,8 @@ class _Exchange:
             dataclasses.replace(match, how=self._made[match.source].how) if match.source in self._made else match
             for match in report.matches
         )
-        report.ambiguous = {
-            **report.ambiguous,
-            **{layer.key: tuple(c.key for c in cells) for layer, cells in self._paired.ambiguous},
-        }
+        ambiguous = {layer.key: tuple(cell.key for cell in cells) for layer, cells in self._paired.ambiguous}
+        report.ambiguous = {**report.ambiguous, **ambiguous}
 
     def _sides(self, pair: Pair) -> tuple[FoundCell, FoundCell]:
         """Returns the cell or layer of the source, and that of the target."""

@@ -34,7 +34,7 @@ class ForgetBias:
         except re.error as error:
             raise NamingError("This is not a regular expression of Python.", received=f"{rules}: {error}") from None
         self._old, self._unused = old, {pattern.pattern for pattern, _ in self._rules}
-        self._assumed: dict[float, list[str]] = {}
+        self._assumed: dict[float, set[str]] = {}
 
     def shift(self, cell: FoundCell, made: dict[str, Tensor], suffix: str = "") -> list[str]:
         """Changes a cell's bias in the new layout.
@@ -86,8 +86,8 @@ class ForgetBias:
             if pattern.search(cell.scope):
                 self._unused.discard(pattern.pattern)
                 return value
-        if default and cell.scope not in self._assumed.setdefault(default, []):
-            self._assumed[default].append(cell.scope)
+        if default:
+            self._assumed.setdefault(default, set()).add(cell.scope)
         return default
 
 

@@ -220,9 +220,8 @@ def pair_cells(variables: Mapping[str, Entry | Tensor], model: ObjectModel, requ
     _match(_possible(cells, layers, model), layers, request.accept_order, result)
     if {layer.key for layer in layers} - {pair.layer.key for pair in result.pairs}:
         paired = {pair.cell.scope for pair in result.pairs}
-        names = {name for cell in named if cell.scope not in paired for name in cell.members.values()}.union(
-            *strangers.values()
-        )
+        names = {name for cell in named if cell.scope not in paired for name in cell.members.values()}
+        names |= {name for found in strangers.values() for name in found}
         names |= {f"{scope}/{part.name}" for scope in strangers for cell in table.CELLS for part in cell.layout.parts}
         result.withheld.update(names & set(variables) - result.given.keys())
         result.warnings.extend([*_without_counterpart(strangers), *_other_grus(cells, layers, result)])

@@ -71,8 +71,7 @@ def add_parser(kinds: Any) -> None:
     for path in paths:
         path.complete = FILE
     _add_names(parser)
-    _add_optimizer(parser)
-    _add_writing(parser)
+    _add_optimizer_and_writing(parser)
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="format of the report (default: %(default)s)"
     )
@@ -96,15 +95,12 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--allow-unmatched", action="store_true", help="write even if some variables have no counterpart")
 
 
-def _add_optimizer(parser: argparse.ArgumentParser) -> None:
+def _add_optimizer_and_writing(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("optimizer")
     group.add_argument("--learning-rate", type=float, metavar="X", help="learning rate that Keras' slots of Momentum contain")
     group.add_argument("--optimizer", metavar="NAME", help="TF1's name of the optimizer, if its slots do not identify it")
     family = "legacy: tf_keras.optimizers.legacy, which follow TF1 with sparse gradients; new: the newer Keras optimizers"
     group.add_argument("--optimizer-family", choices=("legacy", "new"), help=family)
-
-
-def _add_writing(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("writing")
     how = group.add_mutually_exclusive_group()
     how.add_argument("--link", dest="copy", action="store_false", help="hard-link data files where possible (the default)")
