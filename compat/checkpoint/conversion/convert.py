@@ -73,7 +73,7 @@ def convert(request: ConversionRequest) -> ConversionReport:
     check_target(Path(request.target), request.to)
     check_learning_rate(request.learning_rate)
     with open_sides(request) as sides:
-        for checkpoint in filter(None, (sides.source, sides.old, sides.objects and sides.objects.index)):
+        for checkpoint in filter(None, (sides.source, sides.old, sides.objects.index if sides.objects else None)):
             values.check_shards(checkpoint)
         report = ConversionReport(
             str(request.source), str(request.target), request.to, warnings=[*sides.notes], allowed=request.allow_unmatched

@@ -1,4 +1,4 @@
-"""Models that only Keras can load, and Keras in a process of its own: importing TensorFlow is its task, and nothing else here does it.
+"""Models that only Keras can load, and Keras in a process of its own, since nothing else here imports TensorFlow.
 
 The process does not use the caller's GPU and gives its memory back at the end. User code runs outside of the caller, and the process
 can load another Keras than the caller. It starts at the first question, answers each with one line of JSON, and ends with the pipe.
