@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from estimator_bridge.compat.checkpoint import read_index
-from estimator_bridge.compat.checkpoint.optimizers.source_slots import beta_powers, source_slots
+from estimator_bridge.compat.checkpoint.optimizers.state import beta_powers, source_slots
 from estimator_bridge.compat.checkpoint.reading.values import stream
 from estimator_bridge.modern.canned.optimizers import PartedOptimizer
 from estimator_bridge.modern.canned.recurrent import leaf_name

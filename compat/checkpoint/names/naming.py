@@ -6,8 +6,7 @@ import dataclasses
 import re
 from collections.abc import Container, Iterable, Iterator
 
-from estimator_bridge.compat.checkpoint.slots import TABLES
-from estimator_bridge.compat.checkpoint.slots.average import SHADOW
+from estimator_bridge.compat.checkpoint.slots import SHADOW, TABLES
 
 ATTRIBUTE = "/.ATTRIBUTES/VARIABLE_VALUE"
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"

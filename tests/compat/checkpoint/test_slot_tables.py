@@ -14,14 +14,16 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.compat.checkpoint import read_index
+from estimator_bridge.compat.checkpoint import convert, read_index
 from estimator_bridge.compat.checkpoint.models.object_graph import read_object_model
 from estimator_bridge.compat.checkpoint.names.naming import canned_hyperparameter
-from estimator_bridge.compat.checkpoint.optimizers.source_slots import beta_powers, source_slots
+from estimator_bridge.compat.checkpoint.optimizers.state import beta_powers, source_slots
 from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, TABLES, table_of_slots
+from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from tests.compat.checkpoint import tensorflow_side
 
 v1 = tf.compat.v1
-GOLDEN = Path(__file__).parents[3] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 ABSTRACT = {"Optimizer", "SyncReplicasOptimizer"}  # the second one wraps another
 OPTIMIZERS = sorted(
     name
@@ -148,3 +150,51 @@ def test_every_slot_of_newer_keras_has_a_row(name: str, given: dict[str, Any], t
     model = read_object_model(read_index(saved))
     assert {slot.slot for slot in model.slots} == {row.keras for row in TABLES[name].rows}
     assert table_of_slots([slot.slot for slot in model.slots]) == ("Adam" if name == "AdamW" else name)
+
+
+CENTERED = {
+    "rms": ("RMSProp", "_velocities"),
+    "mg": ("RMSProp_1", "_average_gradients"),
+    "momentum": ("RMSProp_2", "_momentums"),
+}
+"""Slots of centered RMSProp: TF1's own name -> suffix in a TF1 checkpoint, list of a newer Keras optimizer."""
+
+
+def test_tensorflow_1_gives_centered_rmsprop_these_suffixes() -> None:
+    with tf.Graph().as_default():
+        variable = v1.get_variable("w", [2])
+        optimizer = v1.train.RMSPropOptimizer(0.1, momentum=0.5, centered=True)
+        optimizer.minimize(tf.reduce_sum(variable**2))
+        names = {slot: optimizer.get_slot(variable, slot).op.name for slot in optimizer.get_slot_names()}
+    assert names == {slot: f"w/{suffix}" for slot, (suffix, _) in CENTERED.items()}
+
+
+@pytest.mark.parametrize("family", ["legacy", "tf_keras", pytest.param("keras3", marks=pytest.mark.tf221)])
+def test_each_slot_of_centered_rmsprop_keeps_its_value(family: str, tmp_path: Path) -> None:
+    """Two slots that change places, or one that is dropped, would have the shape of the right one."""
+    import keras
+
+    modules = {"legacy": tf_keras.optimizers.legacy, "tf_keras": tf_keras.optimizers, "keras3": keras.optimizers}
+    optimizer = modules[family].RMSprop(0.1, momentum=0.5, centered=True)
+    variable = (keras.Variable if family == "keras3" else tf.Variable)([0.0, 0.0], name="w")
+    (optimizer._create_all_weights if family == "legacy" else optimizer.build)([variable])
+    checkpoint = tf.train.Checkpoint(model=tf.train.Checkpoint(w=variable), optimizer=optimizer)
+    values = {slot: [number + 0.25, number + 0.5] for number, slot in enumerate(CENTERED, 1)}
+    old = {f"w/{CENTERED[slot][0]}": value for slot, value in values.items()} | {"w": [8.0, 9.0], "global_step": 3}
+    source = write_tensors(tmp_path / "old" / "m", old)
+    assert convert(source, tmp_path / "m", like=checkpoint.write(str(tmp_path / "like"))).written
+    checkpoint.read(str(tmp_path / "m")).assert_consumed()
+    for slot, (_, name) in CENTERED.items():
+        found = optimizer.get_slot(variable, slot) if family == "legacy" else getattr(optimizer, name)[0]
+        assert found.numpy().tolist() == values[slot], slot
+    saved = checkpoint.write(str(tmp_path / "keras"))
+    for number, like in enumerate((source, None)):
+        assert convert(saved, tmp_path / "back" / str(number), to="name-based", like=like).written
+        back = tensorflow_side.load(tmp_path / "back" / str(number))
+        assert {name: value.tolist() for name, value in back.items()} == old
+
+
+def test_each_slot_that_a_canned_estimator_keeps_for_centered_rmsprop_has_its_row() -> None:
+    names = {"w", *(f"training/RMSprop/w/{slot}" for slot in CENTERED)}
+    found = {slot.name.rpartition("/")[2]: slot.row and (slot.row.suffix, f"_{slot.row.keras}") for slot in source_slots(names)}
+    assert found == CENTERED
