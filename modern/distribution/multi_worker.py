@@ -12,7 +12,7 @@ from tensorflow.python.distribute.collective_all_reduce_strategy import Collecti
 
 from estimator_bridge.cluster.loopback import keep_to_loopback, keep_to_loopback_or_warn
 from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
-from estimator_bridge.compat.config.live_objects.strategy import settings_of_strategy
+from estimator_bridge.compat.config.live_objects import settings_of_strategy
 from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.config.make_strategy import make_strategy

@@ -36,6 +36,10 @@ class Document:
         line, column = self.places.get(path, (1, 1))
         return f"{self.source}, line {line}, column {column}"
 
+    def error(self, path: Path, what: str, **details: Any) -> BridgeError:
+        """Returns an error that begins with the position of a path; ``details`` are those of ``BridgeError``."""
+        return BridgeError(f"{self.where(path)}: {what}", **details)
+
     def inside(self, key: str) -> Document:
         """Returns the object of a key, with positions."""
         places = {path[1:]: place for path, place in self.places.items() if path[:1] == (key,)}

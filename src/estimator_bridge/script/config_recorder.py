@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from estimator_bridge.cluster.tasks import TaskContext
-from estimator_bridge.compat.config.live_objects.estimator import CONSTRUCTED, from_objects
+from estimator_bridge.compat.config.live_objects import CONSTRUCTED, from_objects
 from estimator_bridge.compat.config.output.legacy import legacy_data
 from estimator_bridge.runtime.estimator_calls import Engine
 from estimator_bridge.script.run import Script, run_legacy

@@ -1,17 +1,101 @@
-"""Callbacks of ``fit``, and the evaluator, that a ModernConfig amounts to: as calls."""
+"""Calls that a ModernConfig amounts to: its strategy and resolver, the callbacks of ``fit``, the evaluator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.model import Arguments, ConfigPart, ModernConfig
+from estimator_bridge.compat.config.decisions import CLUSTERED
+from estimator_bridge.compat.config.model import Arguments, Cluster, ConfigPart, ModernConfig, Strategy
 from estimator_bridge.compat.config.output.calls import Call, Name, given
 from estimator_bridge.compat.config.settings import checkpoint_folder
 
+_DISTRIBUTE = "tf.distribute"
+_EXPERIMENTAL = f"{_DISTRIBUTE}.experimental"
+RESOLVER = Name("cluster_resolver")
 DATA, CHECKPOINT, MODEL, MAX_STEPS = map(Name, ("validation_data", "checkpoint", "model", "max_steps"))
 TO_FOLDER = ("WriteSummaries", "StepsPerSecond", "Profile")
 """Kinds of callbacks that write to model_dir unless they have a folder of their own."""
+
+
+def strategy_call(strategy: Strategy, has_cluster: bool) -> Call:
+    """Returns the call that makes a strategy.
+
+    Args:
+        strategy: Section with a name other than TPUStrategy.
+        has_cluster: True if the script has a ``cluster_resolver``.
+
+    Example:
+        >>> strategy_call(Strategy(name="MirroredStrategy", devices=("GPU:0",)), has_cluster=False)
+        tf.distribute.MirroredStrategy(devices=['GPU:0'])
+    """
+    assert strategy.name is not None
+    module, arguments = _CALLS[strategy.name]
+    resolver = {"cluster_resolver": RESOLVER} if has_cluster and strategy.name in CLUSTERED else {}
+    return Call(f"{module}.{strategy.name}", resolver | arguments(strategy))
+
+
+def resolver_call(cluster: Cluster) -> Call:
+    """Returns the call that makes the cluster resolver of a process.
+
+    Args:
+        cluster: Jobs, and this process's task.
+    """
+    rpc_layer = cluster.rpc_layer or "grpc"
+    master = (cluster.session_master or "").removeprefix(f"{rpc_layer}://")  # the resolver adds the layer again
+    gpus = Call("tf.config.list_physical_devices", {}, ("GPU",))
+    arguments = {
+        "cluster_spec": Call("tf.train.ClusterSpec", {}, ({job: list(tasks) for job, tasks in cluster.jobs.items()},)),
+        "master": master,
+        "task_type": cluster.task_type,
+        "task_id": cluster.task_id,
+        "environment": cluster.environment or "",
+        "num_accelerators": {"GPU": Call("len", {}, (gpus,))},  # the resolver does not count them itself
+        "rpc_layer": rpc_layer,
+    }
+    return Call(f"{_DISTRIBUTE}.cluster_resolver.SimpleClusterResolver", arguments)
+
+
+def partitioner_call(arguments: Mapping[str, Any]) -> Call | None:
+    """Returns the call that makes a variable partitioner; None without arguments.
+
+    Args:
+        arguments: Class of the partitioner under ``kind``, and its arguments.
+    """
+    if not arguments:
+        return None
+    own = {name: value for name, value in arguments.items() if name != "kind"}
+    return Call(f"{_EXPERIMENTAL}.partitioners.{arguments['kind']}", own)
+
+
+def _devices(strategy: Strategy) -> list[str] | None:
+    return list(strategy.devices) if strategy.devices else None
+
+
+def _mirrored(strategy: Strategy) -> dict[str, Any]:
+    ops = strategy.cross_device_ops
+    call = Call(f"{_DISTRIBUTE}.{ops}", given(num_packs=strategy.num_packs)) if ops else None
+    return given(devices=_devices(strategy), cross_device_ops=call)
+
+
+def _multi_worker(strategy: Strategy) -> dict[str, Any]:
+    implementation = Name(f"{_EXPERIMENTAL}.CommunicationImplementation.{strategy.communication or 'AUTO'}")
+    options = given(bytes_per_pack=strategy.bytes_per_pack, timeout_seconds=strategy.timeout_seconds)
+    call = Call(f"{_EXPERIMENTAL}.CommunicationOptions", {**options, "implementation": implementation})
+    return {"communication_options": call}
+
+
+_CALLS: Mapping[str, tuple[str, Callable[[Strategy], dict[str, Any]]]] = {
+    "MirroredStrategy": (_DISTRIBUTE, _mirrored),
+    "MultiWorkerMirroredStrategy": (_DISTRIBUTE, _multi_worker),
+    "ParameterServerStrategy": (_DISTRIBUTE, lambda own: given(variable_partitioner=partitioner_call(own.partitioner))),
+    "CentralStorageStrategy": (
+        _EXPERIMENTAL,
+        lambda own: given(compute_devices=_devices(own), parameter_device=own.parameter_device),
+    ),
+    "OneDeviceStrategy": (_DISTRIBUTE, lambda own: {"device": (own.devices or ("/cpu:0",))[0]}),
+}
+"""Strategy -> its module, and its arguments by the section's values."""
 
 
 def callback_calls(config: ModernConfig) -> dict[str, Call]:
