@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 
-_KERAS = ("keras_aliases", "layer_methods", "layer_modules")
-_NAMES = ("cross_shard_optimizer", "moved_names", "public_names", "whole_dimensions")
+_KERAS = ("keras_aliases", "keras_layers")
+_NAMES = ("cross_shard_optimizer", "moved_names", "whole_dimensions")
 _ESTIMATOR = ("export_names", "estimator_training", "input_checkpoints")
 _TPU = ("tpu_embedding", "tpu_embedding_gradient", "tpu_session_support")
 

@@ -23,7 +23,7 @@ from tensorflow.python.platform import tf_logging
 from tensorflow.python.training import server_lib
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.legacy.restored.placement import place
+from estimator_bridge.legacy.restored.tensorflow_modules import place
 
 CHIEF: str = distribute_coordinator._TaskType.CHIEF
 EVALUATOR: str = distribute_coordinator._TaskType.EVALUATOR
@@ -67,8 +67,11 @@ def init_run_config(config: Any, tf_config: dict[str, Any]) -> None:
         >>> config._distribute_coordinator_mode is None
         True
     """
-    for role in ("train", "eval"):
-        _adopt_experimental_strategy(config, f"{role}_distribute")
+    for field in ("train_distribute", "eval_distribute"):
+        if strategy := getattr(config._experimental_distribute, field, None):
+            if getattr(config, f"_{field}"):
+                raise ValueError(f"A strategy is given twice: set either `{field}` or `experimental_distribute.{field}`.")
+            setattr(config, f"_{field}", strategy)
     cluster_spec = server_lib.ClusterSpec(tf_config.get("cluster", {}))
     # As without a cluster: the coordinator sets each task's place when it starts the task.
     config._init_distributed_setting_from_environment_var({})
@@ -107,15 +110,6 @@ def should_run_distribute_coordinator(config: Any) -> bool:
         tf_logging.warning("The RunConfig has no cluster: training runs locally, whatever its distribute_coordinator_mode.")
         return False
     return True
-
-
-def _adopt_experimental_strategy(config: Any, field: str) -> None:
-    strategy = getattr(config._experimental_distribute, field, None)
-    if not strategy:
-        return
-    if getattr(config, f"_{field}"):
-        raise ValueError(f"A strategy is given twice: set either `{field}` or `experimental_distribute.{field}`.")
-    setattr(config, f"_{field}", strategy)
 
 
 def _mode(config: Any, cluster_spec: Any) -> str | None:
@@ -325,9 +319,10 @@ def adopt_worker_context(config: Any, context: Any) -> None:
     config._task_type, config._task_id = context.task_type, context.task_id
     config._master = config._evaluation_master = context.master_target
     config._is_chief = context.is_chief
-    cluster_spec, servers, workers, number = context.cluster_spec, 0, 1, 0
+    cluster_spec, servers, workers = context.cluster_spec, 0, 1
+    number: int | None = 0
     if cluster_spec and context.task_type == EVALUATOR:  # it reads checkpoints and must not wait for the cluster
-        cluster_spec, servers, workers, number = server_lib.ClusterSpec({}), 0, 0, None
+        cluster_spec, workers, number = server_lib.ClusterSpec({}), 0, None
     elif cluster_spec:
         sizes = {job: len(tasks) for job, tasks in cluster_spec.as_dict().items()}
         servers, workers = sizes.get(PS, 0), sizes.get(CHIEF, 0) + sizes.get(WORKER, 0)

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 from tensorflow.core.protobuf.tpu import tpu_embedding_configuration_pb2
 from tensorflow.python.ops import init_ops
 
-from estimator_bridge.legacy.restored.placement import place
-from estimator_bridge.legacy.restored.public_modules import load_public_modules
+from estimator_bridge.legacy.restored.tensorflow_modules import api_version, load_public_modules, place
 from estimator_bridge.legacy.restored.tpu_absence import NeedsTpuError
 from estimator_bridge.legacy.restored.tpu_embedding_parameters import PARAMETERS, SLOTS, OptimizationParameters
 
@@ -44,12 +43,9 @@ def restore() -> None:
     """
     place("tensorflow.python.tpu.tpu_embedding", sys.modules[__name__])
     for name, module in load_public_modules().items():
-        experimental = getattr(getattr(module, "tpu", None), "experimental", None)
-        if not name.endswith(".v1") or experimental is None:
-            continue
-        for public in _PUBLIC:
-            if not hasattr(experimental, public):
-                setattr(experimental, public, PARAMETERS[public])
+        for public in _PUBLIC if api_version(name) == 1 else ():
+            if not hasattr(module.tpu.experimental, public):
+                setattr(module.tpu.experimental, public, PARAMETERS[public])
 
 
 class TPUEmbedding:
