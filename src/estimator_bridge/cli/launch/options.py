@@ -144,3 +144,6 @@ def _count(most: int, least: int = 0) -> Callable[[str], int]:
         raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, received {text!r}")
 
     return count
+
+
+GROUPS = (add_cluster, add_output, add_timeouts, add_audit, add_engine)
