@@ -23,32 +23,16 @@ _LAST = _COMMON | _CLIPPING
 _RATE = {"learning_rate": _REQUIRED}
 _L1_L2 = {"l1_regularization_strength": 0.0, "l2_regularization_strength": 0.0}
 _BETAS = {"beta1": 0.9, "beta2": 0.999}
+_MOMENTUM = {"momentum": _REQUIRED, "use_nesterov": False}
+_FTRL = {"multiply_linear_by_learning_rate": False, "beta": 0, "allow_zero_accumulator": False}  # between the common parameters
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "Adagrad": {**_RATE, "initial_accumulator": 0.1, **_LAST},
-    "AdagradMomentum": {
-        **_RATE,
-        "momentum": _REQUIRED,
-        "use_nesterov": False,
-        "exponent": 2,
-        "beta2": 1,
-        "epsilon": 1e-10,
-        **_LAST,
-    },
+    "AdagradMomentum": {**_RATE, **_MOMENTUM, "exponent": 2, "beta2": 1, "epsilon": 1e-10, **_LAST},
     "Adam": {**_RATE, **_BETAS, "epsilon": 1e-8, "lazy_adam": True, "sum_inside_sqrt": True, **_LAST},
     "FrequencyEstimator": dict.fromkeys(("tau", "max_delta", "outlier_threshold", "weight_exponent"), _REQUIRED),
-    "Ftrl": {
-        **_RATE,
-        "learning_rate_power": -0.5,
-        "initial_accumulator_value": 0.1,
-        **_L1_L2,
-        **_COMMON,
-        "multiply_linear_by_learning_rate": False,
-        "beta": 0,
-        "allow_zero_accumulator": False,
-        **_CLIPPING,
-    },
-    "Momentum": {**_RATE, "momentum": _REQUIRED, "use_nesterov": False, **_LAST},
+    "Ftrl": {**_RATE, "learning_rate_power": -0.5, "initial_accumulator_value": 0.1, **_L1_L2, **_COMMON, **_FTRL, **_CLIPPING},
+    "Momentum": {**_RATE, **_MOMENTUM, **_LAST},
     "ProximalAdagrad": {**_RATE, "initial_accumulator": 0.1, **_L1_L2, **_LAST},
     "ProximalYogi": {"learning_rate": 0.01, **_BETAS, "epsilon": 1e-3, **_L1_L2, "initial_accumulator_value": 1e-6, **_LAST},
     "RMSProp": {**_RATE, "rho": _REQUIRED, "momentum": _REQUIRED, "epsilon": _REQUIRED, **_LAST},
