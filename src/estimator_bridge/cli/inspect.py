@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from estimator_bridge.cli.script_arguments import add_format
+
 _EPILOG = """examples:
   estimator-bridge inspect model_dir
   estimator-bridge inspect model_dir/model.ckpt-1000 --all
@@ -28,8 +30,6 @@ def add_parser(verbs: Any) -> None:
         help="show the contents of a checkpoint",
         description="Shows the contents of a checkpoint: kind, step, data files, variables, and the optimizers' slots.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a prefix, an .index file, a model_dir or a SavedModel")
     parser.add_argument("--all", action="store_true", help="list every variable, however many there are")
@@ -42,9 +42,7 @@ def add_parser(verbs: Any) -> None:
         metavar="X",
         help="with --diff: largest difference that counts as equal (default: %(default)g)",
     )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="print tables or one JSON object (default: text)"
-    )
+    add_format(parser, "print tables or one JSON object (default: text)")
     parser.set_defaults(execute=execute)
 
 

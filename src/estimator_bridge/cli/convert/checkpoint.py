@@ -49,8 +49,6 @@ def add_parser(kinds: Any) -> None:
         help="convert a checkpoint, optimizer state included",
         description="Converts a checkpoint by rewriting its index; data files are shared. Keras' own files are written by Keras.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     source = "a prefix, a model_dir, a SavedModel, a V1 checkpoint, or a Keras file: .keras, .weights.h5, .h5"
     target = "prefix of the new checkpoint, or Keras' file or folder"

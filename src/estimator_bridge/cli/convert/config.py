@@ -46,8 +46,6 @@ def add_parser(kinds: Any) -> None:
         help="convert ConfigProto, RunConfig and TF_CONFIG to tf.config and tf.distribute, or back",
         description="Converts a configuration, and reports for every field its counterpart and the reason.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     _add_options(parser)
     source = parser.add_argument("source", metavar="SOURCE", help="a file, or env for the environment variable TF_CONFIG")

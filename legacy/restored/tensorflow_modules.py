@@ -1,8 +1,9 @@
-"""The public modules of TensorFlow: ``tf`` and each of its compat namespaces."""
+"""TensorFlow's modules: the public ones, which are ``tf`` and each of its compat namespaces, and places for removed ones."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
 import sys
 from types import ModuleType
@@ -55,3 +56,22 @@ def api_version(name: str) -> int:
         (2, 1)
     """
     return 1 if name.endswith(".v1") else 2
+
+
+def place(name: str, module: ModuleType) -> None:
+    """Makes ``module`` importable as ``name``, unless this TensorFlow still has a module of that name.
+
+    Args:
+        name: Full name of TensorFlow's module; its parent package must exist.
+        module: Module that takes its place.
+
+    Example:
+        >>> import json
+        >>> place("json.decoder", json)
+        >>> json.decoder is json
+        False
+    """
+    if name not in sys.modules and importlib.util.find_spec(name) is None:
+        sys.modules[name] = module
+        parent, _, child = name.rpartition(".")
+        setattr(importlib.import_module(parent), child, module)
