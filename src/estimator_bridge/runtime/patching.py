@@ -65,6 +65,30 @@ def _preceded(original: Callable[..., Any], function: Callable[..., object]) -> 
     return call
 
 
+def surrounded(owner: Any, /, **functions: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
+    """While active, other functions stand in for methods of a class or functions of a module, which they may call.
+
+    Args:
+        owner: Module, class, function or object whose attributes change.
+        functions: Functions that stand in, by the method's name; each gets the method itself before the method's arguments.
+
+    Example:
+        >>> import math
+        >>> with surrounded(math, sqrt=lambda sqrt, x: -sqrt(x)):
+        ...     math.sqrt(4)
+        -2.0
+    """
+    return replaced(owner, **{name: _surrounded(getattr(owner, name), function) for name, function in functions.items()})
+
+
+def _surrounded(original: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(original, *args, **kwargs)
+
+    return call
+
+
 def replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
     """Gives an attribute another value.
 
