@@ -33,7 +33,7 @@ _SECONDS = 0.25
 """Duration below which a call is followed by one of twice as many batches."""
 
 
-@releasing
+@releasing()
 def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
     """Runs the metrics of the model_fn's EVAL graph over the input, with the variables of a checkpoint.
 

@@ -41,7 +41,7 @@ logging = v1.logging
 _WRITERS = (v1.train.CheckpointSaverHook, v1.train.ProfilerHook, v1.train.StepCounterHook, v1.train.SummarySaverHook)
 
 
-@releasing
+@releasing()
 def train(
     estimator: Any,
     call: TrainCall,
