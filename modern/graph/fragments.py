@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -22,6 +22,8 @@ Tensor = Any
 BATCH = "estimator_bridge/batch"  # a name that no variable of a script has
 """The operations between an input pipeline and its model."""
 _CONTROL_FLOW = frozenset({"Case", "If", "While"})
+_SEEDS_APART = 0x9E3779B1
+"""Distance between the seeds of two replicas, larger than that between operations, whose seeds count up."""
 
 
 def producers(op: Operation) -> Iterable[Operation]:
@@ -31,14 +33,12 @@ def producers(op: Operation) -> Iterable[Operation]:
 
 
 def upstream(
-    targets: Iterable[Operation],
-    stop: Callable[[Operation], bool],
-    parents: Callable[[Operation], Iterable[Operation]] = producers,
-) -> set[Operation]:
+    targets: Iterable[Any], stop: Callable[[Any], bool], parents: Callable[[Any], Iterable[Any]] = producers
+) -> set[Any]:
     """Finds every operation that ``targets`` depend on, and ``targets`` themselves.
 
     Args:
-        targets: Operations at which the walk begins.
+        targets: Operations at which the walk begins; or names of functions, for example.
         stop: Function that returns True for an operation to leave out, with all that it waits for.
         parents: Function that gives the operations that one operation waits for.
 
@@ -60,10 +60,6 @@ def upstream(
             found.add(op)
             waiting.extend(parents(op))
     return found
-
-
-_SEEDS_APART = 0x9E3779B1
-"""Distance between the seeds of two replicas, larger than that between operations, whose seeds count up."""
 
 
 def is_source(op: Operation) -> bool:
@@ -134,9 +130,8 @@ class Fragment:
             outside = [tensor.name for tensor in self.handles + self.inputs]
             return self._import(dict(zip(outside, [*handles, *inputs], strict=True)))
 
-        call._omit_frequent_tracing_warning = (
-            True  # each is traced once, but TensorFlow counts functions of the same code as one
-        )
+        # Each is traced once, but TensorFlow counts functions of the same code as one.
+        call._omit_frequent_tracing_warning = True
         return call
 
     @functools.cached_property
@@ -153,9 +148,8 @@ class Fragment:
             number: Number of the replica; replica 0 keeps the script's own seeds.
         """
         graph_def = tf.compat.v1.GraphDef.FromString(self.graph_def.SerializeToString())
-        names = {
-            function.signature.name: f"{function.signature.name}_replica_{number}" for function in graph_def.library.function
-        }
+        own = [function.signature.name for function in graph_def.library.function]
+        names = {name: f"{name}_replica_{number}" for name in own}
         for node in all_nodes(graph_def):
             if _is_seeded(node):
                 node.attr["seed2"].i += number * _SEEDS_APART
@@ -167,9 +161,8 @@ class Fragment:
             if not context.context().has_function(function.signature.name):  # TensorFlow knows only the script's own functions
                 context.context().add_function_def(function)
         for gradient in graph_def.library.gradient:
-            gradient.function_name, gradient.gradient_func = (
-                names[name] for name in (gradient.function_name, gradient.gradient_func)
-            )
+            gradient.function_name = names[gradient.function_name]
+            gradient.gradient_func = names[gradient.gradient_func]
         return dataclasses.replace(self, graph_def=graph_def)
 
     def _import(self, by_name: dict[str, Tensor]) -> list[Tensor]:
@@ -188,6 +181,13 @@ class Fragment:
 def all_nodes(graph_def: Any) -> list[Any]:
     """Returns the nodes of a GraphDef and of its functions."""
     return [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
+
+
+def called_names(nodes: Iterable[Any]) -> Iterator[str]:
+    """Yields the names of the functions that NodeDefs call, and of operations; the type of a call of TF1's Defun is a function's name."""
+    for node in nodes:
+        yield node.op
+        yield from (called.name for called in called_functions(node))
 
 
 def called_functions(node: Any) -> list[Any]:
@@ -223,23 +223,15 @@ def _graph_def(ops: set[Operation], without_use: Collection[Operation]) -> Any:
             node.attr.pop("_lower_using_switch_merge", None)
         if node.op == "HashTableV2":  # else a loaded SavedModel has a table of its own in each function
             node.attr["use_node_name_sharing"].b = True
-        _keep(node.input, functools.partial(_is_input, set() if holds_up(op) else names))
+        waited_for = set[str]() if holds_up(op) else names
+        node.input[:] = [name for name in node.input if not name.startswith("^") or name[1:] in waited_for]
         if "_class" in node.attr:  # colocation with an operation outside of the fragment cannot be resolved
-            _keep(node.attr["_class"].list.s, lambda name: name.decode().removeprefix("loc:@") in names)
-            if not node.attr["_class"].list.s:
+            places = node.attr["_class"].list.s
+            places[:] = [place for place in places if place.decode().removeprefix("loc:@") in names]
+            if not places:
                 del node.attr["_class"]
     _add_library(graph_def, ops)
     return graph_def
-
-
-def _is_input(waited_for: Collection[str], name: str) -> bool:
-    return not name.startswith("^") or name[1:] in waited_for
-
-
-def _keep(values: Any, wanted: Callable[[Any], bool]) -> None:
-    kept = [value for value in values if wanted(value)]
-    del values[:]
-    values.extend(kept)
 
 
 def _add_library(graph_def: Any, ops: set[Operation]) -> None:
@@ -249,20 +241,12 @@ def _add_library(graph_def: Any, ops: set[Operation]) -> None:
     functions = {function.signature.name: function for function in graph.library.function}
     gradients = {gradient.function_name: gradient for gradient in graph.library.gradient}
     graph_def.versions.CopyFrom(graph.versions)
-    waiting = [name for node in graph_def.node for name in _called(node, functions)]
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        graph_def.library.function.add().CopyFrom(functions[name])
+
+    def callees(name: str) -> Iterable[str]:
+        yield from called_names(functions[name].node_def)
         if name in gradients:
-            graph_def.library.gradient.add().CopyFrom(gradients[name])
-            waiting.append(gradients[name].gradient_func)
-        waiting.extend(other for node in functions[name].node_def for other in _called(node, functions))
+            yield gradients[name].gradient_func
 
-
-def _called(node: Any, functions: Collection[str]) -> list[str]:
-    by_name = [node.op] if node.op in functions else []  # calls of TF1's Defun are of this kind
-    return [*by_name, *(called.name for called in called_functions(node))]
+    names = sorted(upstream(called_names(graph_def.node), lambda name: name not in functions, callees))
+    graph_def.library.function.extend(functions[name] for name in names)
+    graph_def.library.gradient.extend(gradients[name] for name in names if name in gradients)
