@@ -41,7 +41,7 @@ def entries(transplant: Transplant, saver: Any = None) -> list[CheckpointEntry]:
     Raises:
         NotSupportedError: The Saver saves other objects than variables.
     """
-    saved = saved_tensors(transplant.model.graph, saver or transplant.model.saver)
+    saved = saved_tensors(transplant.model.graph, saver or transplant.model.spec.scaffold.saver)
     return [CheckpointEntry(one.name, one.slice_spec, one.dtype, transplant.settled[one.variable]) for one in saved]
 
 
