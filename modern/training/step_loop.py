@@ -206,5 +206,5 @@ class StepLoop:
         after = self._global_step()
         last = tf.where(after >= to.until, before + 1 >= to.until, full)
         if self._distribution.replica == 0:
-            self._watched.keep(tf.logical_and(last, after >= to.report_from), known | early)
+            self._watched.keep(tf.logical_and(last, after >= to.report_from), known, early)
         return loss, digest, last, after

@@ -31,44 +31,45 @@ class WatchedTensors:
         ]
         self.variables = [variable for variables in self._kept for variable in variables]
 
-    def read_early(self, needed: Tensor) -> dict[str, Tensor]:
-        """Reads what the observations need from before the step; call it there. The values are void unless ``needed``."""
-        known: dict[str, Tensor] = {}
-        for index, observation in enumerate(self._transplant.observations):
-            if observation.early.outputs:
-                values = self._read_early(index, observation.early.outputs, needed & self._transplant.wanted[index])
-                known |= {_key(index, name): value for name, value in values.items()}
-        return known
+    def read_early(self, needed: Tensor) -> list[dict[str, Tensor]]:
+        """Reads what each observation needs from before the step; call it there.
 
-    def _read_early(self, index: int, templates: Sequence[Tensor], needed: Tensor) -> dict[str, Tensor]:
+        Args:
+            needed: Scalar boolean.
+
+        Returns:
+            Name -> tensor for each observation, void unless it is ``needed`` and wanted.
+        """
+        return [self._read_early(index, needed) for index in range(len(self._kept))]
+
+    def _read_early(self, index: int, needed: Tensor) -> dict[str, Tensor]:
+        templates = self._transplant.observations[index].early.outputs
+        if not templates:
+            return {}
         read = functools.partial(self._transplant.read_early, index)
+        needed = needed & self._transplant.wanted[index]
         values = tf.cond(needed, read, lambda: [tf.constant(_empty(one.dtype)) for one in templates])
         tensors = tf.nest.flatten(values)  # one value comes without its list
         for template, tensor in zip(templates, tensors, strict=True):
             tensor.set_shape(template.shape)
         return {template.name: tensor for template, tensor in zip(templates, tensors, strict=True)}
 
-    def keep(self, needed: Tensor, known: dict[str, Tensor]) -> None:
+    def keep(self, needed: Tensor, known: dict[str, Tensor], early: Sequence[dict[str, Tensor]]) -> None:
         """Keeps the wanted observations of a step if it is ``needed``.
 
         Args:
             needed: Scalar boolean.
-            known: Tensors of the step and those of ``read_early``, by name.
+            known: Tensors of the step by name.
+            early: Result of ``read_early``.
         """
         for index, variables in enumerate(self._kept):
             if variables:
-                keep = functools.partial(self._keep, index, known)
+                keep = functools.partial(self._keep, index, known | early[index])
                 tf.cond(needed & self._transplant.wanted[index], keep, lambda: None)
 
     def _keep(self, index: int, known: dict[str, Tensor]) -> None:
-        early = {tensor.name: known[_key(index, tensor.name)] for tensor in self._transplant.observations[index].early.outputs}
-        for variable, value in zip(self._kept[index], self._transplant.report(index, known | early), strict=True):
+        for variable, value in zip(self._kept[index], self._transplant.report(index, known), strict=True):
             variable.assign(value)
-
-
-def _key(index: int, name: str) -> str:
-    """Returns a key for one observation, since two may read the same tensor early and only one of them be wanted."""
-    return f"{index} {name}"
 
 
 def _empty(dtype: tf.DType) -> Any:

@@ -61,7 +61,7 @@ class TicketedSteps:
         def step(batch: Sequence[Tensor], last: Tensor) -> Tensor:
             early = self.watched.read_early(last)
             loss, known = self._transplant.step(batch)
-            self.watched.keep(last, known | early)
+            self.watched.keep(last, known, early)
             return loss
 
         return self._steps(limits, step)
