@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.ops import handle_data_util
-
-from estimator_bridge.modern.graph.gradient_gates import holds_up
 
 Operation = Any  # tf.Operation: TensorFlow ships no types
 Tensor = Any
@@ -24,6 +22,12 @@ BATCH = "estimator_bridge/batch"  # a name that no variable of a script has
 _CONTROL_FLOW = frozenset({"Case", "If", "While"})
 _SEEDS_APART = 0x9E3779B1
 """Distance between the seeds of two replicas, larger than that between operations, whose seeds count up."""
+_BY_FILTER: Mapping[str, str] = {
+    "Conv2DBackpropInput": "Conv2DBackpropFilter",
+    "Conv3DBackpropInputV2": "Conv3DBackpropFilterV2",
+    "DepthwiseConv2dNativeBackpropInput": "DepthwiseConv2dNativeBackpropFilter",
+}
+"""Gradient by a convolution's input -> gradient by its filter."""
 
 
 def producers(op: Operation) -> Iterable[Operation]:
@@ -232,6 +236,35 @@ def _graph_def(ops: set[Operation], without_use: Collection[Operation]) -> Any:
                 del node.attr["_class"]
     _add_library(graph_def, ops)
     return graph_def
+
+
+def holds_up(op: Operation) -> bool:
+    """Returns True if ``op`` only forwards a convolution's input gradient and, by a gate, waits for its filter gradient.
+
+    With ``GATE_OP`` the gradients of an operation by all of its inputs wait for each other, and the layers below wait for all of them.
+    The gradient by a convolution's filter takes as long as that by its input, but only the latter is needed below. Without this gate
+    another core computes the former meanwhile.
+
+    All other gates stay. Without a gate TensorFlow fuses operations and sums in another order. In particular, oneDNN would compute the
+    gradient by a convolution's bias together with that by its filter.
+
+    Args:
+        op: Operation of a graph; without its control inputs it gives the same.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> with tf.Graph().as_default() as graph:
+        ...     image, filters = tf.ones([1, 4, 4, 2]), tf.ones([3, 3, 2, 1])
+        ...     convolved = tf.nn.conv2d(image, filters, 1, "VALID")
+        ...     _ = tf.compat.v1.gradients(convolved, [image, filters], gate_gradients=True)
+        ...     [op.inputs[0].op.type for op in graph.get_operations() if holds_up(op)]
+        ['Conv2DBackpropInput']
+    """
+    if op.type != "Identity" or len(op.control_inputs) != 1:
+        return False
+    source, gate = op.inputs[0].op.type, op.control_inputs[0]
+    waited_for = {one.type for one in gate.control_inputs} if gate.type == "NoOp" else set()
+    return source in _BY_FILTER and waited_for == {source, _BY_FILTER[source]}
 
 
 def _add_library(graph_def: Any, ops: set[Operation]) -> None:

@@ -10,8 +10,7 @@ import tensorflow as tf
 from estimator_bridge.modern.distribution.worker_feed import take
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.step.transplant import Transplant
-from estimator_bridge.modern.training.step_loop import NEVER
-from estimator_bridge.modern.training.watched_tensors import WatchedTensors
+from estimator_bridge.modern.training.step_loop import NEVER, WatchedTensors
 
 
 class TakenSteps(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ import tensorflow as tf
 
 from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.rendezvous import Rendezvous
+from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.distribution.input_sharding import with_context
 from estimator_bridge.modern.distribution.parameter_servers import coordinator, feed
@@ -23,13 +25,18 @@ from estimator_bridge.modern.graph.input_pipeline import read_ahead
 from estimator_bridge.modern.step.parameter_servers import SharedTransplant
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training import train as training
-from estimator_bridge.modern.training.parameter_servers.lost_servers import failures_named
 from estimator_bridge.modern.training.parameter_servers.step_pool import StepPool
 from estimator_bridge.runtime.estimator_calls import TrainCall
 
 logging = tf.compat.v1.logging
 _POLL_SECONDS = 5.0
 _FAREWELL_SECONDS = 10.0
+_SERVER = re.compile(r"/job:ps/replica:0/task:([0-9]+)")
+_LOST = ("unknown device", "Unable to find the relevant tensor remote_handle", "Could not find variable", "was not found")
+"""Parts of TensorFlow's errors if a parameter server came back without its variables."""
+_OURS = {error.__name__: error for error in (BridgeError, NotSupportedError)}
+_REFUSAL = re.compile(rf"estimator_bridge\.errors\.({'|'.join(_OURS)}): (.+?)\n\n", re.DOTALL)
+"""An error of a ``Feed`` at the end of the Python traceback that TensorFlow's error holds."""
 
 
 class ParameterServers(Distribution):
@@ -148,3 +155,28 @@ def _say_farewell(devices: Sequence[str]) -> None:
         thread.start()
     for thread in threads:
         thread.join(_FAREWELL_SECONDS)
+
+
+@contextlib.contextmanager
+def failures_named() -> Iterator[None]:
+    """While active, replaces errors of TensorFlow by those of a task's ``Feed``, or by one that names the lost server.
+
+    Raises:
+        BridgeError: A parameter server is lost, or a task's ``Feed`` raised this.
+        NotSupportedError: A task's ``Feed`` raised this.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        words, server = str(error), _SERVER.search(str(error))
+        if refusal := _REFUSAL.search(words):
+            raise _OURS[refusal[1]](refusal[2]) from error
+        lost = isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError)) or any(word in words for word in _LOST)
+        if not lost or server is None:
+            raise
+        raise BridgeError(
+            f"Parameter server {server[1]} no longer answers, and its variables are lost.",
+            expected="parameter servers that run as long as the training",
+            received=next((line.strip() for line in words.splitlines() if server[0] in line), None),
+            fix="Start it and the chief again. Training goes on from the last checkpoint, and workers can keep running.",
+        ) from error
