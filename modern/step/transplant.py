@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -123,9 +122,8 @@ class Transplant:
             self.model.check_fed(fragment.inputs)
         self.watched, self.observations = [list(group) for group in report], made.observations
         self._wanted = [True] * len(made.observations)
-        self.wanted = ResourceVariable(
-            self._wanted, dtype=tf.bool, trainable=False
-        )  # a tf.Variable would belong to the strategy
+        # A tf.Variable would belong to the strategy.
+        self.wanted = ResourceVariable(self._wanted, dtype=tf.bool, trainable=False)
         return made
 
     def _import(self) -> None:
@@ -208,17 +206,25 @@ class Transplant:
 
 def initialise_tables(model: ModelGraph) -> None:
     """Runs the graph's table initialisers once on every replica of the strategy in scope, since tables live on devices."""
-    if model.collection(v1.GraphKeys.TABLE_INITIALIZERS):
-        fill = table_filler(model)
+    fill = table_filler(model)
+    if fill is not None:
         fill()  # on the device of the input pipeline
-        tf.distribute.get_strategy().run(tf.function(fill))
+        tf.distribute.get_strategy().run(fill)
 
 
-def table_filler(model: ModelGraph) -> Callable[[], object]:
-    """Returns a function that runs the graph's table initialisers."""
+def table_filler(model: ModelGraph) -> Any:
+    """Returns a ``tf.function`` that runs the graph's table initialisers, and returns True; None if there are none."""
     initialisers = [operation(op) for op in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
+    if not initialisers:
+        return None
     run = Fragment.cut(upstream(initialisers, lambda op: False), []).function([])
-    return functools.partial(run, [], [])
+
+    @tf.function(autograph=False)
+    def fill() -> Tensor:
+        run([], [])
+        return tf.constant(True)
+
+    return fill
 
 
 def _written(model: ModelGraph) -> frozenset[str]:
