@@ -91,12 +91,11 @@ def refusals(enabled: bool) -> Iterator[None]:
     except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
         if not enabled or ("tf2xla" not in error.message and "compile-time constant" not in error.message):
             raise
+        lines = error.message.splitlines()
         raise NotSupportedError(
             "XLA cannot compile the training step.",
             expected="operations whose result shapes follow from the shapes of the batch",
-            received=next(
-                (line for line in error.message.splitlines() if re.search("must be|nsupported|No registered", line)), ""
-            ),
+            received=next((line for line in lines if re.search("must be|nsupported|No registered", line)), ""),
             fix="Leave out --jit-compile, or give batches a fixed size (drop_remainder=True) if shapes are missing.",
         ) from error
 

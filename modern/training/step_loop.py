@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.distribution.input_sharding import batches_per_step, replica_rows
+from estimator_bridge.modern.distribution.input_sharding import replica_rows
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.step.transplant import Transplant
@@ -91,7 +91,6 @@ class StepLoop:
         self._transplant = transplant
         self._iterator = iterator
         self._distribution = distribution
-        self._strategy = distribution.strategy
         self._checks_inputs = distribution.workers > 1 and not endless
         self._audited = audited
         self._losses = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1]), trainable=False)
@@ -165,7 +164,7 @@ class StepLoop:
 
     def _one_step(self, done: Tensor, before: Tensor, to: _Limits) -> Any:
         """Runs a step unless an input has ended. Returns whether another step follows, the steps so far, and the global step."""
-        number = batches_per_step(self._distribution)
+        number = 1 if self._distribution.split else self._distribution.replicas // self._distribution.workers
         # A distributed iterator would do the same, but may wait without end if it is dropped before its input ends.
         if not self._checks_inputs:
             return self._step_with([next(self._iterator) for _ in range(number)], done, before, to)
@@ -186,8 +185,10 @@ class StepLoop:
     def _step_with(self, batches: Any, done: Tensor, before: Tensor, to: _Limits) -> list[Tensor]:
         # At the end of the input no part of a step may run, not even counting, which needs no batch.
         with tf.control_dependencies(tf.nest.flatten(batches)):
-            results = self._strategy.run(self._replica_step, args=(batches, before, done + 1 >= to.steps, to))
-            loss, digest, last, after = [self._strategy.experimental_local_results(result)[0] for result in results]
+            results = self._distribution.strategy.run(self._replica_step, args=(batches, before, done + 1 >= to.steps, to))
+            loss, digest, last, after = [
+                self._distribution.strategy.experimental_local_results(result)[0] for result in results
+            ]
             loss = tf.reshape(tf.cast(loss, tf.float32), [])  # the shape is unknown in some models
             last |= tf.math.is_nan(loss)  # TF1's NanTensorHook ends the training there
             self._losses.scatter_update(tf.IndexedSlices(loss, done))

@@ -109,20 +109,20 @@ class StepPool:
         return int(self._transplant.global_step.numpy())
 
     def _audited_steps(self, before: int, limit: int) -> list[TakenSteps]:
-        """Makes the audited steps, each of one trainer while no other trains."""
-        turns = self._audit.turns(before, limit, self._global_step) if self._audit is not None else ()
-        taken = (self._step_of(place, step) for place, step in turns)
-        return [one for one in taken if one is not None]
+        """Makes the audited steps, each of one trainer while no other trains.
 
-    def _step_of(self, place: int, step: int) -> TakenSteps | None:
-        """Makes one step of one trainer, the chief at place 0. Returns None if the trainer is lost, which the next pool handles."""
-        self._ticketed.tickets.assign(step)
-        taken: TakenSteps | None
-        if place == 0:
-            taken = fetch(self._ticketed.on_chief(_limits(step + 1)))
-        else:
-            taken = self._workers.run_on(place - 1, self._ticketed.on_worker, _limits(step + 1))
-        return taken
+        A trainer at place 0 is the chief. The step of a lost trainer is left out; the next pool makes it.
+        """
+        turns = self._audit.turns(before, limit, self._global_step) if self._audit is not None else ()
+        taken: list[TakenSteps | None] = []
+        for place, step in turns:
+            self._ticketed.tickets.assign(step)
+            limits = _limits(step + 1)
+            if place == 0:
+                taken.append(fetch(self._ticketed.on_chief(limits)))
+            else:
+                taken.append(self._workers.run_on(place - 1, self._ticketed.on_worker, limits))
+        return [one for one in taken if one is not None]
 
 
 def _limits(limit: int, unticketed: int = 0) -> tf.Tensor:
@@ -161,28 +161,20 @@ class TicketedSteps:
         with strategy.scope():
             self.tickets = tf.Variable(0, trainable=False, dtype=tf.int64)
         # There is one function in each process, since a second one would restart the stream of random numbers.
-        self.on_worker = self._traced(self._share)
-        self.on_chief = self._traced(self._reported_share)
+        self.on_worker = self._traced(lambda batch, last: transplant.step(batch)[0])
+        self.on_chief = self._traced(self._watched_step)
 
-    def _traced(self, share: Any) -> Any:
-        return tf.function(share, [tf.TensorSpec([2], tf.int64)], autograph=False).get_concrete_function()
+    def _traced(self, step: Callable[..., Tensor]) -> Any:
+        share = tf.function(lambda limits: self._steps(step, limits), [tf.TensorSpec([2], tf.int64)], autograph=False)
+        return share.get_concrete_function()
 
-    def _share(self, limits: Tensor) -> TakenSteps:
-        """Takes steps with tickets below ``limits[0]``."""
-        return self._steps(limits, lambda batch, last: self._transplant.step(batch)[0])
+    def _watched_step(self, batch: Sequence[Tensor], last: Tensor) -> Tensor:
+        early = self.watched.read_early(last)
+        loss, known = self._transplant.step(batch)
+        self.watched.keep(last, known, early)
+        return loss
 
-    def _reported_share(self, limits: Tensor) -> TakenSteps:
-        """Takes steps as ``_share`` does, or makes ``limits[1]`` steps without a ticket and keeps the last one's watched tensors."""
-
-        def step(batch: Sequence[Tensor], last: Tensor) -> Tensor:
-            early = self.watched.read_early(last)
-            loss, known = self._transplant.step(batch)
-            self.watched.keep(last, known, early)
-            return loss
-
-        return self._steps(limits, step)
-
-    def _steps(self, limits: Tensor, step: Any) -> TakenSteps:
+    def _steps(self, step: Callable[..., Tensor], limits: Tensor) -> TakenSteps:
         limit, unticketed = limits[0], tf.cast(limits[1], tf.int32)
 
         def one(count: Tensor, drawn: _Draw, losses: Any, tickets: Any) -> tuple[Any, ...]:
