@@ -38,6 +38,8 @@ class Transplant:
         settled: The same variables as they are saved, with the mean of a variable of which each replica has a copy.
         watched: Groups of tensors of ``report``, or of the last call of ``watch``.
         observations: Groups as they are computed.
+        observers: Each observation with its functions: ``early(inputs) -> tensors`` that depend only on variables, to be called before
+            the observed step, and ``late(inputs) -> tensors`` after it.
         wanted: Variable of booleans: for each of ``observations``, whether to compute it.
         pieces: Number of replicas that share one batch.
 
@@ -129,7 +131,7 @@ class Transplant:
     def _import(self) -> None:
         variables = VariableStore(self.model.variables(), {}, shared=self.variables)
         self._stages = [(stage, variables.function(stage.fragment)) for stage in self._plan.stages]
-        self._observers = [(variables.function(one.early), variables.function(one.late)) for one in self.observations]
+        self.observers = [(one, variables.function(one.early), variables.function(one.late)) for one in self.observations]
 
     def step(self, batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Runs one step on one replica.
@@ -159,22 +161,6 @@ class Transplant:
             own = [update for update in self._plan.updates if id(update.optimizer) == identity]
             optimizer._create_all_weights([self.store[variable] for update in own for _, variable in update.pairs])
         return [(update, built[id(update.optimizer)]) for update in self._plan.updates]
-
-    def read_early(self, index: int) -> list[Tensor]:
-        """Returns the ``early.outputs`` of an observation, which depend only on variables; call it before the observed step."""
-        early: list[Tensor] = self._observers[index][0]([])
-        return early
-
-    def report(self, index: int, known: dict[str, Tensor]) -> list[Tensor]:
-        """Returns the tensors of an observation after a step.
-
-        Args:
-            index: Number of the observation.
-            known: Tensors of the step and those that were read early, by name.
-        """
-        inputs = self.observations[index].late.inputs
-        late: list[Tensor] = self._observers[index][1]([known[tensor.name] for tensor in inputs])
-        return late
 
     def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
         parts = iter([known[tensor.name] for tensor in update.gradients()])

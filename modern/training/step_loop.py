@@ -242,12 +242,12 @@ class WatchedTensors:
         return [self._read_early(index, needed) for index in range(len(self._kept))]
 
     def _read_early(self, index: int, needed: Tensor) -> dict[str, Tensor]:
-        templates = self._transplant.observations[index].early.outputs
+        observation, read, _ = self._transplant.observers[index]
+        templates = observation.early.outputs
         if not templates:
             return {}
-        read = functools.partial(self._transplant.read_early, index)
         needed = needed & self._transplant.wanted[index]
-        values = tf.cond(needed, read, lambda: [tf.constant(_empty(one.dtype)) for one in templates])
+        values = tf.cond(needed, lambda: read([]), lambda: [tf.constant(_empty(one.dtype)) for one in templates])
         tensors = tf.nest.flatten(values)  # one value comes without its list
         for template, tensor in zip(templates, tensors, strict=True):
             tensor.set_shape(template.shape)
@@ -267,7 +267,9 @@ class WatchedTensors:
                 tf.cond(needed & self._transplant.wanted[index], keep, lambda: None)
 
     def _keep(self, index: int, known: dict[str, Tensor]) -> None:
-        for variable, value in zip(self._kept[index], self._transplant.report(index, known), strict=True):
+        observation, _, read = self._transplant.observers[index]
+        values = read([known[tensor.name] for tensor in observation.late.inputs])
+        for variable, value in zip(self._kept[index], values, strict=True):
             variable.assign(value)
 
 

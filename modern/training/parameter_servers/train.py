@@ -15,7 +15,6 @@ import tensorflow as tf
 from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.distribution.input_sharding import with_context
 from estimator_bridge.modern.distribution.parameter_servers import coordinator, feed
 from estimator_bridge.modern.distribution.strategies import Distribution
@@ -118,19 +117,14 @@ class SharedTransplant(Transplant):
             raise located(error, local[written[0]].op)
 
 
-def train(
-    estimator: Any,
-    call: TrainCall,
-    distribution: Distribution,
-    *,
-    callbacks: Sequence[Callback] = (),
-    audited: bool = False,
-) -> None:
+def train(estimator: Any, call: TrainCall, distribution: Distribution, **options: Any) -> None:
     """Trains over parameter servers as ``training.train`` does on other strategies.
 
     Args:
-        estimator, call, callbacks, audited: Arguments of ``training.train``.
+        estimator: Estimator with the model_fn, config and model_dir.
+        call: Arguments of ``Estimator.train``.
         distribution: Distribution of the chief; a worker has none.
+        options: Keyword arguments of ``training.train``: callbacks and audited.
 
     Raises:
         NotSupportedError: The job cannot be trained in this way, or this process has trained before; nothing has been trained. Or the
@@ -153,15 +147,8 @@ def train(
             own.publish(batches)
             return StepPool.of_cluster(transplant, leader, auditing)
 
-        training.train(
-            estimator,
-            call,
-            ParameterServers(distribution.strategy),
-            callbacks=callbacks,
-            audited=audited,
-            make_transplant=SharedTransplant,
-            make_loop=pool,
-        )
+        shared = ParameterServers(distribution.strategy)
+        training.train(estimator, call, shared, make_transplant=SharedTransplant, make_loop=pool, **options)
         _say_farewell([worker.device_name for worker in leader._cluster.workers])
 
 
