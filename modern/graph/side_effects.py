@@ -12,7 +12,7 @@ from tensorflow.python.framework import op_def_registry
 
 from estimator_bridge.modern.graph.fragments import Operation, called_names, upstream
 
-_READS = frozenset(
+READS = frozenset(
     {
         "LookupTableExportV2",
         "LookupTableFindV2",
@@ -91,7 +91,7 @@ class Effects:
 @functools.cache
 def _effect(kind: str) -> Effect:
     definition = op_def_registry.get(kind)
-    if kind in _READS | _CALLS or _makes_handle(definition):
+    if kind in READS | _CALLS or _makes_handle(definition):
         return Effect.NONE
     if kind in _OUTWARD:
         return Effect.OUTWARD

@@ -1,9 +1,9 @@
-"""The training graph of a model_fn as one function of variables and batch."""
+"""The training graph of a model_fn as one function of variables and batch, and checkpoints of it, from which either path resumes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.distribute.values import SyncOnReadVariable
@@ -15,6 +15,7 @@ from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor,
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.graph.optimizers import rebuild as optimizers
 from estimator_bridge.modern.graph.optimizers.capture import Update, rebuild, sums_loss
+from estimator_bridge.modern.graph.savers import saved_tensors
 from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
@@ -188,6 +189,50 @@ class Transplant:
             return loss
         mean = not self._split and getattr(self.model.graph, "_is_loss_scaled_by_optimizer", False)
         return context.all_reduce(tf.distribute.ReduceOp.MEAN if mean else tf.distribute.ReduceOp.SUM, _scaled(loss, weight))
+
+
+class CheckpointEntry(NamedTuple):
+    """One tensor of a checkpoint: a whole variable, or one slice of a partitioned one.
+
+    Attributes:
+        name: TF1 name in a checkpoint; for a slice, the name of the whole variable.
+        slice_spec: Full shape and extents of a slice in TensorFlow's notation, or "".
+        dtype: Type in the checkpoint.
+        variable: Variable with the value.
+    """
+
+    name: str
+    slice_spec: str
+    dtype: tf.DType
+    variable: Any
+
+    def read(self) -> Any:
+        """Returns the value to save."""
+        return tf.cast(self.variable.read_value(), self.dtype)
+
+
+def entries(transplant: Transplant, saver: Any = None) -> list[CheckpointEntry]:
+    """Finds the variables of a transplant that a TF1 Saver of the graph saves, slots and beta powers included.
+
+    Args:
+        transplant: Transplant of the graph.
+        saver: Saver of the same graph; None for the model's own.
+
+    Raises:
+        NotSupportedError: The Saver saves other objects than variables.
+    """
+    saved = saved_tensors(transplant.model.graph, saver or transplant.model.spec.scaffold.saver)
+    return [CheckpointEntry(one.name, one.slice_spec, one.dtype, transplant.settled[one.variable]) for one in saved]
+
+
+def save(items: Sequence[CheckpointEntry], prefix: str) -> None:
+    """Writes ``PREFIX.index`` and ``PREFIX.data-00000-of-00001``; both appear under their names only when complete."""
+    tf.raw_ops.SaveV2(
+        prefix=prefix,
+        tensor_names=[entry.name for entry in items],
+        shape_and_slices=[entry.slice_spec for entry in items],
+        tensors=[entry.read() for entry in items],
+    )
 
 
 def initialise_tables(model: ModelGraph) -> None:
