@@ -98,8 +98,11 @@ def prepare(replicas: int) -> None:
     """
     if replicas < 1:
         raise BridgeError("--replicas must be at least 1.", expected="--replicas 1 or more", received=replicas)
-    cluster = _cluster()
-    if replicas > 1 and cluster:
+    try:
+        context = TaskContext.of_this_process()
+    except BridgeError:  # RunConfig reports it, unless the script sets the variable before that
+        context = None
+    if replicas > 1 and context and context.value.get("cluster"):
         raise NotSupportedError(
             "--replicas cannot be used in a cluster, and TF_CONFIG makes this process a task of one.",
             expected="one replica for each GPU of a worker, or one for its CPU",
@@ -199,14 +202,6 @@ def _mirrored_over(devices: tuple[str, ...]) -> Any:
     return make_strategy(
         ModernConfig(strategy=Strategy("MirroredStrategy", devices, "ReductionToOneDevice" if on_cpus else None))
     )
-
-
-def _cluster() -> Mapping[str, Any]:
-    try:
-        context = TaskContext.of_this_process()
-    except BridgeError:  # RunConfig reports it, unless the script sets the variable before that
-        return {}
-    return (context.value.get("cluster") or {}) if context else {}
 
 
 def _refuse(config: Any) -> None:
