@@ -48,8 +48,8 @@ def multi_worker(config: Any) -> Any:
         return given
     settings = settings_of_strategy(given) if given is not None else {}
     jobs = tuple((_JOBS[job], tuple(tasks)) for job, tasks in sorted(config.cluster_spec.as_dict().items()) if job in _JOBS)
-    own = Strategy("MultiWorkerMirroredStrategy", **{name: settings.get(f"strategy.{name}") for name in _OPTIONS})
-    return _connected(own, jobs, _JOBS[config.task_type], config.task_id)
+    options: dict[str, Any] = {name: settings.get(f"strategy.{name}") for name in _OPTIONS}
+    return _connected(Strategy("MultiWorkerMirroredStrategy", **options), jobs, _JOBS[config.task_type], config.task_id)
 
 
 @functools.cache

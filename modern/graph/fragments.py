@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.ops import handle_data_util
+
+from estimator_bridge.runtime.dataset_sharding import called_functions, reached_functions
 
 Operation = Any  # tf.Operation: TensorFlow ships no types
 Tensor = Any
@@ -37,12 +39,14 @@ def producers(op: Operation) -> Iterable[Operation]:
 
 
 def upstream(
-    targets: Iterable[Any], stop: Callable[[Any], bool], parents: Callable[[Any], Iterable[Any]] = producers
-) -> set[Any]:
+    targets: Iterable[Operation],
+    stop: Callable[[Operation], bool],
+    parents: Callable[[Operation], Iterable[Operation]] = producers,
+) -> set[Operation]:
     """Finds every operation that ``targets`` depend on, and ``targets`` themselves.
 
     Args:
-        targets: Operations at which the walk begins; or names of functions, for example.
+        targets: Operations at which the walk begins.
         stop: Function that returns True for an operation to leave out, with all that it waits for.
         parents: Function that gives the operations that one operation waits for.
 
@@ -187,19 +191,6 @@ def all_nodes(graph_def: Any) -> list[Any]:
     return [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
 
 
-def called_names(nodes: Iterable[Any]) -> Iterator[str]:
-    """Yields the names of the functions that NodeDefs call, and of operations; the type of a call of TF1's Defun is a function's name."""
-    for node in nodes:
-        yield node.op
-        yield from (called.name for called in called_functions(node))
-
-
-def called_functions(node: Any) -> list[Any]:
-    """Returns the NameAttrList of each function that a NodeDef has as an attribute."""
-    values = node.attr.values()
-    return [called for value in values for called in ([value.func] if value.HasField("func") else value.list.func)]
-
-
 def _is_seeded(node: Any) -> bool:
     """Returns True for a random operation with a seed; without one, each kernel chooses its own."""
     return "seed2" in node.attr and bool(node.attr["seed"].i or node.attr["seed2"].i)
@@ -274,12 +265,6 @@ def _add_library(graph_def: Any, ops: set[Operation]) -> None:
     functions = {function.signature.name: function for function in graph.library.function}
     gradients = {gradient.function_name: gradient for gradient in graph.library.gradient}
     graph_def.versions.CopyFrom(graph.versions)
-
-    def callees(name: str) -> Iterable[str]:
-        yield from called_names(functions[name].node_def)
-        if name in gradients:
-            yield gradients[name].gradient_func
-
-    names = sorted(upstream(called_names(graph_def.node), lambda name: name not in functions, callees))
+    names = sorted(reached_functions(graph_def.node, functions, gradients))
     graph_def.library.function.extend(functions[name] for name in names)
     graph_def.library.gradient.extend(gradients[name] for name in names if name in gradients)

@@ -10,7 +10,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from estimator_bridge.modern.graph.fragments import Operation, called_names, upstream
+from estimator_bridge.modern.graph.fragments import Operation
+from estimator_bridge.runtime.dataset_sharding import reached_functions
 
 READS = frozenset(
     {
@@ -75,11 +76,7 @@ class Effects:
         """Returns the types of an operation and of all operations in the functions that it calls."""
         if not _takes_functions(op.type):
             return {op.type}  # without its NodeDef, which is slow to get
-        called = upstream(
-            called_names([op.node_def]),
-            lambda name: name not in self._library,
-            lambda name: called_names(self._library[name].node_def),
-        )
+        called = reached_functions([op.node_def], self._library)
         nodes = [op.node_def, *(inner for name in called for inner in self._library[name].node_def)]
         return {node.op for node in nodes} - called  # the type of a call of TF1's Defun is the function's name
 
