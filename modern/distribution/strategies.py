@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
 from estimator_bridge.cluster.tasks import TaskContext
@@ -19,7 +20,7 @@ from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.config.make_strategy import make_strategy
 from estimator_bridge.modern.config.runtime_settings import set_runtime
-from estimator_bridge.modern.distribution.multi_worker import multi_worker, number_of_workers
+from estimator_bridge.modern.distribution.multi_worker import multi_worker
 from estimator_bridge.modern.distribution.parameter_servers import coordinator
 
 logging = tf.compat.v1.logging
@@ -40,7 +41,8 @@ class Distribution:
     @property
     def workers(self) -> int:
         """Number of processes that train together."""
-        return number_of_workers(self.strategy)
+        extended = self.strategy.extended
+        return int(extended._num_workers) if isinstance(extended, CollectiveAllReduceExtended) else 1
 
     @property
     def together(self) -> bool:

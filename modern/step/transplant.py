@@ -10,7 +10,7 @@ from tensorflow.python.distribute.values import SyncOnReadVariable
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.distribution.multi_worker import number_of_workers
+from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.graph.optimizers import rebuild as optimizers
@@ -80,7 +80,7 @@ class Transplant:
     def _copies(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Makes variables for means over replicas of several workers, since only all workers together can compute a mean."""
         copied = [name for name, variable in self.variables.items() if isinstance(variable, SyncOnReadVariable)]
-        has_others = number_of_workers(tf.distribute.get_strategy()) > 1
+        has_others = Distribution(tf.distribute.get_strategy()).workers > 1
         return {name: tf.Variable(values[name], trainable=False) for name in copied} if has_others else {}
 
     def settle(self, needed: Tensor) -> None:
