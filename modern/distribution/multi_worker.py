@@ -41,12 +41,13 @@ def multi_worker(config: Any) -> Any:
         return given
     settings = settings_of_strategy(given) if given is not None else {}
     jobs = tuple((_JOBS[job], tuple(tasks)) for job, tasks in sorted(config.cluster_spec.as_dict().items()) if job in _JOBS)
-    options: dict[str, Any] = {name: settings.get(f"strategy.{name}") for name in _OPTIONS}
-    return _connected(Strategy("MultiWorkerMirroredStrategy", **options), jobs, _JOBS[config.task_type], config.task_id)
+    options = tuple(settings.get(f"strategy.{name}") for name in _OPTIONS)
+    return _connected(options, jobs, _JOBS[config.task_type], config.task_id)
 
 
 @functools.cache
-def _connected(own: Strategy, jobs: Jobs, job: str, index: int) -> Any:
+def _connected(options: tuple[Any, ...], jobs: Jobs, job: str, index: int) -> Any:
+    own = Strategy("MultiWorkerMirroredStrategy", **dict(zip(_OPTIONS, options, strict=True)))
     port = int(dict(jobs)[job][index].rpartition(":")[2])
     with kept_to_loopback(port):
         try:
