@@ -7,8 +7,7 @@ from typing import Any
 from tensorflow.python.eager import context
 
 from estimator_bridge.modern.callbacks.session import ReadOnlySession
-from estimator_bridge.modern.step.checkpoints import entries, save
-from estimator_bridge.modern.step.transplant import Transplant
+from estimator_bridge.modern.step.transplant import Transplant, entries, save
 
 
 class SavingSession(ReadOnlySession):
