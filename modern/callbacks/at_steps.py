@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
 from tensorflow.python.eager import context
 
 from estimator_bridge.compat.config.output.callback_rules import stop_step
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.session import ReadOnlySession, script_environment
-from estimator_bridge.modern.graph.model_graph import ModelGraph
+from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.step.transplant import Transplant
-
-v1 = tf.compat.v1
 
 
 class HookAtSteps(Callback):

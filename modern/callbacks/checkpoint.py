@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
 from tensorflow.python.eager import context
 
 from estimator_bridge.modern.callbacks.at_steps import HookAtSteps
 from estimator_bridge.modern.callbacks.session import ReadOnlySession
-from estimator_bridge.modern.graph.model_graph import ModelGraph
+from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.step.checkpoints import entries, save
 from estimator_bridge.modern.step.transplant import Transplant
-
-v1 = tf.compat.v1
 
 
 def with_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: Sequence[Any]) -> list[Any]:

@@ -13,9 +13,8 @@ from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.session import ReadOnlySession, Request, script_environment
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.host_call import SummaryWriters
+from estimator_bridge.modern.graph.model_graph import v1
 from estimator_bridge.modern.step.transplant import Transplant
-
-v1 = tf.compat.v1
 
 
 class HookedRun:
@@ -102,11 +101,9 @@ class HookCalls:
     def before(self) -> None:
         """Calls ``before_run``; reads fetches that depend only on variables before the step, and asks the step for the others."""
         with self._calling() as session:
-            arguments = self.hook.before_run(self._run.context)
-            if arguments is not None:
-                session.check_plain(arguments.feed_dict, arguments.options)
-            asked = arguments is not None and arguments.fetches is not None
-            self._request = Request(self._run.graph, arguments.fetches) if asked else None
+            arguments = self.hook.before_run(self._run.context) or v1.train.SessionRunArgs(None)
+            session.check_plain(arguments.feed_dict, arguments.options)
+            self._request = None if arguments.fetches is None else Request(self._run.graph, arguments.fetches)
             self.asking = False
             if self._request:
                 later = {element.name for element in self._request.elements if session.needs_step(element)}
