@@ -14,17 +14,15 @@ from estimator_bridge.cluster.preemption import EXIT_CODE, Preemption, catch_pre
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.compat.config.output.callback_rules import Timer
-from estimator_bridge.modern.callbacks.audit import AuditReport
+from estimator_bridge.modern.callbacks.at_steps import StopAtStep
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.checkpoint import with_saver
 from estimator_bridge.modern.callbacks.counts import EqualCounts
 from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
-from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter
+from estimator_bridge.modern.callbacks.launcher_reports import AuditReport, StepReport
+from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter, SummarySaver
 from estimator_bridge.modern.callbacks.progress import show_progress
 from estimator_bridge.modern.callbacks.session_hook import HookedRun
-from estimator_bridge.modern.callbacks.step_report import StepReport
-from estimator_bridge.modern.callbacks.stop import StopAtStep
-from estimator_bridge.modern.callbacks.summaries import SummarySaver
 from estimator_bridge.modern.distribution.input_sharding import batch_size, common_seed, is_endless, own_share, with_context
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.distribution.worker_checks import check_equal

@@ -1,4 +1,4 @@
-"""Heads for two classes, for one of several classes, and for any number of several classes."""
+"""Heads with one objective: two classes, one of several classes, any number of several classes, or numbers."""
 
 from __future__ import annotations
 
@@ -21,29 +21,23 @@ from estimator_bridge.modern.canned.heads.base import (
     check_in_range,
     to_column,
 )
-from estimator_bridge.modern.canned.heads.metrics import AccuracyBaseline, TrapezoidalAUC
 
 _metrics = tf_keras.metrics
+_SMOOTHING = 1e-6  # the value in tf.compat.v1.metrics.auc
 
 
 class _Thresholded(Head):
     """A head with metrics at several thresholds of its probabilities."""
 
-    def __init__(self, *args: Any, thresholds: Sequence[float] = (), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._thresholds = tuple(thresholds)
+    thresholds: Sequence[float] = ()
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of ``from_config``."""
-        return {**super().get_config(), "thresholds": self._thresholds}
-
-    def curves(self, key: str) -> Iterator[HeadMetric]:
+    def curves(self, inputs_of: Callable[[HeadBatch], Sequence[Tensor]], ending: str = "") -> Iterator[HeadMetric]:
         make = TrapezoidalAUC if self.exact else _metrics.AUC
-        yield HeadMetric("auc", make, against(key))
-        yield HeadMetric("auc_precision_recall", functools.partial(make, curve="PR"), against(key))
+        yield HeadMetric(f"auc{ending}", make, inputs_of)
+        yield HeadMetric(f"auc_precision_recall{ending}", functools.partial(make, curve="PR"), inputs_of)
 
     def at_thresholds(self, key: str) -> Iterator[HeadMetric]:
-        for threshold in self._thresholds:
+        for threshold in self.thresholds:
             yield self._accuracy_at(threshold, key)
             for name, make in (("precision", _metrics.Precision), ("recall", _metrics.Recall)):
                 at = functools.partial(make, thresholds=threshold)
@@ -73,7 +67,6 @@ def _predict_class(head: Head, logits: Tensor, scores: Tensor, count: int) -> Pr
     }
 
 
-@tf_keras.saving.register_keras_serializable("estimator_bridge")
 class BinaryHead(_Thresholded):
     """Two classes from one logit, with sigmoid cross entropy; labels are in [0, 1] or names of a vocabulary."""
 
@@ -85,7 +78,7 @@ class BinaryHead(_Thresholded):
     def process_labels(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Returns the labels as numbers, checked to be in range."""
         labels = to_column(labels, logits)
-        return check_in_range(tf.cast(self._label_ids(labels) if self._vocabulary else labels, tf.float32), 2)
+        return check_in_range(tf.cast(self._label_ids(labels) if self.vocabulary else labels, tf.float32), 2)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Returns the cross entropy of each example."""
@@ -100,11 +93,10 @@ class BinaryHead(_Thresholded):
         yield HeadMetric("prediction/mean", _metrics.Mean, lambda batch: (batch.predictions["logistic"],))
         yield LABEL_MEAN
         yield HeadMetric("accuracy_baseline", AccuracyBaseline, LABEL_MEAN.inputs_of)
-        yield from self.curves("logistic")
+        yield from self.curves(against("logistic"))
         yield from self.at_thresholds("logistic")
 
 
-@tf_keras.saving.register_keras_serializable("estimator_bridge")
 class MultiClassHead(Head):
     """One of several classes, with softmax cross entropy; labels are class ids or names of a vocabulary."""
 
@@ -112,15 +104,12 @@ class MultiClassHead(Head):
         """Returns the predictions for logits [batch, units]."""
         return _predict_class(self, logits, logits, self.units)
 
-    @property
-    def label_width(self) -> int:
-        """One: a label is one class."""
-        return 1
+    label_width = 1
 
     def process_labels(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Returns the labels as numbers, checked to be in range."""
         labels = to_column(labels, logits)
-        return check_in_range(self._label_ids(labels) if self._vocabulary else labels, self.units)
+        return check_in_range(self._label_ids(labels) if self.vocabulary else labels, self.units)
 
     def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Returns the cross entropy of each example."""
@@ -132,7 +121,6 @@ class MultiClassHead(Head):
         yield HeadMetric("accuracy", _metrics.Accuracy, against("class_ids"))
 
 
-@tf_keras.saving.register_keras_serializable("estimator_bridge")
 class MultiLabelHead(_Thresholded):
     """Any number of several classes, with sigmoid cross entropy averaged over classes.
 
@@ -140,13 +128,7 @@ class MultiLabelHead(_Thresholded):
     classes with separate metrics.
     """
 
-    def __init__(self, *args: Any, judged: Sequence[int] = (), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._judged = tuple(judged)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of ``from_config``."""
-        return {**super().get_config(), "judged": self._judged}
+    judged: Sequence[int] = ()
 
     def call(self, logits: Tensor) -> Predictions:
         """Returns the predictions; tf.contrib's head does not name classes."""
@@ -167,17 +149,85 @@ class MultiLabelHead(_Thresholded):
     def measures(self) -> Iterator[HeadMetric]:
         """Yields the metrics in the order of ``tf.estimator``."""
         yield AVERAGE_LOSS
-        yield from self.curves("probabilities")
+        yield from self.curves(against("probabilities"))
         yield from self.at_thresholds("probabilities")
-        for index in self._judged:
+        for index in self.judged:
             yield from self._of_class(index)
 
     def _of_class(self, index: int) -> Iterator[HeadMetric]:
         def pair(batch: HeadBatch) -> Sequence[Tensor]:
             return batch.labels[..., index : index + 1], batch.predictions["probabilities"][..., index : index + 1]
 
-        name = self._vocabulary[index] if self._vocabulary else f"class{index}"
-        make = TrapezoidalAUC if self.exact else _metrics.AUC
+        name = self.vocabulary[index] if self.vocabulary else f"class{index}"
         yield HeadMetric(f"probability_mean/{name}", _metrics.Mean, lambda batch: pair(batch)[1:])
-        yield HeadMetric(f"auc/{name}", make, pair)
-        yield HeadMetric(f"auc_precision_recall/{name}", functools.partial(make, curve="PR"), pair)
+        yield from self.curves(pair, f"/{name}")
+
+
+class RegressionHead(Head):
+    """Predicts ``inverse_link(logits)`` or the logits themselves; the default loss is the squared error."""
+
+    inverse_link: Callable[[Tensor], Tensor] | None = None
+
+    def call(self, logits: Tensor) -> Predictions:
+        """Returns the predictions for logits [batch, units]."""
+        if self.inverse_link is None:
+            return {"predictions": tf.identity(logits)}
+        return {"predictions": self.inverse_link(logits), "logits": logits}
+
+    def logits_in(self, predictions: Predictions) -> Tensor:
+        """Returns the logits, which are the predictions themselves without a link function."""
+        return predictions["predictions" if self.inverse_link is None else "logits"]
+
+    @property
+    def loss_width(self) -> int:
+        """The number of losses of an example: each number has its own loss and, optionally, its own weight."""
+        return self.units
+
+    def process_labels(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """Returns the labels as float32."""
+        return tf.cast(to_column(labels, logits), tf.float32)
+
+    def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
+        """Returns the squared error of each number."""
+        return tf.math.squared_difference(logits, labels)
+
+    def measures(self) -> Iterator[HeadMetric]:
+        """Yields the metrics in the order of ``tf.estimator``."""
+        yield AVERAGE_LOSS
+        yield HeadMetric("prediction/mean", _metrics.Mean, lambda batch: (batch.predictions["predictions"],))
+        yield LABEL_MEAN
+
+
+@tf_keras.saving.register_keras_serializable("estimator_bridge")
+class AccuracyBaseline(tf_keras.metrics.Mean):
+    """The accuracy of always predicting the more frequent of two classes: max(mean, 1 - mean) of labels in [0, 1].
+
+    Example:
+        >>> metric = AccuracyBaseline()
+        >>> _ = metric.update_state([0.0, 1.0, 0.0, 0.0])
+        >>> float(metric.result())
+        0.75
+    """
+
+    def result(self) -> Any:
+        """Returns a scalar."""
+        mean = super().result()
+        return tf.maximum(mean, 1 - mean)
+
+
+@tf_keras.saving.register_keras_serializable("estimator_bridge")
+class TrapezoidalAUC(tf_keras.metrics.AUC):
+    """The area under a curve as TensorFlow 1's heads report it, by trapezoids even for a precision-recall curve.
+
+    Keras interpolates precision between points instead, so that ``auc_precision_recall`` of one model differs between
+    ``tf.compat.v1.estimator`` and ``tf.estimator``. The formula, including its smoothing, is that of ``tf.compat.v1.metrics.auc``.
+    """
+
+    def result(self) -> Any:
+        """Returns a scalar."""
+        recall = (self.true_positives + _SMOOTHING) / (self.true_positives + self.false_negatives + _SMOOTHING)
+        if self.curve.value == "ROC":
+            x, y = self.false_positives / (self.false_positives + self.true_negatives + _SMOOTHING), recall
+        else:
+            x, y = recall, (self.true_positives + _SMOOTHING) / (self.true_positives + self.false_positives + _SMOOTHING)
+        return tf.reduce_sum((x[:-1] - x[1:]) * (y[:-1] + y[1:]) / 2)

@@ -1,18 +1,55 @@
-"""Reports of audited steps for the launcher: digests of the batch and of each replica's variables."""
+"""Reports for the launcher: the global step, and digests of audited steps."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import tensorflow as tf
 
 from estimator_bridge.cluster.audit_records import AuditPlan, AuditRecord, Updates
+from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.runtime.batch_digest import batch_digest, variables_digest
+
+_SECONDS = 1.0
+"""Seconds between two reports of the global step."""
+
+
+class StepReport(Callback):
+    """Reports the global step once a second, and at the beginning and the end.
+
+    Args:
+        meeting: Rendezvous with the launcher.
+        task: This task.
+    """
+
+    def __init__(self, meeting: Rendezvous, task: TaskId) -> None:
+        self._meeting = meeting
+        self._task = task
+        self._at = 0.0
+
+    def begin(self, transplant: Transplant, step: int) -> None:
+        """Reports the first step."""
+        self._report(step, training=True)
+
+    def after(self, progress: Progress) -> bool:
+        """Reports at most once a second."""
+        if time.monotonic() - self._at >= _SECONDS:
+            self._report(progress.step, training=True)
+        return False
+
+    def end(self, step: int) -> None:
+        """Reports the last step."""
+        self._report(step, training=False)
+
+    def _report(self, step: int, training: bool) -> None:
+        self._meeting.report_step(self._task, step, training)
+        self._at = time.monotonic()
 
 
 class AuditReport(Callback):
