@@ -36,8 +36,8 @@ install()
 import tensorflow as tf  # noqa: E402
 
 from estimator_bridge.legacy.distribution.launched.audit_hook import AuditHook  # noqa: E402
-from estimator_bridge.modern.callbacks.audit import AuditReport  # noqa: E402
 from estimator_bridge.modern.callbacks.base import Callback, Progress  # noqa: E402
+from estimator_bridge.modern.callbacks.launcher_reports import AuditReport  # noqa: E402
 from estimator_bridge.modern.distribution import parameter_servers as cluster  # noqa: E402
 from estimator_bridge.modern.distribution.parameter_server_audit import BatchReport  # noqa: E402
 from estimator_bridge.modern.engine import ModernEngine  # noqa: E402

@@ -37,8 +37,7 @@ class Fidelity(enum.Enum):
             >>> Fidelity.worst([Fidelity.MANUAL, Fidelity.EXACT])
             <Fidelity.MANUAL: 'manual'>
         """
-        order = list(cls)
-        return order[max((order.index(one) for one in several), default=0)]
+        return max(several, key=list(cls).index, default=cls.EXACT)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.warn_once import warn_once
-from estimator_bridge.runtime.patching import replaced
+from estimator_bridge.runtime.patching import wrapped
 from estimator_bridge.runtime.user_code import is_users
 
 # State that a session fills first: in the Estimator's graph it would stay empty.
@@ -29,20 +29,14 @@ _STATE = (
 )
 
 
-@contextlib.contextmanager
-def mend_input_results() -> Iterator[None]:
+def mend_input_results() -> contextlib.AbstractContextManager[None]:
     """While active, Estimators get the results of their input_fns from ``mend_result``."""
     from tensorflow_estimator.python.estimator import estimator
 
-    cls = estimator.Estimator
-    original = cls._call_input_fn
+    def call_input_fn(call: Any, self: Any, input_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return mend_result(call(self, input_fn, *args, **kwargs), input_fn)
 
-    @functools.wraps(original)
-    def call(self: Any, input_fn: Callable[..., Any], mode: str, input_context: Any = None) -> Any:
-        return mend_result(original(self, input_fn, mode, input_context), input_fn)
-
-    with replaced(cls, _call_input_fn=call):
-        yield
+    return wrapped(estimator.Estimator, _call_input_fn=call_input_fn)
 
 
 def mend_result(result: Any, input_fn: Callable[..., Any]) -> Any:
@@ -59,25 +53,20 @@ def mend_result(result: Any, input_fn: Callable[..., Any]) -> Any:
         NotSupportedError: A dataset of another graph reads a variable, table or placeholder there.
     """
     import tensorflow as tf
+    from tensorflow.python.framework import ops
 
     if isinstance(result, (list, tuple)) and len(result) == 1:
         warn_once("the input_fn returns a tuple of one element, which is taken as the features", find_definition(input_fn))
         return result[0]
     if not isinstance(result, tf.compat.v2.data.Dataset):
         return result
-    if _is_of_other_graph(result._variant_tensor):
+    variant = result._variant_tensor
+    if not isinstance(variant, ops.EagerTensor) and variant.graph is not ops.get_default_graph():
         result = _copy_to_default_graph(result)
     if isinstance(result.element_spec, tuple) and len(result.element_spec) == 1:
         warn_once("the input_fn's dataset has tuples of one element, which is taken as the features", find_definition(input_fn))
         result = result.map(lambda features: features)
     return result
-
-
-def _is_of_other_graph(variant: Any) -> bool:
-    from tensorflow.python.framework import ops
-
-    graph = None if isinstance(variant, ops.EagerTensor) else variant.graph
-    return graph is not None and graph is not ops.get_default_graph()
 
 
 def _copy_to_default_graph(dataset: Any) -> Any:
@@ -112,6 +101,6 @@ def find_definition(function: Callable[..., Any]) -> str:
 
 def _find_creation(op: Any) -> str:
     """Returns the user's line that added an operation to its graph."""
-    frames = [(frame.filename, frame.lineno) for frame in op.traceback]
-    file, line = ([frame for frame in frames if is_users(frame[0])] or frames)[-1]
-    return f"{file}:{line}"
+    users = [frame for frame in op.traceback if is_users(frame.filename)]
+    last = (users or list(op.traceback))[-1]
+    return f"{last.filename}:{last.lineno}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -75,7 +76,7 @@ def _keras_package(version: Version) -> str:
 def _tensorflow_version() -> Version:
     """Returns the version of the loaded or, without loading it, of the installed TensorFlow."""
     loaded = sys.modules.get("tensorflow")
-    text = getattr(loaded, "__version__", None) or _first_version(_TENSORFLOW_DISTRIBUTIONS)
+    text = getattr(loaded, "__version__", None) or _version(*_TENSORFLOW_DISTRIBUTIONS)
     wanted = "TensorFlow 2.15 or later"
     if text is None:
         raise BridgeError("TensorFlow is not installed.", expected=wanted, fix="pip install tensorflow")
@@ -91,7 +92,7 @@ def _tensorflow_version() -> Version:
 
 
 def _require_estimator_package() -> None:
-    text = _first_version(("tensorflow-estimator", "tf-estimator-nightly"))
+    text = _version("tensorflow-estimator", "tf-estimator-nightly")
     if text is None or _major_minor(text) != _LAST_NATIVE:
         raise BridgeError(
             "tensorflow-estimator is not installed." if text is None else "This tensorflow-estimator cannot be loaded.",
@@ -125,15 +126,13 @@ def _refuse_keras_3() -> None:
         )
 
 
-def _first_version(distributions: tuple[str, ...]) -> str | None:
-    return next(filter(None, map(_version, distributions)), None)
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+def _version(*distributions: str) -> str | None:
+    """Returns the version of the first of these distributions that is installed."""
+    for distribution in distributions:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            if text := importlib.metadata.version(distribution):
+                return text
+    return None
 
 
 def _major_minor(version: str) -> Version:

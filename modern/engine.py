@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -23,6 +23,7 @@ from estimator_bridge.modern.distribution.worker_checks import lost_workers
 from estimator_bridge.modern.evaluation import evaluate as evaluation
 from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
 from estimator_bridge.modern.graph.shapes import tf2_shapes
+from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.step.xla import CompiledTransplant, refusals
 from estimator_bridge.modern.training import train as training
 from estimator_bridge.modern.training.mixed_precision import UnscaledTransplant, mixed_precision
@@ -32,10 +33,7 @@ from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, Ev
 logging = tf.compat.v1.logging
 
 
-_TRAIN: Mapping[str | None, Callable[..., None]] = {"ParameterServerStrategy": parameter_servers.train}
-"""Strategy -> function that trains under it, in place of ``training.train``."""
-
-
+@dataclasses.dataclass(eq=False)
 class ModernEngine(Engine):
     """The modern path behind Estimator's public methods.
 
@@ -50,27 +48,21 @@ class ModernEngine(Engine):
         calls: Number of calls so far.
     """
 
-    def __init__(
-        self,
-        replicas: int = 1,
-        callbacks: Callable[[], Sequence[Callback]] = tuple,
-        audited: bool = False,
-        jit_compile: bool = False,
-        mixed_precision: bool = False,
-    ) -> None:
-        if jit_compile and mixed_precision:
+    replicas: int = 1
+    callbacks: Callable[[], Sequence[Callback]] = tuple
+    audited: bool = False
+    jit_compile: bool = False
+    mixed_precision: bool = False
+
+    def __post_init__(self) -> None:
+        if self.jit_compile and self.mixed_precision:
             raise NotSupportedError(
                 "--jit-compile and --mixed-precision cannot be combined.",
                 expected="one of --jit-compile and --mixed-precision: XLA compiles a step as it is, without changing its precision",
                 fix="Leave out one of them.",
             )
-        strategies.prepare(replicas)
+        strategies.prepare(self.replicas)
         self._estimator = EstimatorEngine()
-        self._replicas = replicas
-        self._callbacks = callbacks
-        self._audited = audited
-        self._jit_compile = jit_compile
-        self._mixed_precision = mixed_precision
         self._configured: Any = None
         self.calls = 0
 
@@ -91,20 +83,19 @@ class ModernEngine(Engine):
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
             train = self._trainer(estimator.config)
-            chosen = distribution or strategies.distribution_for(estimator.config, self._replicas)
-            with lost_workers(chosen), refusals(self._jit_compile), mixed_precision(chosen, self._mixed_precision) as reports:
-                train(estimator, call, chosen, callbacks=[*self._callbacks(), *reports], audited=self._audited)
+            chosen = distribution or strategies.distribution_for(estimator.config, self.replicas)
+            with lost_workers(chosen), refusals(self.jit_compile), mixed_precision(chosen, self.mixed_precision) as reports:
+                train(estimator, call, chosen, callbacks=[*self.callbacks(), *reports], audited=self.audited)
         return estimator
 
     def _trainer(self, config: Any) -> Callable[..., None]:
-        strategy = strategies.decision_for(config).strategy
-        if not (self._jit_compile or self._mixed_precision):
-            return _TRAIN.get(strategy) or training.train
-        if strategy in _TRAIN:
-            flag = "--jit-compile" if self._jit_compile else "--mixed-precision"
-            raise NotSupportedError(f"{flag} does not work with {strategy}.", fix=f"Leave out {flag}.")
-        make_transplant = CompiledTransplant if self._jit_compile else UnscaledTransplant
-        return functools.partial(training.train, make_transplant=make_transplant)
+        transplant = CompiledTransplant if self.jit_compile else UnscaledTransplant if self.mixed_precision else Transplant
+        if strategies.decision_for(config).strategy != "ParameterServerStrategy":
+            return functools.partial(training.train, make_transplant=transplant)
+        if transplant is not Transplant:
+            flag = "--jit-compile" if self.jit_compile else "--mixed-precision"
+            raise NotSupportedError(f"{flag} does not work with ParameterServerStrategy.", fix=f"Leave out {flag}.")
+        return parameter_servers.train
 
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
         """Executes ``Estimator.evaluate``, its event file included."""

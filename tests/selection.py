@@ -29,7 +29,7 @@ ONCE = (  # files and folders that do not depend on TensorFlow's version
     "compat/source",
     # Files on disk, whose formats no TensorFlow changes, and configs, which are read without TensorFlow.
     "compat/checkpoint/names",
-    "compat/checkpoint/slots",
+    "compat/checkpoint/test_slot_tables.py",
     "compat/checkpoint/writing",
     "compat/checkpoint/test_hostile.py",
     "compat/checkpoint/test_memory.py",

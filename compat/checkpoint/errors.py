@@ -6,24 +6,13 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from estimator_bridge.errors import BridgeError, CorruptError
+from estimator_bridge import errors
 
-__all__ = [
-    "SEE_NAMES",
-    "CheckpointError",
-    "CorruptError",
-    "KerasError",
-    "NamingError",
-    "NotFoundError",
-    "TargetError",
-    "UnsupportedError",
-    "naming_file",
-]
-
+CorruptError = errors.CorruptError  # of all damaged bytes, also of those that are no checkpoint's
 SEE_NAMES = "List the names with: estimator-bridge inspect CHECKPOINT --all"
 
 
-class CheckpointError(BridgeError):
+class CheckpointError(errors.BridgeError):
     """A checkpoint that cannot be read, or a conversion that cannot be carried out.
 
     Damaged bytes raise ``CorruptError``, which is a BridgeError and no CheckpointError.

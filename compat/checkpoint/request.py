@@ -5,8 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
-from estimator_bridge.compat.checkpoint.models.targets import TargetKind
+from estimator_bridge.compat.checkpoint.errors import TargetError
+
+TargetKind = Literal["bilingual", "name-based", "object-based", "keras-weights", "keras", "saved-model"]
+KERAS_FORMATS = {"keras-weights": ".weights.h5", "keras": ".keras", "saved-model": ""}  # -> end of the target's name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,3 +72,26 @@ class ConversionRequest:
     def writes_names(self) -> bool:
         """Returns True if the target has TF1's names."""
         return self.to in {"name-based", "bilingual"}
+
+
+def check_target(target: Path, to: TargetKind) -> None:
+    """Checks a target's name, from which Keras takes the format.
+
+    Raises:
+        TargetError: The name has another ending.
+
+    Example:
+        >>> check_target(Path("model.keras"), "keras")
+        >>> check_target(Path("model.h5"), "keras-weights")
+        Traceback (most recent call last):
+        estimator_bridge.compat.checkpoint.errors.TargetError: The target's name does not fit its kind.
+          expected: a file whose name ends in .weights.h5
+          received: model.h5
+    """
+    ending = KERAS_FORMATS.get(to, "")
+    if not target.name.endswith(ending):
+        raise TargetError(
+            "The target's name does not fit its kind.",
+            expected=f"a file whose name ends in {ending}",
+            received=str(target),
+        )

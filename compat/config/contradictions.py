@@ -38,13 +38,9 @@ def refuse_contradictions(legacy: LegacyConfig) -> None:
 
 
 def _run_config(legacy: LegacyConfig) -> Found:
-    run = legacy.run_config or {}
-    if run.get("save_checkpoints_steps") is not None and run.get("save_checkpoints_secs") is not None:
-        yield (
-            ("save_checkpoints_steps", "save_checkpoints_secs"),
-            "an Estimator saves by steps or by time",
-            "Set one of them to null.",
-        )
+    run, both = legacy.run_config or {}, ("save_checkpoints_steps", "save_checkpoints_secs")
+    if all(run.get(name) is not None for name in both):
+        yield both, "an Estimator saves by steps or by time", "Set one of them to null."
 
 
 def _session(legacy: LegacyConfig) -> Found:
@@ -58,17 +54,11 @@ def _session(legacy: LegacyConfig) -> Found:
     if len(set(gpus)) < len(gpus):
         yield _named(visible, visible), f"{session[visible]!r} names a GPU twice", "Name each GPU once."
     if visible in session and session.get("device_count", {}).get("GPU") == 0:
-        yield (
-            _named("device_count", visible),
-            "device_count hides all GPUs, visible_device_list makes some visible",
-            "Drop one of them.",
-        )
+        why = "device_count hides all GPUs, visible_device_list makes some visible"
+        yield _named("device_count", visible), why, "Drop one of them."
     if session.get(visible) and len(session.get(virtual, ())) > len(gpus):
-        yield (
-            _named(virtual, visible),
-            f"limits for {len(session[virtual])} GPUs, of which {len(gpus)} are visible",
-            "Give as many limits as visible GPUs.",
-        )
+        why = f"limits for {len(session[virtual])} GPUs, of which {len(gpus)} are visible"
+        yield _named(virtual, visible), why, "Give as many limits as visible GPUs."
 
 
 def _filters(legacy: LegacyConfig) -> Found:
@@ -76,11 +66,8 @@ def _filters(legacy: LegacyConfig) -> Found:
     for device in (legacy.session_config or {}).get("device_filters", ()) if jobs else ():
         job = next((part.removeprefix("job:") for part in device.split("/") if part.startswith("job:")), None)
         if job is not None and ("chief" if job == "master" else job) not in jobs:
-            yield (
-                ("session_config.device_filters", "TF_CONFIG.cluster"),
-                f"{device!r} matches no job of the cluster",
-                "Name a job of the cluster.",
-            )
+            names = ("session_config.device_filters", "TF_CONFIG.cluster")
+            yield names, f"{device!r} matches no job of the cluster", "Name a job of the cluster."
 
 
 def _hooks(legacy: LegacyConfig) -> Found:

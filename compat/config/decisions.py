@@ -8,27 +8,24 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from estimator_bridge.compat.config.legacy import LegacyConfig, job_sizes
-from estimator_bridge.compat.config.model import Strategy
-from estimator_bridge.compat.config.reading.kinds import CROSS_DEVICE_OPS
+from estimator_bridge.compat.config.model import Cluster, ConfigPart, Strategy
+from estimator_bridge.compat.config.reading.kinds import CROSS_DEVICE_OPS, STRATEGIES
 from estimator_bridge.compat.config.reading.typing_check import conform
 from estimator_bridge.compat.rules import Fidelity
 
 ClusterShape = Literal["one task", "parameter servers", "workers"]
 ANY = "any"
 
+_MWMS, _PSS = "MultiWorkerMirroredStrategy", "ParameterServerStrategy"
+CLUSTERED = frozenset({_MWMS, _PSS})
+"""Strategies of several processes, which connect them by themselves."""
 CLASSES: Mapping[str, str] = {
-    "MirroredStrategyV1": "MirroredStrategy",
-    "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
-    "CollectiveAllReduceStrategyV1": "MultiWorkerMirroredStrategy",
-    "CollectiveAllReduceStrategyExperimental": "MultiWorkerMirroredStrategy",
-    "_CollectiveAllReduceStrategyExperimental": "MultiWorkerMirroredStrategy",
-    "MultiWorkerMirroredStrategyV1": "MultiWorkerMirroredStrategy",
-    "ParameterServerStrategyV1": "ParameterServerStrategy",
-    "ParameterServerStrategyV2": "ParameterServerStrategy",
-    "CentralStorageStrategyV1": "CentralStorageStrategy",
-    "OneDeviceStrategyV1": "OneDeviceStrategy",
-    "TPUStrategyV1": "TPUStrategy",
-    "TPUStrategyV2": "TPUStrategy",
+    **{f"{name}V1": name for name in STRATEGIES},
+    **{f"{name}V2": name for name in (_PSS, "TPUStrategy")},
+    "CollectiveAllReduceStrategy": _MWMS,
+    "CollectiveAllReduceStrategyV1": _MWMS,
+    "CollectiveAllReduceStrategyExperimental": _MWMS,
+    "_CollectiveAllReduceStrategyExperimental": _MWMS,
 }
 """Class name of a strategy -> its public name."""
 
@@ -63,7 +60,6 @@ class Decision:
         return all(row in (ANY, value) for row, value in asked) and (not self.tpu or tpu)
 
 
-_MWMS, _PSS = "MultiWorkerMirroredStrategy", "ParameterServerStrategy"
 _LEFT_OUT = "parameter servers are left out of the cluster: variables live on the workers"
 
 DECISIONS: tuple[Decision, ...] = (
@@ -143,74 +139,62 @@ def cluster_shape(legacy: LegacyConfig) -> ClusterShape:
     return "workers" if sizes.get("chief", 0) + sizes.get("worker", 0) > 1 else "one task"
 
 
-def settings_of(strategy: Any) -> dict[str, Any]:
+def convert_arguments(strategy: ConfigPart) -> tuple[dict[str, Any], list[str]]:
     """Converts the constructor arguments of a strategy.
 
     Args:
-        strategy: ConfigPart with the class, and its arguments by name.
+        strategy: Class of the strategy, and its arguments by name.
 
     Returns:
-        Settings by name, without ``strategy.name`` and the arguments that ``unknown_arguments`` returns.
+        Fields of a ``Strategy`` section other than ``name``, and the names of the arguments that have none.
 
     Raises:
         BridgeError: An argument has the wrong type.
-    """
-    settings = {_ARGUMENTS[key]: value for key, value in strategy.arguments.items() if key in _ARGUMENTS and value is not None}
-    if settings.get("strategy.cross_device_ops") not in CROSS_DEVICE_OPS:
-        settings.pop("strategy.cross_device_ops", None)
-    if isinstance(settings.get("strategy.devices"), str):
-        settings["strategy.devices"] = (settings["strategy.devices"],)
-    types = typing.get_type_hints(Strategy)
-    return {name: conform(value, types[name.partition(".")[2]], f"{strategy.kind}: {name}") for name, value in settings.items()}
-
-
-def unknown_arguments(strategy: Any) -> list[str]:
-    """Finds the constructor arguments of a strategy that have no setting.
-
-    Args:
-        strategy: ConfigPart with the class, and its arguments by name.
-
-    Returns:
-        Names of the arguments.
 
     Example:
-        >>> from estimator_bridge.compat.config.model import ConfigPart
-        >>> unknown_arguments(ConfigPart("MirroredStrategy", {"num_gpus": 2}))
-        ['num_gpus']
+        >>> convert_arguments(ConfigPart("OneDeviceStrategy", {"device": "/cpu:0", "num_gpus": 2}))
+        ({'devices': ('/cpu:0',)}, ['num_gpus'])
     """
-    given = {key: value for key, value in strategy.arguments.items() if value is not None}
-    own_ops = given.get("cross_device_ops", CROSS_DEVICE_OPS[0]) not in CROSS_DEVICE_OPS
-    return sorted(key for key in given if key not in _ARGUMENTS or (key == "cross_device_ops" and own_ops))
+    fields: dict[str, Any] = {}
+    unknown = []
+    for key, value in strategy.arguments.items():
+        if value is None:
+            continue
+        if key not in _ARGUMENTS or (key == "cross_device_ops" and value not in CROSS_DEVICE_OPS):
+            unknown.append(key)
+        else:
+            fields[_ARGUMENTS[key]] = value
+    if isinstance(fields.get("devices"), str):
+        fields["devices"] = (fields["devices"],)
+    types = typing.get_type_hints(Strategy)
+    checked = {name: conform(value, types[name], f"{strategy.kind}: strategy.{name}") for name, value in fields.items()}
+    return checked, sorted(unknown)
 
 
-_ARGUMENTS: Mapping[str, str] = {
-    "devices": "strategy.devices",
-    "device": "strategy.devices",
-    "compute_devices": "strategy.devices",
-    "parameter_device": "strategy.parameter_device",
-    "cross_device_ops": "strategy.cross_device_ops",
-    "num_packs": "strategy.num_packs",
-    "bytes_per_pack": "strategy.bytes_per_pack",
-    "timeout_seconds": "strategy.timeout_seconds",
-    "communication": "strategy.communication",
-    "communication_options": "strategy.communication",
-    "tpu": "strategy.tpu",
+_KEPT = (
+    "devices",
+    "parameter_device",
+    "cross_device_ops",
+    "num_packs",
+    "bytes_per_pack",
+    "timeout_seconds",
+    "communication",
+    "tpu",
+)
+_RENAMED = {"device": "devices", "compute_devices": "devices", "communication_options": "communication"}
+_ARGUMENTS: Mapping[str, str] = {name: name for name in _KEPT} | _RENAMED
+"""Constructor argument of a strategy -> field of a ``Strategy`` section."""
+
+_CLUSTER = {f"cluster.{field.name}" for field in dataclasses.fields(Cluster)}
+_READS: Mapping[str, set[str]] = {
+    "MirroredStrategy": {"strategy.devices", "strategy.cross_device_ops", "strategy.num_packs"},
+    _MWMS: {"strategy.communication", "strategy.bytes_per_pack", "strategy.timeout_seconds", *_CLUSTER},
+    _PSS: {"strategy.partitioner", *_CLUSTER},
+    "CentralStorageStrategy": {"strategy.devices", "strategy.parameter_device"},
+    "OneDeviceStrategy": {"strategy.devices"},
+    "TPUStrategy": {"strategy.tpu", "strategy.tpu_job_name", "strategy.cores_per_replica"},
 }
-
-_TPU = frozenset({"TPUStrategy"})
-READ_BY: Mapping[str, frozenset[str]] = {
-    "strategy.devices": frozenset({"MirroredStrategy", "CentralStorageStrategy", "OneDeviceStrategy"}),
-    **dict.fromkeys(("strategy.cross_device_ops", "strategy.num_packs"), frozenset({"MirroredStrategy"})),
-    **dict.fromkeys(("strategy.communication", "strategy.bytes_per_pack", "strategy.timeout_seconds"), frozenset({_MWMS})),
-    "strategy.parameter_device": frozenset({"CentralStorageStrategy"}),
-    "strategy.partitioner": frozenset({_PSS}),
-    "strategy.tpu": _TPU,
-    "strategy.tpu_job_name": _TPU,
-    "strategy.cores_per_replica": _TPU,
-    **dict.fromkeys(("cluster.jobs", "cluster.task_type", "cluster.task_id", "cluster.rpc_layer", "cluster.session_master",
-                     "cluster.environment"), frozenset({_MWMS, _PSS})),
-}  # fmt: skip
-"""Setting -> strategies that read it; other strategies, and one device, ignore it."""
+"""Strategy -> settings that it reads, and that other strategies or one device ignore."""
 
 
 def unread_reason(name: str, strategy: str | None) -> str | None:
@@ -227,5 +211,5 @@ def unread_reason(name: str, strategy: str | None) -> str | None:
         >>> unread_reason("strategy.partitioner", "MirroredStrategy")
         'only ParameterServerStrategy reads it'
     """
-    readers = READ_BY.get(name)
-    return None if readers is None or strategy in readers else f"only {' and '.join(sorted(readers))} reads it"
+    readers = sorted(reader for reader, names in _READS.items() if name in names)
+    return None if not readers or strategy in readers else f"only {' and '.join(readers)} reads it"

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, TypeAlias
 
-from estimator_bridge.compat.config.model import ConfigPart
-
-Values: TypeAlias = Mapping[str, Any]
+from estimator_bridge.compat.config.model import Arguments, ConfigPart
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,19 +32,19 @@ class LegacyConfig:
         {'save_checkpoints_steps': 50}
     """
 
-    session_config: Values | None = None
-    run_config: Values | None = None
-    tpu_config: Values | None = None
-    tf_config: Values | None = None
+    session_config: Arguments | None = None
+    run_config: Arguments | None = None
+    tpu_config: Arguments | None = None
+    tf_config: Arguments | None = None
     train_distribute: ConfigPart | None = None
     eval_distribute: ConfigPart | None = None
-    remote_cluster: Values | None = None
-    train_spec: Values | None = None
-    eval_spec: Values | None = None
+    remote_cluster: Arguments | None = None
+    train_spec: Arguments | None = None
+    eval_spec: Arguments | None = None
     hooks: tuple[ConfigPart, ...] = ()
     exporters: tuple[ConfigPart, ...] = ()
     partitioner: ConfigPart | None = None
-    sync_replicas: Values | None = None
+    sync_replicas: Arguments | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -225,15 +226,8 @@ class ModernConfig:
     exporters: tuple[ConfigPart, ...] = ()
 
 
-SECTIONS: Mapping[str, type[Any]] = {
-    "threads": Threads,
-    "devices": Devices,
-    "graph": Graph,
-    "cluster": Cluster,
-    "strategy": Strategy,
-    "training": Training,
-    "evaluation": Evaluation,
-    "checkpoint": Checkpoint,
-    "summaries": Summaries,
-}
 LISTS = ("callbacks", "exporters")
+SECTIONS: Mapping[str, type[Any]] = {
+    name: cls for name, cls in typing.get_type_hints(ModernConfig).items() if name not in LISTS
+}
+"""Name of each section -> its class."""

@@ -6,12 +6,9 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.decisions import unread_reason
+from estimator_bridge.compat.config.decisions import CLUSTERED, unread_reason
 from estimator_bridge.compat.config.model import Cluster, ModernConfig
 from estimator_bridge.compat.config.settings import flatten, from_dict
-
-CONNECTS = {"MultiWorkerMirroredStrategy", "ParameterServerStrategy"}
-"""Strategies that connect their processes themselves."""
 
 
 def is_server(config: ModernConfig) -> bool:
@@ -57,10 +54,8 @@ def _evaluation(config: ModernConfig) -> Iterator[tuple[str, str]]:
     if config.cluster.task_type == "evaluator":
         return
     if config.strategy.evaluation:
-        yield (
-            "strategy.evaluation",
-            "fit evaluates under the strategy that it trains with; an evaluator's process makes this one",
-        )
+        reason = "fit evaluates under the strategy that it trains with; an evaluator's process makes this one"
+        yield "strategy.evaluation", reason
     if config.evaluation.sidecar is not None:
         yield "evaluation.sidecar", "this process trains; the evaluator's, whose cluster.task_type says so, evaluates"
 
@@ -68,7 +63,7 @@ def _evaluation(config: ModernConfig) -> Iterator[tuple[str, str]]:
 def _filters(config: ModernConfig) -> Iterator[tuple[str, str]]:
     if config.devices.filters is None:
         return
-    if config.strategy.name in CONNECTS and config.cluster.task_type != "evaluator":
+    if config.strategy.name in CLUSTERED and config.cluster.task_type != "evaluator":
         yield "devices.filters", f"{config.strategy.name} connects itself, and sets its own filters"
     elif not config.strategy.remote_cluster or config.cluster.task_type == "evaluator":
         yield "devices.filters", "this process contacts no other, so there is nothing to filter"

@@ -1,14 +1,26 @@
-"""Report of a conversion: a row for every field that was set, and an exit code."""
+"""Report of a conversion: a row for every field that was set, and an exit code; as a table on the terminal, and as JSON."""
 
 from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Sequence
-from typing import Any
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+COLOURS: Mapping[Fidelity, str] = {
+    Fidelity.EXACT: "green",
+    Fidelity.APPROXIMATE: "yellow",
+    Fidelity.MANUAL: "bold magenta",
+    Fidelity.DROPPED: "red",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,12 +66,9 @@ class Report:
         """
         for pattern in allow:
             if not any(matches(row, pattern) for row in self.rows):
-                raise BridgeError(
-                    f"--allow {pattern} matches no field of this conversion.",
-                    expected=", ".join(row.name for row in self.needs_human()) or "no --allow: every field was carried over",
-                    received=pattern,
-                )
-        return int(any(not any(matches(row, pattern) for pattern in allow) for row in self.needs_human()))
+                known = ", ".join(row.name for row in self.needs_human()) or "no --allow: every field was carried over"
+                raise BridgeError(f"--allow {pattern} matches no field of this conversion.", expected=known, received=pattern)
+        return int(not all(_allowed(row, allow) for row in self.needs_human()))
 
     def needs_human(self) -> list[Row]:
         """Returns the rows that have no counterpart, or that only a human can carry over."""
@@ -71,3 +80,66 @@ def matches(row: Row, pattern: str) -> bool:
     parts = row.name.split(".")
     names = [".".join(parts[start:]) for start in range(len(parts))]
     return pattern in names or any(fnmatch.fnmatchcase(name, pattern) for name in names)  # hooks[0] is a name, and a pattern
+
+
+def report_table(report: Report, allow: Sequence[str] = ()) -> Table:
+    """Returns the report as a table for rich, with a row for each field, coloured by fidelity.
+
+    Args:
+        report: Report of a conversion.
+        allow: Names that ``--allow`` accepts; their rows say so.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=summary(report), title_justify="left", title_style="bold", show_lines=True, expand=True)
+    for heading, width in (("field, value", 2), ("fidelity", None), ("becomes, and why", 3)):
+        table.add_column(heading, overflow="fold", ratio=width)
+    for row in report.rows:
+        word = row.fidelity.value + (" (allowed)" if _allowed(row, allow) else "")
+        what = Text.assemble(row.name, "\n", (value_text(row), "dim"))
+        becomes = Text.assemble(row.target or "nothing", *(("\n", (row.note, "dim")) if row.note else ()))
+        table.add_row(what, Text(word, style=COLOURS[row.fidelity]), becomes)
+    return table
+
+
+def summary(report: Report) -> str:
+    """Returns one line with the number of rows of each fidelity, e.g. ``3 fields: 2 exact, 1 dropped``.
+
+    Args:
+        report: Report of a conversion.
+
+    Example:
+        >>> summary(Report((Row("device_fn", "f", Fidelity.MANUAL),)))
+        '1 field: 1 manual'
+    """
+    counts = Counter(row.fidelity for row in report.rows)
+    parts = ", ".join(f"{counts[fidelity]} {fidelity.value}" for fidelity in Fidelity if counts[fidelity])
+    total = len(report.rows)
+    return f"{total} field{'' if total == 1 else 's'}" + (f": {parts}" if parts else "")
+
+
+def report_data(report: Report, allow: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Returns the report for JSON, with a dictionary for each row."""
+    return [
+        {
+            "name": row.name,
+            "value": json.loads(json.dumps(row.value, default=str)),
+            "fidelity": row.fidelity.value,
+            "becomes": row.target,
+            "why": row.note,
+            "default": row.default,
+            "allowed": _allowed(row, allow),
+        }
+        for row in report.rows
+    ]
+
+
+def value_text(row: Row) -> str:
+    """Returns a row's value as text."""
+    text = row.value if isinstance(row.value, str) and row.value.isprintable() else json.dumps(row.value, default=str)
+    return f"{text} (default)" if row.default else text
+
+
+def _allowed(row: Row, allow: Sequence[str]) -> bool:
+    return not row.fidelity.automatic and any(matches(row, pattern) for pattern in allow)

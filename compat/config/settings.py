@@ -9,20 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.model import LISTS, SECTIONS, ConfigPart, ModernConfig, Strategy
-from estimator_bridge.compat.config.reading.kinds import (
-    COMMUNICATION,
-    CROSS_DEVICE_OPS,
-    PACKING,
-    PARTITIONERS,
-    PARTS,
-    STRATEGIES,
-)
+from estimator_bridge.compat.config.reading import kinds
 from estimator_bridge.compat.config.reading.typing_check import conform
-from estimator_bridge.compat.config.tables.rewriter_config import OPTIONS
+from estimator_bridge.compat.config.tables.graph_options import OPTIONS
 from estimator_bridge.errors import BridgeError
 
-OPEN = ("graph.options",)
-"""Settings that contain further settings by name."""
+_OPTIONS = "graph.options"
+"""Setting that contains further settings by name."""
 
 
 def flatten(config: ModernConfig) -> dict[str, Any]:
@@ -44,8 +37,7 @@ def flatten(config: ModernConfig) -> dict[str, Any]:
         values = getattr(config, section)
         flat |= {f"{section}.{field.name}": getattr(values, field.name) for field in dataclasses.fields(values)}
     flat |= {name: getattr(config, name) for name in LISTS}
-    for name in OPEN:
-        flat |= {f"{name}.{key}": value for key, value in flat.pop(name).items()}
+    flat |= {f"{_OPTIONS}.{key}": value for key, value in flat.pop(_OPTIONS).items()}
     return {name: value for name, value in flat.items() if value is not None and value not in ({}, ())}
 
 
@@ -64,7 +56,7 @@ def unflatten(settings: Mapping[str, Any]) -> ModernConfig:
     """
     tree: dict[str, Any] = {}
     for name, value in settings.items():
-        *outer, last = _split(name)
+        *outer, last = name.split(".", 2 if name.startswith(f"{_OPTIONS}.") else -1)
         inside = tree
         for part in outer:
             inside = inside.setdefault(part, {})
@@ -131,11 +123,6 @@ def checkpoint_folder(config: ModernConfig, model_dir: str) -> str:
     return f"{model_dir}/workertemp_{own.task_type}_{own.task_id}"
 
 
-def _split(name: str) -> list[str]:
-    opened = next((one for one in OPEN if name.startswith(one + ".")), None)
-    return [*opened.split("."), name[len(opened) + 1 :]] if opened else name.split(".")
-
-
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         fields = ((field.name, _plain(getattr(value, field.name))) for field in dataclasses.fields(value))
@@ -157,22 +144,18 @@ def _check_strategy(own: Strategy) -> None:
     for name in ("partitioner", "evaluation"):
         given = getattr(own, name)
         if given and not isinstance(given.get("kind"), str):
-            raise BridgeError(
-                f"strategy.{name} does not name a class.", expected='{"kind": ..., argument: value}', received=given
-            )
-    names = ((own.name, STRATEGIES), (own.cross_device_ops, CROSS_DEVICE_OPS), (own.communication, COMMUNICATION),
-             (own.evaluation.get("kind"), STRATEGIES), (own.partitioner.get("kind"), PARTITIONERS))  # fmt: skip
+            what, expected = f"strategy.{name} does not name a class.", '{"kind": ..., argument: value}'
+            raise BridgeError(what, expected=expected, received=given)
+    names = ((own.name, kinds.STRATEGIES), (own.cross_device_ops, kinds.CROSS_DEVICE_OPS), (own.communication, kinds.COMMUNICATION),
+             (own.evaluation.get("kind"), kinds.STRATEGIES), (own.partitioner.get("kind"), kinds.PARTITIONERS))  # fmt: skip
     for named, known in names:
         _known([] if named is None else [named], known, "a class or an implementation of tf.distribute", "strategy: ")
-    if own.num_packs is not None and own.cross_device_ops not in PACKING:
-        raise BridgeError(
-            "strategy.num_packs: nothing here packs gradients.",
-            expected="strategy.cross_device_ops: " + " or ".join(PACKING),
-            received=own.cross_device_ops,
-        )
+    if own.num_packs is not None and own.cross_device_ops not in kinds.PACKING:
+        what, expected = "strategy.num_packs: nothing here packs gradients.", " or ".join(kinds.PACKING)
+        raise BridgeError(what, expected=f"strategy.cross_device_ops: {expected}", received=own.cross_device_ops)
     if own.partitioner:
         given = {key: value for key, value in own.partitioner.items() if key != "kind"}
-        PARTITIONERS[own.partitioner["kind"]].check(given, f"strategy.partitioner: {own.partitioner['kind']}")
+        kinds.PARTITIONERS[own.partitioner["kind"]].check(given, f"strategy.partitioner: {own.partitioner['kind']}")
     if own.evaluation:
         _section("strategy.evaluation", Strategy, {key: value for key, value in own.evaluation.items() if key != "kind"})
 
@@ -187,12 +170,11 @@ def _part(name: str, one: Any) -> ConfigPart:
     if isinstance(one, ConfigPart):
         one = {"kind": one.kind, "arguments": one.arguments}
     if not isinstance(one, Mapping) or not {"kind"} <= set(one) <= {"kind", "arguments"}:
-        raise BridgeError(
-            f"{name} contains an element of the wrong form.", expected='{"kind": ..., "arguments": {...}}', received=one
-        )
-    _known([one["kind"]], PARTS[name], f"a kind of {name}")
+        what, expected = f"{name} contains an element of the wrong form.", '{"kind": ..., "arguments": {...}}'
+        raise BridgeError(what, expected=expected, received=one)
+    _known([one["kind"]], kinds.PARTS[name], f"a kind of {name}")
     part = ConfigPart(one["kind"], conform(one.get("arguments", {}), Mapping[str, Any], f"{name}.arguments"))
-    PARTS[name][part.kind].check(part.arguments, f"{name}: {part.kind}")
+    kinds.PARTS[name][part.kind].check(part.arguments, f"{name}: {part.kind}")
     return part
 
 
@@ -201,9 +183,5 @@ def _known(given: Iterable[str], known: Iterable[str], what: str, prefix: str = 
     for key in given:
         if key not in names:
             near = difflib.get_close_matches(str(key), names, 1)
-            raise BridgeError(
-                f"{prefix}{key} is not {what}.",
-                expected=", ".join(names),
-                received=key,
-                fix=f"Did you mean {prefix}{near[0]}?" if near else None,
-            )
+            fix = f"Did you mean {prefix}{near[0]}?" if near else None
+            raise BridgeError(f"{prefix}{key} is not {what}.", expected=", ".join(names), received=key, fix=fix)

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.compat.checkpoint.errors import KerasError
-from estimator_bridge.compat.keras_files import libraries, loading, named_weights, optimizers, saving, values
-from estimator_bridge.compat.keras_files.libraries import Model
+from estimator_bridge.compat.keras_files import libraries, loading, optimizers
+from estimator_bridge.compat.keras_files.libraries import Library, Model
 
+WITHOUT_LEGACY_STATE = ("keras", "keras-weights")
 Answer = dict[str, Any]
 
 
@@ -49,11 +50,11 @@ class Answerer:
             }
 
     def _read(self, path: str, architecture: tuple[str, str] | None, folder: str) -> Answer:
-        if architecture is None and named_weights.is_named(Path(path)):
+        if architecture is None and loading.is_named(Path(path)):
             prefix = f"{folder}/weights"
-            named_weights.write(Path(path), prefix)
+            loading.write_named(Path(path), prefix)
             return {"handle": None, "prefix": prefix, "stateless": {}, "notes": []}
-        return self._kept(values.read(Path(path), architecture), folder, [])
+        return self._kept(loading.read(Path(path), architecture), folder, [])
 
     def _load(
         self,
@@ -65,18 +66,68 @@ class Answerer:
         folder: str,
     ) -> Answer:
         loaded = loading.load(*model)
-        default = "new" if to in saving.WITHOUT_LEGACY_STATE else "legacy"
+        default = "new" if to in WITHOUT_LEGACY_STATE else "legacy"
         notes = optimizers.equip(loaded, optimizer, family, default, learning_rate)
         return self._kept(loaded, folder, notes)
 
     def _save(self, handle: int, checkpoint: str, path: str, to: str, partial: bool) -> Answer:
-        saving.save(self._models[handle], checkpoint, Path(path), to, partial)
+        save(self._models[handle], checkpoint, Path(path), to, partial)
         return {}
 
     def _kept(self, model: Model, folder: str, notes: list[str]) -> Answer:
         handle = len(self._models)
         self._models.append(model)
-        prefix = saving.checkpoint(model).save(f"{folder}/model-{handle}")
+        prefix = checkpoint(model).save(f"{folder}/model-{handle}")
         optimizer = getattr(model, "optimizer", None)
-        stateless = saving.without_state(libraries.of_model(model), optimizer) if optimizer else {}
+        stateless = without_state(libraries.of_model(model), optimizer) if optimizer else {}
         return {"handle": handle, "prefix": prefix, "stateless": stateless, "notes": notes}
+
+
+def checkpoint(model: Model) -> Any:
+    """Returns a tf.train.Checkpoint of a model and its optimizer."""
+    import tensorflow as tf
+
+    optimizer = getattr(model, "optimizer", None)
+    return tf.train.Checkpoint(model=model, optimizer=optimizer) if optimizer else tf.train.Checkpoint(model=model)
+
+
+def without_state(library: Library, optimizer: Any) -> dict[str, str]:
+    """Returns the formats that leave this optimizer's state out, and the reasons.
+
+    Args:
+        library: Library of the optimizer.
+        optimizer: Optimizer of a model.
+    """
+    family = optimizers.family(library, optimizer)
+    if family == "legacy":
+        reason = "Keras' own file formats do not contain the state of tf_keras.optimizers.legacy"
+        return dict.fromkeys(WITHOUT_LEGACY_STATE, reason)
+    return {"saved-model": "Keras 3 exports a SavedModel for serving, without an optimizer"} if family == "keras3" else {}
+
+
+def save(model: Model, prefix: str, path: Path, to: str, partial: bool) -> None:
+    """Restores a checkpoint into a model and saves it.
+
+    Args:
+        model: Model whose object graph the checkpoint has.
+        prefix: Prefix of the checkpoint.
+        path: Path of the file or folder.
+        to: "keras-weights", "keras" or "saved-model".
+        partial: True if some of the model's variables keep their values.
+
+    Raises:
+        KerasError: The checkpoint and the model differ.
+    """
+    status = checkpoint(model).restore(prefix)
+    try:
+        status.expect_partial() if partial else status.assert_consumed()
+    except AssertionError as error:
+        raise KerasError("Keras did not restore all variables of the model.", received=str(error)[:1000]) from None
+    if to == "keras-weights":
+        model.save_weights(str(path))
+    elif to == "keras":
+        model.save(str(path))
+    elif libraries.is_keras3(libraries.of_model(model)):
+        model.export(str(path), verbose=False)
+    else:
+        model.save(str(path), save_format="tf")

@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from estimator_bridge.compat.source.notebooks import export_advice, is_notebook, refuse_notebook
-from estimator_bridge.compat.source.reading import Source, read_source
+from estimator_bridge.compat.source.reading import Source, export_advice, is_notebook, read_source, refuse_notebook
 from estimator_bridge.compat.source.rules.division import judge_division
 from estimator_bridge.compat.source.rules.idioms import judge_idioms
 from estimator_bridge.compat.source.rules.misuse_checks import judge_misuse
@@ -63,10 +62,7 @@ class Judge:
             BridgeError: The file cannot be read.
         """
         if is_notebook(path):
-            message = f"A notebook, not judged. {export_advice(path)}"
-            return FileReport(
-                str(path), 0, (SourceFinding(1, 1, "notebook", Kind.SYNTAX, Verdict.HUMAN, message),), unreadable=True
-            )
+            return _unreadable(str(path), 0, (1, 1), "notebook", f"A notebook, not judged. {export_advice(path)}")
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -86,9 +82,8 @@ class Judge:
         try:
             source = read_source(content, path)
         except SyntaxError as error:
-            message = f"Neither Python 3 nor Python 2: {error.msg}."
-            finding = SourceFinding(error.lineno or 1, max(error.offset or 1, 1), "syntax", Kind.SYNTAX, Verdict.HUMAN, message)
-            return FileReport(path, lines, (finding,), unreadable=True)
+            place = error.lineno or 1, max(error.offset or 1, 1)
+            return _unreadable(path, lines, place, "syntax", f"Neither Python 3 nor Python 2: {error.msg}.")
         return FileReport(path, lines, tuple(_distinct(self._findings(source))))
 
     def _findings(self, source: Source) -> Iterator[SourceFinding]:
@@ -98,6 +93,10 @@ class Judge:
         yield from judge_misuse(source)
 
 
+def _unreadable(path: str, lines: int, place: tuple[int, int], symbol: str, message: str) -> FileReport:
+    return FileReport(path, lines, (SourceFinding(*place, symbol, Kind.SYNTAX, Verdict.HUMAN, message),), unreadable=True)
+
+
 def judge_python2(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
     """Yields a finding for each trace of Python 2; ``check`` and ``run`` share this detector.
 
@@ -105,9 +104,9 @@ def judge_python2(source: Source, python2: bool = False) -> Iterator[SourceFindi
         source: Parsed file.
         python2: True if the file is run with ``--py2``.
     """
-    yield from judge_idioms(source, python2)
-    yield from judge_one_shot(source, python2)
-    yield from judge_division(source, python2)
+    verdict = Verdict.MENDED if python2 else Verdict.HUMAN
+    for judge in (judge_idioms, judge_one_shot, judge_division):
+        yield from judge(source, verdict)
 
 
 def find_files(paths: Sequence[str]) -> list[Path]:
@@ -154,6 +153,5 @@ def _distinct(findings: Iterator[SourceFinding]) -> list[SourceFinding]:
     kept: dict[tuple[int, int, str], SourceFinding] = {}
     for finding in findings:
         key = finding.line, finding.column, finding.symbol
-        if key not in kept or order.index(finding.verdict) > order.index(kept[key].verdict):
-            kept[key] = finding
+        kept[key] = max(kept.get(key, finding), finding, key=lambda one: order.index(one.verdict))
     return sorted(kept.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from estimator_bridge.compat.source.checking import FileReport
@@ -80,20 +80,13 @@ def _count(quantity: int, noun: str) -> str:
 
 
 def _table(reports: Sequence[FileReport]) -> Any:
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("", "runs", "mended by run", "needs a human")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for title, counts in _rows(reports).items():
-        table.add_row(title, *(f"{counts[verdict]:,}" for verdict in Verdict))
+    table = Table("", *(Column(title, justify="right") for title in ("runs", "mended by run", "needs a human")))
+    counts = Counter((finding.kind, finding.verdict) for report in reports for finding in report.findings)
+    for kind, title in _TITLES.items():
+        if any(counts[kind, verdict] for verdict in Verdict):
+            table.add_row(title, *(f"{counts[kind, verdict]:,}" for verdict in Verdict))
+    totals = total(reports)
+    table.add_row("all", *(f"{totals[verdict]:,}" for verdict in Verdict))
     return table
-
-
-def _rows(reports: Sequence[FileReport]) -> Mapping[str, Counter[Verdict]]:
-    by_kind: dict[Kind, Counter[Verdict]] = {}
-    for report in reports:
-        for finding in report.findings:
-            by_kind.setdefault(finding.kind, Counter())[finding.verdict] += 1
-    rows = {_TITLES[kind]: by_kind[kind] for kind in Kind if kind in by_kind}
-    return rows | {"all": total(reports)}

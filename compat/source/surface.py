@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import gzip
 import importlib.metadata
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -37,15 +38,13 @@ class Surface:
             >>> surface.has("tensorflow.train.AdamOptimizer"), surface.has("tensorflow.train.Adam")
             (True, False)
         """
-        parts = name.split(".")
-        for length in range(len(parts), 0, -1):
-            module = ".".join(parts[:length])
+        for module in reversed(prefixes(name)):
             if module in self.modules:
-                rest = parts[length:]
+                member = name[len(module) + 1 :].partition(".")[0]
                 return (
-                    not rest
-                    or rest[0].startswith("__")
-                    or rest[0] in self.modules[module]
+                    not member
+                    or member.startswith("__")
+                    or member in self.modules[module]
                     or module.endswith("_pb2")
                     or name.startswith(_COMPILED)
                 )
@@ -57,9 +56,17 @@ class Surface:
         Args:
             name: Dotted name that does not exist.
         """
-        parts = name.split(".")
-        prefixes = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
-        return next((prefix for prefix in prefixes if not self.has(prefix) and prefix != "tensorflow"), name)
+        return next((prefix for prefix in prefixes(name) if not self.has(prefix) and prefix != "tensorflow"), name)
+
+
+def prefixes(name: str) -> list[str]:
+    """Returns the names around a dotted name, shortest first, then the name itself.
+
+    Example:
+        >>> prefixes("tf.train.Saver")
+        ['tf', 'tf.train', 'tf.train.Saver']
+    """
+    return list(itertools.accumulate(name.split("."), "{}.{}".format))
 
 
 def canonical(name: str) -> str:
@@ -114,9 +121,8 @@ def load_surface(version: str) -> Surface:
         if present and present[0] == head:
             modules[head] = frozenset(present[1:])
     for module in list(modules):
-        parts = module.split(".")
-        for length in range(1, len(parts)):
-            modules.setdefault(".".join(parts[:length]), frozenset())  # a folder without a file of its own
+        for prefix in prefixes(module):
+            modules.setdefault(prefix, frozenset())  # a folder without a file of its own
     return Surface(version, modules)
 
 

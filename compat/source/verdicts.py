@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import enum
 
@@ -49,3 +50,16 @@ class SourceFinding:
     kind: Kind = dataclasses.field(compare=False)
     verdict: Verdict = dataclasses.field(compare=False)
     message: str = dataclasses.field(default="", compare=False)
+
+    @classmethod
+    def at(cls, node: ast.AST, symbol: str, kind: Kind, verdict: Verdict, message: str = "") -> SourceFinding:
+        """Returns a finding in the place where a node starts, or in line 1 for a node without a place.
+
+        Args:
+            node: Node of a syntax tree.
+            symbol: Name as users write it.
+            kind: Subject of the finding.
+            verdict: Consequence of the finding.
+            message: Reason, and what to do.
+        """
+        return cls(getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1, symbol, kind, verdict, message)

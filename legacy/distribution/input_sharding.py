@@ -11,9 +11,8 @@ other input_fn gives each worker the same batches, unless it reads TF_CONFIG. So
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from estimator_bridge.errors import NotSupportedError
@@ -21,35 +20,31 @@ from estimator_bridge.legacy import input_results
 from estimator_bridge.legacy.distribution.worker_exchange import allgather_text
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.dataset_sharding import FIX, Definition, are_shares, definition
-from estimator_bridge.runtime.patching import replaced
+from estimator_bridge.runtime.patching import wrapped
 
 
-@contextlib.contextmanager
-def shard_input() -> Iterator[None]:
+def shard_input() -> contextlib.AbstractContextManager[None]:
     """While active, workers that reduce their gradients together train on different batches.
 
     Raises:
         NotSupportedError: An Estimator trains on an input that cannot be sharded.
     """
-    from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
-    from tensorflow.python.util import function_utils
     from tensorflow_estimator.python.estimator import estimator
 
-    cls = estimator.Estimator
-    original = cls._call_input_fn
+    return wrapped(estimator.Estimator, _call_input_fn=_shard_input)
 
-    @functools.wraps(original)
-    def call(self: Any, input_fn: Callable[..., Any], mode: str, input_context: Any = None) -> Any:
-        result = original(self, input_fn, mode, input_context)
-        together = mode == "train" and input_context is not None and input_context.num_input_pipelines > 1
-        if not together or "input_context" in function_utils.fn_args(input_fn):
-            return result
-        if not isinstance(self._train_distribution.extended, CollectiveAllReduceExtended):
-            return result
-        return _own_share(result, self.config, input_context, input_results.find_definition(input_fn))
 
-    with replaced(cls, _call_input_fn=call):
-        yield
+def _shard_input(call: Any, estimator: Any, input_fn: Callable[..., Any], mode: str, input_context: Any = None) -> Any:
+    from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
+    from tensorflow.python.util import function_utils
+
+    result = call(estimator, input_fn, mode, input_context)
+    together = mode == "train" and input_context is not None and input_context.num_input_pipelines > 1
+    if not together or "input_context" in function_utils.fn_args(input_fn):
+        return result
+    if not isinstance(estimator._train_distribution.extended, CollectiveAllReduceExtended):
+        return result
+    return _own_share(result, estimator.config, input_context, input_results.find_definition(input_fn))
 
 
 def _own_share(dataset: Any, config: Any, context: Any, where: str) -> Any:

@@ -13,14 +13,13 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.collectives import rows_may_change
-from estimator_bridge.runtime.patching import preceded, replaced
+from estimator_bridge.runtime.patching import preceded, wrapped
 
 _INDEPENDENT_WORKER = "independent_worker"
 
@@ -40,11 +39,8 @@ def mend_strategies() -> Iterator[None]:
     cls, coordinator = estimator.Estimator, run_config.distribute_coordinator_training
     with (
         rows_may_change(),
-        replaced(coordinator, init_run_config=_settle(coordinator.init_run_config)),
-        replaced(
-            CollectiveAllReduceExtended,
-            _initialize_strategy=_local_in_evaluator(CollectiveAllReduceExtended._initialize_strategy),
-        ),
+        wrapped(coordinator, init_run_config=_settle),
+        wrapped(CollectiveAllReduceExtended, _initialize_strategy=_local_in_evaluator),
         preceded(executor, _start_std_server=_refuse_second_server(set())),
         preceded(
             cls,
@@ -56,14 +52,10 @@ def mend_strategies() -> Iterator[None]:
         yield
 
 
-def _settle(init: Any) -> Any:
-    @functools.wraps(init)
-    def init_run_config(config: Any, tf_config: dict[str, Any]) -> None:
-        init(config, tf_config)
-        if config._distribute_coordinator_mode == _INDEPENDENT_WORKER and _is_of_one_process(config._train_distribute):
-            _train_without_coordinator(config, tf_config)
-
-    return init_run_config
+def _settle(init_run_config: Any, config: Any, tf_config: dict[str, Any]) -> None:
+    init_run_config(config, tf_config)
+    if config._distribute_coordinator_mode == _INDEPENDENT_WORKER and _is_of_one_process(config._train_distribute):
+        _train_without_coordinator(config, tf_config)
 
 
 def _is_of_one_process(strategy: Any) -> bool:
@@ -93,15 +85,11 @@ def _train_without_coordinator(config: Any, tf_config: dict[str, Any]) -> None:
     config._maybe_overwrite_session_config_for_distributed_training()
 
 
-def _local_in_evaluator(initialize: Any) -> Any:
-    @functools.wraps(initialize)
-    def initialize_strategy(self: Any, cluster_resolver: Any, devices: Any) -> None:
-        if cluster_resolver.task_type == "evaluator":
-            self._initialize_local(cluster_resolver, devices=devices)
-        else:
-            initialize(self, cluster_resolver, devices=devices)
-
-    return initialize_strategy
+def _local_in_evaluator(initialize: Any, extended: Any, cluster_resolver: Any, devices: Any) -> None:
+    if cluster_resolver.task_type == "evaluator":
+        extended._initialize_local(cluster_resolver, devices=devices)
+    else:
+        initialize(extended, cluster_resolver, devices=devices)
 
 
 def _refuse_second_server(started: set[str]) -> Callable[[Any, Any], None]:

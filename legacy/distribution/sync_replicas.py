@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import functools
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -24,11 +23,9 @@ from typing import Any
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.distribution.replicas import Replicas
 from estimator_bridge.legacy.warn_once import warn_once
-from estimator_bridge.runtime.patching import preceded, replaced
+from estimator_bridge.runtime.patching import preceded, replaced, wrapped
 
 _NAME = "SyncReplicasOptimizer"
-
-
 _building: contextvars.ContextVar[Replicas | None] = contextvars.ContextVar("replicas", default=None)
 
 
@@ -43,17 +40,13 @@ def synchronize_replicas() -> Iterator[None]:
     from tensorflow.python.training import sync_replicas_optimizer as module
     from tensorflow_estimator.python.estimator import estimator
 
-    optimizer, hook, cls = module.SyncReplicasOptimizer, module._SyncReplicasOptimizerHook, estimator.Estimator
+    optimizer, cls = module.SyncReplicasOptimizer, estimator.Estimator
     with (
-        replaced(
-            cls,
-            _train_model_default=_set_replicas(cls._train_model_default),
-            _train_with_estimator_spec=_add_replica_hook(cls._train_with_estimator_spec, hook),
-        ),
+        wrapped(cls, _train_model_default=_set_replicas, _train_with_estimator_spec=_add_replica_hook),
         replaced(module, data_flow_ops=_with_own_tokens(module.data_flow_ops)),
         preceded(optimizer, apply_gradients=_remember_optimizer),
-        replaced(optimizer, get_init_tokens_op=_fewest_tokens(optimizer.get_init_tokens_op)),
-        replaced(hook, after_create_session=_without_thread(hook.after_create_session)),
+        wrapped(optimizer, get_init_tokens_op=_fewest_tokens),
+        wrapped(module._SyncReplicasOptimizerHook, after_create_session=_without_thread),
     ):
         yield
 
@@ -64,36 +57,31 @@ def find_replicas() -> Replicas | None:
     return None if replicas is None or replicas.optimizer is None else replicas
 
 
-def _set_replicas(train: Any) -> Any:
-    @functools.wraps(train)
-    def train_model(self: Any, *args: Any, **kwargs: Any) -> Any:
-        replicas = Replicas(self.config)
-        token = _building.set(replicas if len(replicas.tasks) > 1 else None)
-        try:
-            return train(self, *args, **kwargs)
-        finally:
-            _building.reset(token)
-
-    return train_model
+def _set_replicas(train: Any, estimator: Any, *args: Any, **kwargs: Any) -> Any:
+    replicas = Replicas(estimator.config)
+    token = _building.set(replicas if len(replicas.tasks) > 1 else None)
+    try:
+        return train(estimator, *args, **kwargs)
+    finally:
+        _building.reset(token)
 
 
-def _add_replica_hook(train: Any, hook_type: type[Any]) -> Any:
-    @functools.wraps(train)
-    def train_with_estimator_spec(self: Any, spec: Any, worker_hooks: Any, *args: Any) -> Any:
-        if (replicas := find_replicas()) is not None:
-            from estimator_bridge.legacy.distribution.sync_replicas_hook import ReplicaHook
+def _add_replica_hook(train: Any, estimator: Any, spec: Any, worker_hooks: Any, *args: Any) -> Any:
+    if (replicas := find_replicas()) is not None:
+        from tensorflow.python.training.sync_replicas_optimizer import _SyncReplicasOptimizerHook
 
-            chiefs = spec.training_chief_hooks if self.config.is_chief else ()
-            own = [hook for hook in (*spec.training_hooks, *chiefs) if isinstance(hook, hook_type)]
-            _check_hooks(own, self.config.is_chief)
-            spec = spec._replace(  # TensorFlow's hooks of the chief come before ours, which prepares what they begin with
-                training_hooks=(*(hook for hook in spec.training_hooks if hook not in own), *own),
-                training_chief_hooks=tuple(hook for hook in spec.training_chief_hooks if hook not in own),
-            )
-            worker_hooks = [*worker_hooks, ReplicaHook(replicas, self.model_dir)]
-        return train(self, spec, worker_hooks, *args)
+        from estimator_bridge.legacy.distribution.sync_replicas_hook import ReplicaHook
 
-    return train_with_estimator_spec
+        is_chief = estimator.config.is_chief
+        hooks = (*spec.training_hooks, *(spec.training_chief_hooks if is_chief else ()))
+        own = [hook for hook in hooks if isinstance(hook, _SyncReplicasOptimizerHook)]
+        _check_hooks(own, is_chief)
+        spec = spec._replace(  # TensorFlow's hooks of the chief come before ours, which prepares what they begin with
+            training_hooks=(*(hook for hook in spec.training_hooks if hook not in own), *own),
+            training_chief_hooks=tuple(hook for hook in spec.training_chief_hooks if hook not in own),
+        )
+        worker_hooks = [*worker_hooks, ReplicaHook(replicas, estimator.model_dir)]
+    return train(estimator, spec, worker_hooks, *args)
 
 
 def _check_hooks(hooks: list[Any], is_chief: bool) -> None:
@@ -156,33 +144,25 @@ class _TokenQueues:
         return tf.group(*[queue.close(cancel_pending_enqueues) for queue in self.queues])
 
 
-def _fewest_tokens(get: Any) -> Any:
-    @functools.wraps(get)
-    def get_init_tokens_op(self: Any, num_tokens: int = -1) -> Any:
-        replicas = _building.get()
-        if replicas is None:
-            return get(self, num_tokens)
-        number, aggregated, total = len(replicas.tasks), self._replicas_to_aggregate, self._total_num_replicas
-        fewest = max(0, aggregated - min(total, number))
-        asked = aggregated if num_tokens == -1 else num_tokens
-        held = "all replicas take the same steps" if replicas.is_in_step else "gradients that come too late are dropped"
-        warn_once(
-            f"an update takes {aggregated} gradients of {number} replicas, {held}; tokens at the start: {fewest} instead of {asked}",
-            _NAME,
-        )
-        if total != number:
-            warn_once(f"total_num_replicas is {total}, but the cluster has {number}", _NAME)
-        return get(self, fewest)
-
-    return get_init_tokens_op
+def _fewest_tokens(get_init_tokens_op: Any, optimizer: Any, num_tokens: int = -1) -> Any:
+    replicas = _building.get()
+    if replicas is None:
+        return get_init_tokens_op(optimizer, num_tokens)
+    number, aggregated, total = len(replicas.tasks), optimizer._replicas_to_aggregate, optimizer._total_num_replicas
+    fewest = max(0, aggregated - min(total, number))
+    asked = aggregated if num_tokens == -1 else num_tokens
+    held = "all replicas take the same steps" if replicas.is_in_step else "gradients that come too late are dropped"
+    warn_once(
+        f"an update takes {aggregated} gradients of {number} replicas, {held}; tokens at the start: {fewest} instead of {asked}",
+        _NAME,
+    )
+    if total != number:
+        warn_once(f"total_num_replicas is {total}, but the cluster has {number}", _NAME)
+    return get_init_tokens_op(optimizer, fewest)
 
 
-def _without_thread(after_create_session: Any) -> Any:
-    @functools.wraps(after_create_session)
-    def created(self: Any, session: Any, coord: Any) -> None:
-        after_create_session(self, session, _Unjoined(coord))
-
-    return created
+def _without_thread(after_create_session: Any, hook: Any, session: Any, coord: Any) -> None:
+    after_create_session(hook, session, _Unjoined(coord))
 
 
 class _Unjoined:

@@ -6,28 +6,13 @@ import importlib.machinery
 import importlib.util
 import sys
 import types
-from importlib import reload
 from pathlib import Path
 from typing import Any
-
-__all__ = [
-    "PKG_DIRECTORY",
-    "PY_COMPILED",
-    "PY_SOURCE",
-    "acquire_lock",
-    "find_module",
-    "get_suffixes",
-    "load_module",
-    "load_source",
-    "lock_held",
-    "new_module",
-    "release_lock",
-    "reload",
-]
 
 PY_SOURCE, PY_COMPILED, C_EXTENSION, PKG_DIRECTORY, C_BUILTIN, PY_FROZEN = 1, 2, 3, 5, 6, 7
 
 new_module = types.ModuleType
+reload = importlib.reload
 
 
 def get_suffixes() -> list[tuple[str, str, int]]:

@@ -32,12 +32,7 @@ class _ByType(dict[Any, Any]):
         return self[np.dtype(key).type]
 
 
-_SCALARS = [np.dtype(code).type for code in np.typecodes["All"] if code not in "SUVO"] + [
-    np.bytes_,
-    np.str_,
-    np.void,
-    np.object_,
-]
+_SCALARS = [np.dtype(code).type for code in np.typecodes["All"]]
 nbytes = _ByType({scalar: np.dtype(scalar).itemsize for scalar in _SCALARS})
 
 

@@ -17,11 +17,12 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from estimator_bridge.compat.source.removed_names import Removed
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
 from estimator_bridge.legacy.removed_names.replacements import find_module_name, find_replacement
-from estimator_bridge.legacy.removed_names.scalars import print_scalars_as_numbers
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
@@ -31,12 +32,22 @@ from estimator_bridge.runtime.user_code import is_users
 def answer_removed_names() -> Iterator[None]:
     """While active, the user's code finds the names that NumPy and Python dropped; the first use of each is logged."""
     logged: set[str] = set()
-    with print_scalars_as_numbers(), contextlib.ExitStack() as stack:
+    with _print_scalars_as_numbers(), contextlib.ExitStack() as stack:
         for module, names in _by_module().items():
             stack.enter_context(_replacing_names(importlib.import_module(module), names, logged))
         for patch in _imports(logged):
             stack.enter_context(patch)
         yield
+
+
+def _print_scalars_as_numbers() -> contextlib.AbstractContextManager[object]:
+    """While active, in the thread that entered it, ``repr(np.float32(0.5))`` is ``0.5`` and not ``np.float32(0.5)``.
+
+    Scripts read a printed evaluation such as ``{'loss': 0.5}`` back in.
+    """
+    if int(np.__version__.partition(".")[0]) < 2:
+        return contextlib.nullcontext()
+    return np.printoptions(legacy="1.25")
 
 
 def _by_module() -> dict[str, dict[str, Removed]]:
@@ -77,11 +88,14 @@ def _find_and_log(dotted: str, removed: Removed, frame: types.FrameType, logged:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a target that is deprecated, too
         found = find_replacement(removed.target)
-    if dotted not in logged:
-        logged.add(dotted)
-        what = getattr(found, "__name__", None) or repr(found)
-        warn_once(f"{dotted} no longer exists; {what} is used instead", f"{frame.f_code.co_filename}:{frame.f_lineno}")
+    _log(dotted, getattr(found, "__name__", None) or repr(found), frame, logged)
     return found
+
+
+def _log(gone: str, used: str, frame: types.FrameType, logged: set[str]) -> None:
+    if gone not in logged:
+        logged.add(gone)
+        warn_once(f"{gone} no longer exists; {used} is used instead", f"{frame.f_code.co_filename}:{frame.f_lineno}")
 
 
 def _imports(logged: set[str]) -> list[Any]:
@@ -97,7 +111,7 @@ def _imports(logged: set[str]) -> list[Any]:
         try:
             return original(name, globals, locals, fromlist, level)
         except ModuleNotFoundError as error:
-            stand_in = None if level else _stand_in(name, error, _find_importer(sys._getframe(1)), logged)
+            stand_in = None if level else _stand_in(name, error, logged)
             if stand_in is None:
                 raise
         if not fromlist:  # the statement binds the top package, or the module in its place
@@ -109,7 +123,7 @@ def _imports(logged: set[str]) -> list[Any]:
         try:
             return import_module(name, package)
         except ModuleNotFoundError as error:
-            stand_in = _stand_in(name, error, _find_importer(sys._getframe(1)), logged)
+            stand_in = _stand_in(name, error, logged)
             if stand_in is None:
                 raise
         return import_module(stand_in)
@@ -117,15 +131,17 @@ def _imports(logged: set[str]) -> list[Any]:
     return [replaced(builtins, __import__=import_), replaced(importlib, import_module=import_module_)]
 
 
-def _find_importer(frame: types.FrameType | None) -> types.FrameType | None:
-    """Returns the frame of an import statement: ``tf1_imports`` may have passed it on."""
+def _find_importer() -> types.FrameType | None:
+    """Returns the frame of an import statement, which is not ours: ``tf1_imports`` may have passed it on."""
+    frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__")).startswith("estimator_bridge."):
         frame = frame.f_back
     return frame
 
 
-def _stand_in(name: str, error: ModuleNotFoundError, frame: types.FrameType | None, logged: set[str]) -> str | None:
+def _stand_in(name: str, error: ModuleNotFoundError, logged: set[str]) -> str | None:
     """Returns the module to import instead of a removed one; None unless the user's code imports it."""
+    frame = _find_importer()
     gone = next((one for one in MODULES if f"{name}.".startswith(f"{one}.") and MODULES[one].target), None)
     if gone is None or not f"{name}.".startswith(f"{error.name}.") or frame is None or not _is_users(frame.f_globals):
         return None
@@ -135,11 +151,7 @@ def _stand_in(name: str, error: ModuleNotFoundError, frame: types.FrameType | No
     except ModuleNotFoundError:
         return None
     importlib.import_module(target)
-    if gone not in logged:
-        logged.add(gone)
-        warn_once(
-            f"the module {gone} no longer exists; {target} is used instead", f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        )
+    _log(f"the module {gone}", target, frame, logged)
     return target
 
 

@@ -4,7 +4,15 @@ Each module has a ``restore()`` that puts its part back into the TensorFlow of t
 TensorFlow; this ``__init__`` does not.
 """
 
-__all__ = ["complete_native", "restore"]
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+
+_KERAS = ("keras_aliases", "keras_layers")
+_NAMES = ("cross_shard_optimizer", "moved_names", "whole_dimensions")
+_ESTIMATOR = ("export_names", "estimator_training", "input_checkpoints")
+_TPU = ("tpu_embedding", "tpu_embedding_gradient", "tpu_session_support")
 
 
 def restore() -> None:
@@ -16,43 +24,9 @@ def restore() -> None:
         >>> from estimator_bridge.legacy import restored
         >>> restored.restore()
     """
-    from estimator_bridge.legacy.restored import (
-        cross_shard_optimizer,
-        estimator_names,
-        estimator_training,
-        export_names,
-        import_aliases,
-        input_checkpoints,
-        keras_aliases,
-        layer_methods,
-        layer_modules,
-        moved_names,
-        public_names,
-        tpu_embedding,
-        tpu_embedding_gradient,
-        tpu_session_support,
-        whole_dimensions,
-    )
-
     # First the aliases: importing tensorflow_estimator uses them. Last the names, which import it.
-    for part in (
-        keras_aliases,
-        layer_methods,
-        layer_modules,
-        moved_names,
-        public_names,
-        export_names,
-        estimator_training,
-        input_checkpoints,
-        tpu_embedding,
-        tpu_embedding_gradient,
-        tpu_session_support,
-        cross_shard_optimizer,
-        whole_dimensions,
-        import_aliases,
-        estimator_names,
-    ):
-        part.restore()
+    _restore(_KERAS, "tf_keras")
+    _restore((*_NAMES, *_ESTIMATOR, *_TPU, "import_aliases", "estimator_names"))
 
 
 def complete_native(keras: str) -> None:
@@ -67,18 +41,10 @@ def complete_native(keras: str) -> None:
         >>> from estimator_bridge.legacy import restored
         >>> restored.complete_native("tf_keras")
     """
-    from estimator_bridge.legacy.restored import (
-        cross_shard_optimizer,
-        import_aliases,
-        keras_aliases,
-        layer_methods,
-        layer_modules,
-        moved_names,
-        public_names,
-        whole_dimensions,
-    )
+    _restore(_KERAS, keras)
+    _restore((*_NAMES, "import_aliases"))
 
-    for of_keras in (keras_aliases, layer_methods, layer_modules):
-        of_keras.restore(keras)
-    for part in (cross_shard_optimizer, moved_names, public_names, whole_dimensions, import_aliases):
-        part.restore()
+
+def _restore(parts: Iterable[str], *arguments: str) -> None:
+    for part in parts:
+        importlib.import_module(f"{__name__}.{part}").restore(*arguments)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from estimator_bridge.legacy.restored.public_modules import api_version, load_public_modules
+from estimator_bridge.legacy.restored.tensorflow_modules import api_version, load_public_modules
 
 
 def restore() -> None:
@@ -23,17 +23,14 @@ def restore() -> None:
         >>> tf.compat.v1.estimator.DNNClassifier is tf.estimator.DNNClassifier
         False
     """
-    _forget_failed_import()
+    if (
+        "tensorflow_estimator" not in sys.modules
+    ):  # a script's failed import of it left modules, which would load in a wrong order
+        for name in [name for name in sys.modules if name.startswith("tensorflow_estimator.")]:
+            del sys.modules[name]
     apis = {v: importlib.import_module(f"tensorflow_estimator.python.estimator.api._v{v}.estimator") for v in (1, 2)}
     for name, module in load_public_modules().items():
         if not hasattr(module, "estimator"):
             listed: list[str] = getattr(module, "__all__", [])
             listed.append("estimator")  # for "from tensorflow import *"
             module.estimator = apis[api_version(name)]  # type: ignore[attr-defined]
-
-
-def _forget_failed_import() -> None:
-    """Removes modules that a script's failed ``import tensorflow_estimator`` left: they would load in a wrong order."""
-    if "tensorflow_estimator" not in sys.modules:
-        for name in [name for name in sys.modules if name.startswith("tensorflow_estimator.")]:
-            del sys.modules[name]

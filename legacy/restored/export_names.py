@@ -8,13 +8,12 @@ Needed by: ``estimator_export``, the decorator of every public class and functio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from typing import Any
 
 from tensorflow.python.util import tf_export
 
 _NAME = "estimator"
-_Lookup = Callable[[Any], list[Any]]
 
 
 def restore() -> None:
@@ -28,33 +27,22 @@ def restore() -> None:
     """
     if hasattr(tf_export, "ESTIMATOR_API_NAME"):
         return
-    attributes = {
-        1: tf_export._Attributes("_estimator_api_names_v1", "_estimator_api_constants_v1"),
-        2: tf_export._Attributes("_estimator_api_names", "_estimator_api_constants"),
-    }
     tf_export.ESTIMATOR_API_NAME = _NAME
-    tf_export.API_ATTRS_V1[_NAME] = attributes[1]
-    tf_export.API_ATTRS[_NAME] = attributes[2]
     tf_export.SUBPACKAGE_NAMESPACES.append(_NAME)
-    for version, names in attributes.items():
-        _extend(f"get_v{version}_names", _own(names.names))
-        _extend(f"get_v{version}_constants", _inherited(names.constants))
+    for version, suffix, attributes in ((1, "_v1", tf_export.API_ATTRS_V1), (2, "", tf_export.API_ATTRS)):
+        names, constants = f"_estimator_api_names{suffix}", f"_estimator_api_constants{suffix}"
+        attributes[_NAME] = tf_export._Attributes(names, constants)
+        _extend(f"get_v{version}_names", names, inherited=False)
+        _extend(f"get_v{version}_constants", constants, inherited=True)
 
 
-def _extend(lookup: str, also: _Lookup) -> None:
-    original: _Lookup = getattr(tf_export, lookup)
+def _extend(lookup: str, attribute: str, *, inherited: bool) -> None:
+    original = getattr(tf_export, lookup)
 
+    @functools.wraps(original)
     def extended(symbol: Any) -> list[Any]:
-        return [*original(symbol), *also(symbol)]
+        # Only the symbol's own names: a subclass is not exported under its parent's name.
+        found = getattr(symbol, attribute, ()) if inherited else getattr(symbol, "__dict__", {}).get(attribute, ())
+        return [*original(symbol), *found]
 
-    extended.__name__, extended.__doc__ = lookup, original.__doc__
     setattr(tf_export, lookup, extended)
-
-
-def _own(attribute: str) -> _Lookup:
-    # Only the symbol's own names: a subclass is not exported under its parent's name.
-    return lambda symbol: list(getattr(symbol, "__dict__", {}).get(attribute, ()))
-
-
-def _inherited(attribute: str) -> _Lookup:
-    return lambda module: list(getattr(module, attribute, ()))

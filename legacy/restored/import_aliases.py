@@ -88,7 +88,10 @@ class _AliasFinder(MetaPathFinder):
         real = real_name(fullname)
         if real is None or _has_its_own(fullname, path):
             return None
-        found = _find(real)
+        try:
+            found = importlib.util.find_spec(real)
+        except ModuleNotFoundError:  # a parent of it does not exist
+            return None
         return found and ModuleSpec(fullname, _AliasLoader(real), is_package=found.submodule_search_locations is not None)
 
 
@@ -115,10 +118,3 @@ def _has_its_own(name: str, path: Sequence[str] | None) -> bool:
     """
     parent = name.rpartition(".")[0]
     return sys.modules[parent].__name__ == parent and PathFinder.find_spec(name, path) is not None
-
-
-def _find(name: str) -> ModuleSpec | None:
-    try:
-        return importlib.util.find_spec(name)
-    except ModuleNotFoundError:  # a parent of it does not exist
-        return None

@@ -10,20 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import tensorflow as tf
 from tensorflow.python.data.experimental.ops import iterator_ops
 from tensorflow.python.data.ops.iterator_ops import GLOBAL_ITERATORS, _IteratorSaveable
-from tensorflow.python.framework import ops
-from tensorflow.python.lib.io import file_io
-from tensorflow.python.training import (
-    basic_session_run_hooks,
-    checkpoint_management,
-    saver,
-    session_run_hook,
-    training_util,
-)
 
-from estimator_bridge.legacy.restored.public_modules import load_public_modules
+from estimator_bridge.legacy.restored.tensorflow_modules import load_public_modules
 
+train = tf.compat.v1.train
 _NAME = "CheckpointInputPipelineHook"
 
 
@@ -41,7 +34,7 @@ def restore() -> None:
             setattr(module, _NAME, CheckpointInputPipelineHook)
 
 
-class CheckpointInputPipelineHook(session_run_hook.SessionRunHook):
+class CheckpointInputPipelineHook(tf.compat.v1.train.SessionRunHook):
     """Saves the state of a graph's iterators when the Estimator saves its model, and restores it before the first step.
 
     The files are ``input.ckpt-STEP`` in the model_dir, or ``input_TASK_INDEX.ckpt-STEP`` with several workers, and ``checkpoint_input`` names the
@@ -76,20 +69,20 @@ class CheckpointInputPipelineHook(session_run_hook.SessionRunHook):
     def __init__(self, estimator: Any, external_state_policy: str | None = None) -> None:
         config = estimator.config
         task = f"_{config.task_type}_{config.task_id}" if config.num_worker_replicas > 1 else ""
-        self._folder, self._name = estimator.model_dir, f"input{task}"
+        self._folder, self._name, self._index = estimator.model_dir, f"input{task}", f"checkpoint_input{task}"
         self._policy = iterator_ops._convert_external_state_policy_to_enum(external_state_policy or "fail")
-        self._timer = basic_session_run_hooks.SecondOrStepTimer(config.save_checkpoints_secs, config.save_checkpoints_steps)
+        self._timer = train.SecondOrStepTimer(config.save_checkpoints_secs, config.save_checkpoints_steps)
 
     def begin(self) -> None:
         """Builds the saver over the iterators that the graph has."""
-        iterators = ops.get_collection(GLOBAL_ITERATORS)
+        iterators = tf.compat.v1.get_collection(GLOBAL_ITERATORS)
         states = [_IteratorSaveable(one, one.name, external_state_policy=self._policy) for one in iterators]
-        self._saver = saver.Saver(states, sharded=True)
-        self._global_step = training_util.get_global_step()
+        self._saver = train.Saver(states, sharded=True)
+        self._global_step = train.get_global_step()
         if self._global_step is None:
             raise RuntimeError(f"{_NAME} needs a global step: tf.train.get_or_create_global_step() in model_fn.")
         self._timer.reset()
-        file_io.recursive_create_dir_v2(self._folder)
+        tf.io.gfile.makedirs(self._folder)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Remembers to restore the iterators before the first step: another hook initializes them now."""
@@ -99,12 +92,12 @@ class CheckpointInputPipelineHook(session_run_hook.SessionRunHook):
         """Restores the last state before the first step of a session, or saves the first."""
         if self._is_new_session:
             self._is_new_session = False
-            last = checkpoint_management.latest_checkpoint(self._folder, self._index)
+            last = train.latest_checkpoint(self._folder, self._index)
             if last:
                 self._saver.restore(run_context.session, last)
             else:
                 self._save(run_context.session)
-        return session_run_hook.SessionRunArgs(self._global_step)
+        return train.SessionRunArgs(self._global_step)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Saves if a checkpoint is due."""
@@ -117,10 +110,6 @@ class CheckpointInputPipelineHook(session_run_hook.SessionRunHook):
         """Saves the last state."""
         if self._timer.last_triggered_step() != session.run(self._global_step):
             self._save(session)
-
-    @property
-    def _index(self) -> str:
-        return f"checkpoint_{self._name}"
 
     def _save(self, session: Any) -> None:
         step = session.run(self._global_step)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from estimator_bridge.legacy.restored.public_modules import public_modules
+from estimator_bridge.legacy.restored.tensorflow_modules import public_modules
 
 _TARGETS = (
     "api._v1.keras",
@@ -50,9 +50,10 @@ def restore(package: str = "tf_keras") -> None:
         importlib.import_module(f"{package}.{target}")
     _redirect_submodules(package)
     for loader in _loaders():
-        state = _State(loader)
-        if state.initialised and state.keras is None:
-            state.forget()  # an earlier first use failed halfway and would recurse for ever
+        if _state(loader, "initialized") and _state(loader, "keras_version") is None:
+            vars(loader)[_field(loader, "initialized")] = (
+                False  # an earlier first use failed halfway and would recurse for ever
+            )
         dir(loader)
 
 
@@ -69,34 +70,17 @@ def find_keras_3() -> str | None:
     for module in [sys.modules.get("tensorflow.keras"), *(vars(m).get("keras") for m in public_modules().values())]:
         if isinstance(module, ModuleType) and "_tf_keras" in Path(vars(module).get("__file__") or "").parts:
             return "tf.keras"
-    states = map(_State, _loaders())
-    return next((f"tf.{state.name}" for state in states if state.keras == "keras_3"), None)
+    found = (loader for loader in _loaders() if _state(loader, "keras_version") == "keras_3")
+    return next((f"tf.{_state(loader, 'name') or 'keras'}" for loader in found), None)
 
 
-class _State:
-    """The private state of a loader, read without triggering it; TensorFlow 2.16 put ``_tfll`` before the names."""
+def _state(loader: ModuleType, field: str) -> Any:
+    """Returns a private attribute of a loader without triggering its import."""
+    return vars(loader).get(_field(loader, field))
 
-    def __init__(self, loader: ModuleType) -> None:
-        self._values = vars(loader)
-        self._prefix = "_tfll" if "_tfll_initialized" in self._values else ""
 
-    def _get(self, field: str) -> Any:
-        return self._values.get(f"{self._prefix}_{field}")
-
-    @property
-    def initialised(self) -> bool:
-        return bool(self._get("initialized"))
-
-    @property
-    def keras(self) -> str | None:
-        return self._get("keras_version")
-
-    @property
-    def name(self) -> str:
-        return self._get("name") or "keras"
-
-    def forget(self) -> None:
-        self._values[f"{self._prefix}_initialized"] = False
+def _field(loader: ModuleType, field: str) -> str:
+    return f"_tfll_{field}" if "_tfll_initialized" in vars(loader) else f"_{field}"  # since TensorFlow 2.16, and before
 
 
 def _loaders() -> list[ModuleType]:

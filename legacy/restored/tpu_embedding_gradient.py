@@ -7,7 +7,7 @@ Needed by: importing TPUEstimator. Its functions run only on a TPU, so each call
 
 import sys
 
-from estimator_bridge.legacy.restored.placement import place
+from estimator_bridge.legacy.restored.tensorflow_modules import place
 from estimator_bridge.legacy.restored.tpu_absence import refuse_call
 
 create_dummy_table_variables = refuse_call("tpu_embedding_gradient.create_dummy_table_variables")

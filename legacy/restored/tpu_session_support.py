@@ -13,7 +13,7 @@ from typing import Any
 
 from tensorflow.python.framework import errors
 
-from estimator_bridge.legacy.restored.placement import place
+from estimator_bridge.legacy.restored.tensorflow_modules import place
 from estimator_bridge.legacy.restored.tpu_absence import NeedsTpuError, refuse_call
 
 _FIX = "Set use_tpu=False; on a TPU, set TF_TPU_GRACEFUL_SHUTDOWN_MODE to an empty value, or move to tf.distribute.TPUStrategy."

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from estimator_bridge.legacy.restored.public_modules import load_public_modules
+from estimator_bridge.legacy.restored.tensorflow_modules import load_public_modules
 from estimator_bridge.runtime.patching import replaced
 
 # On the modern path these must not take effect: after a real one, tf.function returns symbolic tensors for good.

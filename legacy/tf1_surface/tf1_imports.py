@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
-from estimator_bridge.legacy.tf1_surface.standalone_keras import find_keras_2
+from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.legacy.upstream_contrib.packages import contrib, imported
 from estimator_bridge.runtime.patching import replaced
+from estimator_bridge.runtime.user_code import is_users
 
 # Packages written for TensorFlow 2, or for both versions.
 NATIVE = frozenset(
@@ -53,7 +54,12 @@ class TF1Module(types.ModuleType):
     def __init__(self, v1: Any, overrides: Mapping[str, Any]) -> None:
         super().__init__("tensorflow", v1.__doc__)
         real = sys.modules["tensorflow"]
-        self.__dict__.update(overrides, _v1=v1, compat=_Compat(self, real.compat), contrib=contrib())
+        self.__dict__.update(
+            overrides,
+            _v1=v1,
+            compat=_Overlay("tensorflow.compat", real.compat, v1=self, v2=real.compat.v2),
+            contrib=contrib(),
+        )
         for name in ("__version__", "__file__", "__path__", "__spec__", "__package__"):
             self.__dict__[name] = getattr(real, name)
 
@@ -61,40 +67,33 @@ class TF1Module(types.ModuleType):
         with contextlib.suppress(AttributeError):
             return getattr(self.__dict__["_v1"], name)
         with contextlib.suppress(KeyError):
-            module = sys.modules[
-                f"tensorflow.{name}"
-            ]  # tf.python and others are attributes once they are imported, as in any package
-            return _Python(module, self) if name == "python" else module
+            module = sys.modules[f"tensorflow.{name}"]  # an attribute once it is imported, as in any package
+            return _Python("tensorflow.python", module, _tf1=self) if name == "python" else module
         raise AttributeError(f"module 'tensorflow' has no attribute {name!r} among TensorFlow 1's names")
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(self._v1), "compat", "contrib"})
 
 
-class _Compat(types.ModuleType):
-    def __init__(self, tf1: TF1Module, compat: Any) -> None:
-        super().__init__("tensorflow.compat", compat.__doc__)
-        self.__dict__.update(_compat=compat, v1=tf1, v2=compat.v2, __path__=compat.__path__)
+class _Overlay(types.ModuleType):
+    """A package of TensorFlow, some of whose names have other values."""
+
+    def __init__(self, name: str, real: Any, **values: Any) -> None:
+        super().__init__(name, real.__doc__)
+        self.__dict__.update(values, _real=real, __path__=real.__path__)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_compat"], name)
+        return getattr(self.__dict__["_real"], name)
 
     def __dir__(self) -> list[str]:
-        return dir(self.__dict__["_compat"])
+        return dir(self.__dict__["_real"])
 
 
-class _Python(types.ModuleType):
+class _Python(_Overlay):
     """``tensorflow.python``, with TensorFlow 1's Keras."""
 
-    def __init__(self, python: Any, tf1: TF1Module) -> None:
-        super().__init__("tensorflow.python", python.__doc__)
-        self.__dict__.update(_python=python, _tf1=tf1, __path__=python.__path__)
-
     def __getattr__(self, name: str) -> Any:
-        return keras_file(self._tf1.keras) if name == "keras" else getattr(self.__dict__["_python"], name)
-
-    def __dir__(self) -> list[str]:
-        return dir(self.__dict__["_python"])
+        return keras_file(self._tf1.keras) if name == "keras" else super().__getattr__(name)
 
 
 @contextlib.contextmanager
@@ -158,6 +157,31 @@ def _module(tf1: TF1Module, name: str) -> Any:
         if not isinstance(module, types.ModuleType):
             return None
     return module
+
+
+def find_keras_2(name: str, tf1: Any, frame: types.FrameType) -> str:
+    """Returns the name of the module that an import means: in the user's own files ``keras`` is Keras 2, for which the script was written.
+
+    Keras 3 trains only in eager mode, and its models are no models of ``tf.keras``.
+
+    Args:
+        name: Module name in the import statement.
+        tf1: TensorFlow 1's namespace, whose ``keras`` is the Keras 2 in use: ``tf_keras``, or the ``keras`` of TensorFlow 2.15.
+        frame: Frame of the import statement.
+
+    Returns:
+        ``tf_keras.layers`` for ``keras.layers``; other names, and all names in installed packages, without a change.
+    """
+    top, dot, below = name.partition(".")
+    if top != "keras" or not is_users(frame.f_globals.get("__file__") or ""):
+        return name
+    package = tf1.keras.__name__.partition(".")[0]
+    if package == "keras":
+        return name
+    warn_once(
+        f"keras is Keras 3 now; {package}, which is Keras 2, is used instead", f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    )
+    return f"{package}{dot}{below}"
 
 
 def _is_native(importer: Mapping[str, Any]) -> bool:

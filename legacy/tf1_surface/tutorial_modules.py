@@ -6,7 +6,6 @@ import contextlib
 import sys
 import types
 from collections.abc import Iterator
-from typing import Any
 
 _PACKAGES = ("tensorflow.examples", "tensorflow.examples.tutorials", "tensorflow.examples.tutorials.mnist")
 
@@ -16,21 +15,17 @@ def example_modules() -> Iterator[None]:
     """While active, the module can be imported; it is ``legacy.contrib.mnist``."""
     from estimator_bridge.legacy.contrib import mnist
 
-    modules: dict[str, types.ModuleType] = {}
-    for name in _PACKAGES:
-        modules[name] = types.ModuleType(name)
-        modules[name].__path__ = []
+    modules = {name: types.ModuleType(name) for name in _PACKAGES}
+    for package in modules.values():
+        package.__path__ = []
     modules[f"{_PACKAGES[-1]}.input_data"] = mnist
+    sys.modules.update(modules)
     for name, module in modules.items():
         parent, _, last = name.rpartition(".")
-        if parent in modules:
-            setattr(modules[parent], last, module)
-    real: Any = sys.modules["tensorflow"]
-    sys.modules.update(modules)
-    real.examples = modules[_PACKAGES[0]]
+        setattr(sys.modules[parent], last, module)
     try:
         yield
     finally:
-        del real.examples
+        delattr(sys.modules["tensorflow"], "examples")
         for name in modules:
             del sys.modules[name]

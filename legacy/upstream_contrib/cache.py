@@ -30,14 +30,13 @@ def is_fetched() -> bool:
     return (folder() / MANIFEST).is_file()
 
 
-def remove() -> bool:
-    """Removes the fetched files and what was compiled from them; returns False if there were none."""
+def remove() -> None:
+    """Removes the fetched files and what was compiled from them."""
     for place in (folder() / MANIFEST, folder() / "sources", folder() / "compiled", folder() / "wheels"):
         if place.is_dir():
             shutil.rmtree(place)
         else:
             place.unlink(missing_ok=True)
-    return True
 
 
 def encode_manifest(hashes: dict[str, str]) -> bytes:

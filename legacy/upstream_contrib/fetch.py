@@ -38,7 +38,9 @@ def fetch(source: Path | None, report: Report) -> None:
             hashes |= _extract(wheel, file, place / "sources")
         data = cache.encode_manifest(hashes)
         if hashlib.sha256(data).hexdigest() != MANIFEST_SHA256:
-            raise BridgeError("The wheels hold other files than expected.", fix="Please report this, with the version of Python.")
+            raise BridgeError(
+                "The wheels hold other files than expected.", fix="Please report this, with the version of Python."
+            )
         _write(place / cache.MANIFEST, data)  # last: what is there before it is not used
         for wheel in WHEELS:
             (place / "wheels" / wheel.file).unlink(missing_ok=True)
@@ -72,7 +74,9 @@ def _checked(wheel: Wheel, file: Path) -> Path:
         digest = hashlib.file_digest(stream, "sha256").hexdigest() if sys.version_info >= (3, 11) else _digest(stream)
     if digest != wheel.sha256:
         raise BridgeError(
-            f"{file} is not the official wheel.", expected=f"sha256 {wheel.sha256}", received=f"sha256 {digest}",
+            f"{file} is not the official wheel.",
+            expected=f"sha256 {wheel.sha256}",
+            received=f"sha256 {digest}",
             fix="Remove the file and fetch it again.",
         )
     return file

@@ -80,7 +80,9 @@ def fill_protobuf(module: types.ModuleType, source: str, imports: Callable[[ast.
     from google.protobuf.internal import builder
 
     tree = ast.parse(source)
-    others = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)) and "tensorflow" in ast.unparse(node)]
+    others = [
+        node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)) and "tensorflow" in ast.unparse(node)
+    ]
     for node in others:  # messages of other files must be known first
         exec(compile(ast.Module([imports(node)], []), "imports", "exec"), vars(module))
     module.DESCRIPTOR = descriptor_pool.Default().AddSerializedFile(_serialized(tree))  # type: ignore[attr-defined]

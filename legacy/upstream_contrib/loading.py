@@ -14,6 +14,7 @@ import sys
 import types
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from typing import Any
 
 from estimator_bridge.legacy.upstream_contrib import cache, generated, moved
@@ -117,8 +118,8 @@ def _keras(name: str) -> ModuleSpec | None:
 @functools.cache
 def _table_version() -> bytes:
     """Changes whenever what is compiled would change."""
-    with open(moved.__file__, "rb") as table, open(__file__, "rb") as own:
-        return hashlib.sha256(table.read() + own.read() + importlib.util.MAGIC_NUMBER).digest()
+    parts = (Path(moved.__file__).read_bytes(), Path(__file__).read_bytes(), importlib.util.MAGIC_NUMBER)
+    return hashlib.sha256(b"".join(parts)).digest()
 
 
 def _compiled(path: str, source: bytes) -> tuple[list[str], types.CodeType]:
@@ -208,13 +209,14 @@ def _keep_first_registrations() -> None:
     from estimator_bridge.runtime.patching import replace
 
     original = registry.Registry.register
+    folder = str(Path(registry.__file__).parent)
 
     def register(self: Any, candidate: Any, name: str | None = None) -> None:
         try:
             original(self, candidate, name)
         except KeyError:
             frame = sys._getframe(1)
-            while frame.f_back and frame.f_code.co_filename.startswith(os.path.dirname(registry.__file__)):
+            while frame.f_back and frame.f_code.co_filename.startswith(folder):
                 frame = frame.f_back
             if not frame.f_globals.get("__name__", "").startswith(CONTRIB):
                 raise

@@ -70,7 +70,10 @@ EVERYWHERE = (  # names that Python 3.10 and NumPy 2 dropped
     (re.compile(r"\bnp\.(int|float|bool|object|str)\b(?!_)"), r"\1"),
     (re.compile(r"\bnp\.(Inf|infty)\b"), "np.inf"),
     (re.compile(r"\.tostring\(\)"), ".tobytes()"),
-    (re.compile(r"from collections import (Container|Mapping|Sequence|Iterable|Callable)\b"), r"from collections.abc import \1"),
+    (
+        re.compile(r"from collections import (Container|Mapping|Sequence|Iterable|Callable)\b"),
+        r"from collections.abc import \1",
+    ),
 )
 
 FILES = {  # file -> what is replaced in it; each replacement must apply
@@ -82,8 +85,7 @@ FILES = {  # file -> what is replaced in it; each replacement must apply
             re.compile(
                 r"tf_ops\.Operation\(node_def_, info\.graph_, new_inputs, output_types_,\s*\[\], input_types_, None, op_def_\)"
             ),
-            "tf_ops.Operation.from_node_def("
-            "node_def_, info.graph_, new_inputs, output_types_, [], input_types_, None, op_def_)",
+            "tf_ops.Operation.from_node_def(node_def_, info.graph_, new_inputs, output_types_, [], input_types_, None, op_def_)",
         ),
     ),
     "tensorflow/contrib/learn/python/learn/estimators/run_config.py": (  # a setting that TensorFlow 2's hooks ask for

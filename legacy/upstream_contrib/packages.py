@@ -40,7 +40,9 @@ class Contrib(types.ModuleType):
         return found
 
     def __dir__(self) -> list[str]:
-        return sorted({path.split("/")[2] for path in cache.manifest(cache.folder()) if path.count("/") > 2 and "/contrib/" in path})
+        return sorted(
+            {path.split("/")[2] for path in cache.manifest(cache.folder()) if path.count("/") > 2 and "/contrib/" in path}
+        )
 
     def _load(self, name: str) -> Any:
         target = f"{loading.CONTRIB}.{ROOT_NAMES.get(name, name)}"

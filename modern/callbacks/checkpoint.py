@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
+from tensorflow.python.eager import context
 
 from estimator_bridge.modern.callbacks.at_steps import HookAtSteps
-from estimator_bridge.modern.callbacks.saving_session import SavingSession
 from estimator_bridge.modern.callbacks.session import ReadOnlySession
-from estimator_bridge.modern.graph.model_graph import ModelGraph
-from estimator_bridge.modern.step.transplant import Transplant
-
-v1 = tf.compat.v1
+from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
+from estimator_bridge.modern.step.transplant import Transplant, entries, save
 
 
 def with_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: Sequence[Any]) -> list[Any]:
@@ -29,7 +26,17 @@ def with_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: 
         ValueError: There are listeners and no CheckpointSaverHook; Estimator raises it, too.
     """
     savers = [hook for hook in hooks if isinstance(hook, v1.train.CheckpointSaverHook)]
-    own = [] if savers or not (config.save_checkpoints_secs or config.save_checkpoints_steps) else [_own(model, config)]
+    own = []
+    if not savers and (config.save_checkpoints_secs or config.save_checkpoints_steps):
+        own = [
+            v1.train.CheckpointSaverHook(
+                config.model_dir,
+                config.save_checkpoints_secs,
+                config.save_checkpoints_steps,
+                scaffold=model.spec.scaffold,
+                save_graph_def=config.checkpoint_save_graph_def,
+            )
+        ]
     for listener in listeners:
         if not savers + own:
             raise ValueError(
@@ -41,18 +48,38 @@ def with_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: 
     return [*hooks, *own]
 
 
-def _own(model: ModelGraph, config: Any) -> Any:
-    return v1.train.CheckpointSaverHook(
-        config.model_dir,
-        config.save_checkpoints_secs,
-        config.save_checkpoints_steps,
-        scaffold=model.spec.scaffold,
-        save_graph_def=config.checkpoint_save_graph_def,
-    )
-
-
 class CheckpointSaver(HookAtSteps):
     """Runs a CheckpointSaverHook, which writes checkpoints, ``.meta`` files, graph.pbtxt and events, and calls listeners."""
 
     def _session_of(self, transplant: Transplant) -> ReadOnlySession:
         return SavingSession(transplant, self._hook._get_saver())
+
+
+class SavingSession(ReadOnlySession):
+    """Session of a CheckpointSaverHook, its Saver and its listeners.
+
+    The hook and the Saver are TensorFlow's own; they decide the names and order of files, and which old ones to delete.
+
+    Args:
+        transplant: Transplant with the variables to save.
+        saver: Saver with the variables' names in the checkpoint.
+    """
+
+    def __init__(self, transplant: Transplant, saver: Any) -> None:
+        super().__init__(transplant.model.graph, transplant.variables, transplant.operations)
+        self._entries = entries(transplant, saver)
+        self._saving = saver.saver_def.save_tensor_name
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """Returns values of variables, or writes a checkpoint and returns its prefix.
+
+        Raises:
+            NotSupportedError: A CheckpointSaverListener asks for anything else.
+        """
+        if not isinstance(fetches, str) or fetches != self._saving:
+            with self.caller("A CheckpointSaverListener"):
+                return super().run(fetches, feed_dict, options, run_metadata)
+        (prefix,) = feed_dict.values()
+        with context.eager_mode():
+            save(self._entries, prefix)
+        return prefix

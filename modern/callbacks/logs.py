@@ -1,8 +1,8 @@
-"""Log lines: tensors, loss and steps per second every N steps, and a loss that is NaN."""
+"""Records of a training as TF1 makes them: log lines, TensorBoard event files, and a loss that is NaN."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,33 @@ import tensorflow as tf
 from estimator_bridge.compat.config.output.callback_rules import Timer, has_nan
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.session import ReadOnlySession
-from estimator_bridge.modern.callbacks.summaries import writer_for
 from estimator_bridge.modern.step.transplant import Transplant
 
 logging = tf.compat.v1.logging
+_STARTED = tf.compat.v1.SessionLog(status=tf.compat.v1.SessionLog.START)  # TensorBoard drops what an earlier run wrote after it
 
 
-class TensorLogger(Callback):
+class _Timed(Callback):
+    """Base of callbacks that act at the first step, then by a timer."""
+
+    _timer: Any
+    _first = True
+
+    def next_stop(self, step: int) -> int | None:
+        """Returns the first step, then the timer's next step."""
+        return step + 1 if self._first else self._timer.next_stop()
+
+    def needs_report(self, step: int) -> bool:
+        """Returns True at the first step, and if the timer is due."""
+        return self._first or self._timer.is_due(step)
+
+    def _open(self, folder: str, transplant: Transplant) -> Any:
+        """Returns the event writer of a folder; a new one writes the graph for TensorBoard."""
+        with transplant.model.graph.as_default():  # FileWriter cannot be made in eager mode
+            return tf.compat.v1.summary.FileWriterCache.get(folder)
+
+
+class TensorLogger(_Timed):
     """Logs tensors at the first step, then by a timer, and perhaps once more at the end.
 
     Args:
@@ -28,40 +48,33 @@ class TensorLogger(Callback):
     """
 
     def __init__(
-        self, tensors: Mapping[str, Any], timer: Timer | None, formatter: Callable[..., str] | None = None, at_end: bool = False
+        self, tensors: dict[str, Any], timer: Timer | None, formatter: Callable[..., str] | None, at_end: bool
     ) -> None:
-        self._tensors = dict(tensors)
+        self._tensors = tensors
         self._timer = timer
         self._formatter = formatter
         self._at_end = at_end
-        self.report = tuple(self._tensors.values()) if timer else ()
+        self.report = tuple(tensors.values()) if timer else ()
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """Makes the first step the first to log.
+        """Checks the tensors to log at the end.
 
         Raises:
             NotSupportedError: A tensor to log at the end would need another batch.
         """
-        self._first = True
         self._session = ReadOnlySession(transplant.model.graph, transplant.variables, transplant.operations)
         if self._at_end:
             with self._session.caller("A LoggingTensorHook with at_end=True"):
                 self._session.check(self._tensors)
 
     def next_stop(self, step: int) -> int | None:
-        """Returns the first step, then the timer's next step."""
-        if self._timer is None:
-            return None
-        return step + 1 if self._first else self._timer.next_stop()
-
-    def needs_report(self, step: int) -> bool:
-        """Returns True at the first step, and if the timer is due."""
-        return self._timer is not None and (self._first or self._timer.is_due(step))
+        """Returns the first step, then the timer's next step; None without a timer."""
+        return super().next_stop(step) if self._timer else None
 
     def after(self, progress: Progress) -> bool:
         """Logs if the timer is due and the values are there."""
         there = all(tensor.name in progress.report for tensor in self.report)
-        if self._timer and there and (self._first or self._timer.is_due(progress.step)):
+        if self._timer and there and self.needs_report(progress.step):
             self._log({tag: progress.report[tensor.name] for tag, tensor in self._tensors.items()}, progress.step)
         return False
 
@@ -105,7 +118,7 @@ class LossLogger(Callback):
         return False
 
 
-class StepCounter(Callback):
+class StepCounter(_Timed):
     """Logs steps per second and writes them as the summary ``global_step/sec``, every N steps after the first."""
 
     def __init__(self, timer: Timer, folder: str | None) -> None:
@@ -114,12 +127,7 @@ class StepCounter(Callback):
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Opens the event file; the first step, which is traced, is not measured."""
-        self._first = True
-        self._writer = writer_for(self._folder, transplant.model.graph) if self._folder else None
-
-    def next_stop(self, step: int) -> int | None:
-        """Returns the first step, then every N-th."""
-        return step + 1 if self._first else self._timer.next_stop()
+        self._writer = self._open(self._folder, transplant) if self._folder else None
 
     def after(self, progress: Progress) -> bool:
         """Logs if the timer is due."""
@@ -149,3 +157,37 @@ class NanGuard(Callback):
         if self._fail:
             raise tf.compat.v1.train.NanLossDuringTrainingError
         return True
+
+
+class SummarySaver(_Timed):
+    """Writes a merged summary at the first step, then by a timer.
+
+    Args:
+        summary: Graph tensor of a serialized Summary.
+        timer: Timer of the later summaries.
+        folder: Folder of the event file.
+    """
+
+    def __init__(self, summary: Any, timer: Timer, folder: str) -> None:
+        self._summary = summary
+        self._timer = timer
+        self._folder = folder
+        self.report = (summary,)
+
+    def begin(self, transplant: Transplant, step: int) -> None:
+        """Opens the event file."""
+        self._writer = self._open(self._folder, transplant)
+
+    def after(self, progress: Progress) -> bool:
+        """Writes if the timer is due."""
+        if self._summary.name in progress.report and self.needs_report(progress.step):
+            if self._first:
+                self._writer.add_session_log(_STARTED, progress.step)
+            self._first = False
+            self._timer.restart(progress.step)
+            self._writer.add_summary(progress.report[self._summary.name], progress.step)
+        return False
+
+    def end(self, step: int) -> None:
+        """Writes all buffered events to disk."""
+        self._writer.flush()

@@ -9,21 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import rich.progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as Bar
 from rich.text import Text
 
+from estimator_bridge.modern.callbacks.at_steps import StopAtStep
 from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.callbacks.stop import StopAtStep
 from estimator_bridge.modern.step.transplant import Transplant
 
 _SECONDS = 0.5
@@ -38,7 +29,7 @@ class ProgressBar(Callback):
         stop: Callback that knows the last step once it has begun.
     """
 
-    def __init__(self, bar: Bar, stop: StopAtStep) -> None:
+    def __init__(self, bar: rich.progress.Progress, stop: StopAtStep) -> None:
         self._bar = bar
         self._stop = stop
 
@@ -60,10 +51,10 @@ class ProgressBar(Callback):
         return False
 
 
-class _Speed(ProgressColumn):
+class _Speed(rich.progress.ProgressColumn):
     """Steps per second."""
 
-    def render(self, task: Task) -> Text:
+    def render(self, task: rich.progress.Task) -> Text:
         return Text("" if task.speed is None else f"{task.speed:,.4g} steps/s", justify="right")
 
 
@@ -100,22 +91,24 @@ def show_batches(total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 @contextlib.contextmanager
-def _show_bar() -> Iterator[Bar | None]:
+def _show_bar() -> Iterator[rich.progress.Progress | None]:
     """Shows a bar while active; Python's output to stderr goes above it."""
     console = Console(stderr=True, soft_wrap=True)
     if not sys.stderr.isatty() or not console.is_terminal or console.is_dumb_terminal:
         yield None
         return
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[loss]}"),
+        rich.progress.TextColumn("{task.description}"),
+        rich.progress.BarColumn(bar_width=20),
+        rich.progress.MofNCompleteColumn(),
+        rich.progress.TextColumn("{task.fields[loss]}"),
         _Speed(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        rich.progress.TimeElapsedColumn(),
+        rich.progress.TimeRemainingColumn(),
     )
-    bar = Bar(*columns, console=console, transient=True, auto_refresh=False, redirect_stdout=sys.stdout.isatty())
+    bar = rich.progress.Progress(
+        *columns, console=console, transient=True, auto_refresh=False, redirect_stdout=sys.stdout.isatty()
+    )
     handlers = _handlers(sys.stderr)
     with bar, _writing_to(handlers, sys.stderr):  # the bar has put a stderr of its own in place
         yield bar

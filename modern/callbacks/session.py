@@ -6,15 +6,37 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tensorflow.python.client.session import SessionInterface
+from tensorflow.python.client.session import SessionInterface, _FetchHandler
 from tensorflow.python.eager import context
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.callbacks.request import Request
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream
 from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.modern.graph.shapes import script_shapes, tf2_shapes
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
+
+
+class Request:
+    """Structure of fetches as ``Session.run`` takes it: tensors, operations, variables, names.
+
+    Attributes:
+        tensors: Tensors to evaluate, each once.
+        operations: Operations to run.
+    """
+
+    def __init__(self, graph: Any, fetches: Any) -> None:
+        self._handler = _FetchHandler(graph, fetches, {})
+        self.tensors: list[Tensor] = self._handler.fetches()
+        self.operations: list[Operation] = self._handler.targets()
+
+    @property
+    def elements(self) -> list[Any]:
+        """Tensors and operations."""
+        return [*self.tensors, *self.operations]
+
+    def results(self, values: Mapping[str, Any]) -> Any:
+        """Returns the structure with the values of the tensors, given by name; None for an operation."""
+        return self._handler.build_results(None, [values[tensor.name] for tensor in self.tensors])
 
 
 class ReadOnlySession(SessionInterface):
@@ -24,26 +46,23 @@ class ReadOnlySession(SessionInterface):
         graph: Graph of the tensors.
         variables: Name of an operation -> variable with its value.
         steps: Operations that every step runs.
+
+    Attributes:
+        graph: Graph of the tensors.
+        sess_str: Name of the process as TensorFlow gives it.
     """
 
+    graph: Any = None
+    sess_str = ""
+
     def __init__(self, graph: Any, variables: Mapping[str, Any], steps: frozenset[Operation]) -> None:
-        self._graph = graph
+        self.graph = graph
         self._variables = variables
         self._steps = steps
         self._effects = Effects(graph)
         self._functions: dict[tuple[str, ...], Callable[[], list[Tensor]]] = {}
         self._known: dict[str, bool] = {}
         self._asker = "A script"
-
-    @property
-    def graph(self) -> Any:
-        """Graph of the model_fn."""
-        return self._graph
-
-    @property
-    def sess_str(self) -> str:
-        """Name of the process as TensorFlow gives it."""
-        return ""
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """Runs fetches that only read variables.
@@ -57,7 +76,7 @@ class ReadOnlySession(SessionInterface):
     def check(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Request:
         """Returns the request that ``run`` would execute; raises the errors that it would raise."""
         self.check_plain(feed_dict, options, run_metadata)
-        request = Request(self._graph, fetches)
+        request = Request(self.graph, fetches)
         for element in request.elements:
             self._check_alone(element)
         return request
@@ -72,12 +91,12 @@ class ReadOnlySession(SessionInterface):
         raise self.refusal(f"uses session.{name}", "Use session.run")
 
     @contextlib.contextmanager
-    def caller(self, asker: str) -> Iterator[None]:
-        """While active, refusals name this caller."""
+    def caller(self, asker: str) -> Iterator[ReadOnlySession]:
+        """Gives this session; while active, refusals name this caller."""
         before, self._asker = self._asker, asker
         try:
-            with script_environment(self._graph):
-                yield
+            with script_environment(self.graph):
+                yield self
         finally:
             self._asker = before
 
@@ -132,7 +151,7 @@ class ReadOnlySession(SessionInterface):
         writing = sorted(op.name for op in ops if self._effects.of(op) is Effect.CHANGE)
         if writing:
             raise self.refusal(
-                f"runs {element.name!r}, which may write ({writing[0]!r}, {self._graph.get_operation_by_name(writing[0]).type})",
+                f"runs {element.name!r}, which may write ({writing[0]!r}, {self.graph.get_operation_by_name(writing[0]).type})",
                 "Let the train_op write it (tf.group, tf.control_dependencies), or the Scaffold's init_fn before the first step",
             )
 

@@ -9,12 +9,12 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.callbacks.request import Request
-from estimator_bridge.modern.callbacks.session import ReadOnlySession, script_environment
+from estimator_bridge.modern.callbacks.base import Callback, Progress
+from estimator_bridge.modern.callbacks.session import ReadOnlySession, Request, script_environment
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.host_call import SummaryWriters
-
-v1 = tf.compat.v1
+from estimator_bridge.modern.graph.model_graph import v1
+from estimator_bridge.modern.step.transplant import Transplant
 
 
 class HookedRun:
@@ -101,11 +101,9 @@ class HookCalls:
     def before(self) -> None:
         """Calls ``before_run``; reads fetches that depend only on variables before the step, and asks the step for the others."""
         with self._calling() as session:
-            arguments = self.hook.before_run(self._run.context)
-            if arguments is not None:
-                session.check_plain(arguments.feed_dict, arguments.options)
-            asked = arguments is not None and arguments.fetches is not None
-            self._request = Request(self._run.graph, arguments.fetches) if asked else None
+            arguments = self.hook.before_run(self._run.context) or v1.train.SessionRunArgs(None)
+            session.check_plain(arguments.feed_dict, arguments.options)
+            self._request = None if arguments.fetches is None else Request(self._run.graph, arguments.fetches)
             self.asking = False
             if self._request:
                 later = {element.name for element in self._request.elements if session.needs_step(element)}
@@ -155,10 +153,61 @@ class HookCalls:
         tensors = {one.name: one for one in _tensors(vars(self.hook)) if one.graph is self._run.graph}
         return [tensor for tensor in tensors.values() if _is_possible(tensor, self._run.session)]
 
-    @contextlib.contextmanager
-    def _calling(self) -> Iterator[ReadOnlySession]:
-        with self._run.session.caller(f"The session hook {self.name}"):
-            yield self._run.session
+    def _calling(self) -> contextlib.AbstractContextManager[ReadOnlySession]:
+        session: ReadOnlySession = self._run.session
+        return session.caller(f"The session hook {self.name}")
+
+
+class SessionHook(Callback):
+    """Runs one hook, at every step unless the hook does nothing there.
+
+    Args:
+        hook: A ``tf.train.SessionRunHook``.
+        run: State that the hooks of the training share.
+    """
+
+    def __init__(self, hook: Any, run: HookedRun) -> None:
+        self._run = run
+        self._calls = HookCalls(hook, run)
+        self.every_step = self._calls.every_step
+        self.report = self._calls.wanted
+
+    def begin(self, transplant: Transplant, step: int) -> None:
+        """Gives the hook its session."""
+        if self._run.session is None:
+            self._run.session = ReadOnlySession(self._run.graph, transplant.variables, transplant.operations)
+        if self.every_step:
+            v1.logging.info("The session hook %s sees every step, so they run one by one, which is slower.", self._calls.name)
+        self._calls.create()
+        self._loss = transplant.model.spec.loss.name
+        self._split = transplant.pieces > 1
+        if self._split:
+            self._calls.wanted.clear()  # it may keep a piece's tensors, but not ask for them
+
+    def before(self) -> None:
+        """Asks the hook for its fetches of the next step."""
+        if self._calls is self._run.hooks[0]:
+            self._run.start_step()
+        if self.every_step:
+            self._calls.before()
+        pieces = [tensor.name for tensor in self.report if self._split and tensor.name != self._loss]
+        if pieces:
+            raise self._calls.refusal(f"asks for {pieces[0]!r}, of which each replica has a piece", "Run on one replica")
+
+    def needs_report(self, step: int) -> bool:
+        """Returns True if ``before_run`` has asked for a value of the step."""
+        return self._calls.asking
+
+    def after(self, progress: Progress) -> bool:
+        """Gives the hook the results; returns True if a hook asks to stop."""
+        if self.every_step:
+            whole = {self._loss: progress.losses[-1]} if self._split else {}
+            self._calls.after({**progress.report, **whole})
+        return self._run.stopping
+
+    def end(self, step: int) -> None:
+        """Calls the hook's ``end``."""
+        self._calls.end()
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

@@ -12,8 +12,8 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned import columns
 from estimator_bridge.modern.canned.columns import Inputs
 from estimator_bridge.modern.canned.columns.inputs import select_features
-from estimator_bridge.modern.canned.heads.losses import sum_over_replicas
-from estimator_bridge.modern.canned.model import HEAD_ARGUMENTS, refuse_arguments, restore_layer_classes
+from estimator_bridge.modern.canned.heads.base import sum_over_replicas
+from estimator_bridge.modern.canned.model import HEAD_ARGUMENTS, LastingModel, refuse_arguments, restore_layer_classes
 from estimator_bridge.modern.canned.reading import Settings
 from estimator_bridge.modern.canned.weights import Saved, take_over, under
 
@@ -22,7 +22,7 @@ _FIXED_ARGUMENTS = ("optimizer", *HEAD_ARGUMENTS)  # arguments of compile, in it
 _SMALL = 1e-6  # TensorFlow's value, against a division by zero for an empty cluster
 
 
-class KMeansModel(tf_keras.Model):
+class KMeansModel(LastingModel, tf_keras.Model):
     """Computes the distances to all cluster centers; ``fit`` moves the centers as the Estimator's training does.
 
     A batch's loss is the sum of its points' distances to their nearest centers; "score" is the mean loss over batches. A point is
@@ -58,11 +58,6 @@ class KMeansModel(tf_keras.Model):
             "compile() with options such as run_eagerly",
         )
         super().compile(*args, **kwargs)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns the predictions for a batch of features."""
-        restore_layer_classes(self)
-        return super().__call__(*args, **kwargs)
 
     def call(self, inputs: Any) -> Mapping[str, Tensor]:
         """Returns ``all_distances`` [batch, clusters] and ``cluster_index`` [batch], int64."""

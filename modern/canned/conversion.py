@@ -8,18 +8,17 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.modern.canned import clustering, slots
+from estimator_bridge.modern.canned import clustering
 from estimator_bridge.modern.canned.columns import Inputs
 from estimator_bridge.modern.canned.columns.embedding import CombinedEmbedding
 from estimator_bridge.modern.canned.heads.base import Head
 from estimator_bridge.modern.canned.heads.reading import layer
 from estimator_bridge.modern.canned.model import BaselineModel, CannedModel
-from estimator_bridge.modern.canned.networks import KINDS, NetworkPart
-from estimator_bridge.modern.canned.optimizers import make_optimizer
+from estimator_bridge.modern.canned.networks import PARTS, NetworkPart
+from estimator_bridge.modern.canned.optimizers import make_optimizer, restore_optimizer
 from estimator_bridge.modern.canned.reading import Settings, read
 from estimator_bridge.modern.canned.weights import Saved, find_checkpoint, take_over
 
-logging = tf.compat.v1.logging
 Model = Any  # tf_keras.Model
 
 
@@ -68,14 +67,15 @@ def canned(estimator: Any, checkpoint_path: str | None = None, optimizer: Any = 
         return clustering.model(settings, checkpoint)
     head = layer(settings["head"])
     if settings.kind == "baseline":
-        model, parts = _baseline(settings, head)
+        model = BaselineModel(head)
+        parts = [NetworkPart(None, [Saved(model.bias, ("baseline/bias",))], settings["optimizer"], 0.3)]
     else:
         model, parts = _functional(settings, head)
     names = take_over([weight for part in parts for weight in part.weights], checkpoint)
     _freeze_untrained(model, names)
     model.compile(optimizer or make_optimizer(settings, parts, model.trainable_variables))
     if optimizer is None:
-        slots.restore_optimizer(checkpoint, model.optimizer, model.trainable_variables, names)
+        restore_optimizer(checkpoint, model.optimizer, model.trainable_variables, names)
     model.optimizer.iterations.assign(tf.train.load_variable(checkpoint, "global_step"))
     return model
 
@@ -85,18 +85,15 @@ def _freeze_untrained(model: Model, names: Mapping[Any, str]) -> None:
     for one in model.layers:
         if isinstance(one, CombinedEmbedding) and "/" not in names[one.embeddings.ref()] and one.trainable:
             one.trainable = False
-            logging.warn("%s is frozen in the Keras model: this Estimator does not train shared_embeddings.", one.name)
+            tf.compat.v1.logging.warn(
+                "%s is frozen in the Keras model: this Estimator does not train shared_embeddings.", one.name
+            )
 
 
 def _functional(settings: Settings, head: Head) -> tuple[Model, list[NetworkPart]]:
-    kind = KINDS[settings.kind]
-    inputs = Inputs([column for name in kind.columns for column in settings[name] or ()])
-    parts = kind.parts(settings, inputs, head.units)
+    columns = [value for name, value in settings.values.items() if name.endswith("feature_columns")]
+    inputs = Inputs([column for some in columns for column in some or ()])
+    parts = PARTS[settings.kind](settings, inputs, head.units)
     logits = parts[0].logits if len(parts) == 1 else tf_keras.layers.Add()([part.logits for part in parts])
     mask = parts[0].mask
     return CannedModel(inputs.keras, head(logits if mask is None else [logits, mask])), parts
-
-
-def _baseline(settings: Settings, head: Head) -> tuple[Model, list[NetworkPart]]:
-    model = BaselineModel(head)
-    return model, [NetworkPart(None, [Saved(model.bias, ("baseline/bias",))], settings["optimizer"], 0.3)]

@@ -18,6 +18,9 @@ from estimator_bridge.modern.graph.model_graph import control_flow_v2
 
 Tensor = Any
 v1 = tf.compat.v1
+_FIX_OF_ACTIVATIONS = (
+    "Use model.save_weights, or model.export to keep only the predictions: a .keras file cannot contain Python code."
+)
 
 
 class NotKeptError(NotSupportedError):
@@ -87,6 +90,56 @@ class GraphFunction:
     def from_config(cls, config: dict[str, Any]) -> GraphFunction:
         """Returns the same function."""
         return cls(**config)
+
+
+def keep_activation(function: Any, width: int, what: str = "activation_fn") -> Any:
+    """Returns the ``activation`` argument that a Keras layer needs for an ``activation_fn``.
+
+    A ``.keras`` file stores only a function's name, and loading it finds Keras' function of that name. For a script's own ``swish``
+    that is another function, so that it is stored as a graph.
+
+    Args:
+        function: Function of a tensor of shape [batch, width], the name of a Keras activation, or None.
+        width: Number of the layer's units.
+        what: Name of the function in errors.
+
+    Raises:
+        NotSupportedError: if the function keeps variables.
+
+    Example:
+        >>> keep_activation(tf.nn.relu, 2) is tf.nn.relu
+        True
+        >>> keep_activation(lambda net: 2.0 * net, 2)(tf.constant([[1.0, 4.0]])).numpy().tolist()
+        [[2.0, 8.0]]
+    """
+    if function is None or isinstance(function, (str, tf_keras.layers.Layer)) or _is_of_keras(function):
+        return function
+    try:
+        return GraphFunction.of(function, [tf.TensorSpec([None, width])], what, _FIX_OF_ACTIVATIONS)
+    except NotKeptError as refusal:
+        return _UnsavableActivation(function, refusal)
+
+
+def _is_of_keras(function: Callable[[Tensor], Tensor]) -> bool:
+    """Returns True if Keras has the same function under the same name; TensorFlow's own compute the same."""
+    name = getattr(function, "__name__", "")
+    modules = (tf.nn, tf.math, tf.keras.activations, tf_keras.activations)
+    theirs = [getattr(module, name, None) for module in modules]
+    return theirs[-1] is not None and any(function is one for one in theirs)
+
+
+class _UnsavableActivation:
+    """An activation that no graph can hold: it trains and predicts, but it cannot be written to a ``.keras`` file."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor], refusal: NotKeptError) -> None:
+        self._function, self._refusal = function, refusal
+
+    def __call__(self, net: Any) -> Any:
+        return self._function(net)
+
+    def get_config(self) -> dict[str, Any]:
+        """Raises the refusal when Keras writes a file."""
+        raise self._refusal
 
 
 @functools.cache
@@ -168,24 +221,15 @@ def _has_collection(graph: tf.Graph, ending: str) -> bool:
 
 def _has_custom_gradient(graph: tf.Graph, graph_def: Any) -> bool:
     """Returns True if an operation has a custom gradient: a GraphDef names it for this process only, a Defun's not at all."""
-    nodes = list(_nodes(graph_def))
-    by_name = bool(graph_def.library.gradient) or any("_gradient_op_type" in node.attr for node in nodes)
+    inner = (
+        function.graph for function in graph._functions.values() if hasattr(function, "graph")
+    )  # not a Defun's: it has none
+    operations = itertools.chain.from_iterable(each.get_operations() for each in (graph, *inner))
     return (
-        by_name
-        or any(_is_registered_by_script(node.op) for node in nodes)
-        or any(map(_has_python_gradient, _operations(graph)))
+        bool(graph_def.library.gradient)
+        or any("_gradient_op_type" in node.attr or _is_registered_by_script(node.op) for node in _nodes(graph_def))
+        or any(getattr(getattr(op, "__defun", None), "python_grad_func", None) is not None for op in operations)
     )
-
-
-def _operations(graph: tf.Graph) -> Iterator[Any]:
-    """Returns the operations of a graph, its tf.functions, branches and loops; TensorFlow ignores Python gradients inside a Defun."""
-    within = (function.graph for function in graph._functions.values() if hasattr(function, "graph"))
-    return itertools.chain.from_iterable(each.get_operations() for each in (graph, *within))
-
-
-def _has_python_gradient(op: Any) -> bool:
-    """Returns True if the operation calls a TF1 Defun with a python_grad_func."""
-    return getattr(getattr(op, "__defun", None), "python_grad_func", None) is not None
 
 
 def _is_registered_by_script(kind: str) -> bool:

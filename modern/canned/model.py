@@ -10,8 +10,7 @@ import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned.columns.inputs import select_features
-from estimator_bridge.modern.canned.heads.base import Head
-from estimator_bridge.modern.canned.heads.losses import sum_over_replicas
+from estimator_bridge.modern.canned.heads.base import Head, sum_over_replicas
 from estimator_bridge.modern.canned.optimizers import state
 
 Tensor = Any
@@ -52,15 +51,19 @@ def refuse_arguments(given: Mapping[str, Any], names: Sequence[str], what: str, 
         )
 
 
-class _HeadMethods:
-    """The methods that ``fit`` and ``evaluate`` call, answered by the model's head."""
-
-    head: Head
+class LastingModel:
+    """Base of models that are used after other Estimators were run in their process."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the predictions for a batch of features."""
         restore_layer_classes(self)
         return super().__call__(*args, **kwargs)  # type: ignore[misc]
+
+
+class _HeadMethods(LastingModel):
+    """The methods that ``fit`` and ``evaluate`` call, answered by the model's head."""
+
+    head: Head
 
     def compile(self, optimizer: Any = "rmsprop", *args: Any, **kwargs: Any) -> None:
         """Compiles the model with the head's loss and metrics.

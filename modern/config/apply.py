@@ -6,17 +6,15 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from estimator_bridge.compat.config.decisions import CLUSTERED
 from estimator_bridge.compat.config.model import ModernConfig
-from estimator_bridge.compat.config.process import is_server
+from estimator_bridge.compat.config.process import find_unread_settings, is_server
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.config.connect import connect, input_options, make_server
-from estimator_bridge.modern.config.fit.evaluator import sidecar_evaluator
-from estimator_bridge.modern.config.fit.prepare import Fit, prepare_fit
-from estimator_bridge.modern.config.make_strategy import make_strategy
+from estimator_bridge.modern.config.fit import Fit, prepare_fit, sidecar_evaluator
+from estimator_bridge.modern.config.make_strategy import connect, input_options, make_server, make_strategy
 from estimator_bridge.modern.config.read_back import read_connection, read_evaluation, read_server, read_strategy
-from estimator_bridge.modern.config.runtime_settings import check, set_runtime
-from estimator_bridge.modern.config.unused import find_unused
+from estimator_bridge.modern.config.runtime_settings import check, find_gpu_settings, set_runtime
 from estimator_bridge.runtime.autograph import leave_tf_keras_alone
 
 
@@ -127,3 +125,54 @@ def _strategy(config: ModernConfig) -> Any:
             received=error,
             fix="Correct the section strategy or cluster of the config.",
         ) from error
+
+
+def find_unused(config: ModernConfig, settings: Mapping[str, Any]) -> dict[str, str]:
+    """Finds the settings that nothing here acts on.
+
+    Args:
+        config: Modern configuration.
+        settings: Its settings by name.
+
+    Returns:
+        Setting -> reason.
+
+    Raises:
+        BridgeError: A setting must not be ignored: the job would compute something else.
+
+    Example:
+        >>> from estimator_bridge.compat.config.model import Strategy
+        >>> find_unused(ModernConfig(strategy=Strategy(tpu="x")), {"strategy.tpu": "x"})
+        {'strategy.tpu': 'only TPUStrategy reads it'}
+    """
+    _refuse_lonely_tasks(config)
+    _refuse_evaluation(config)
+    if "devices.gpu_memory_fraction" in settings:
+        raise BridgeError(
+            "devices.gpu_memory_fraction cannot be set: tf.config takes megabytes.",
+            fix="Set devices.gpu_memory_limits instead.",
+        )
+    return find_gpu_settings(settings) | find_unread_settings(config)
+
+
+def _refuse_lonely_tasks(config: ModernConfig) -> None:
+    own = config.cluster
+    training = sum(len(tasks) for job, tasks in own.jobs.items() if job in {"chief", "worker"})
+    if training > 1 and own.task_type != "evaluator" and config.strategy.name not in {*CLUSTERED, "TPUStrategy"}:
+        raise BridgeError(
+            f"The cluster has {training} tasks that train, and {config.strategy.name or 'one device'} belongs to one process: each would "
+            "train a model of its own.",
+            expected=f"strategy.name of {' or '.join(sorted(CLUSTERED))}",
+            received=config.strategy.name,
+            fix="Set strategy.name, or drop cluster.jobs.",
+        )
+
+
+def _refuse_evaluation(config: ModernConfig) -> None:
+    kind = config.strategy.evaluation.get("kind")
+    if config.cluster.task_type == "evaluator" and kind in CLUSTERED:
+        raise BridgeError(
+            f"strategy.evaluation: {kind} spans several processes, and an evaluator is one.",
+            expected="MirroredStrategy, CentralStorageStrategy or OneDeviceStrategy",
+            received=kind,
+        )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.live_objects.strategy import settings_of_strategy, short_device
+from tensorflow.python.eager import context
+
+from estimator_bridge.compat.config.live_objects import settings_of_strategy, short_device
 from estimator_bridge.compat.config.model import ModernConfig
 
 
@@ -59,8 +61,6 @@ def read_server(server: Any) -> dict[str, Any]:
 
 def read_connection(config: ModernConfig) -> dict[str, Any]:
     """Reads the cluster that this process has connected to, and the filters of its own task there."""
-    from tensorflow.python.eager import context
-
     server = context.context().get_server_def()
     settings: dict[str, Any] = {
         "strategy.remote_cluster": {job: tasks for job, tasks in _jobs(server.cluster).items() if job != "localhost"}

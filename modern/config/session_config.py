@@ -6,12 +6,10 @@ from typing import Any
 
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.report import Row
-from estimator_bridge.compat.config.session_fields import session_settings
-from estimator_bridge.compat.config.steps import merge_steps, note_unread
+from estimator_bridge.compat.config.steps import merge_steps, note_unread, session_settings
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.modern.config.runtime_settings import find_gpu_settings, set_runtime
-from estimator_bridge.modern.config.runtime_table import RUNTIME
+from estimator_bridge.modern.config.runtime_settings import RUNTIME, find_gpu_settings, set_runtime
 
 _LOGICAL_CPUS = "devices.logical_cpus"
 _RUN_CONFIGS_OWN = frozenset({"graph_options.rewrite_options.meta_optimizer_iterations", "device_filters"})

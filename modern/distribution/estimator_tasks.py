@@ -8,7 +8,6 @@ are left out, since strategies of TensorFlow 2 connect by themselves.
 from __future__ import annotations
 
 import contextlib
-import functools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,7 +22,7 @@ from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.distribution import parameter_servers as cluster
 from estimator_bridge.modern.distribution import strategies
-from estimator_bridge.runtime.patching import replaced
+from estimator_bridge.runtime.patching import replaced, wrapped
 
 logging = tf.compat.v1.logging
 _POLL_SECONDS = 0.5
@@ -35,136 +34,94 @@ def tasks() -> Iterator[None]:
     from tensorflow.python.distribute import estimator_training
     from tensorflow_estimator.python.estimator import estimator, training
 
-    executor, extended = training._TrainingExecutor, CollectiveAllReduceExtended
     with (
-        replaced(estimator_training, init_run_config=_patched_init_run_config(estimator_training.init_run_config)),
+        wrapped(estimator_training, init_run_config=_init_run_config),
         replaced(training, _DELAY_SECS_PER_WORKER=0),  # workers that train in step start together
-        replaced(
-            executor,
-            _start_std_server=_patched_start_std_server(executor._start_std_server),
-            run_worker=_patched_run_worker(executor.run_worker),
-            run_ps=_patched_run_ps(executor.run_ps),
+        wrapped(training._TrainingExecutor, _start_std_server=_start_std_server, run_worker=_run_worker, run_ps=_run_ps),
+        wrapped(estimator.Estimator, evaluate=_evaluate),
+        wrapped(
+            CollectiveAllReduceExtended,
+            _initialize_strategy=_initialize_strategy,
+            _initialize_local_devices=_initialize_local_devices,
         ),
-        replaced(estimator.Estimator, evaluate=_patched_evaluate(estimator.Estimator.evaluate)),
         replaced(
-            extended,
-            _initialize_strategy=_patched_initialize_strategy(extended._initialize_strategy),
-            __deepcopy__=lambda self, memo: self,  # Estimator.config copies it in eager mode, too
-            _initialize_local_devices=_patched_init_local_devices(extended._initialize_local_devices),
-        ),
+            CollectiveAllReduceExtended, __deepcopy__=lambda self, memo: self
+        ),  # Estimator.config copies it in eager mode, too
     ):
         yield
 
 
-def _patched_init_run_config(init_run_config: Callable[..., None]) -> Callable[..., None]:
+def _init_run_config(init_run_config: Callable[..., None], config: Any, tf_config: dict[str, Any]) -> None:
     """Sets the task of a RunConfig with a strategy at once; TF1's coordinator set it later."""
-
-    @functools.wraps(init_run_config)
-    def place(config: Any, tf_config: dict[str, Any]) -> None:
-        cluster = tf_config.get("cluster") or {}
-        init_run_config(config, {})
-        if not cluster or config._distribute_coordinator_mode == distribute_coordinator.CoordinatorMode.STANDALONE_CLIENT:
-            return
-        task = tf_config.get("task") or {}
-        if "chief" in cluster or "master" in cluster or task.get("type") == "evaluator":
-            config._init_distributed_setting_from_environment_var(tf_config)
-            return
-        if not cluster.get("worker"):
-            raise BridgeError(
-                "TF_CONFIG's cluster has neither a chief nor a worker.",
-                expected="a chief, or a worker that can lead the training",
-                received=", ".join(sorted(cluster)),
-            )
-        first, *others = cluster["worker"]  # in a cluster without a chief the first worker leads
-        numbered = {**cluster, "chief": [first], "worker": others}
-        index = int(task.get("index", 0))
-        own = dict(task)
-        if task.get("type") == "worker":
-            own = {"type": "chief", "index": 0} if index == 0 else {"type": "worker", "index": index - 1}
-        config._init_distributed_setting_from_environment_var({**tf_config, "cluster": numbered, "task": own})
-        config._cluster_spec = tf.train.ClusterSpec(cluster)
-        config._task_type, config._task_id = task["type"], index
-
-    return place
-
-
-def _patched_start_std_server(start: Callable[..., Any]) -> Callable[..., Any]:
-    """Starts a server of TF1's kind only under a ParameterServerStrategy."""
-
-    @functools.wraps(start)
-    def start_std_server(self: Any, config: Any) -> Any:
-        return (
-            cluster.start(start, self, config)
-            if strategies.decision_for(config).strategy == "ParameterServerStrategy"
-            else None
+    cluster = tf_config.get("cluster") or {}
+    init_run_config(config, {})
+    if not cluster or config._distribute_coordinator_mode == distribute_coordinator.CoordinatorMode.STANDALONE_CLIENT:
+        return
+    task = tf_config.get("task") or {}
+    if "chief" in cluster or "master" in cluster or task.get("type") == "evaluator":
+        config._init_distributed_setting_from_environment_var(tf_config)
+        return
+    if not cluster.get("worker"):
+        raise BridgeError(
+            "TF_CONFIG's cluster has neither a chief nor a worker.",
+            expected="a chief, or a worker that can lead the training",
+            received=", ".join(sorted(cluster)),
         )
+    first, *others = cluster["worker"]  # in a cluster without a chief the first worker leads
+    numbered = {**cluster, "chief": [first], "worker": others}
+    index = int(task.get("index", 0))
+    own = dict(task)
+    if task.get("type") == "worker":
+        own = {"type": "chief", "index": 0} if index == 0 else {"type": "worker", "index": index - 1}
+    config._init_distributed_setting_from_environment_var({**tf_config, "cluster": numbered, "task": own})
+    config._cluster_spec = tf.train.ClusterSpec(cluster)
+    config._task_type, config._task_id = task["type"], index
 
-    return start_std_server
+
+def _start_std_server(start: Callable[..., Any], executor: Any, config: Any) -> Any:
+    """Starts a server of TF1's kind only under a ParameterServerStrategy."""
+    shared = strategies.decision_for(config).strategy == "ParameterServerStrategy"
+    return cluster.start(start, executor, config) if shared else None
 
 
-def _patched_run_ps(run_ps: Callable[..., None]) -> Callable[..., None]:
+def _run_ps(run_ps: Callable[..., None], executor: Any) -> None:
     """Ends a parameter server without work, since the strategy keeps the variables on the workers."""
-
-    @functools.wraps(run_ps)
-    def run(self: Any) -> None:
-        row = strategies.decision_for(self._estimator.config)
-        if row.strategy == "ParameterServerStrategy":
-            run_ps(self)
-        else:
-            logging.warn("This parameter server holds no variables, so its task ends: %s.", row.note)
-            rendezvous = Rendezvous.of_this_process()
-            while rendezvous is not None and not rendezvous.has_flag(Flag.TRAINED):  # ending earlier would count as a failure
-                time.sleep(_POLL_SECONDS)
-
-    return run
+    row = strategies.decision_for(executor._estimator.config)
+    if row.strategy == "ParameterServerStrategy":
+        run_ps(executor)
+        return
+    logging.warn("This parameter server holds no variables, so its task ends: %s.", row.note)
+    rendezvous = Rendezvous.of_this_process()
+    while rendezvous is not None and not rendezvous.has_flag(Flag.TRAINED):  # ending earlier would count as a failure
+        time.sleep(_POLL_SECONDS)
 
 
-def _patched_run_worker(run_worker: Callable[..., None]) -> Callable[..., None]:
+def _run_worker(run_worker: Callable[..., None], executor: Any) -> None:
     """Makes the first worker of a cluster without a chief do what a chief does."""
-
-    @functools.wraps(run_worker)
-    def run(self: Any) -> None:
-        if self._estimator.config.is_chief:
-            self.run_chief()
-        else:
-            run_worker(self)
-
-    return run
+    if executor._estimator.config.is_chief:
+        executor.run_chief()
+    else:
+        run_worker(executor)
 
 
-def _patched_evaluate(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+def _evaluate(evaluate: Callable[..., Any], estimator: Any, *args: Any, **kwargs: Any) -> Any:
     """Tells the launcher of an evaluation within a training, since other tasks wait for it, which is no stall."""
-
-    @functools.wraps(evaluate)
-    def without_steps(self: Any, *args: Any, **kwargs: Any) -> Any:
-        rendezvous = Rendezvous.of_this_process()
-        with rendezvous.pause_steps(TaskId.of_config(self.config)) if rendezvous else contextlib.nullcontext():
-            return evaluate(self, *args, **kwargs)
-
-    return without_steps
+    rendezvous = Rendezvous.of_this_process()
+    with rendezvous.pause_steps(TaskId.of_config(estimator.config)) if rendezvous else contextlib.nullcontext():
+        return evaluate(estimator, *args, **kwargs)
 
 
-def _patched_initialize_strategy(initialize: Callable[..., None]) -> Callable[..., None]:
+def _initialize_strategy(initialize: Callable[..., None], extended: Any, cluster_resolver: Any, devices: Any) -> None:
     """Gives a strategy in an evaluator's or parameter server's script one CPU, since its task does not train."""
-
-    @functools.wraps(initialize)
-    def initialize_strategy(self: Any, cluster_resolver: Any, devices: Any) -> None:
-        jobs = cluster_resolver.cluster_spec().as_dict()
-        outside = bool(jobs) and cluster_resolver.task_type not in jobs.keys() - {"ps"}
-        initialize(self, cluster_resolver, devices or (("/device:CPU:0",) if outside else None))
-
-    return initialize_strategy
+    jobs = cluster_resolver.cluster_spec().as_dict()
+    outside = bool(jobs) and cluster_resolver.task_type not in jobs.keys() - {"ps"}
+    initialize(extended, cluster_resolver, devices or (("/device:CPU:0",) if outside else None))
 
 
-def _patched_init_local_devices(initialize: Callable[..., Any]) -> Callable[..., Any]:
+def _initialize_local_devices(initialize: Callable[..., Any], extended: Any, cluster_resolver: Any, worker_device: str) -> Any:
     """Lets a strategy that a script makes in graph mode count devices without initialising them, so that ours still can."""
-
-    @functools.wraps(initialize)
-    def initialize_local_devices(self: Any, cluster_resolver: Any, worker_device: str) -> Any:
-        if context.executing_eagerly():
-            return initialize(self, cluster_resolver, worker_device)
-        gpus = len(tf.config.list_physical_devices("GPU"))
-        kind = "GPU" if gpus else "CPU"
-        return tuple(f"{worker_device}/device:{kind}:{index}" for index in range(max(gpus, 1))), kind
-
-    return initialize_local_devices
+    if context.executing_eagerly():
+        return initialize(extended, cluster_resolver, worker_device)
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    kind = "GPU" if gpus else "CPU"
+    return tuple(f"{worker_device}/device:{kind}:{index}" for index in range(max(gpus, 1))), kind

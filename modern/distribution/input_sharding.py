@@ -84,16 +84,11 @@ def own_share(
     return dataset.shard(number, index), sentence
 
 
-def batches_per_step(distribution: Distribution) -> int:
-    """Returns how many batches a step takes in this process: one for all replicas, or one for each."""
-    return 1 if distribution.split else distribution.replicas // distribution.workers
-
-
 def replica_rows(batches: Sequence[Sequence[Tensor]], distribution: Distribution) -> Sequence[Tensor]:
     """Returns the tensors that the current replica trains on; call it in a replica's context.
 
     Args:
-        batches: ``batches_per_step`` batches of this process.
+        batches: Batches of this process: one for all replicas, or one for each.
         distribution: Strategy, and whether its replicas split each batch.
     """
     if len(batches) > 1:

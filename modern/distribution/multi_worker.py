@@ -8,11 +8,9 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
-
 from estimator_bridge.cluster.loopback import keep_to_loopback, keep_to_loopback_or_warn
 from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
-from estimator_bridge.compat.config.live_objects.strategy import settings_of_strategy
+from estimator_bridge.compat.config.live_objects import settings_of_strategy
 from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.config.make_strategy import make_strategy
@@ -23,11 +21,6 @@ _OPTIONS = ("communication", "bytes_per_pack", "timeout_seconds")
 _POLL_SECONDS = 0.01
 
 Jobs = tuple[tuple[str, tuple[str, ...]], ...]
-
-
-def number_of_workers(strategy: Any) -> int:
-    """Returns the number of processes that train in step under a strategy."""
-    return int(strategy.extended._num_workers) if isinstance(strategy.extended, CollectiveAllReduceExtended) else 1
 
 
 def multi_worker(config: Any) -> Any:
@@ -48,9 +41,8 @@ def multi_worker(config: Any) -> Any:
         return given
     settings = settings_of_strategy(given) if given is not None else {}
     jobs = tuple((_JOBS[job], tuple(tasks)) for job, tasks in sorted(config.cluster_spec.as_dict().items()) if job in _JOBS)
-    return _connected(
-        tuple(settings.get(f"strategy.{name}") for name in _OPTIONS), jobs, _JOBS[config.task_type], config.task_id
-    )
+    options = tuple(settings.get(f"strategy.{name}") for name in _OPTIONS)
+    return _connected(options, jobs, _JOBS[config.task_type], config.task_id)
 
 
 @functools.cache

@@ -8,18 +8,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
 from estimator_bridge.cluster.tasks import TaskContext
 from estimator_bridge.compat.config.decisions import Decision, decide, public_name
 from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.live_objects.strategy import short_device
+from estimator_bridge.compat.config.live_objects import short_device
 from estimator_bridge.compat.config.model import ConfigPart, ModernConfig, Strategy
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.config.make_strategy import make_strategy
 from estimator_bridge.modern.config.runtime_settings import set_runtime
-from estimator_bridge.modern.distribution.multi_worker import multi_worker, number_of_workers
+from estimator_bridge.modern.distribution.multi_worker import multi_worker
 from estimator_bridge.modern.distribution.parameter_servers import coordinator
 
 logging = tf.compat.v1.logging
@@ -40,7 +41,8 @@ class Distribution:
     @property
     def workers(self) -> int:
         """Number of processes that train together."""
-        return number_of_workers(self.strategy)
+        extended = self.strategy.extended
+        return int(extended._num_workers) if isinstance(extended, CollectiveAllReduceExtended) else 1
 
     @property
     def together(self) -> bool:
@@ -98,8 +100,11 @@ def prepare(replicas: int) -> None:
     """
     if replicas < 1:
         raise BridgeError("--replicas must be at least 1.", expected="--replicas 1 or more", received=replicas)
-    cluster = _cluster()
-    if replicas > 1 and cluster:
+    try:
+        context = TaskContext.of_this_process()
+    except BridgeError:  # RunConfig reports it, unless the script sets the variable before that
+        context = None
+    if replicas > 1 and context and context.value.get("cluster"):
         raise NotSupportedError(
             "--replicas cannot be used in a cluster, and TF_CONFIG makes this process a task of one.",
             expected="one replica for each GPU of a worker, or one for its CPU",
@@ -199,14 +204,6 @@ def _mirrored_over(devices: tuple[str, ...]) -> Any:
     return make_strategy(
         ModernConfig(strategy=Strategy("MirroredStrategy", devices, "ReductionToOneDevice" if on_cpus else None))
     )
-
-
-def _cluster() -> Mapping[str, Any]:
-    try:
-        context = TaskContext.of_this_process()
-    except BridgeError:  # RunConfig reports it, unless the script sets the variable before that
-        return {}
-    return (context.value.get("cluster") or {}) if context else {}
 
 
 def _refuse(config: Any) -> None:

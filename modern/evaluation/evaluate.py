@@ -1,28 +1,39 @@
-"""Estimator.evaluate and Estimator.predict on the modern path."""
+"""Estimator.evaluate and Estimator.predict on the modern path.
+
+Without session hooks, many batches run in one call of one tf.function. With hooks, each batch runs alone, between the calls that a
+MonitoredSession makes.
+"""
 
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.training import evaluation as tf_evaluation
 
+from estimator_bridge.modern.callbacks.from_hooks import check_hooks
 from estimator_bridge.modern.callbacks.progress import show_batches
-from estimator_bridge.modern.evaluation.batch_loop import for_each_batch
-from estimator_bridge.modern.evaluation.hooked_batches import begin, hooked_batches
+from estimator_bridge.modern.callbacks.session import ReadOnlySession
+from estimator_bridge.modern.callbacks.session_hook import HookCalls, HookedRun
 from estimator_bridge.modern.graph import model_graph
-from estimator_bridge.modern.graph.fragments import Fragment, is_source, upstream
-from estimator_bridge.modern.graph.input_pipeline import releasing
+from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.input_pipeline import read_ahead, releasing
 from estimator_bridge.modern.graph.model_graph import ModelGraph, metric_values, operation, v1
 from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.modern.step.transplant import initialise_tables
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, PredictCall
 
+Values = dict[str, np.ndarray]  # by the tensor's name
+_SECONDS = 0.25
+"""Duration below which a call is followed by one of twice as many batches."""
 
-@releasing
+
+@releasing()
 def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
     """Runs the metrics of the model_fn's EVAL graph over the input, with the variables of a checkpoint.
 
@@ -39,20 +50,27 @@ def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
     model = model_graph.build(estimator, call.input_fn, model_graph.EVAL, call.checkpoint_path)
     with model.graph.as_default():
         metrics = dict(model.spec.eval_metric_ops)
-        _refuse_reserved(metrics)
+        for name in ("loss", "global_step"):
+            if name in metrics:
+                raise ValueError(
+                    f'Metric with name "{name}" is not allowed, because Estimator defines a metric with that name.'
+                )
         metrics["loss"] = v1.metrics.mean(model.spec.loss)
-    updates = [operation(update) for update in (*(update for _, update in metrics.values()), *model.every_batch)]
+    updates = [*(operation(update) for _, update in metrics.values()), *map(operation, model.every_batch)]
     if call.hooks or model.spec.evaluation_hooks:
-        in_order = [
-            *(call.hooks or ()),
-            *estimator._convert_eval_steps_to_hooks(call.steps),
-            *model.spec.evaluation_hooks,
-        ]
-        store = _run_hooked(model, in_order, updates)
+        limits = estimator._convert_eval_steps_to_hooks(call.steps)
+        store = _run_hooked(model, [*(call.hooks or ()), *limits, *model.spec.evaluation_hooks], updates)
     else:
         store = _store(model)
-        _run_over(model, Fragment.cut(upstream(updates, is_source), []), store, call.steps)
-    return _results(metrics, model, store), model.graph
+        run = model.batch_function(Fragment.cut(upstream(updates, is_source), []), store)
+        dataset = model.pipeline.dataset()
+        with show_batches(call.steps) as tell:
+            for_each_batch(dataset if call.steps is None else dataset.take(call.steps), run, tell)
+    fragment = metric_values([tf.nest.flatten(value)[0] for value, _ in metrics.values()])
+    results = {name: value.numpy() for name, value in zip(metrics, store.function(fragment)([]), strict=True)}
+    results["global_step"] = store[model.global_step].numpy()
+    scalars = {name: value[()] for name, value in results.items() if isinstance(value, np.ndarray) and not value.shape}
+    return results | scalars, model.graph
 
 
 def predict(estimator: Any, call: PredictCall) -> Iterator[Any]:
@@ -68,9 +86,47 @@ def predict(estimator: Any, call: PredictCall) -> Iterator[Any]:
     model = model_graph.build(estimator, call.input_fn, model_graph.PREDICT, call.checkpoint_path)
     predictions = estimator._extract_keys(model.spec.predictions, call.predict_keys)
     outputs = tf.nest.flatten(predictions)
-    run = begin([*(call.hooks or ()), *(model.spec.prediction_hooks or ())], model, predictions)
-    for values in hooked_batches(model, _store(model), run, [*outputs, *model.every_batch]):
+    run = _begin([*(call.hooks or ()), *(model.spec.prediction_hooks or ())], model, predictions)
+    for values in _hooked_batches(model, _store(model), run, [*outputs, *model.every_batch]):
         yield tf.nest.pack_sequence_as(predictions, [values[tensor.name] for tensor in outputs])
+
+
+def for_each_batch(dataset: tf.data.Dataset, run: Callable[[Sequence[Tensor]], Any], tell: Callable[[int], None]) -> None:
+    """Executes ``run`` once for each batch, in order, without Python between many batches.
+
+    Args:
+        dataset: Dataset of flat tuples.
+        run: Function of a batch, traced once.
+        tell: Function that is called now and then with the number of batches so far.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> total = tf.Variable(0, dtype=tf.int64)
+        >>> for_each_batch(tf.data.Dataset.range(5).map(lambda x: (x,)), lambda batch: total.assign_add(batch[0]), lambda done: None)
+        >>> int(total)
+        10
+    """
+
+    @tf.function(autograph=False)
+    def some(batches: Any, most: Tensor) -> Tensor:  # returns a tensor, since TensorFlow optimises only then
+        def one(done: Tensor) -> Tensor:
+            batch = next(batches)
+            with tf.control_dependencies(batch):  # at the end of the input, not even operations without a batch may run
+                run(batch)
+            return done + 1
+
+        return tf.while_loop(lambda done: done < most, one, [tf.constant(0, tf.int64)])
+
+    batches = iter(read_ahead(dataset))
+    done, most = 0, 1
+    with contextlib.suppress(tf.errors.OutOfRangeError):
+        while True:
+            started = time.monotonic()
+            some(batches, tf.constant(most, tf.int64))
+            done += most
+            tell(done)
+            if time.monotonic() - started < _SECONDS:
+                most *= 2
 
 
 def _store(model: ModelGraph) -> VariableStore:
@@ -88,27 +144,73 @@ def _run_hooked(model: ModelGraph, hooks: Sequence[Any], updates: Sequence[Any])
     for hook in hooks:
         if hasattr(hook, "_set_evals_completed_tensor"):
             hook._set_evals_completed_tensor(done)
-    run = begin(hooks, model, elements)
+    run = _begin(hooks, model, elements)
     store = _store(model)
-    collections.deque(hooked_batches(model, store, run, [operation(element) for element in elements]), maxlen=0)
+    collections.deque(_hooked_batches(model, store, run, [operation(element) for element in elements]), maxlen=0)
     return store
 
 
-def _run_over(model: ModelGraph, update: Fragment, store: VariableStore, steps: int | None) -> None:
-    run = model.batch_function(update, store)
-    dataset = model.pipeline.dataset()
-    with show_batches(steps) as tell:
-        for_each_batch(dataset if steps is None else dataset.take(steps), run, tell)
+def _begin(hooks: Sequence[Any], model: ModelGraph, fetches: Any) -> HookedRun:
+    """Begins session hooks, before the graph is finished.
+
+    Args:
+        hooks: ``tf.train.SessionRunHook`` objects in their order.
+        model: Graph that the hooks read.
+        fetches: Operations and tensors that TF1 would run for each batch.
+
+    Raises:
+        NotSupportedError: A hook cannot work without a session.
+        TypeError: An object is no hook; Estimator raises the same.
+    """
+    check_hooks(hooks)
+    run = HookedRun(model.graph, fetches)
+    for hook in hooks:
+        HookCalls(hook, run)
+    return run
 
 
-def _results(metrics: Mapping[str, Any], model: ModelGraph, store: VariableStore) -> dict[str, Any]:
-    fragment = metric_values([tf.nest.flatten(value)[0] for value, _ in metrics.values()])
-    results = {name: value.numpy() for name, value in zip(metrics, store.function(fragment)([]), strict=True)}
-    results["global_step"] = store[model.global_step].numpy()
-    return {name: value[()] if isinstance(value, np.ndarray) and not value.shape else value for name, value in results.items()}
+def _hooked_batches(model: ModelGraph, store: VariableStore, run: HookedRun, elements: Sequence[Any]) -> Iterator[Values]:
+    """Runs operations and tensors for each batch until the input ends or a hook asks to stop.
 
+    Args:
+        model: Graph, whose pipeline gives the batches.
+        store: Variables of the graph.
+        run: Hooks that ``_begin`` has begun.
+        elements: Operations and tensors to run for each batch.
 
-def _refuse_reserved(metrics: Mapping[str, Any]) -> None:
-    for name in ("loss", "global_step"):
-        if name in metrics:
-            raise ValueError(f'Metric with name "{name}" is not allowed, because Estimator defines a metric with that name.')
+    Yields:
+        The values of the tensors among ``elements``, and of those that hooks request.
+
+    Raises:
+        NotSupportedError: A hook does more than reading, at that moment.
+    """
+    operations = upstream(map(operation, elements), is_source)
+    variables = {template.op.name: store[template] for template in model.variables()}
+    run.session = ReadOnlySession(model.graph, variables, frozenset(operations))
+    with contextlib.closing(run):
+        for hook in run.hooks:
+            hook.create()
+        batches = iter(read_ahead(model.pipeline.dataset()))
+        outputs: list[Tensor] = []
+        step: Callable[[Sequence[Tensor]], list[Tensor]] | None = None
+        while True:
+            run.start_step()
+            for hook in run.hooks:
+                hook.before()
+            requested = [*elements, *(tensor for hook in run.hooks for tensor in hook.wanted)]
+            wanted = {element.name: element for element in requested if tf.is_tensor(element)}
+            if step is None or len(wanted) > len(outputs):  # one function of all that runs with a batch: nothing runs twice
+                outputs = list(wanted.values())
+                needed = operations | upstream([tensor.op for tensor in outputs], is_source)
+                step = model.batch_function(Fragment.cut(needed, outputs), store)
+            batch = next(batches, None)
+            if batch is None:
+                break
+            values = {tensor.name: value.numpy() for tensor, value in zip(outputs, step(batch), strict=True)}
+            for hook in run.hooks:
+                hook.after(values)
+            yield values
+            if run.stopping:
+                break
+        for hook in run.hooks:
+            hook.end()

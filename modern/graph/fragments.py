@@ -8,20 +8,28 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.ops import handle_data_util
 
-from estimator_bridge.modern.graph.gradient_gates import holds_up
+from estimator_bridge.runtime.dataset_sharding import called_functions, reached_functions
 
 Operation = Any  # tf.Operation: TensorFlow ships no types
 Tensor = Any
 BATCH = "estimator_bridge/batch"  # a name that no variable of a script has
 """The operations between an input pipeline and its model."""
 _CONTROL_FLOW = frozenset({"Case", "If", "While"})
+_SEEDS_APART = 0x9E3779B1
+"""Distance between the seeds of two replicas, larger than that between operations, whose seeds count up."""
+_BY_FILTER: Mapping[str, str] = {
+    "Conv2DBackpropInput": "Conv2DBackpropFilter",
+    "Conv3DBackpropInputV2": "Conv3DBackpropFilterV2",
+    "DepthwiseConv2dNativeBackpropInput": "DepthwiseConv2dNativeBackpropFilter",
+}
+"""Gradient by a convolution's input -> gradient by its filter."""
 
 
 def producers(op: Operation) -> Iterable[Operation]:
@@ -60,10 +68,6 @@ def upstream(
             found.add(op)
             waiting.extend(parents(op))
     return found
-
-
-_SEEDS_APART = 0x9E3779B1
-"""Distance between the seeds of two replicas, larger than that between operations, whose seeds count up."""
 
 
 def is_source(op: Operation) -> bool:
@@ -134,9 +138,8 @@ class Fragment:
             outside = [tensor.name for tensor in self.handles + self.inputs]
             return self._import(dict(zip(outside, [*handles, *inputs], strict=True)))
 
-        call._omit_frequent_tracing_warning = (
-            True  # each is traced once, but TensorFlow counts functions of the same code as one
-        )
+        # Each is traced once, but TensorFlow counts functions of the same code as one.
+        call._omit_frequent_tracing_warning = True
         return call
 
     @functools.cached_property
@@ -153,9 +156,8 @@ class Fragment:
             number: Number of the replica; replica 0 keeps the script's own seeds.
         """
         graph_def = tf.compat.v1.GraphDef.FromString(self.graph_def.SerializeToString())
-        names = {
-            function.signature.name: f"{function.signature.name}_replica_{number}" for function in graph_def.library.function
-        }
+        own = [function.signature.name for function in graph_def.library.function]
+        names = {name: f"{name}_replica_{number}" for name in own}
         for node in all_nodes(graph_def):
             if _is_seeded(node):
                 node.attr["seed2"].i += number * _SEEDS_APART
@@ -167,9 +169,8 @@ class Fragment:
             if not context.context().has_function(function.signature.name):  # TensorFlow knows only the script's own functions
                 context.context().add_function_def(function)
         for gradient in graph_def.library.gradient:
-            gradient.function_name, gradient.gradient_func = (
-                names[name] for name in (gradient.function_name, gradient.gradient_func)
-            )
+            gradient.function_name = names[gradient.function_name]
+            gradient.gradient_func = names[gradient.gradient_func]
         return dataclasses.replace(self, graph_def=graph_def)
 
     def _import(self, by_name: dict[str, Tensor]) -> list[Tensor]:
@@ -188,12 +189,6 @@ class Fragment:
 def all_nodes(graph_def: Any) -> list[Any]:
     """Returns the nodes of a GraphDef and of its functions."""
     return [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
-
-
-def called_functions(node: Any) -> list[Any]:
-    """Returns the NameAttrList of each function that a NodeDef has as an attribute."""
-    values = node.attr.values()
-    return [called for value in values for called in ([value.func] if value.HasField("func") else value.list.func)]
 
 
 def _is_seeded(node: Any) -> bool:
@@ -223,23 +218,44 @@ def _graph_def(ops: set[Operation], without_use: Collection[Operation]) -> Any:
             node.attr.pop("_lower_using_switch_merge", None)
         if node.op == "HashTableV2":  # else a loaded SavedModel has a table of its own in each function
             node.attr["use_node_name_sharing"].b = True
-        _keep(node.input, functools.partial(_is_input, set() if holds_up(op) else names))
+        waited_for = set[str]() if holds_up(op) else names
+        node.input[:] = [name for name in node.input if not name.startswith("^") or name[1:] in waited_for]
         if "_class" in node.attr:  # colocation with an operation outside of the fragment cannot be resolved
-            _keep(node.attr["_class"].list.s, lambda name: name.decode().removeprefix("loc:@") in names)
-            if not node.attr["_class"].list.s:
+            places = node.attr["_class"].list.s
+            places[:] = [place for place in places if place.decode().removeprefix("loc:@") in names]
+            if not places:
                 del node.attr["_class"]
     _add_library(graph_def, ops)
     return graph_def
 
 
-def _is_input(waited_for: Collection[str], name: str) -> bool:
-    return not name.startswith("^") or name[1:] in waited_for
+def holds_up(op: Operation) -> bool:
+    """Returns True if ``op`` only forwards a convolution's input gradient and, by a gate, waits for its filter gradient.
 
+    With ``GATE_OP`` the gradients of an operation by all of its inputs wait for each other, and the layers below wait for all of them.
+    The gradient by a convolution's filter takes as long as that by its input, but only the latter is needed below. Without this gate
+    another core computes the former meanwhile.
 
-def _keep(values: Any, wanted: Callable[[Any], bool]) -> None:
-    kept = [value for value in values if wanted(value)]
-    del values[:]
-    values.extend(kept)
+    All other gates stay. Without a gate TensorFlow fuses operations and sums in another order. In particular, oneDNN would compute the
+    gradient by a convolution's bias together with that by its filter.
+
+    Args:
+        op: Operation of a graph; without its control inputs it gives the same.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> with tf.Graph().as_default() as graph:
+        ...     image, filters = tf.ones([1, 4, 4, 2]), tf.ones([3, 3, 2, 1])
+        ...     convolved = tf.nn.conv2d(image, filters, 1, "VALID")
+        ...     _ = tf.compat.v1.gradients(convolved, [image, filters], gate_gradients=True)
+        ...     [op.inputs[0].op.type for op in graph.get_operations() if holds_up(op)]
+        ['Conv2DBackpropInput']
+    """
+    if op.type != "Identity" or len(op.control_inputs) != 1:
+        return False
+    source, gate = op.inputs[0].op.type, op.control_inputs[0]
+    waited_for = {one.type for one in gate.control_inputs} if gate.type == "NoOp" else set()
+    return source in _BY_FILTER and waited_for == {source, _BY_FILTER[source]}
 
 
 def _add_library(graph_def: Any, ops: set[Operation]) -> None:
@@ -249,20 +265,6 @@ def _add_library(graph_def: Any, ops: set[Operation]) -> None:
     functions = {function.signature.name: function for function in graph.library.function}
     gradients = {gradient.function_name: gradient for gradient in graph.library.gradient}
     graph_def.versions.CopyFrom(graph.versions)
-    waiting = [name for node in graph_def.node for name in _called(node, functions)]
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        graph_def.library.function.add().CopyFrom(functions[name])
-        if name in gradients:
-            graph_def.library.gradient.add().CopyFrom(gradients[name])
-            waiting.append(gradients[name].gradient_func)
-        waiting.extend(other for node in functions[name].node_def for other in _called(node, functions))
-
-
-def _called(node: Any, functions: Collection[str]) -> list[str]:
-    by_name = [node.op] if node.op in functions else []  # calls of TF1's Defun are of this kind
-    return [*by_name, *(called.name for called in called_functions(node))]
+    names = sorted(reached_functions(graph_def.node, functions, gradients))
+    graph_def.library.function.extend(functions[name] for name in names)
+    graph_def.library.gradient.extend(gradients[name] for name in names if name in gradients)

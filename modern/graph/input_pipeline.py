@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import gc
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.util import structure
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, upstream
 from estimator_bridge.modern.graph.source_lines import located
-from estimator_bridge.runtime.patching import replaced
+from estimator_bridge.runtime.patching import wrapped
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 _GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync")
 
 
@@ -29,20 +26,13 @@ def recorded_iterators() -> Iterator[list[tuple[Any, Any]]]:
     """Yields a list to which each new v1 iterator is added while this is active, with its dataset."""
     made: list[tuple[Any, Any]] = []
 
-    def recording(original: Callable[..., Any]) -> Callable[..., Any]:
-        def make(self: Any, *args: Any, **kwargs: Any) -> Any:
-            iterator = original(self, *args, **kwargs)
-            made.append((iterator, self))
-            return iterator
-
-        return make
+    def recording(original: Any, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        iterator = original(dataset, *args, **kwargs)
+        made.append((iterator, dataset))
+        return iterator
 
     cls = tf.compat.v1.data.Dataset
-    with replaced(
-        cls,
-        _make_one_shot_iterator=recording(cls._make_one_shot_iterator),
-        _make_initializable_iterator=recording(cls._make_initializable_iterator),
-    ):
+    with wrapped(cls, _make_one_shot_iterator=recording, _make_initializable_iterator=recording):
         yield made
 
 
@@ -78,34 +68,41 @@ class InputPipeline:
     def check(self) -> None:
         """Raises NotSupportedError if the pipeline reads a variable or a placeholder."""
         variants = [dataset._variant_tensor.op for dataset in self.datasets.values()]
-        _refuse_outside(upstream([*variants, *(leaf.op for leaf in self.leaves)], lambda op: False))
+        for op in upstream([*variants, *(leaf.op for leaf in self.leaves)], lambda op: False):
+            if is_source(op) or op.type in ("VariableV2", "Variable"):
+                kind = "placeholder" if op.type == "Placeholder" else "variable"
+                error = NotSupportedError(
+                    f"The input_fn reads the {kind} {op.name!r}, which the modern path cannot carry into its input pipeline.",
+                    expected="an input_fn that builds its batches from constants, files and Python values",
+                    fix="Use --path legacy for this script.",
+                )
+                raise located(error, op)
 
     def dataset(self) -> tf.data.Dataset:
         """Returns the same batches in the same order as flat tuples of ``leaves``; call it in eager mode."""
         ops = upstream([leaf.op for leaf in self.leaves], lambda op: op.type in _GET_NEXT)
-        sources = {tensor.op for op in ops for tensor in op.inputs if tensor.op.type in _GET_NEXT}
-        sources |= {leaf.op for leaf in self.leaves if leaf.op.type in _GET_NEXT}
-        if len(sources) != 1 or any(op.op_def.is_stateful for op in ops):
-            return self._from_session()
-        (get_next,) = sources
-        source = self.datasets.get(get_next.inputs[0].op.name)
-        if source is None:
+        read = [*self.leaves, *(tensor for op in ops for tensor in op.inputs)]
+        sources = {tensor.op for tensor in read if tensor.op.type in _GET_NEXT}
+        get_next = sources.pop() if len(sources) == 1 and not any(op.op_def.is_stateful for op in ops) else None
+        source = self.datasets.get(get_next.inputs[0].op.name) if get_next else None
+        if get_next is None or source is None:
             return self._from_session()
         if not ops and [leaf.value_index for leaf in self.leaves] == list(range(len(get_next.outputs))):
-            return _eager_dataset(source, tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in self.leaves))
+            return _eager_dataset(source, self._signature)
         dataset = _eager_dataset(source, dataset_ops.get_structure(source))
-        return dataset.map(self._leaves_of(source.element_spec, get_next, ops))
-
-    def _leaves_of(self, spec: Any, get_next: Operation, ops: set[Operation]) -> Callable[..., tuple[Tensor, ...]]:
         fragment = Fragment.cut(ops, self.leaves)
-        call = fragment.function([])
+        call, spec = fragment.function([]), source.element_spec
 
         def leaves(*element: Any) -> tuple[Tensor, ...]:
             tensors = structure.to_tensor_list(spec, element if isinstance(spec, tuple) else element[0])
             given = {output.name: tensor for output, tensor in zip(get_next.outputs, tensors, strict=True)}
             return tuple(call([], [given[tensor.name] for tensor in fragment.inputs]))
 
-        return leaves
+        return dataset.map(leaves)
+
+    @property
+    def _signature(self) -> tuple[tf.TensorSpec, ...]:
+        return tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in self.leaves)
 
     def _from_session(self) -> tf.data.Dataset:
         """Returns the batches of queues and other stateful input, which run in a session of their own."""
@@ -131,8 +128,7 @@ class InputPipeline:
                 session.close()
             coordinator.join(threads, ignore_live_threads=True)  # raises the error that ended a queue early
 
-        signature = tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves)
-        return tf.data.Dataset.from_generator(batches, output_signature=signature)
+        return tf.data.Dataset.from_generator(batches, output_signature=self._signature)
 
 
 def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
@@ -156,26 +152,20 @@ def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return (dataset if isinstance(dataset, _ReadAhead) else dataset.prefetch(2)).with_options(options)
 
 
-def releasing(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorates a function so that its input pipelines are freed when it ends.
+@contextlib.contextmanager
+def releasing() -> Iterator[None]:
+    """Frees the input pipelines of a function that it decorates when the function ends.
 
-    A pipeline that lives until Python exits may wait then for a py_func or a generator of the script, which Python has stopped.
-
-    Args:
-        function: Function that makes pipelines; if it raises, the variables of its frames are freed, too.
+    A pipeline that lives until Python exits may wait then for a py_func or a generator of the script, which Python has stopped. If the
+    function raises, the variables of its frames are freed, too.
     """
-
-    @functools.wraps(function)
-    def release(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            return function(*args, **kwargs)
-        except BaseException as error:
-            traceback.clear_frames(error.__traceback__)
-            raise
-        finally:
-            gc.collect()  # a compiled function and what it captures refer to each other
-
-    return release
+    try:
+        yield
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)
+        raise
+    finally:
+        gc.collect()  # a compiled function and what it captures refer to each other
 
 
 class _ReadAhead(dataset_ops._VariantDataset):
@@ -189,15 +179,3 @@ def _eager_dataset(dataset: Any, element_spec: Any) -> tf.data.Dataset:
         (value,) = Fragment.cut(ops, [variant]).function([])([], [])
     cls = _ReadAhead if variant.op.type.startswith("Prefetch") else dataset_ops._VariantDataset
     return cls(value, element_spec)
-
-
-def _refuse_outside(ops: set[Operation]) -> None:
-    for op in ops:
-        if is_source(op) or op.type in ("VariableV2", "Variable"):
-            kind = "placeholder" if op.type == "Placeholder" else "variable"
-            error = NotSupportedError(
-                f"The input_fn reads the {kind} {op.name!r}, which the modern path cannot carry into its input pipeline.",
-                expected="an input_fn that builds its batches from constants, files and Python values",
-                fix="Use --path legacy for this script.",
-            )
-            raise located(error, op)

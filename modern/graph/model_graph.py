@@ -15,7 +15,7 @@ from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Tensor, is_
 from estimator_bridge.modern.graph.host_call import host_call
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, recorded_iterators
 from estimator_bridge.modern.graph.optimizers.capture import Update, recorded_updates
-from estimator_bridge.modern.graph.savers import SavedTensor, missing_from, saved_tensors
+from estimator_bridge.modern.graph.savers import missing_from, saved_tensors
 from estimator_bridge.modern.graph.shapes import script_shapes
 from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.variables import VariableStore
@@ -93,15 +93,6 @@ class ModelGraph:
 
         return run
 
-    @property
-    def saver(self) -> Any:
-        """The Saver of the model's checkpoints, once ``initial_values`` has finished the graph."""
-        return self.spec.scaffold.saver
-
-    def saved(self) -> list[SavedTensor]:
-        """Returns the tensors of the model's checkpoints, once ``initial_values`` has finished the graph."""
-        return saved_tensors(self.graph, self.saver)
-
     def initial_values(self) -> dict[str, Any]:
         """Finishes the graph and starts a session as Estimator does: checkpoint or initialisers, warm start and Scaffold included.
 
@@ -120,7 +111,8 @@ class ModelGraph:
             try:
                 session = creator.create_session()
             except tf.errors.NotFoundError as error:
-                raise (missing_from(self.checkpoint_path, self.saved()) or error) from None
+                saved = saved_tensors(self.graph, self.spec.scaffold.saver)
+                raise (missing_from(self.checkpoint_path, saved) or error) from None
             with session:
                 values = session.run(variables)
         return {variable.op.name: value for variable, value in zip(variables, values, strict=True)}
@@ -175,7 +167,9 @@ def build(
         NotSupportedError: The graph cannot be transplanted.
     """
     graph = tf.Graph()
-    with graph.as_default(), script_shapes(), control_flow_v2(), true_variables():
+    # As TF1's reference variables, ``if variable`` is true for each variable instead of reading its value.
+    truth = replaced(resource_variable_ops.BaseResourceVariable, __bool__=lambda variable: True)
+    with graph.as_default(), script_shapes(), control_flow_v2(), truth:
         pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
         batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
@@ -207,11 +201,6 @@ def control_flow_v2() -> contextlib.AbstractContextManager[Any]:
     return replaced(control_flow_util, ENABLE_CONTROL_FLOW_V2=True)
 
 
-def true_variables() -> contextlib.AbstractContextManager[Any]:
-    """While active, ``if variable`` is true for each variable, as for TF1's reference variables, instead of reading its value."""
-    return replaced(resource_variable_ops.BaseResourceVariable, __bool__=lambda variable: True)
-
-
 def input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:
     """Calls an input_fn in a graph of its own, with the random numbers that it would draw in ``build``."""
     with tf.Graph().as_default(), script_shapes():
@@ -222,30 +211,21 @@ def _input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str, see
     own = estimator.config.tf_random_seed
     v1.set_random_seed(seed if own is None else own)
     estimator._create_and_assert_global_step(v1.get_default_graph())
-    pipeline = _call_input_fn(estimator, input_fn, mode)
-    v1.set_random_seed(own)
-    pipeline.check()
-    return pipeline
-
-
-def _call_input_fn(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:
     with recorded_iterators() as iterators:
         if mode == PREDICT:
-            features, _ = estimator._get_features_from_input_fn(input_fn, mode)
-            labels = None
+            inputs = (estimator._get_features_from_input_fn(input_fn, mode)[0], None)
         else:
-            features, labels, _ = estimator._get_features_and_labels_from_input_fn(input_fn, mode)
+            inputs = estimator._get_features_and_labels_from_input_fn(input_fn, mode)[:2]
     started_by = [
         *v1.get_collection(v1.GraphKeys.TABLE_INITIALIZERS),
         *(variable.initializer for variable in v1.local_variables()),
         *(iterator._initializer for iterator, _ in iterators if iterator._initializer is not None),
     ]
-    return InputPipeline(
-        (features, labels),
-        {iterator._iterator_resource.op.name: dataset for iterator, dataset in iterators},
-        tuple(v1.get_collection(v1.GraphKeys.QUEUE_RUNNERS)),
-        tuple(started_by),
-    )
+    datasets = {iterator._iterator_resource.op.name: dataset for iterator, dataset in iterators}
+    pipeline = InputPipeline(inputs, datasets, tuple(v1.get_collection(v1.GraphKeys.QUEUE_RUNNERS)), tuple(started_by))
+    v1.set_random_seed(own)
+    pipeline.check()
+    return pipeline
 
 
 def _add_saver(scaffold: Any, config: Any) -> None:

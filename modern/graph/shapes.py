@@ -7,28 +7,27 @@ from collections.abc import Iterator
 
 from tensorflow.python.framework import tensor_shape
 
+from estimator_bridge.runtime.patching import replaced
+
 _scripts: list[bool | None] = []  # the script's own setting, for each nested call from it
 
 
 @contextlib.contextmanager
 def tf2_shapes() -> Iterator[None]:
     """While active, shapes behave as in TF2; ``script_shapes`` goes back to the script's own setting."""
-    before = tensor_shape._TENSORSHAPE_V2_OVERRIDE
-    _scripts.append(_scripts[-1] if _scripts else before)
-    tensor_shape._TENSORSHAPE_V2_OVERRIDE = True
+    _scripts.append(_script_setting())
     try:
-        yield
+        with replaced(tensor_shape, _TENSORSHAPE_V2_OVERRIDE=True):
+            yield
     finally:
-        tensor_shape._TENSORSHAPE_V2_OVERRIDE = before
         _scripts.pop()
 
 
-@contextlib.contextmanager
-def script_shapes() -> Iterator[None]:
+def script_shapes() -> contextlib.AbstractContextManager[None]:
     """While active inside ``tf2_shapes``, shapes behave as the script expects in its model_fn and input_fn."""
-    before = tensor_shape._TENSORSHAPE_V2_OVERRIDE
-    tensor_shape._TENSORSHAPE_V2_OVERRIDE = _scripts[-1] if _scripts else before
-    try:
-        yield
-    finally:
-        tensor_shape._TENSORSHAPE_V2_OVERRIDE = before
+    return replaced(tensor_shape, _TENSORSHAPE_V2_OVERRIDE=_script_setting())
+
+
+def _script_setting() -> bool | None:
+    setting: bool | None = _scripts[-1] if _scripts else tensor_shape._TENSORSHAPE_V2_OVERRIDE
+    return setting

@@ -10,9 +10,10 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from estimator_bridge.modern.graph.fragments import Operation, called_functions
+from estimator_bridge.modern.graph.fragments import Operation
+from estimator_bridge.runtime.dataset_sharding import reached_functions
 
-_READS = frozenset(
+READS = frozenset(
     {
         "LookupTableExportV2",
         "LookupTableFindV2",
@@ -27,9 +28,8 @@ _READS = frozenset(
 )
 _OUTWARD = frozenset({"Assert", "EagerPyFunc", "Print", "PrintV2", "PyFunc"})
 _RANDOM = ("Random", "TruncatedNormal", "CandidateSampler", "Multinomial")
-_CALLS = frozenset(
-    {"Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"}
-)  # their effects are those of their bodies
+# The effects of these are those of their bodies.
+_CALLS = frozenset({"Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"})
 _RESOURCE = tf.resource.as_datatype_enum
 
 
@@ -76,12 +76,9 @@ class Effects:
         """Returns the types of an operation and of all operations in the functions that it calls."""
         if not _takes_functions(op.type):
             return {op.type}  # without its NodeDef, which is slow to get
-        found, called = [op.node_def], set[str]()
-        for node in found:  # grows by the nodes of the called functions
-            names = {node.op, *(function.name for function in called_functions(node))} & self._library.keys() - called
-            called |= names
-            found += [inner for name in names for inner in self._library[name].node_def]
-        return {node.op for node in found} - called  # the type of a call of TF1's Defun is the function's name
+        called = reached_functions([op.node_def], self._library)
+        nodes = [op.node_def, *(inner for name in called for inner in self._library[name].node_def)]
+        return {node.op for node in nodes} - called  # the type of a call of TF1's Defun is the function's name
 
     @functools.cached_property
     def _library(self) -> Mapping[str, Any]:
@@ -90,8 +87,8 @@ class Effects:
 
 @functools.cache
 def _effect(kind: str) -> Effect:
-    definition = _definition(kind)
-    if kind in _READS | _CALLS or _makes_handle(definition):
+    definition = op_def_registry.get(kind)
+    if kind in READS | _CALLS or _makes_handle(definition):
         return Effect.NONE
     if kind in _OUTWARD:
         return Effect.OUTWARD
@@ -103,14 +100,10 @@ def _effect(kind: str) -> Effect:
 
 @functools.cache
 def _takes_functions(kind: str) -> bool:
-    definition = _definition(kind)
+    definition = op_def_registry.get(kind)
     return definition is None or any(attribute.type in ("func", "list(func)") for attribute in definition.attr)
 
 
 def _makes_handle(definition: Any) -> bool:
     made = [argument.type == _RESOURCE for argument in definition.output_arg]
     return not definition.input_arg and bool(made) and all(made)
-
-
-def _definition(kind: str) -> Any:
-    return op_def_registry.get(kind)

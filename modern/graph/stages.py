@@ -84,7 +84,8 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
     reporting: set[Operation] = set().union(*observed)
     level = _levels({op: [parent for parent in parents(op) if parent in closure] for op in closure}, set(by_op))
     used = [update for update in updates if update.op in closure]
-    wanted = [loss, *(tensor for group in report for tensor in group), *(tensor for update in used for tensor in needs(update))]
+    needed = [tensor for update in used for tensor in (*update.gradients(), *update.changing().values())]
+    wanted = [loss, *(tensor for group in report for tensor in group), *needed]
     levels = range(max(level.values()) + 1)
     members = [{op for op in closure if level[op] == at and op not in by_op} for at in levels]
     stages = tuple(
@@ -111,21 +112,12 @@ def _share_effects(groups: Sequence[set[Operation]]) -> bool:
 
 
 def _independent(ops: set[Operation], step: set[Operation]) -> set[Operation]:
-    """Returns the ``ops`` that wait neither for an operation of the step nor for its batch."""
+    """Returns the ``ops`` that wait neither for an operation of the step nor for its batch, the only source but variables."""
     dependent: set[Operation] = set()
     for op in sorted(ops, key=lambda op: op._id):
-        if any(one in step or one in dependent or _is_batch(one) for one in producers(op)):
+        if any(one in step or one in dependent or (is_source(one) and one.type != "VarHandleOp") for one in producers(op)):
             dependent.add(op)
     return ops - dependent
-
-
-def _is_batch(op: Operation) -> bool:
-    return is_source(op) and op.type != "VarHandleOp"
-
-
-def needs(update: Update) -> list[Tensor]:
-    """Returns the inputs of an update at each step: its gradients and the hyperparameters that change."""
-    return [*update.gradients(), *update.changing().values()]
 
 
 def _levels(parents: dict[Operation, list[Operation]], updates: set[Operation]) -> dict[Operation, int]:

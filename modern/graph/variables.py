@@ -11,11 +11,9 @@ from tensorflow.python.distribute.parameter_server_strategy import ParameterServ
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from estimator_bridge.modern.graph.fragments import Fragment, Tensor
-from estimator_bridge.modern.graph.side_effects import Effects
+from estimator_bridge.modern.graph.side_effects import READS, Effects
 
-_READS = frozenset(
-    {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp", "StridedSlice"}
-)
+_READS = READS | {"StridedSlice"}
 _WRITES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter", "ResourceStridedSliceAssign", "DestroyResource")
 
 Variable = Any  # tf.Variable or what a strategy makes of it

@@ -85,7 +85,8 @@ def leaves_for(model: ModelGraph, data: Any) -> list[Tensor]:
     try:
         tf.nest.assert_same_structure(wanted, given, check_types=False, expand_composites=True)
         leaves = tf.nest.flatten(given, expand_composites=True)
-        fits = all(_fits(leaf, placeholder) for leaf, placeholder in zip(leaves, model.batch, strict=True))
+        pairs = zip(leaves, model.batch, strict=True)
+        fits = all(leaf.dtype == fed.dtype and fed.shape.is_compatible_with(leaf.shape) for leaf, fed in pairs)
     except (TypeError, ValueError):
         fits = False
     if not fits:
@@ -97,10 +98,6 @@ def leaves_for(model: ModelGraph, data: Any) -> list[Tensor]:
             "tf.data.Dataset, since Keras converts arrays to float32.",
         )
     return leaves
-
-
-def _fits(leaf: Any, placeholder: Tensor) -> bool:
-    return leaf.dtype == placeholder.dtype and placeholder.shape.is_compatible_with(leaf.shape)
 
 
 def _described(structure: Any) -> str:

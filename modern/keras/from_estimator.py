@@ -13,8 +13,7 @@ from estimator_bridge.modern.config import session_config
 from estimator_bridge.modern.graph import model_graph
 from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, v1
 from estimator_bridge.modern.keras import data as keras_data
-from estimator_bridge.modern.keras.mode_choice import Modes, refuse_weights
-from estimator_bridge.modern.keras.mode_graphs import Evaluation, Prediction
+from estimator_bridge.modern.keras.modes import Evaluation, Modes, Prediction, refuse_weights
 from estimator_bridge.modern.keras.transplanted_model import TransplantedModel
 from estimator_bridge.modern.step.transplant import Transplant
 

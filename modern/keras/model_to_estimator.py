@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.keras.other_keras import twin_of
@@ -52,29 +53,25 @@ def model_to_estimator(
         ...     print(prediction["sum"])
         [3.]
     """
-    import tensorflow as tf
-
     _check(keras_model)
     twin = twin_of(keras_model, tf.keras, custom_objects or {})
     _restore_classes(twin)
     twin.__dict__.pop("_get_compile_args", None)  # an earlier conversion left it there, with tensors of its graph
-    with _named_optimizer(keras_model.optimizer):
-        estimator = tf.keras.estimator.model_to_estimator(
-            twin,
-            model_dir=model_dir,
-            config=config,
-            checkpoint_format=checkpoint_format,
-            custom_objects=custom_objects and dict(custom_objects),
-            metric_names_map=metric_names_map and dict(metric_names_map),
-            export_outputs=export_outputs and dict(export_outputs),
-        )
+    estimator = _convert(
+        twin,
+        keras_model.optimizer,
+        model_dir=model_dir,
+        config=config,
+        checkpoint_format=checkpoint_format,
+        custom_objects=custom_objects and dict(custom_objects),
+        metric_names_map=metric_names_map and dict(metric_names_map),
+        export_outputs=export_outputs and dict(export_outputs),
+    )
     estimator._model_fn = _restoring(estimator._model_fn, twin)
     return estimator
 
 
 def _check(keras_model: Any) -> None:
-    import tensorflow as tf
-
     if not hasattr(tf, "estimator"):
         raise BridgeError("tf.estimator is missing.", fix="Call estimator_bridge.legacy.install() first.")
     if not getattr(keras_model, "optimizer", None):
@@ -83,11 +80,10 @@ def _check(keras_model: Any) -> None:
         )
 
 
-@contextlib.contextmanager
-def _named_optimizer(optimizer: Any) -> Iterator[None]:
-    """Replaces TensorFlow's error about an optimizer by one that says what to do."""
+def _convert(twin: Any, optimizer: Any, **options: Any) -> Any:
+    """Calls TensorFlow's function, with an error about the optimizer that says what to do."""
     try:
-        yield
+        return tf.keras.estimator.model_to_estimator(twin, **options)
     except ValueError as error:
         if "interpret optimizer" not in str(error):
             raise
@@ -114,8 +110,6 @@ def _restoring(model_fn: Callable[..., Any], model: Any) -> Callable[..., Any]:
 
 def _restore_classes(model: Any) -> None:
     """Makes an empty model outside of graphs; a model made in a graph had turned the classes of earlier ones into TF1's."""
-    import tensorflow as tf
-
     cls: Any = type(model)
     with tf.init_scope():
         cls.__new__(cls)

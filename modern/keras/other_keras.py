@@ -91,23 +91,10 @@ def _note_sparse_steps(model: Model) -> None:
 
 
 def _of_keras3(model: Model, library: Any, keras: Keras) -> Model:
-    if isinstance(model, library.Sequential):
-        shape = model.input_shape
-        inputs = keras.Input(shape[1:], name=model.inputs[0].name, dtype=model.inputs[0].dtype)
-        tensor = inputs
-        for layer in model.layers:
-            tensor = _layer(layer, library, keras)(tensor)
-        twin = keras.Model(inputs, tensor, name=model.name)
-    elif type(model).__name__ == "Functional":
-        twin = _functional(model, library, keras)
-    else:
-        raise _refused("model", type(model).__name__, "a Sequential or functional model; a subclass is Python code")
-    _copy_weights(model, twin)
-    return twin
-
-
-def _functional(model: Model, library: Any, keras: Keras) -> Model:
     """Lets Keras 3 walk its own graph with layers and tensors of Keras 2."""
+    walked = model._functional if isinstance(model, library.Sequential) else model
+    if type(walked).__name__ != "Functional":
+        raise _refused("model", type(model).__name__, "a Sequential or functional model; a subclass is Python code")
     made: dict[str, Layer] = {}
 
     def counterpart(layer: Layer) -> Layer:
@@ -115,9 +102,10 @@ def _functional(model: Model, library: Any, keras: Keras) -> Model:
             made[layer.name] = _layer(layer, library, keras)
         return made[layer.name]
 
-    inputs = [keras.Input(tensor.shape[1:], name=tensor.name, dtype=tensor.dtype) for tensor in model.inputs]
-    outputs = model._run_through_graph(inputs, operation_fn=counterpart)
-    return keras.Model(inputs, outputs, name=model.name)
+    inputs = [keras.Input(tensor.shape[1:], name=tensor.name, dtype=tensor.dtype) for tensor in walked.inputs]
+    twin = keras.Model(inputs, walked._run_through_graph(inputs, operation_fn=counterpart), name=model.name)
+    _copy_weights(model, twin)
+    return twin
 
 
 def _layer(layer: Layer, library: Any, keras: Keras) -> Layer:
@@ -136,24 +124,18 @@ def _made(thing: Any, home: Any, kind: str, name: str) -> Any:
         raise _refused(kind, f"{name} ({own})", f"a {kind} of {home.__name__}")
     # Initialisers are not needed, since weights are copied.
     config = {key: _plain(value) for key, value in thing.get_config().items() if not key.endswith("_initializer")}
-    accepted = _arguments(cls)
+    accepted, given = _parameters(cls).keys() | {"trainable", "name", "dtype"}, _parameters(type(thing))
     for key in [key for key in config if key not in accepted]:
         value = config.pop(key)
-        if value != _default(type(thing), key):
+        default = given[key].default if key in given else None
+        if value != (None if default is inspect.Parameter.empty else default):
             raise _refused(kind, f"{name} ({own})", f"no {key}={value!r}, which Keras 2 does not have")
     return cls.from_config(config)
 
 
-def _arguments(cls: Any) -> set[str]:
-    return {name for one in cls.__mro__ for name in inspect.signature(one.__init__).parameters} | {"trainable", "name", "dtype"}
-
-
-def _default(cls: Any, argument: str) -> Any:
-    for one in cls.__mro__:
-        parameter = inspect.signature(one.__init__).parameters.get(argument)
-        if parameter is not None:
-            return None if parameter.default is inspect.Parameter.empty else parameter.default
-    return None
+def _parameters(cls: Any) -> dict[str, inspect.Parameter]:
+    """Returns the arguments of a class and of its base classes."""
+    return {name: one for base in reversed(cls.__mro__) for name, one in inspect.signature(base.__init__).parameters.items()}
 
 
 def _plain(value: Any) -> Any:

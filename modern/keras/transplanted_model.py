@@ -10,8 +10,7 @@ import tf_keras
 
 from estimator_bridge.compat.checkpoint.models import named_graph
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.step.checkpoints import CheckpointEntry, entries
-from estimator_bridge.modern.step.transplant import Transplant
+from estimator_bridge.modern.step.transplant import CheckpointEntry, Transplant, entries
 
 Tensor = Any
 _HOW_TO_RUN = ("steps_per_execution", "run_eagerly", "jit_compile")

@@ -1,21 +1,21 @@
-"""The training graph of a model_fn as one function of variables and batch."""
+"""The training graph of a model_fn as one function of variables and batch, and checkpoints of it, from which either path resumes."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.distribute.values import SyncOnReadVariable
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.distribution.multi_worker import number_of_workers
+from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.graph.optimizers import rebuild as optimizers
 from estimator_bridge.modern.graph.optimizers.capture import Update, rebuild, sums_loss
+from estimator_bridge.modern.graph.savers import saved_tensors
 from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
@@ -39,6 +39,8 @@ class Transplant:
         settled: The same variables as they are saved, with the mean of a variable of which each replica has a copy.
         watched: Groups of tensors of ``report``, or of the last call of ``watch``.
         observations: Groups as they are computed.
+        observers: Each observation with its functions: ``early(inputs) -> tensors`` that depend only on variables, to be called before
+            the observed step, and ``late(inputs) -> tensors`` after it.
         wanted: Variable of booleans: for each of ``observations``, whether to compute it.
         pieces: Number of replicas that share one batch.
 
@@ -78,7 +80,7 @@ class Transplant:
     def _copies(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Makes variables for means over replicas of several workers, since only all workers together can compute a mean."""
         copied = [name for name, variable in self.variables.items() if isinstance(variable, SyncOnReadVariable)]
-        has_others = number_of_workers(tf.distribute.get_strategy()) > 1
+        has_others = Distribution(tf.distribute.get_strategy()).workers > 1
         return {name: tf.Variable(values[name], trainable=False) for name in copied} if has_others else {}
 
     def settle(self, needed: Tensor) -> None:
@@ -123,15 +125,14 @@ class Transplant:
             self.model.check_fed(fragment.inputs)
         self.watched, self.observations = [list(group) for group in report], made.observations
         self._wanted = [True] * len(made.observations)
-        self.wanted = ResourceVariable(
-            self._wanted, dtype=tf.bool, trainable=False
-        )  # a tf.Variable would belong to the strategy
+        # A tf.Variable would belong to the strategy.
+        self.wanted = ResourceVariable(self._wanted, dtype=tf.bool, trainable=False)
         return made
 
     def _import(self) -> None:
         variables = VariableStore(self.model.variables(), {}, shared=self.variables)
         self._stages = [(stage, variables.function(stage.fragment)) for stage in self._plan.stages]
-        self._observers = [(variables.function(one.early), variables.function(one.late)) for one in self.observations]
+        self.observers = [(one, variables.function(one.early), variables.function(one.late)) for one in self.observations]
 
     def step(self, batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Runs one step on one replica.
@@ -162,22 +163,6 @@ class Transplant:
             optimizer._create_all_weights([self.store[variable] for update in own for _, variable in update.pairs])
         return [(update, built[id(update.optimizer)]) for update in self._plan.updates]
 
-    def read_early(self, index: int) -> list[Tensor]:
-        """Returns the ``early.outputs`` of an observation, which depend only on variables; call it before the observed step."""
-        early: list[Tensor] = self._observers[index][0]([])
-        return early
-
-    def report(self, index: int, known: dict[str, Tensor]) -> list[Tensor]:
-        """Returns the tensors of an observation after a step.
-
-        Args:
-            index: Number of the observation.
-            known: Tensors of the step and those that were read early, by name.
-        """
-        inputs = self.observations[index].late.inputs
-        late: list[Tensor] = self._observers[index][1]([known[tensor.name] for tensor in inputs])
-        return late
-
     def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
         parts = iter([known[tensor.name] for tensor in update.gradients()])
         pairs = [(_scaled(rebuild(gradient, parts), weight), self.store[variable]) for gradient, variable in update.pairs]
@@ -206,19 +191,71 @@ class Transplant:
         return context.all_reduce(tf.distribute.ReduceOp.MEAN if mean else tf.distribute.ReduceOp.SUM, _scaled(loss, weight))
 
 
+class CheckpointEntry(NamedTuple):
+    """One tensor of a checkpoint: a whole variable, or one slice of a partitioned one.
+
+    Attributes:
+        name: TF1 name in a checkpoint; for a slice, the name of the whole variable.
+        slice_spec: Full shape and extents of a slice in TensorFlow's notation, or "".
+        dtype: Type in the checkpoint.
+        variable: Variable with the value.
+    """
+
+    name: str
+    slice_spec: str
+    dtype: tf.DType
+    variable: Any
+
+    def read(self) -> Any:
+        """Returns the value to save."""
+        return tf.cast(self.variable.read_value(), self.dtype)
+
+
+def entries(transplant: Transplant, saver: Any = None) -> list[CheckpointEntry]:
+    """Finds the variables of a transplant that a TF1 Saver of the graph saves, slots and beta powers included.
+
+    Args:
+        transplant: Transplant of the graph.
+        saver: Saver of the same graph; None for the model's own.
+
+    Raises:
+        NotSupportedError: The Saver saves other objects than variables.
+    """
+    saved = saved_tensors(transplant.model.graph, saver or transplant.model.spec.scaffold.saver)
+    return [CheckpointEntry(one.name, one.slice_spec, one.dtype, transplant.settled[one.variable]) for one in saved]
+
+
+def save(items: Sequence[CheckpointEntry], prefix: str) -> None:
+    """Writes ``PREFIX.index`` and ``PREFIX.data-00000-of-00001``; both appear under their names only when complete."""
+    tf.raw_ops.SaveV2(
+        prefix=prefix,
+        tensor_names=[entry.name for entry in items],
+        shape_and_slices=[entry.slice_spec for entry in items],
+        tensors=[entry.read() for entry in items],
+    )
+
+
 def initialise_tables(model: ModelGraph) -> None:
     """Runs the graph's table initialisers once on every replica of the strategy in scope, since tables live on devices."""
-    if model.collection(v1.GraphKeys.TABLE_INITIALIZERS):
-        fill = table_filler(model)
+    fill = table_filler(model)
+    if fill is not None:
         fill()  # on the device of the input pipeline
-        tf.distribute.get_strategy().run(tf.function(fill))
+        tf.distribute.get_strategy().run(fill)
 
 
-def table_filler(model: ModelGraph) -> Callable[[], object]:
-    """Returns a function that runs the graph's table initialisers."""
+def table_filler(model: ModelGraph) -> Any:
+    """Returns a ``tf.function`` that runs the graph's table initialisers, and returns True; None if there are none."""
     initialisers = [operation(op) for op in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
+    if not initialisers:
+        return None
     run = Fragment.cut(upstream(initialisers, lambda op: False), []).function([])
-    return functools.partial(run, [], [])
+
+    @tf.function(autograph=False)
+    def fill() -> Tensor:
+        run([], [])
+        return tf.constant(True)
+
+    return fill
 
 
 def _written(model: ModelGraph) -> frozenset[str]:

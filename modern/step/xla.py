@@ -91,32 +91,26 @@ def refusals(enabled: bool) -> Iterator[None]:
     except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
         if not enabled or ("tf2xla" not in error.message and "compile-time constant" not in error.message):
             raise
+        lines = error.message.splitlines()
         raise NotSupportedError(
             "XLA cannot compile the training step.",
             expected="operations whose result shapes follow from the shapes of the batch",
-            received=next(
-                (line for line in error.message.splitlines() if re.search("must be|nsupported|No registered", line)), ""
-            ),
+            received=next((line for line in lines if re.search("must be|nsupported|No registered", line)), ""),
             fix="Leave out --jit-compile, or give batches a fixed size (drop_remainder=True) if shapes are missing.",
         ) from error
 
 
 def _can_compile(op: Operation, effects: Effects) -> bool:
     strings = any(tensor.dtype == tf.string for tensor in (*op.inputs, *op.outputs))
-    return not strings and all(_has_kernel(kind) for kind in effects.kinds(op))
+    return not strings and effects.kinds(op) <= _kinds_with_kernel()
 
 
 @functools.cache
-def _has_kernel(kind: str) -> bool:
-    _load_xla()
-    device = "XLA_GPU_JIT" if tf.config.list_logical_devices("GPU") else "XLA_CPU_JIT"
-    return any(kernel.device_type == device for kernel in kernels.get_registered_kernels_for_op(kind).kernel)
-
-
-@functools.cache
-def _load_xla() -> None:
-    """Compiles a small function, since TensorFlow registers XLA's kernels only then."""
+def _kinds_with_kernel() -> frozenset[str]:
+    """Compiles a small function, since TensorFlow registers XLA's kernels only then, and returns the operations that have one."""
     tf.function(lambda: tf.constant(0.0) + 1.0, jit_compile=True)()
+    device = "XLA_GPU_JIT" if tf.config.list_logical_devices("GPU") else "XLA_CPU_JIT"
+    return frozenset(kernel.op for kernel in kernels.get_all_registered_kernels().kernel if kernel.device_type == device)
 
 
 def _loss_waits(loss: Operation, ops: Collection[Operation], effects: Effects) -> NotSupportedError:

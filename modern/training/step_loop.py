@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.distribution.input_sharding import batches_per_step, replica_rows
+from estimator_bridge.modern.distribution.input_sharding import replica_rows
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.step.transplant import Transplant
-from estimator_bridge.modern.training.watched_tensors import WatchedTensors
 from estimator_bridge.runtime.collectives import keys_kept
 
 MAX_STEPS_PER_CALL = 100
@@ -90,7 +91,6 @@ class StepLoop:
         self._transplant = transplant
         self._iterator = iterator
         self._distribution = distribution
-        self._strategy = distribution.strategy
         self._checks_inputs = distribution.workers > 1 and not endless
         self._audited = audited
         self._losses = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1]), trainable=False)
@@ -164,7 +164,7 @@ class StepLoop:
 
     def _one_step(self, done: Tensor, before: Tensor, to: _Limits) -> Any:
         """Runs a step unless an input has ended. Returns whether another step follows, the steps so far, and the global step."""
-        number = batches_per_step(self._distribution)
+        number = 1 if self._distribution.split else self._distribution.replicas // self._distribution.workers
         # A distributed iterator would do the same, but may wait without end if it is dropped before its input ends.
         if not self._checks_inputs:
             return self._step_with([next(self._iterator) for _ in range(number)], done, before, to)
@@ -185,8 +185,10 @@ class StepLoop:
     def _step_with(self, batches: Any, done: Tensor, before: Tensor, to: _Limits) -> list[Tensor]:
         # At the end of the input no part of a step may run, not even counting, which needs no batch.
         with tf.control_dependencies(tf.nest.flatten(batches)):
-            results = self._strategy.run(self._replica_step, args=(batches, before, done + 1 >= to.steps, to))
-            loss, digest, last, after = [self._strategy.experimental_local_results(result)[0] for result in results]
+            results = self._distribution.strategy.run(self._replica_step, args=(batches, before, done + 1 >= to.steps, to))
+            loss, digest, last, after = [
+                self._distribution.strategy.experimental_local_results(result)[0] for result in results
+            ]
             loss = tf.reshape(tf.cast(loss, tf.float32), [])  # the shape is unknown in some models
             last |= tf.math.is_nan(loss)  # TF1's NanTensorHook ends the training there
             self._losses.scatter_update(tf.IndexedSlices(loss, done))
@@ -206,5 +208,70 @@ class StepLoop:
         after = self._global_step()
         last = tf.where(after >= to.until, before + 1 >= to.until, full)
         if self._distribution.replica == 0:
-            self._watched.keep(tf.logical_and(last, after >= to.report_from), known | early)
+            self._watched.keep(tf.logical_and(last, after >= to.report_from), known, early)
         return loss, digest, last, after
+
+
+class WatchedTensors:
+    """Variables in which a function of many steps keeps a transplant's observations of one step; it returns long after that step.
+
+    Args:
+        transplant: Training step with its observations.
+
+    Attributes:
+        variables: One variable for each tensor of each observation.
+    """
+
+    def __init__(self, transplant: Transplant) -> None:
+        self._transplant = transplant
+        self._kept = [
+            [tf.Variable(_empty(one.dtype), shape=tf.TensorShape(None), trainable=False) for one in observation.late.outputs]
+            for observation in transplant.observations
+        ]
+        self.variables = [variable for variables in self._kept for variable in variables]
+
+    def read_early(self, needed: Tensor) -> list[dict[str, Tensor]]:
+        """Reads what each observation needs from before the step; call it there.
+
+        Args:
+            needed: Scalar boolean.
+
+        Returns:
+            Name -> tensor for each observation, void unless it is ``needed`` and wanted.
+        """
+        return [self._read_early(index, needed) for index in range(len(self._kept))]
+
+    def _read_early(self, index: int, needed: Tensor) -> dict[str, Tensor]:
+        observation, read, _ = self._transplant.observers[index]
+        templates = observation.early.outputs
+        if not templates:
+            return {}
+        needed = needed & self._transplant.wanted[index]
+        values = tf.cond(needed, lambda: read([]), lambda: [tf.constant(_empty(one.dtype)) for one in templates])
+        tensors = tf.nest.flatten(values)  # one value comes without its list
+        for template, tensor in zip(templates, tensors, strict=True):
+            tensor.set_shape(template.shape)
+        return {template.name: tensor for template, tensor in zip(templates, tensors, strict=True)}
+
+    def keep(self, needed: Tensor, known: dict[str, Tensor], early: Sequence[dict[str, Tensor]]) -> None:
+        """Keeps the wanted observations of a step if it is ``needed``.
+
+        Args:
+            needed: Scalar boolean.
+            known: Tensors of the step by name.
+            early: Result of ``read_early``.
+        """
+        for index, variables in enumerate(self._kept):
+            if variables:
+                keep = functools.partial(self._keep, index, known | early[index])
+                tf.cond(needed & self._transplant.wanted[index], keep, lambda: None)
+
+    def _keep(self, index: int, known: dict[str, Tensor]) -> None:
+        observation, _, read = self._transplant.observers[index]
+        values = read([known[tensor.name] for tensor in observation.late.inputs])
+        for variable, value in zip(self._kept[index], values, strict=True):
+            variable.assign(value)
+
+
+def _empty(dtype: tf.DType) -> Any:
+    return "" if dtype == tf.string else np.zeros([], dtype.as_numpy_dtype)

@@ -14,17 +14,15 @@ from estimator_bridge.cluster.preemption import EXIT_CODE, Preemption, catch_pre
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.compat.config.output.callback_rules import Timer
-from estimator_bridge.modern.callbacks.audit import AuditReport
+from estimator_bridge.modern.callbacks.at_steps import StopAtStep
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.checkpoint import with_saver
 from estimator_bridge.modern.callbacks.counts import EqualCounts
 from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
-from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter
+from estimator_bridge.modern.callbacks.launcher_reports import AuditReport, StepReport
+from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter, SummarySaver
 from estimator_bridge.modern.callbacks.progress import show_progress
 from estimator_bridge.modern.callbacks.session_hook import HookedRun
-from estimator_bridge.modern.callbacks.step_report import StepReport
-from estimator_bridge.modern.callbacks.stop import StopAtStep
-from estimator_bridge.modern.callbacks.summaries import SummarySaver
 from estimator_bridge.modern.distribution.input_sharding import batch_size, common_seed, is_endless, own_share, with_context
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.distribution.worker_checks import check_equal
@@ -38,10 +36,11 @@ from estimator_bridge.runtime.batch_digest import batch_digest
 from estimator_bridge.runtime.estimator_calls import TrainCall
 
 logging = v1.logging
+_CALL_SECONDS = 2.0  # aim for the duration of a call
 _WRITERS = (v1.train.CheckpointSaverHook, v1.train.ProfilerHook, v1.train.StepCounterHook, v1.train.SummarySaverHook)
 
 
-@releasing
+@releasing()
 def train(
     estimator: Any,
     call: TrainCall,
@@ -70,8 +69,7 @@ def train(
     model = _model(estimator, call.input_fn, distribution)
     stop = StopAtStep(call.steps, call.max_steps)
     run = HookedRun(model.graph, [model.spec.train_op, model.spec.loss])
-    make_callbacks = _chief_callbacks if distribution.worker == 0 else _worker_callbacks
-    own = make_callbacks(model, run, estimator.config, call, stop)
+    own = _callbacks(model, run, estimator.config, call, stop, distribution.worker == 0)
     counts = [EqualCounts(distribution)] if distribution.replicas > 1 else []  # must come before the saver
     launched = _launcher_callbacks(model, estimator.config, distribution, make_loop is None)
     every = [*counts, *own, *launched, *callbacks]
@@ -146,12 +144,14 @@ def run_steps(
             callback.before()
         stops = [callback.next_stop(step) for callback in callbacks]
         ran = steps.run(step, stops, PREEMPTED if preemption.is_requested else STOP if stopping else None)
-        if _is_over(ran):
+        if not len(ran.losses) and (ran.ended or ran.agreed <= 0):  # no step ran, and none will
             break
         if not len(ran.losses) and ran.step == step:
             continue  # the only step was lost with its worker
         loss = ran.losses[-1] if len(ran.losses) else loss
-        before, step = step, _advanced(step, ran.step)
+        if ran.step == step:
+            logging.log_first_n(logging.WARN, "The train_op does not increase the global step (still %d).", 5, step)
+        before, step = step, ran.step
         report = transplant.named(ran.report) if ran.report is not None else {}
         progress = Progress(step, ran.losses, ran.digests, report)
         requests = [  # a list, since every callback must see every progress
@@ -168,11 +168,6 @@ def run_steps(
         callback.end(step)
     logging.info("Loss for final step: %s.", loss)
     return ran.agreed == PREEMPTED
-
-
-def _is_over(ran: Ran) -> bool:
-    """Returns True if no step ran and none will."""
-    return not len(ran.losses) and (ran.ended or ran.agreed <= 0)
 
 
 class _Steps:
@@ -241,11 +236,9 @@ class Pace:
 
     Args:
         most: Largest number of steps.
-        seconds: Aim for the duration of a call.
     """
 
-    def __init__(self, most: int = MAX_STEPS_PER_CALL, seconds: float = 2.0) -> None:
-        self._seconds = seconds
+    def __init__(self, most: int = MAX_STEPS_PER_CALL) -> None:
         self._most = self._steps = most
 
     def run(self, loop: Loop, until: int, report_from: int, wish: int | None = None) -> Ran:
@@ -253,39 +246,29 @@ class Pace:
         start = time.monotonic()
         ran = loop.run(self._steps if wish is None else wish, until, report_from)
         per_step = (time.monotonic() - start) / max(1, len(ran.losses))
-        self._steps = max(1, min(self._most, int(self._seconds / per_step)))
+        self._steps = max(1, min(self._most, int(_CALL_SECONDS / per_step)))
         return ran
 
 
-def _advanced(before: int, step: int) -> int:
-    """Returns the new global step, which need not grow by one a step, and warns if it has not grown."""
-    if step == before:
-        logging.log_first_n(logging.WARN, "The train_op does not increase the global step (still %d).", 5, step)
-    return step
-
-
-def _chief_callbacks(model: ModelGraph, run: HookedRun, config: Any, call: TrainCall, stop: StopAtStep) -> list[Callback]:
-    """Returns the chief's callbacks in TF1's order."""
-    spec, every, hooks = model.spec, config.log_step_count_steps, call.hooks or ()
-    _add_loss_summary(model)
-    given = [*hooks, *spec.training_hooks, *spec.training_chief_hooks]
-    saver = with_saver(given, model, config, call.saving_listeners or ())[len(given) :]
-    chief = callbacks_for([*saver, *spec.training_chief_hooks], model, run)
-    speed = [StepCounter(Timer(steps=every), config.model_dir)] if every else []
+def _callbacks(
+    model: ModelGraph, run: HookedRun, config: Any, call: TrainCall, stop: StopAtStep, is_chief: bool
+) -> list[Callback]:
+    """Returns the callbacks in TF1's order; those of a worker that is not the chief write nothing."""
+    spec, every = model.spec, config.log_step_count_steps
+    hooks, own = (given if is_chief else _without_writers(given) for given in (call.hooks or (), spec.training_hooks or ()))
+    writers: list[Callback] = []
+    if is_chief:
+        _add_loss_summary(model)
+        given = [*hooks, *own, *spec.training_chief_hooks]
+        saver = with_saver(given, model, config, call.saving_listeners or ())[len(given) :]
+        writers += callbacks_for([*saver, *spec.training_chief_hooks], model, run)
+        writers += [StepCounter(Timer(steps=every), config.model_dir)] if every else []
     losses = [LossLogger(every)] if every else []
-    others = [*callbacks_for(hooks, model, run), stop, NanGuard(), *losses, *callbacks_for(spec.training_hooks, model, run)]
-    summary = _merged_summaries(model)  # after the hooks, which may add summaries
-    has_summaries = config.save_summary_steps and summary is not None
-    summaries = [SummarySaver(summary, Timer(steps=config.save_summary_steps), config.model_dir)] if has_summaries else []
-    return [*chief, *speed, *summaries, *others]
-
-
-def _worker_callbacks(model: ModelGraph, run: HookedRun, config: Any, call: TrainCall, stop: StopAtStep) -> list[Callback]:
-    """Returns the callbacks of a worker that is not the chief, which write nothing."""
-    every = config.log_step_count_steps
-    losses = [LossLogger(every)] if every else []
-    given, own = (callbacks_for(_without_writers(hooks or ()), model, run) for hooks in (call.hooks, model.spec.training_hooks))
-    return [*given, stop, NanGuard(), *losses, *own]
+    others = [*callbacks_for(hooks, model, run), stop, NanGuard(), *losses, *callbacks_for(own, model, run)]
+    summary = _merged_summaries(model) if is_chief else None  # after the hooks, which may add summaries
+    if config.save_summary_steps and summary is not None:
+        writers.append(SummarySaver(summary, Timer(steps=config.save_summary_steps), config.model_dir))
+    return [*writers, *others]
 
 
 def _without_writers(hooks: Sequence[Any]) -> list[Any]:

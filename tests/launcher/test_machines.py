@@ -25,7 +25,7 @@ from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher import request_checks
 from estimator_bridge.launcher.layout import hosted_layout
-from estimator_bridge.launcher.monitors import readiness, remote_trainers, restarts, task_failures
+from estimator_bridge.launcher.monitors import readiness, remote_tasks, restarts
 from estimator_bridge.launcher.monitors.readiness import Preflight
 from estimator_bridge.launcher.ports import free_ports, is_free
 from tests.launcher.conftest import STAND_IN, Play, command, local_cluster, pids, wait_until
@@ -159,8 +159,8 @@ def test_a_parameter_server_that_ends_while_a_remote_task_trains_has_failed(
         (tmp_path / "shared").mkdir()
         Rendezvous(tmp_path / "shared").report_end(TaskId("chief", 0))
     answer = Answer(TaskId("worker", 0), "127.0.0.1:1", Health.MISSING if shares else Health.READY)
-    monkeypatch.setattr(remote_trainers, "ask", lambda servers, timeout: [answer])
-    monkeypatch.setattr(task_failures, "_REMOTE_SECONDS", 0.1)
+    monkeypatch.setattr(remote_tasks, "ask", lambda servers, timeout: [answer])
+    monkeypatch.setattr(restarts, "_REMOTE_SECONDS", 0.1)
 
     ended = play({"ps 0": "exit:0"}, layouts=[hosted_layout(hosts(), COUNTS, "ps:0")], rendezvous=rendezvous)
 
@@ -215,11 +215,11 @@ def never_answered(
     """Returns the seconds (up to 1000) until an evaluator's launcher takes training for over, and its lines."""
     now, said = 50.0, []
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    monkeypatch.setattr(remote_trainers, "ask", lambda servers, timeout: [])
+    monkeypatch.setattr(remote_tasks, "ask", lambda servers, timeout: [])
     counts = {"chief": 1, "worker": servers - 1}
     layout = hosted_layout(hosts()[:servers], counts, "evaluator:0")
     cluster = local_cluster(layout, rendezvous, lambda name, line: said.append(line), ready=ready, finish=100)
-    asks = remote_trainers.RemoteTrainers(cluster)
+    asks = remote_tasks.RemoteTrainers(cluster)
     while not asks.have_ended() and now < 1050:
         now += 10
     return now - 50, said
@@ -347,7 +347,7 @@ def test_a_parameter_server_ends_when_no_chief_or_worker_has_answered_for_long(
     play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The chief, which no launcher started, ends once its server has answered."""
-    monkeypatch.setattr(remote_trainers, "_ASK_SECONDS", 0.2)
+    monkeypatch.setattr(remote_tasks, "_ASK_SECONDS", 0.2)
 
     def record_answer(servers: Mapping[TaskId, str], timeout: float) -> list[Answer]:
         answers = ask(servers, timeout)
@@ -355,7 +355,7 @@ def test_a_parameter_server_ends_when_no_chief_or_worker_has_answered_for_long(
             (tmp_path / "answered").touch()
         return answers
 
-    monkeypatch.setattr(remote_trainers, "ask", record_answer)
+    monkeypatch.setattr(remote_tasks, "ask", record_answer)
     addresses = hosts()
     chief = hosted_layout(addresses, COUNTS, "chief:0")
     environment = os.environ | {"TF_CONFIG": chief.tf_configs[TaskId("chief", 0)]}

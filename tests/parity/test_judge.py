@@ -93,6 +93,13 @@ def test_a_skipped_batch_is_found_before_the_loss_that_it_changes(pair: Pair) ->
     assert ("calls", 4) in found(result), "one side trained a step less"
 
 
+def test_a_step_that_only_the_modern_side_trained_is_found(pair: Pair) -> None:
+    pair.train([3.0, 2.0], modern=[3.0, 2.0, 1.0], batches=[0, 1, 2])
+    result = pair.judge()
+    assert (result.verdict, found(result)) == ("different", [("calls", 3)])
+    assert "legacy trained 2 steps, modern 3" in result.findings[0].message
+
+
 def test_a_batch_from_nowhere_is_said_to_be_so(pair: Pair) -> None:
     pair.train([3.0, 2.0], batches=[0, 99])
     assert "never saw" in pair.judge().findings[0].message

@@ -107,7 +107,9 @@ class Comparison:
     recorded: Trace
     folder: Path
 
-    def run(self, model: Model | None = None, change: Callable[[Trace], None] | None = None) -> ParityResult:
+    def run(
+        self, model: Model | None = None, change: Callable[[Trace], None] | None = None, replaying: bool = True
+    ) -> ParityResult:
         """Returns the judgement of a modern side that trains ``model`` from the recording that ``change`` was given."""
         from estimator_bridge.parity.recording.modern_side import ReplayingEngine
 
@@ -118,7 +120,7 @@ class Comparison:
             change(given)
         trace = Trace(self.folder / "modern")
         trace.make()
-        run_calls(ReplayingEngine(trace, given, replaying=True, replicas=1), model or Model(), self.folder / "model")
+        run_calls(ReplayingEngine(trace, given, replaying=replaying, replicas=1), model or Model(), self.folder / "model")
         return judge(self.recorded, trace, command=("train.py",), replaying=True, replicas=1, thresholds=Thresholds())
 
 
@@ -211,6 +213,21 @@ def test_a_step_that_is_skipped(comparison: Comparison) -> None:
     assert "loss" not in {level for level, _ in found(result)}
 
 
+def test_a_step_too_many(comparison: Comparison) -> None:
+    def repeat_the_last(given: Trace) -> None:
+        path = given.batches("train-0")
+        records = [record.numpy() for record in tf.data.TFRecordDataset(str(path))]
+        with tf.io.TFRecordWriter(str(path)) as writer:
+            for record in [*records, records[-1]]:
+                writer.write(record)
+
+    result = comparison.run(Model(max_steps=STEPS + 1), change=repeat_the_last)
+
+    assert ("calls", STEPS + 1) in found(result)
+    assert any(f"legacy trained {STEPS} steps, modern {STEPS + 1}" in finding.message for finding in result.findings)
+    assert {"loss", "batch"}.isdisjoint(level for level, _ in found(result))
+
+
 def test_the_order_of_the_batches(comparison: Comparison) -> None:
     def swap(given: Trace) -> None:
         path = given.batches("train-0")
@@ -226,17 +243,44 @@ def test_the_order_of_the_batches(comparison: Comparison) -> None:
     assert "legacy trained on at step 4" in message
 
 
+def copy_moved(source: str, target: str) -> None:
+    """Copies a checkpoint whose bias of the logits has another value."""
+    reader = tf.train.load_checkpoint(source)
+    values = {name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map())}
+    values["logits/bias"] += np.float32(0.25)
+    tf.raw_ops.SaveV2(
+        prefix=target, tensor_names=list(values), shape_and_slices=[""] * len(values), tensors=list(values.values())
+    )
+
+
 def test_an_initial_value(comparison: Comparison) -> None:
     def move(given: Trace) -> None:
-        prefix = given.values("train-0", "initial")
-        reader = tf.train.load_checkpoint(prefix)
-        values = {name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map())}
-        values["logits/bias"] += np.float32(0.25)
-        tf.raw_ops.SaveV2(
-            prefix=prefix, tensor_names=list(values), shape_and_slices=[""] * len(values), tensors=list(values.values())
-        )
+        copy_moved(given.values("train-0", "initial"), given.values("train-0", "initial"))
 
     level, step, message = cause(comparison.run(change=move))
+
+    assert (level, step) == ("initial values", 0)
+    assert message == "The initial values differ: logits/bias (0.25)."
+
+
+def test_a_start_from_other_values_than_the_recorded_ones(comparison: Comparison) -> None:
+    """The modern side keeps the values that it starts from, not those that it was given."""
+    own = comparison.folder / "model"
+    own.mkdir()
+    copy_moved(comparison.recorded.values("train-0", "initial"), str(own / "model.ckpt-0"))
+    v1.train.update_checkpoint_state(str(own), str(own / "model.ckpt-0"))
+
+    level, step, message = cause(comparison.run())
+
+    assert (level, step) == ("initial values", 0)
+    assert message == "The initial values differ: logits/bias (0.25)."
+
+
+def test_a_free_run_starts_from_the_values_before_the_hooks(comparison: Comparison) -> None:
+    def keep_another_start(given: Trace) -> None:
+        copy_moved(given.values("train-0", "initial"), given.values("train-0", "start"))
+
+    level, step, message = cause(comparison.run(change=keep_another_start, replaying=False))
 
     assert (level, step) == ("initial values", 0)
     assert message == "The initial values differ: logits/bias (0.25)."

@@ -11,7 +11,6 @@ MOST_MODULES = 12
 TABLES = frozenset(
     f"{PACKAGE}.{name}"
     for name in (
-        "compat.checkpoint.slots",
         "compat.config.tables",
         "legacy.contrib",
         "legacy.restored",

@@ -18,13 +18,12 @@ from estimator_bridge.compat.checkpoint.conversion.transfer import copy_of
 from estimator_bridge.compat.checkpoint.errors import NamingError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.models import named_graph
-from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, decode_graph, read_graph, read_object_model
-from estimator_bridge.compat.checkpoint.models.targets import check_target
+from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, read_graph, read_object_model
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, SAVE_COUNTER
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import check_learning_rate
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.recurrent.exchange import as_cells, as_layers
-from estimator_bridge.compat.checkpoint.request import ConversionRequest
+from estimator_bridge.compat.checkpoint.request import ConversionRequest, check_target
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
@@ -74,12 +73,12 @@ def convert(request: ConversionRequest) -> ConversionReport:
     check_target(Path(request.target), request.to)
     check_learning_rate(request.learning_rate)
     with open_sides(request) as sides:
-        for checkpoint in sides.checkpoints():
+        for checkpoint in filter(None, (sides.source, sides.old, sides.objects.index if sides.objects else None)):
             values.check_shards(checkpoint)
         report = ConversionReport(
             str(request.source), str(request.target), request.to, warnings=[*sides.notes], allowed=request.allow_unmatched
         )
-        draft = _Conversion(request, sides, report).draft()
+        draft = _Conversion(sides, report).draft()
         if request.forget_bias and not report.layouts:
             raise NamingError(
                 "No LSTM cell is converted.",
@@ -96,13 +95,12 @@ def convert(request: ConversionRequest) -> ConversionReport:
 class _Conversion:
     """Makes the draft of the target, with the names of either side, and fills in the report."""
 
-    request: ConversionRequest
     sides: Sides
     report: ConversionReport
 
     def draft(self) -> Draft:
         """Returns the draft of the target."""
-        request, draft = self.request, Draft(self.sides.source)
+        request, draft = self.sides.request, Draft(self.sides.source)
         if (request.swap_averages or request.use_averages) and request.to != "name-based":
             self._check_graph_is_rewritten(draft)
         edits.drop(draft, request.drop)
@@ -120,10 +118,8 @@ class _Conversion:
             self._add_objects(draft, has_names)
         elif has_names:
             self._report_missing(draft, self.report)
-        if not request.writes_names:
-            edits.keep(draft, edits.is_object)
-        elif request.to == "name-based":
-            edits.keep(draft, lambda name: not edits.is_object(name))
+        if request.to != "bilingual":
+            edits.keep(draft, objects=not request.writes_names)
         return draft
 
     def _add_names(self, draft: Draft) -> None:
@@ -133,13 +129,12 @@ class _Conversion:
         names that are missing are then reported for that graph only.
         """
         model = read_object_model(self.sides.source)
-        nodes = decode_graph(self.sides.source, model.graph)
-        final = self.request.writes_names or self.sides.old is not None
+        final = self.sides.request.writes_names or self.sides.old is not None
         report = self.report if final else dataclasses.replace(self.report, unmatched_targets=[])
-        if named_graph.is_named(nodes):
-            named_graph.add_names(draft, nodes)
+        if named_graph.is_named(model.nodes):
+            named_graph.add_names(draft, model.nodes)
         else:
-            request = self.request if final else dataclasses.replace(self.request, given=None)
+            request = self.sides.request if final else dataclasses.replace(self.sides.request, given=None)
             with as_cells(draft, model, self.sides.old, report, request) as (laid_out, old, given):
                 ToNames(draft, laid_out, report, request, old, final).run(given)
         self._report_missing(draft, report)
@@ -164,40 +159,40 @@ class _Conversion:
 
     def _check_learning_rate_is_used(self, has_names: bool) -> None:
         """Refuses a learning rate if all slots keep their names and so their values."""
-        if has_names and self.sides.objects is None and self.request.learning_rate is not None:
+        if has_names and self.sides.objects is None and self.sides.request.learning_rate is not None:
             raise UnsupportedError(
                 "--learning-rate has no effect: no converted slot contains the learning rate.",
-                received=f"{self.request.learning_rate:g}, and no model",
+                received=f"{self.sides.request.learning_rate:g}, and no model",
                 fix="Name the model with --like, or leave --learning-rate out.",
             )
 
     def _add_objects(self, draft: Draft, has_names: bool) -> None:
         """Adds the requested object graph, or that of the modern path's model if the source has no graph of its own."""
         model = self.sides.objects
-        if model is None and self.request.given:
+        if model is None and self.sides.request.given:
             raise NamingError(
-                "There is no model to map to.", received=", ".join(self.request.given), fix="Name the model with --like."
+                "There is no model to map to.", received=", ".join(self.sides.request.given), fix="Name the model with --like."
             )
         if model is None and self._has_foreign_graph(draft):
             return
-        edits.keep(draft, lambda name: not edits.is_object(name))
+        edits.keep(draft, objects=False)
         if model is None:
             named_graph.add_objects(draft)
         else:
             self._add_model(draft, model, has_names)
 
     def _add_model(self, draft: Draft, model: ObjectModel, has_names: bool) -> None:
-        report = self.report
-        with as_layers(draft, model, report, self.request) as (left, given):
-            ToObjects(draft, left, report, self.request, of_keras=not has_names).run(given)
+        report, request = self.report, self.sides.request
+        with as_layers(draft, model, report, request) as (left, given):
+            ToObjects(draft, left, report, request, of_keras=not has_names).run(given)
         if SAVE_COUNTER not in draft.entries and b"save_counter" in model.graph:
             draft.put(SAVE_COUNTER, tensors.int64(1))
         missing = report.unmatched_targets
         if missing and self.sides.saved_model:  # the graph stays as it is, and needs every variable
             for name in model.index.entries.keys() & missing:
-                draft.put(name, copy_of(model.index, name, model.index.entries[name]))
+                draft.put(name, copy_of(model.index, name))
         elif missing:
-            graph = trackable.encode(trackable.without(trackable.decode(model.graph), set(missing)))
+            graph = trackable.encode(trackable.without(model.nodes, set(missing)))
             draft.put(OBJECT_GRAPH, tensors.of_strings([graph], ()))
         if model.flavour is None and report.slots:
             report.warnings.append(f"The model has no optimizer: {len(report.slots):,} slots are left out.")
@@ -206,6 +201,4 @@ class _Conversion:
 
     def _has_foreign_graph(self, draft: Draft) -> bool:
         """Returns True if the draft has an object graph other than that of the modern path's model, which is always made anew."""
-        return OBJECT_GRAPH in draft.entries and not named_graph.is_named(
-            decode_graph(self.sides.source, read_graph(self.sides.source))
-        )
+        return OBJECT_GRAPH in draft.entries and not named_graph.is_named(read_graph(self.sides.source)[1])

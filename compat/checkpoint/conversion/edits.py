@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, slot_of
-from estimator_bridge.compat.checkpoint.slots.average import SHADOW
+from estimator_bridge.compat.checkpoint.slots import SHADOW
 from estimator_bridge.compat.checkpoint.writing import partitions
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
@@ -22,9 +22,9 @@ def is_object(name: str) -> bool:
     return ".ATTRIBUTES/" in name or name == OBJECT_GRAPH
 
 
-def keep(draft: Draft, wanted: Callable[[str], bool]) -> None:
-    """Drops every name that is not wanted."""
-    draft.drop([name for name in draft.entries if not wanted(name)])
+def keep(draft: Draft, objects: bool) -> None:
+    """Drops every name but those of an object graph, or just these."""
+    draft.drop([name for name in draft.entries if is_object(name) != objects])
 
 
 def rename(draft: Draft, rules: Sequence[tuple[str, str]]) -> int:

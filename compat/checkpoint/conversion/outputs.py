@@ -9,11 +9,10 @@ from pathlib import Path
 
 from estimator_bridge.compat.checkpoint.conversion.sides import Sides
 from estimator_bridge.compat.checkpoint.errors import TargetError
-from estimator_bridge.compat.checkpoint.models.targets import KERAS_FORMATS
+from estimator_bridge.compat.checkpoint.request import KERAS_FORMATS
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, disk_error, publish, target_exists
-from estimator_bridge.compat.checkpoint.writing.staging import Staging, folder_for
-from estimator_bridge.compat.checkpoint.writing.storage import Disk
+from estimator_bridge.compat.checkpoint.writing.staging import Disk, Staging, folder_for
 
 _OF_VARIABLES = ("variables", "fingerprint.pb")  # the latter has checksums of the old bytes, and is optional
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import rich.box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
+from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
 MOST_ROWS = 40
 
@@ -27,8 +24,6 @@ def print_report(report: ConversionReport, console: Console, dry_run: bool = Fal
 
     Example:
         >>> import sys
-        >>> from rich.console import Console
-        >>> from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
         >>> done = ConversionReport("old/m", "new/m", "name-based", written=True, renamed=2, sharing=("link",))
         >>> print_report(done, Console(file=sys.stdout, width=80))
         Wrote new/m: name-based, 2 renamed, 1 data file (link)

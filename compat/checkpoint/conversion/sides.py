@@ -12,14 +12,12 @@ from typing import Any
 
 from estimator_bridge.compat.checkpoint.conversion import edits
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
-from estimator_bridge.compat.checkpoint.models.keras_process import KerasProcess
-from estimator_bridge.compat.checkpoint.models.model_argument import KerasModel, is_saved_model, keras_model
+from estimator_bridge.compat.checkpoint.models.keras_process import KerasModel, KerasProcess, keras_model
 from estimator_bridge.compat.checkpoint.models.object_graph import Flavour, ObjectModel, read_object_model, read_saved_model
-from estimator_bridge.compat.checkpoint.models.targets import KERAS_FORMATS
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
-from estimator_bridge.compat.checkpoint.optimizers import optimizer_hint
+from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import find_optimizer
 from estimator_bridge.compat.checkpoint.reading.index import Index
-from estimator_bridge.compat.checkpoint.request import ConversionRequest
+from estimator_bridge.compat.checkpoint.request import KERAS_FORMATS, ConversionRequest
 from estimator_bridge.compat.checkpoint.writing.opening import open_checkpoint
 
 _FAMILIES: Mapping[Flavour | None, str] = {"legacy": "legacy", "tf_keras": "new"}
@@ -66,7 +64,7 @@ class Sides:
         source: Index of the source.
         old: Checkpoint with the names to write, or None.
         objects: Object graph to write, or None.
-        model: Keras model to write a file of, or None.
+        model: Keras model that has the object graph, and to write a file of; or None.
         saved_model: SavedModel whose graph files to keep, or None.
         keras: Process that has the model.
         notes: Notes for the user.
@@ -76,25 +74,17 @@ class Sides:
         self.request, self._stack = request, stack
         self.notes: list[str] = []
         self._models = [model for like in request.likes if (model := keras_model(like))]
-        self._saved_models = [Path(like) for like in request.likes if is_saved_model(like)]
+        self._saved_models = [Path(like) for like in request.likes if (Path(like) / "saved_model.pb").is_file()]
         self._checkpoints = [stack.enter_context(open_checkpoint(like)) for like in request.likes if not keras_model(like)]
-        self._loads = False
         self.keras = stack.enter_context(KerasProcess())
         self.source = self._open_source(request.source)
         self.old = self._choose_old()
         self.objects: ObjectModel | None = None
         self.model: LoadedModel | None = None
         self.saved_model: Path | None = None
-        if request.to in KERAS_FORMATS:
-            self._choose_model()
-        elif request.to != "name-based":
+        if request.to != "name-based":
             self._choose_objects()
         self._check_all_used(bool(keras_model(request.source)))
-
-    def checkpoints(self) -> Iterator[Index]:
-        """Yields every checkpoint that is read."""
-        yield self.source
-        yield from (side for side in (self.old, self.objects and self.objects.index) if side)
 
     @functools.cached_property
     def _folder(self) -> Path:
@@ -112,7 +102,8 @@ class Sides:
                 received=str(source),
                 fix="Name a file with values as SOURCE, and this model with --like.",
             )
-        return self._read(model.name, self._models[0] if self._models else None).index
+        architecture = self._models[0] if self._models else None
+        return self._ask(architecture, do="read", path=model.name, architecture=architecture).index
 
     def _choose_old(self) -> Index | None:
         """Returns the checkpoint with TF1's names if such names have to be added or checked."""
@@ -121,11 +112,32 @@ class Sides:
         return next((index for index in self._checkpoints if not all(map(edits.is_object, index.entries))), None)
 
     def _choose_objects(self) -> None:
+        """Chooses the object graph, and the Keras model with it; a SavedModel whose graph files stay as they are needs no Keras."""
+        to, saved_models = self.request.to, self._saved_models
         graphs = [index for index in self._checkpoints if index is not self.old and OBJECT_GRAPH in index.entries]
-        if self._models:
-            self.objects = read_object_model(self._load(self._models[-1]).index)
+        if self._models or (saved_models and to in {"keras", "keras-weights"}):
+            model = self._models[-1] if self._models else KerasModel("saved-model", str(saved_models[-1]))
+            self.model = self._ask(
+                model,
+                do="load",
+                model=model,
+                optimizer=find_optimizer(self.source, self.request.optimizer),
+                family=self.request.optimizer_family,
+                learning_rate=self.request.learning_rate,
+                to=to,
+            )
+            self.objects = read_object_model(self.model.index)
+        elif to in KERAS_FORMATS and saved_models:
+            self.saved_model = saved_models[0]
+            self.objects = read_object_model(self._stack.enter_context(open_checkpoint(self.saved_model)))
+        elif to in KERAS_FORMATS:
+            raise UnsupportedError(
+                "To write this kind of file, Keras needs the model.",
+                expected="a .keras file, a SavedModel, a config in JSON or module:function",
+                fix="Name it with --like.",
+            )
         elif graphs:
-            read = read_saved_model if self._saved_models else read_object_model
+            read = read_saved_model if saved_models else read_object_model
             self.objects = read(graphs[0])
         elif self._checkpoints and not self.old:
             raise UnsupportedError(
@@ -151,7 +163,7 @@ class Sides:
                 fix="Leave it out.",
             )
         family = _FAMILIES.get(self.objects.flavour if self.objects else None)
-        if self.request.optimizer_family not in {None, family} and not self._loads:
+        if self.request.optimizer_family not in {None, family} and not self.model:
             raise UnsupportedError(
                 "--optimizer-family has no effect: there is no model to make an optimizer for.",
                 expected="a Keras model",
@@ -159,46 +171,11 @@ class Sides:
                 fix="Name one with --like: a .keras file, a config in JSON or module:function.",
             )
 
-    def _choose_model(self) -> None:
-        """Chooses the model to write; for a SavedModel, the graph's files stay as they are, and no Keras is needed."""
-        if not self._models and not self._saved_models:
-            raise UnsupportedError(
-                "To write this kind of file, Keras needs the model.",
-                expected="a .keras file, a SavedModel, a config in JSON or module:function",
-                fix="Name it with --like.",
-            )
-        if self._models or self.request.to != "saved-model":
-            models = [*(KerasModel("saved-model", str(path)) for path in self._saved_models), *self._models]
-            self.model = self._load(models[-1])
-            self.objects = read_object_model(self.model.index)
-        else:
-            self.saved_model = self._saved_models[0]
-            self.objects = read_object_model(self._stack.enter_context(open_checkpoint(self.saved_model)))
-
-    def _load(self, model: KerasModel) -> LoadedModel:
-        self._tell(model)
-        self._loads = True
-        request = self.request
-        return self._answered(
-            do="load",
-            model=model,
-            optimizer=optimizer_hint.of(self.source, request.optimizer),
-            family=request.optimizer_family,
-            learning_rate=request.learning_rate,
-            to=request.to,
-        )
-
-    def _read(self, path: str, architecture: KerasModel | None) -> LoadedModel:
-        if architecture:
-            self._tell(architecture)
-        return self._answered(do="read", path=path, architecture=architecture)
-
-    def _answered(self, **question: Any) -> LoadedModel:
+    def _ask(self, own: KerasModel | None, **question: Any) -> LoadedModel:
+        """Asks for a model; ``own`` is the user's description of it."""
+        if own and own.how == "function":
+            self.notes.append(f"{own.name} was imported and called; it is your own code.")
         answer = self.keras.ask(**question, folder=str(self._folder))
         self.notes += answer["notes"]
         index = self._stack.enter_context(open_checkpoint(answer["prefix"]))
         return LoadedModel(answer["handle"], index, answer["stateless"].get(self.request.to, ""))
-
-    def _tell(self, model: KerasModel) -> None:
-        if model.how == "function":
-            self.notes.append(f"{model.name} was imported and called; it is your own code.")

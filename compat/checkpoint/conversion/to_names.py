@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
-from estimator_bridge.compat.checkpoint.conversion.tf1_names import Tf1Names
-from estimator_bridge.compat.checkpoint.conversion.transfer import Transfer, copy_of
+from estimator_bridge.compat.checkpoint.conversion.transfer import Tf1Names, Transfer, copy_of
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
-from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, ObjectSlot
+from estimator_bridge.compat.checkpoint.format.bundle import Header
+from estimator_bridge.compat.checkpoint.models.object_graph import ObjectSlot
 from estimator_bridge.compat.checkpoint.names.matching import Match, find_by_hand
-from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, steps
-from estimator_bridge.compat.checkpoint.optimizers.source_slots import STEP, SourceSlot, table_named
+from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, state
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index
-from estimator_bridge.compat.checkpoint.request import ConversionRequest
-from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, TABLES, another_optimizer, table_of_slots
-from estimator_bridge.compat.checkpoint.slots.average import AVERAGE
-from estimator_bridge.compat.checkpoint.slots.table import BETAS, OptimizerTable, SlotRow
+from estimator_bridge.compat.checkpoint.slots import (
+    AVERAGE,
+    BETAS,
+    NO_COUNTERPART,
+    TABLES,
+    OptimizerTable,
+    SlotRow,
+    another_optimizer,
+    table_of_slots,
+)
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
 
+@dataclasses.dataclass
 class ToNames(Transfer):
-    """Adds TF1's names to a draft of an object-based checkpoint.
+    """Adds TF1's names to a draft of an object-based checkpoint; ``model`` is the object graph of the source.
 
-    Args:
-        draft: Draft of the target; changed.
-        model: Object graph of the source.
-        report: Report of the conversion; changed.
-        request: Conversion request.
+    Attributes:
         like: Checkpoint of the old graph. Without one, variables keep the names that they had.
         final: False if TF1's names only lead to another Keras model; no value is assumed for their sake then.
     """
 
-    def __init__(
-        self,
-        draft: Draft,
-        model: ObjectModel,
-        report: ConversionReport,
-        request: ConversionRequest,
-        like: Index | None,
-        final: bool,
-    ) -> None:
-        super().__init__(draft, model, report, request, back=True)
-        self._like, self._final = like, final
-        self._old = Tf1Names(like, request.optimizer) if like else None
-        self._chosen = table_named(request.optimizer) if request.optimizer is not None else None
+    like: Index | None
+    final: bool
+    is_back = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._old_index = self.like or Index(Path(), Header(1))
+        self._old = Tf1Names(self._old_index, self.request.optimizer)
+        self._chosen = None if self.request.optimizer is None else state.table_named(self.request.optimizer)
 
     def run(self, given: Mapping[str, str]) -> None:
         """Adds the names.
@@ -56,39 +55,36 @@ class ToNames(Transfer):
         Raises:
             CheckpointError: A value cannot be converted.
         """
-        names = self._pair(self._old, given) if self._old else self._kept_names(given)
+        names = self._pair(self._old, given) if self.like else self._kept_names(given)
         for key, name in names.items():
-            self._draft.alias(key, name)
+            self.draft.alias(key, name)
         tables = self._add_slots(names)
-        synonyms = self._old.synonyms if self._old else {}
-        for first in synonyms.keys() & self._draft.entries.keys():
-            for name in synonyms[first]:
-                self._draft.alias(first, name)
-        self._report.warnings += sparse_gradients.of_target(self._model, names, tables, self._like)
+        for first in self._old.synonyms.keys() & self.draft.entries.keys():
+            for name in self._old.synonyms[first]:
+                self.draft.alias(first, name)
+        self.report.warnings += sparse_gradients.of_target(self.model, names, tables, self.like)
         self._add_step(list(tables.values()))
-        if self._like and self._old:
-            self._add_hyperparameters(self._like, self._old)
+        self._add_hyperparameters()
 
     def _kept_names(self, given: Mapping[str, str]) -> dict[str, str]:
         known = self._keras_variables()
         by_hand = {find_by_hand(known, name, place).key: name for name, place in given.items()}
         pairs = [Match(v.key, by_hand.get(v.key, v.name), "map" if v.key in by_hand else "name") for v in known]
-        self._report.matches = tuple(pairs)
+        self.report.matches = tuple(pairs)
         return {pair.source: pair.target for pair in pairs}
 
-    def _old_slots(self, name: str | None) -> list[SourceSlot]:
+    def _old_slots(self, name: str | None) -> list[state.SourceSlot]:
         """Returns the optimizer's slots of a variable in the old graph."""
-        slots = self._old.by_variable.get(name or "", []) if self._old else []
-        return [slot for slot in slots if slot.row != AVERAGE]
+        return [slot for slot in self._old.by_variable.get(name or "", ()) if slot.row != AVERAGE]
 
     def _add_slots(self, names: Mapping[str, str]) -> dict[str, OptimizerTable]:
         """Gives each variable's slots their names; returns the slot table of each variable's key."""
         by_variable: dict[str, dict[str, ObjectSlot]] = {}
-        for slot in self._model.slots:
+        for slot in self.model.slots:
             if slot.variable:
                 by_variable.setdefault(slot.variable, {})[slot.slot] = slot
             else:  # several variables have the name by which it refers to its own
-                self._report.unmatched_sources.append(slot.stored.key)
+                self.report.unmatched_sources.append(slot.stored.key)
         tables = {}
         for key, slots in by_variable.items():
             name = names.get(key)
@@ -96,63 +92,59 @@ class ToNames(Transfer):
                 self._add_average(slots.pop(AVERAGE.keras), name)
             if not slots:
                 continue
-            table = self._table(name, slots) if name else None
+            table, reason = self._table(name, list(slots))
             left_out = set(slots)
             if name and table:
                 tables[key] = table
                 left_out -= {kind for row in table.rows for kind in self._add_row(key, name, row, slots)}
-            reason = f"{table.name} has no such slot" if table else self._reason(name, slots)
             for kind in sorted(left_out):
                 self._report_slot(slots[kind].stored.key, "", reason)
-        unknown = self._chosen is None and self._like is None and self._final
+        unknown = self._chosen is None and self.like is None and self.final
         if unknown and any(table.name == "Adam" for table in tables.values()):
-            self._report.warnings.append(
+            self.report.warnings.append(
                 "The slots are read as Adam's; AdamW, Lamb and Nadam have slots of the same names: name yours with --optimizer."
             )
         return tables
 
     def _add_average(self, average: ObjectSlot, name: str | None) -> None:
-        if self._old:
-            old = [slot.name for slot in self._old.by_variable.get(name or "", ()) if slot.row == AVERAGE]
-            shadow = old[-1] if old else None
-        else:
-            shadow = name and f"{name}/{AVERAGE.suffix}"
-        if shadow:
-            self._draft.alias(average.stored.key, shadow)
-        self._report_slot(average.stored.key, shadow or "", "" if shadow else "the old graph keeps no average of this variable")
+        shadows = [slot.name for slot in self._old.by_variable.get(name or "", ()) if slot.row == AVERAGE]
+        if name and not self.like:
+            shadows = [f"{name}/{AVERAGE.suffix}"]
+        for shadow in shadows[-1:]:
+            self.draft.alias(average.stored.key, shadow)
+            self._report_slot(average.stored.key, shadow)
+        if not shadows:
+            self._report_slot(average.stored.key, "", "the old graph keeps no average of this variable")
 
-    def _table(self, name: str, slots: Mapping[str, ObjectSlot]) -> OptimizerTable | None:
-        """Returns the slot table of a variable's optimizer in TF1; None if it keeps no slots or has no counterpart."""
-        if self._old:
-            old = next(iter(self._old_slots(name)), None)
-            return old.table if old and old.table and not another_optimizer(old.table, list(slots)) else None
-        if self._chosen is not None:
-            other = another_optimizer(self._chosen, list(slots))
-            if other:
-                raise UnsupportedError(
-                    f"The checkpoint's optimizer was {other}, whose slots have another meaning.",
-                    received=f"--optimizer {self._chosen.name}",
-                    fix="Name the optimizer that wrote the checkpoint, or leave --optimizer out.",
-                )
-            return self._chosen
-        known = table_of_slots(list(slots))
-        if known is None:
+    def _table(self, name: str | None, slots: Sequence[str]) -> tuple[OptimizerTable | None, str]:
+        """Returns the slot table of a variable's optimizer in TF1, and why slots without a row in it are left out.
+
+        There is no table if the optimizer keeps no slots or has no counterpart.
+        """
+        old = next(iter(self._old_slots(name)), None)
+        table = old.table if old else self._chosen
+        other = table and another_optimizer(table, slots)
+        if self.like or not name:
+            if old is None:
+                return None, "the old graph has no slots for this variable"
+            kept = f"these are of Keras' {other}" if other else "it has no table"
+            reason = f"{old.optimizer}: {NO_COUNTERPART.get(old.optimizer, kept)}"
+            return (None, reason) if other or not table else (table, f"{table.name} has no such slot")
+        if other:
+            raise UnsupportedError(
+                f"The checkpoint's optimizer was {other}, whose slots have another meaning.",
+                received=f"--optimizer {self.request.optimizer}",
+                fix="Name the optimizer that wrote the checkpoint, or leave --optimizer out.",
+            )
+        table = table or TABLES.get(table_of_slots(slots) or "")
+        if table is None:
             raise UnsupportedError(
                 "No known optimizer has such slots.",
                 expected="one of " + ", ".join(TABLES),
                 received=", ".join(sorted(slots)),
                 fix="Name the optimizer with --optimizer, or give a checkpoint of the old graph with --like.",
             )
-        return TABLES[known]
-
-    def _reason(self, name: str | None, slots: Mapping[str, ObjectSlot]) -> str:
-        """Returns why a variable's slots are left out."""
-        old = self._old_slots(name)
-        if not old:
-            return "the old graph has no slots for this variable"
-        other = old[0].table and another_optimizer(old[0].table, list(slots))
-        kept = f"these are of Keras' {other}" if other else "it has no table"
-        return f"{old[0].optimizer}: {NO_COUNTERPART.get(old[0].optimizer, kept)}"
+        return table, f"{table.name} has no such slot"
 
     def _add_row(self, key: str, name: str, row: SlotRow, slots: Mapping[str, ObjectSlot]) -> set[str]:
         """Adds one slot of TF1's; returns the kind of Keras slot that it took, if any."""
@@ -163,49 +155,44 @@ class ToNames(Transfer):
             self._add_slot(row, slots[kind].stored.key, target)
             return {kind}
         if row.absent_when:
-            self._add_zeros(self._draft.entries[key], target, row.absent_when)
+            self._add_zeros(self.draft.entries[key], target, row.absent_when)
         else:
-            self._report.unmatched_targets.append(target)
+            self.report.unmatched_targets.append(target)
         return set()
 
     def _add_step(self, tables: Collection[OptimizerTable]) -> None:
         """Adds ``global_step`` and the beta powers of the old graph."""
-        counts = {values.read_integer(self._draft.source, key) for key in self._model.iterations} - {None}
+        counts = {values.read_integer(self.draft.source, key) for key in self.model.iterations}
         known = sorted(count for count in counts if count is not None)
         if not known:
-            self._report.unmatched_targets.append(STEP)
+            self.report.unmatched_targets.append(state.STEP)
             return
         if len(known) > 1:
-            self._report.warnings.append(
-                f"The optimizers made {', '.join(map(str, known))} updates; {STEP} and beta powers are those of {known[-1]}."
+            self.report.warnings.append(
+                f"The optimizers made {', '.join(map(str, known))} updates; {state.STEP} and beta powers are those of {known[-1]}."
             )
-        if self._old:
-            powers = self._old.powers
-        else:
-            powers = {name: name for table in tables if not table.uncorrected for name in table.betas}
-        step, warnings = steps.updates(known[-1], tables, powers)
-        self._report.warnings += warnings
-        if STEP not in self._draft.entries:
-            self._draft.put(STEP, tensors.int64(step))
-        self._add_powers(step, powers)
-
-    def _add_powers(self, step: int, powers: Mapping[str, str]) -> None:
-        old = steps.known_betas(Draft(self._like)) if self._like else {}
+        new_powers = {name: name for table in tables if not table.uncorrected for name in table.betas}
+        powers = self._old.powers if self.like else new_powers
+        step, warnings = state.updates(known[-1], tables, powers)
+        self.report.warnings += warnings
+        if state.STEP not in self.draft.entries:
+            self.draft.put(state.STEP, tensors.int64(step))
+        old = state.known_betas(Draft(self._old_index))
         for name, kind in powers.items():
             beta = BETAS[kind]
             value = self._known.get(beta, old.get(beta))
-            if value is None and not self._final:
+            if value is None and not self.final:
                 continue
             if value is None:
-                value = steps.DEFAULTS[beta]
-                self._report.warnings.append(f"{name}: neither checkpoint contains {beta}; {value} is assumed.")
-            self._draft.put(name, tensors.float32(value ** (step + 1)))
+                value = state.DEFAULTS[beta]
+                self.report.warnings.append(f"{name}: neither checkpoint contains {beta}; {value} is assumed.")
+            self.draft.put(name, tensors.float32(value ** (step + 1)))
 
-    def _add_hyperparameters(self, like: Index, old: Tf1Names) -> None:
+    def _add_hyperparameters(self) -> None:
         """Adds hyperparameters that a canned Estimator of TF2 keeps: Keras' value if there is one, else the old graph's."""
-        for name, hyperparameter in old.hyperparameters.items():
+        for name, hyperparameter in self._old.hyperparameters.items():
             keys = self._keras_hyperparameters(hyperparameter)
             if len(keys) == 1:
-                self._draft.alias(keys[0], name)
-            elif not like.entries[name].slices:
-                self._draft.put(name, copy_of(like, name, like.entries[name]))
+                self.draft.alias(keys[0], name)
+            elif not self._old_index.entries[name].slices:
+                self.draft.put(name, copy_of(self._old_index, name))

@@ -2,47 +2,42 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from collections.abc import Collection, Mapping
 
-from estimator_bridge.compat.checkpoint.conversion.tf1_names import Tf1Names
-from estimator_bridge.compat.checkpoint.conversion.transfer import Transfer, copy_of
+from estimator_bridge.compat.checkpoint.conversion.transfer import Tf1Names, Transfer, copy_of
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, ObjectSlot
+from estimator_bridge.compat.checkpoint.models.object_graph import ObjectSlot
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
-from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, steps
+from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, state
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import PACKED
-from estimator_bridge.compat.checkpoint.optimizers.source_slots import SourceSlot
 from estimator_bridge.compat.checkpoint.reading import tensors
-from estimator_bridge.compat.checkpoint.request import ConversionRequest
-from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, another_optimizer
-from estimator_bridge.compat.checkpoint.slots.advice import advice
-from estimator_bridge.compat.checkpoint.slots.average import AVERAGE, DECAY
-from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
+from estimator_bridge.compat.checkpoint.slots import AVERAGE, NO_COUNTERPART, advice, another_optimizer
 
+_DECAY = (
+    "Moving averages become the optimizer's: give it use_ema=True and ema_momentum = TF1's decay. Keras has no num_updates, "
+    "with which TF1's decay starts small."
+)
 _MOST_COPIED = 1 << 20  # bytes of a tensor that a TF1 checkpoint has no name for
 
 
+@dataclasses.dataclass
 class ToObjects(Transfer):
     """Adds an object graph's names to a draft of a name-based checkpoint.
 
-    Args:
-        draft: Draft of the target; changed.
-        model: Object graph whose names to add.
-        report: Report of the conversion; changed.
-        request: Conversion request.
+    Attributes:
         of_keras: True if the source is a Keras checkpoint, whose optimizer never had TF1's defaults.
     """
 
-    def __init__(
-        self, draft: Draft, model: ObjectModel, report: ConversionReport, request: ConversionRequest, of_keras: bool
-    ) -> None:
-        super().__init__(draft, model, report, request, back=False)
-        self._of_keras = of_keras
-        self._names = Tf1Names(draft, request.optimizer)
+    of_keras: bool
+    is_back = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._names = Tf1Names(self.draft, self.request.optimizer)
         self._kinds: dict[str, list[str]] = {}  # key of a variable -> kinds of slots that the model's optimizer keeps
-        for slot in model.slots:
+        for slot in self.model.slots:
             if slot.slot != AVERAGE.keras:
                 self._kinds.setdefault(slot.variable, []).append(slot.slot)
 
@@ -57,11 +52,11 @@ class ToObjects(Transfer):
         """
         names = self._pair(self._names, given)
         for key, name in names.items():
-            self._draft.alias(name, key)
-        for copy, first in self._model.copies.items():
+            self.draft.alias(name, key)
+        for copy, first in self.model.copies.items():
             if first in names:
-                self._draft.alias(first, copy)
-        used = {slot.name: slot for target in self._model.slots if (slot := self._fill(target, names))}
+                self.draft.alias(first, copy)
+        used = {slot.name: slot for target in self.model.slots if (slot := self._fill(target, names))}
         for slot in self._names.slots:
             if slot.name not in used:
                 reason = NO_COUNTERPART.get(slot.optimizer, "the model has no such slot")
@@ -70,9 +65,9 @@ class ToObjects(Transfer):
         self._warn_of_steps(used.values(), {name: key for key, name in names.items()})
         self._add_hyperparameters()
         self._copy_others()
-        self._draft.put(OBJECT_GRAPH, tensors.of_strings([self._model.graph], ()))
+        self.draft.put(OBJECT_GRAPH, tensors.of_strings([self.model.graph], ()))
 
-    def _fill(self, target: ObjectSlot, names: Mapping[str, str]) -> SourceSlot | None:
+    def _fill(self, target: ObjectSlot, names: Mapping[str, str]) -> state.SourceSlot | None:
         """Gives one slot of the model its value; returns the source's slot, or None if there is none."""
         slots = self._names.by_variable.get(names.get(target.variable, ""), [])
         found = [slot for slot in slots if self._fits(slot, target)]
@@ -83,38 +78,38 @@ class ToObjects(Transfer):
         if momentum and not any(slot.table for slot in slots):  # GradientDescent has none, and tf_keras' SGD always has
             self._add_zeros(target.stored.entry, target.stored.key, "the source has no slots for this variable")
         else:
-            self._report.unmatched_targets.append(target.stored.key)
+            self.report.unmatched_targets.append(target.stored.key)
         return None
 
-    def _fits(self, slot: SourceSlot, target: ObjectSlot) -> bool:
+    def _fits(self, slot: state.SourceSlot, target: ObjectSlot) -> bool:
         """Returns True if the two slots keep the same; Keras optimizers use one name for slots of different meaning."""
         if slot.row is None or target.slot not in {slot.row.legacy, slot.row.keras}:
             return False
         return slot.table is None or another_optimizer(slot.table, self._kinds.get(target.variable, ())) is None
 
-    def _add_iterations(self, used: Collection[SourceSlot]) -> None:
+    def _add_iterations(self, used: Collection[state.SourceSlot]) -> None:
         tables = [slot.table for slot in used if slot.table]
         warnings: dict[str, None] = {}
-        for key in self._model.iterations:
-            found = steps.add_iterations(self._draft, key, tables)
+        for key in self.model.iterations:
+            found = state.add_iterations(self.draft, key, tables)
             if found is None:
-                self._report.unmatched_targets.append(key)
+                self.report.unmatched_targets.append(key)
             warnings |= dict.fromkeys(found or ())
-        self._report.warnings += warnings
+        self.report.warnings += warnings
 
-    def _warn_of_steps(self, used: Collection[SourceSlot], keys: Mapping[str, str]) -> None:
+    def _warn_of_steps(self, used: Collection[state.SourceSlot], keys: Mapping[str, str]) -> None:
         """Warns of steps that the model's optimizer takes differently from here on."""
-        warnings = self._report.warnings
+        warnings = self.report.warnings
         if any(slot.row == AVERAGE for slot in used):
-            warnings.append(DECAY)
+            warnings.append(_DECAY)
         if used:
-            warnings += steps.differing_betas(self._draft, self._known)
+            warnings += state.differing_betas(self.draft, self._known)
         tf1 = [slot.table for slot in used if slot.table and slot.name.startswith(f"{slot.variable}/")]  # no canned ones of TF2
-        warnings += advice(() if self._of_keras else tf1, self._known)
-        warnings += sparse_gradients.of_source(self._draft, used, keys, self._model, has_graph=not self._of_keras)
+        warnings += advice(() if self.of_keras else tf1, self._known)
+        warnings += sparse_gradients.of_source(self.draft, used, keys, self.model, has_graph=not self.of_keras)
         absent: dict[str, set[str]] = {}
         for slot in used:
-            reason = slot.table and slot.table.absent.get(self._model.flavour or "")
+            reason = slot.table and slot.table.absent.get(self.model.flavour or "")
             if reason:
                 kept = f"{reason}: {slot.optimizer}'s slots are kept, but the model's optimizer makes other steps"
                 absent.setdefault(kept, set()).add(slot.variable)
@@ -126,19 +121,19 @@ class ToObjects(Transfer):
         for source, name in self._names.hyperparameters.items():
             keys = self._keras_hyperparameters(name)
             if len(keys) == all_names.count(name) == 1:
-                self._draft.alias(source, keys[0])
+                self.draft.alias(source, keys[0])
                 self._report_slot(source, keys[0])
             else:
                 self._report_slot(source, "", "the model has its own, or none")
-        if self._request.learning_rate is not None:
+        if self.request.learning_rate is not None:
             for key in self._keras_hyperparameters("learning_rate"):
-                kind = dtypes.dtype(self._model.others[key].entry.dtype).name
-                self._draft.put(key, tensors.of_bytes(struct.pack(PACKED[kind], self._request.learning_rate), kind))
+                kind = dtypes.dtype(self.model.others[key].entry.dtype).name
+                self.draft.put(key, tensors.of_bytes(struct.pack(PACKED[kind], self.request.learning_rate), kind))
 
     def _copy_others(self) -> None:
         """Copies hyperparameters, metrics and configurations of the model that the source does not have."""
-        index = self._model.index
+        index = self.model.index
         for name, entry in index.entries.items():
-            known = name in self._draft.entries or name in self._report.unmatched_targets or name in self._report.ambiguous
-            if not known and not entry.slices and (entry.size <= _MOST_COPIED or name in self._model.others):
-                self._draft.put(name, copy_of(index, name, entry))
+            known = name in self.draft.entries or name in self.report.unmatched_targets or name in self.report.ambiguous
+            if not known and not entry.slices and (entry.size <= _MOST_COPIED or name in self.model.others):
+                self.draft.put(name, copy_of(index, name))

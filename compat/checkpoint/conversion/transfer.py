@@ -1,46 +1,105 @@
-"""The steps that both directions of a conversion share: pairing variables, and carrying slots and hyperparameters over."""
+"""The steps that both directions of a conversion share: TF1's names sorted, variables paired, slots and hyperparameters carried over."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Container, Mapping
+from typing import ClassVar
 
-from estimator_bridge.compat.checkpoint.conversion.tf1_names import Tf1Names
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
 from estimator_bridge.compat.checkpoint.names.matching import Match, Named, match
+from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, canned_hyperparameter
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import hyperparameters
+from estimator_bridge.compat.checkpoint.optimizers.state import STEP, SourceSlot, beta_powers, is_loose, source_slots
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.request import ConversionRequest
-from estimator_bridge.compat.checkpoint.slots.table import SlotRow
+from estimator_bridge.compat.checkpoint.slots import SlotRow
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedSlot
-from estimator_bridge.compat.checkpoint.writing.scaling import scale
 
 
+class Tf1Names:
+    """The sorted names of a name-based checkpoint; names of an object graph in it are left out.
+
+    Args:
+        checkpoint: Checkpoint or draft with TF1's names.
+        optimizer: TF1 optimizer that keeps the slots, if several give them the same names.
+
+    Attributes:
+        slots: Slots, one for each set of synonyms.
+        by_variable: Variable -> its slots.
+        synonyms: Slot -> further names of the same bytes. Linear Estimators have one for each slice of the variable.
+        powers: Variable with a beta power -> "beta1_power" or "beta2_power".
+        hyperparameters: Variable that a Keras optimizer of a canned Estimator keeps -> hyperparameter.
+    """
+
+    def __init__(self, checkpoint: Index | Draft, optimizer: str | None = None) -> None:
+        self._entries = checkpoint.entries
+        names = set(self._entries)
+        self.slots: list[SourceSlot] = []
+        self.by_variable: dict[str, list[SourceSlot]] = {}
+        self.synonyms: dict[str, list[str]] = {}
+        firsts: dict[object, SourceSlot] = {}
+        for slot in source_slots(names, optimizer):
+            pieces = tuple(checkpoint.pieces.get(slot.name, {}).items())
+            key = (slot.variable, slot.row and slot.row.suffix, self._entries[slot.name], pieces) if pieces else slot.name
+            first = firsts.setdefault(key, slot)
+            if first is slot:
+                self.slots.append(slot)
+                self.by_variable.setdefault(slot.variable, []).append(slot)
+            else:
+                self.synonyms.setdefault(first.name, []).append(slot.name)
+        self.powers = beta_powers(names)
+        self.hyperparameters = {name: kept for name in sorted(names) if (kept := canned_hyperparameter(name))}
+        self._special = {slot.name for slot in self.slots}.union(*self.synonyms.values(), self.powers, self.hyperparameters)
+        self._special |= {STEP, OBJECT_GRAPH}
+
+    def variables(self, given: Container[str]) -> tuple[list[Named], list[str]]:
+        """Finds the variables to match.
+
+        Args:
+            given: Names that the user paired by hand.
+
+        Returns:
+            The variables, and the names of slots whose variable or optimizer is not known, which must not be matched.
+        """
+        names = [name for name in sorted(self._entries) if name not in self._special and ".ATTRIBUTES/" not in name]
+        loose = [name for name in names if name not in given and is_loose(name, self._entries)]
+        left = set(names).difference(loose)
+        entries = self._entries
+        return [Named(name, name, entries[name].shape, entries[name].dtype) for name in names if name in left], loose
+
+
+@dataclasses.dataclass
 class Transfer:
     """A draft that gets the names of the other side.
 
-    Args:
+    Attributes:
         draft: Draft of the target; changed.
         model: Object graph of the Keras side.
         report: Report of the conversion; changed.
         request: Conversion request.
-        back: True on the way from Keras to TF1.
+        is_back: True on the way from Keras to TF1.
     """
 
-    def __init__(
-        self, draft: Draft, model: ObjectModel, report: ConversionReport, request: ConversionRequest, back: bool
-    ) -> None:
-        self._draft, self._model, self._report, self._request, self._back = draft, model, report, request, back
-        self._known = hyperparameters(model)
-        self._rate = self._known.get("learning_rate") if request.learning_rate is None else request.learning_rate
+    draft: Draft
+    model: ObjectModel
+    report: ConversionReport
+    request: ConversionRequest
+    is_back: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        self._known = hyperparameters(self.model)
+        given = self.request.learning_rate
+        self._rate = self._known.get("learning_rate") if given is None else given
 
     def _keras_variables(self) -> list[Named]:
-        return [Named(v.key, v.full_name, v.entry.shape, v.entry.dtype) for v in self._model.variables]
+        return [Named(v.key, v.full_name, v.entry.shape, v.entry.dtype) for v in self.model.variables]
 
     def _pair(self, names: Tf1Names, given: Mapping[str, str]) -> dict[str, str]:
         """Pairs variables, which is the same in both directions, and reports it as seen from the source.
@@ -49,8 +108,8 @@ class Transfer:
             Key of a Keras variable -> TF1's name.
         """
         variables, loose = names.variables(given)
-        found = match(variables, self._keras_variables(), given, self._request.accept_order)
-        report, back = self._report, self._back
+        found = match(variables, self._keras_variables(), given, self.request.accept_order)
+        report, back = self.report, self.is_back
         report.ambiguous = found.ambiguous
         report.matches = tuple(Match(m.target, m.source, m.how) for m in found.matches) if back else found.matches
         report.unmatched_sources += found.unmatched_targets if back else (*loose, *found.unmatched_sources)
@@ -58,7 +117,7 @@ class Transfer:
         return {pair.target: pair.source for pair in found.matches}
 
     def _report_slot(self, source: str, target: str, note: str = "") -> None:
-        self._report.slots.append(ConvertedSlot(source, target, note))
+        self.report.slots.append(ConvertedSlot(source, target, note))
 
     def _add_slot(self, row: SlotRow, source: str, target: str) -> None:
         """Adds a slot of the source under its name in the target, scaled if the two optimizers keep different values.
@@ -67,7 +126,7 @@ class Transfer:
             UnsupportedError: The learning rate is needed and not known.
         """
         if row.scale == "none":
-            self._draft.alias(source, target)
+            self.draft.alias(source, target)
             self._report_slot(source, target)
             return
         if not self._rate:
@@ -77,20 +136,21 @@ class Transfer:
                 received=self._rate,
                 fix="Give it with --learning-rate.",
             )
-        self._draft.put(target, scale(self._draft, source, -1.0 / self._rate if self._back else -self._rate))
-        verb = "divided by" if self._back else "times"
+        self.draft.put(target, self.draft.scaled(source, -1.0 / self._rate if self.is_back else -self._rate))
+        verb = "divided by" if self.is_back else "times"
         self._report_slot(source, target, f"{verb} {-self._rate:g}, which is minus the learning rate")
 
     def _add_zeros(self, like: Entry | Tensor, target: str, reason: str) -> None:
-        self._draft.put(target, tensors.zeros(like.dtype, like.shape))
+        self.draft.put(target, tensors.zeros(like.dtype, like.shape))
         self._report_slot("", target, f"zeros: {reason}")
 
     def _keras_hyperparameters(self, name: str) -> list[str]:
         """Returns the keys of the Keras variables that keep one hyperparameter."""
-        return [key for key, other in self._model.others.items() if other.full_name.rpartition("/")[2] == name]
+        return [key for key, other in self.model.others.items() if other.full_name.rpartition("/")[2] == name]
 
 
-def copy_of(index: Index, name: str, entry: Entry) -> Tensor:
+def copy_of(index: Index, name: str) -> Tensor:
     """Returns a tensor of another checkpoint, whose bytes are read when it is written."""
+    entry = index.entries[name]
     masked = entry.crc32c if dtypes.dtype(entry.dtype).size is None else None
     return Tensor(entry.dtype, entry.shape, entry.size, lambda: values.chunks(index, entry, name), masked)

@@ -70,22 +70,19 @@ def build(records: list[Record], interval: int = RESTART_INTERVAL) -> bytes:
         >>> list(read(build([(b"dense/bias", b"1"), (b"dense/kernel", b"2")])))
         [(b'dense/bias', b'1'), (b'dense/kernel', b'2')]
     """
-    out: list[bytes] = []
+    out = bytearray()
     restarts: list[int] = []
-    size, last = 0, b""
+    last = b""
     for index, (key, value) in enumerate(records):
         if index % interval:
             shared = _shared(last, key)
         else:
-            restarts.append(size)
+            restarts.append(len(out))
             shared = 0
-        head = varint.encode(shared) + varint.encode(len(key) - shared) + varint.encode(len(value))
-        out += (head, key[shared:], value)
-        size += len(head) + len(key) - shared + len(value)
+        out += varint.encode(shared) + varint.encode(len(key) - shared) + varint.encode(len(value)) + key[shared:] + value
         last = key
     restarts = restarts or [0]
-    out.append(struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts)))
-    return b"".join(out)
+    return bytes(out) + struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))
 
 
 def read(contents: bytes) -> Iterator[Record]:
@@ -94,7 +91,10 @@ def read(contents: bytes) -> Iterator[Record]:
     Raises:
         CorruptError: The records do not fill the block exactly, or a key is longer than any real key.
     """
-    end = _end_of_records(contents)
+    restarts = int.from_bytes(contents[-4:], "little") if len(contents) >= 4 else 0
+    end = len(contents) - 4 - 4 * restarts
+    if end < 0 or not restarts:
+        raise _corrupt(f"{restarts} restarts in {len(contents)} bytes")
     position, key = 0, b""
     while position < end:
         if contents[position] | contents[position + 1] | contents[position + 2] < 128:
@@ -111,14 +111,6 @@ def read(contents: bytes) -> Iterator[Record]:
         key = key[:shared] + contents[position:middle]
         yield key, contents[middle:after]
         position = after
-
-
-def _end_of_records(contents: bytes) -> int:
-    restarts = int.from_bytes(contents[-4:], "little") if len(contents) >= 4 else 0
-    end = len(contents) - 4 - 4 * restarts
-    if end < 0 or not restarts:
-        raise _corrupt(f"{restarts} restarts in {len(contents)} bytes")
-    return end
 
 
 def _shared(one: bytes, other: bytes) -> int:

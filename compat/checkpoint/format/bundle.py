@@ -11,7 +11,8 @@ TensorSliceProto        1 extent (repeated: 1 start, 2 length; no length stands 
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
 from estimator_bridge.runtime.protobuf import varint, wire
@@ -19,7 +20,6 @@ from estimator_bridge.runtime.protobuf import varint, wire
 Extent = tuple[int, int]  # start, length; length -1 for the whole dimension
 Extents = tuple[Extent, ...]
 Shape = tuple[int, ...]
-WHOLE: Extent = (0, -1)
 VERSION = wire.integer(1, 1)  # VersionDef: producer 1, the only one there has been
 
 
@@ -51,9 +51,9 @@ class Header(NamedTuple):
             >>> Header.decode(Header(3).encode()).num_shards
             3
         """
-        values: dict[int, wire.Value] = dict(wire.fields(data))
+        values: dict[int, Any] = dict(wire.fields(data))
         shards, order, version = values.get(_1, 0), values.get(_2, 0), values.get(wire.tag(3, wire.BYTES), b"")
-        if not (isinstance(shards, int) and 0 < shards <= 99_999 and order in {0, 1} and isinstance(version, bytes)):
+        if not 0 < shards <= 99_999 or order > 1:
             raise CorruptError("The header of the index cannot be read.", expected="1 to 99999 shards", received=str(values))
         return cls(shards, bool(order), version)
 
@@ -97,36 +97,23 @@ class Entry(NamedTuple):
             >>> Entry.decode(Entry(1, (2, 3), 0, 8, 24, 99).encode())
             Entry(dtype=1, shape=(2, 3), shard_id=0, offset=8, size=24, crc32c=99, slices=())
         """
-        dtype = shard = offset = size = crc = 0
-        shape: Shape = ()
-        slices: tuple[Extents, ...] = ()
-        for key, value in wire.fields(data):
-            if key == _1:
-                dtype = value  # type: ignore[assignment] # the wire type in the key decides between int and bytes
-            elif key == _SHAPE:
-                shape = decode_shape(value)
-            elif key == _3:
-                shard = value  # type: ignore[assignment]
-            elif key == _4:
-                offset = value  # type: ignore[assignment]
-            elif key == _5:
-                size = value  # type: ignore[assignment]
-            elif key == _CRC:
-                crc = value  # type: ignore[assignment]
-            elif key == _SLICES:
-                slices += (decode_slice(value),)
-            else:
+        values: dict[int, Any] = {}  # the wire type in the tag decides between int and bytes
+        for tag, value in wire.fields(data):
+            if tag not in _ENTRY_TAGS:
                 raise UnsupportedError(
                     "An entry of the index has an unknown field.",
-                    received=f"tag {key}",
+                    received=f"tag {tag}",
                     fix="Write the checkpoint with TensorFlow 2.21 or older.",
                 )
-        return cls(dtype, shape, shard, offset, size, crc, slices)
+            values[tag] = decode_shape(value) if tag == _SHAPE else value
+        slices = tuple(map(decode_slice, wire.messages(data, 7))) if _SLICES in values else ()
+        get = values.get
+        return cls(get(_1, 0), get(_SHAPE, ()), get(_3, 0), get(_4, 0), get(_5, 0), get(_CRC, 0), slices)
 
 
 def encode_slice(extents: Extents) -> bytes:
     """Encodes a TensorSliceProto."""
-    return b"".join(wire.text(1, b"" if extent == WHOLE else _extent(*extent)) for extent in extents)
+    return b"".join(wire.text(1, _extent(*extent)) for extent in extents)
 
 
 @functools.lru_cache(4096)
@@ -137,35 +124,30 @@ def decode_slice(data: bytes) -> Extents:
         >>> decode_slice(encode_slice(((2, 5), (0, -1))))
         ((2, 5), (0, -1))
     """
-    extents = []
-    for key, value in wire.fields(data):
-        if key != wire.tag(1, wire.BYTES) or not isinstance(value, bytes):
-            raise CorruptError("A slice in the index cannot be read.", received=f"tag {key}")
-        parts = dict(wire.fields(value))
-        start, length = parts.get(_1, 0), parts.get(_2, 2**64 - 1)
-        if not isinstance(start, int) or not isinstance(length, int):
-            raise CorruptError("A slice in the index cannot be read.", received=str(parts))
-        extents.append((varint.signed(start), varint.signed(length)))
-    return tuple(extents)
+    messages = _only_messages(data, 1, "A slice in the index cannot be read.", expected="extents")
+    return tuple((varint.signed(extent.get(_1, 0)), varint.signed(extent.get(_2, 2**64 - 1))) for extent in messages)
 
 
 @functools.lru_cache(4096)  # large models have few shapes
 def decode_shape(data: bytes) -> Shape:
     """Decodes a TensorShapeProto; a saved tensor has no unknown dimension."""
-    sizes = []
-    for key, value in wire.fields(data):
-        if key != wire.tag(2, wire.BYTES) or not isinstance(value, bytes):
-            raise CorruptError("A tensor's shape in the index cannot be read.", expected="a known shape", received=f"tag {key}")
-        size = dict(wire.fields(value)).get(_1, 0)
-        if not isinstance(size, int) or size >= 2**63:
-            raise CorruptError("A tensor's shape in the index cannot be read.", expected="sizes from 0", received=str(size))
-        sizes.append(size)
-    return tuple(sizes)
+    message = "A tensor's shape in the index cannot be read."
+    sizes = tuple(dim.get(_1, 0) for dim in _only_messages(data, 2, message, expected="a known shape"))
+    if any(size >= 2**63 for size in sizes):
+        raise CorruptError(message, expected="sizes from 0", received=str(sizes))
+    return sizes
+
+
+def _only_messages(data: bytes, number: int, message: str, expected: str) -> Iterator[dict[int, Any]]:
+    """Yields the fields of each message in a repeated field, which must be the only one."""
+    for tag, value in wire.fields(data):
+        if tag != wire.tag(number, wire.BYTES) or isinstance(value, int):
+            raise CorruptError(message, expected=expected, received=f"tag {tag}")
+        yield dict(wire.fields(value))
 
 
 def _extent(start: int, length: int) -> bytes:
-    whole = length < 0
-    return wire.integer(1, start) + (b"" if whole else varint.encode(_2) + varint.encode(length))
+    return wire.integer(1, start) + (b"" if length < 0 else varint.encode(_2) + varint.encode(length))
 
 
 @functools.lru_cache(4096)
@@ -176,3 +158,4 @@ def _head(dtype: int, shape: Shape) -> bytes:
 
 _1, _2, _3, _4, _5 = (wire.tag(number, wire.VARINT) for number in range(1, 6))
 _SHAPE, _CRC, _SLICES = wire.tag(2, wire.BYTES), wire.tag(6, wire.FIXED32), wire.tag(7, wire.BYTES)
+_ENTRY_TAGS = {_1, _SHAPE, _3, _4, _5, _CRC, _SLICES}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-
 import google_crc32c
 
 _MASK_DELTA = 0xA282EAD8
-_POLYNOMIAL = 0x82F63B78  # reflected
+_POLYNOMIAL = 0x82F63B78  # reflected: the highest bit is the coefficient of x**0
+_BYTE = 1 << 31 - 8  # x**8
 _WORD = 0xFFFFFFFF
 
 
@@ -18,8 +17,7 @@ def value(data: bytes, crc: int = 0) -> int:
         >>> hex(value(b"123456789")), value(b"456789", value(b"123")) == value(b"123456789")
         ('0xe3069283', True)
     """
-    checksum: int = google_crc32c.extend(crc, data)
-    return checksum
+    return google_crc32c.extend(crc, data)
 
 
 def mask(crc: int) -> int:
@@ -41,7 +39,7 @@ def unmask(masked: int) -> int:
 def combine(first: int, second: int, second_size: int) -> int:
     """Computes the checksum of two consecutive pieces of data from their checksums, without reading them.
 
-    To append n zero bytes is linear over GF(2), so it is a 32 x 32 bit matrix. Those for powers of two are kept and combined.
+    To append n zero bytes multiplies a checksum, as a polynomial over GF(2), by x**(8 n).
 
     Args:
         first: Checksum of the first piece.
@@ -55,35 +53,20 @@ def combine(first: int, second: int, second_size: int) -> int:
         >>> combine(value(b"one "), value(b"tensor"), 6) == value(b"one tensor")
         True
     """
-    power = 0
+    factor = _BYTE
     while second_size:
         if second_size & 1:
-            first = _times(_zeros(power), first)
+            first = _times(factor, first)
         second_size >>= 1
-        power += 1
+        factor = _times(factor, factor)
     return first ^ second
 
 
-Matrix = tuple[int, ...]  # column i: image of bit i
-
-
-def _times(matrix: Matrix, vector: int) -> int:
-    total = 0
-    for column in matrix:
-        if vector & 1:
-            total ^= column
-        vector >>= 1
-    return total
-
-
-@functools.cache
-def _zeros(power: int) -> Matrix:
-    """Returns the matrix that appends 2**power zero bytes."""
-    if power:
-        half = _zeros(power - 1)
-    else:
-        bit: Matrix = (_POLYNOMIAL, *(1 << index for index in range(31)))
-        half = bit
-        for _ in range(2):  # one bit, two bits, four bits
-            half = tuple(_times(half, column) for column in half)
-    return tuple(_times(half, column) for column in half)
+def _times(one: int, other: int) -> int:
+    """Multiplies two polynomials modulo that of the checksum."""
+    product = 0
+    for bit in range(31, -1, -1):
+        if one >> bit & 1:
+            product ^= other
+        other = other >> 1 ^ (_POLYNOMIAL if other & 1 else 0)
+    return product

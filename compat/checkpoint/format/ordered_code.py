@@ -19,7 +19,10 @@ from estimator_bridge.compat.checkpoint.format.bundle import Extent, Extents
 
 PREFIX = b"\0"
 _END = b"\0\1"
-_ESCAPES = {0: b"\0\xff", 255: b"\xff\0"}
+_SPECIAL = re.compile(rb"[\x00\xff]")
+_ESCAPES = {b"\0": b"\0\xff", b"\xff": b"\xff\0"}
+_ESCAPED = re.compile(rb"(\x00)\xff|(\xff)\x00")
+_NAME = re.compile(rb"\x00((?:[^\x00\xff]+|\x00\xff|\xff\x00)*)\x00\x01")
 _MOST_DIMENSIONS = 254  # TensorShape's own limit
 
 
@@ -37,7 +40,7 @@ def encode(name: bytes, extents: Extents) -> bytes:
         >>> encode(b"emb", ((0, 5), (0, -1))).hex(" ")
         '00 65 6d 62 00 01 01 02 80 85 80 7f'
     """
-    escaped = b"".join(_ESCAPES.get(byte, bytes([byte])) for byte in name) if _special(name) else name
+    escaped = _SPECIAL.sub(lambda match: _ESCAPES[match[0]], name)
     rank = len(extents).to_bytes(1, "big") if extents else b""
     numbers = [_signed(number) for extent in extents for number in extent]
     return b"".join([PREFIX, escaped, _END, bytes([len(rank)]), rank, *numbers])
@@ -54,7 +57,10 @@ def decode(key: bytes) -> tuple[bytes, Extents]:
         (b'emb', ((100, 1000), (0, -1)))
     """
     try:
-        name, position = _name(key)
+        match = _NAME.match(key)
+        if match is None:
+            raise _corrupt(key)
+        name, position = _ESCAPED.sub(rb"\1\2", match[1]), match.end()
         width = key[position]
         rank = int.from_bytes(key[position + 1 : position + 1 + width], "big")
         position += 1 + width
@@ -70,26 +76,6 @@ def decode(key: bytes) -> tuple[bytes, Extents]:
     if encode(name, tuple(extents)) != key:  # more data follows, or a number is longer than necessary
         raise _corrupt(key)
     return name, tuple(extents)
-
-
-def _special(name: bytes) -> bool:
-    return b"\0" in name or b"\xff" in name
-
-
-def _name(key: bytes) -> tuple[bytes, int]:
-    match = _NAME.match(key)
-    if match is None:
-        raise _corrupt(key)
-    name = match[1]
-    return (_ESCAPED.sub(_unescape, name) if _special(name) else name), match.end()
-
-
-_NAME = re.compile(rb"\x00((?:[^\x00\xff]+|\x00\xff|\xff\x00)*)\x00\x01")
-_ESCAPED = re.compile(rb"\x00\xff|\xff\x00")
-
-
-def _unescape(match: re.Match[bytes]) -> bytes:
-    return match[0][:1]
 
 
 def _signed(value: int) -> bytes:

@@ -33,43 +33,32 @@ def decompress(data: bytes) -> bytes:
     if size > MOST_GAIN * len(data):
         raise _corrupt(f"{len(data)} bytes that claim to become {size}")
     out = bytearray()
-    while position < len(data):
+    while position < len(data) and len(out) <= size:
         tag = data[position]
-        reader = _literal if tag & 3 == 0 else _copy
-        position = reader(data, position, out)
-        if len(out) > size:
-            break
+        extra = (max(0, (tag >> 2) - 59), 1, 2, 4)[tag & 3]
+        start = position + 1 + extra
+        number = int.from_bytes(data[position + 1 : start], "little")
+        if tag & 3:
+            position = start
+            out += _copied(out, tag, number)
+        else:
+            position = start + (number if extra else tag >> 2) + 1
+            out += data[start:position]
+        if position > len(data):
+            raise _corrupt("an element that goes beyond the end")
     if len(out) != size:
         raise _corrupt(f"{len(out)} bytes or more, where {size} were announced")
     return bytes(out)
 
 
-def _literal(data: bytes, position: int, out: bytearray) -> int:
-    length = data[position] >> 2
-    position += 1
-    if length >= 60:
-        extra = length - 59
-        length = int.from_bytes(data[position : position + extra], "little")
-        position += extra
-    end = position + length + 1
-    if end > len(data):
-        raise _corrupt("a literal that goes beyond the end")
-    out += data[position:end]
-    return end
-
-
-def _copy(data: bytes, position: int, out: bytearray) -> int:
-    tag = data[position]
-    extra = (0, 1, 2, 4)[tag & 3]
-    tail = int.from_bytes(data[position + 1 : position + 1 + extra], "little")
+def _copied(out: bytearray, tag: int, number: int) -> bytes:
     short = tag & 3 == 1
     length = (tag >> 2 & 7) + 4 if short else (tag >> 2) + 1
-    distance = (tag >> 5) << 8 | tail if short else tail
-    if not 0 < distance <= len(out) or position + extra >= len(data):
+    distance = (tag >> 5) << 8 | number if short else number
+    if not 0 < distance <= len(out):
         raise _corrupt("a copy from before the start")
     pattern = bytes(out[-distance:][:length])
-    out += (pattern * (length // len(pattern) + 1))[:length]
-    return position + 1 + extra
+    return (pattern * (length // len(pattern) + 1))[:length]
 
 
 def _corrupt(received: str) -> CorruptError:

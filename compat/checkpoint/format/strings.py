@@ -7,6 +7,7 @@ lengths, the stored checksum and the strings.
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Sequence
 
@@ -65,11 +66,8 @@ def decode(data: bytes, count: int, masked: int) -> list[bytes]:
         raise _corrupt("lengths that have changed since they were written")
     if crc32c.mask(crc32c.value(data[position:], crc)) != masked:
         raise _corrupt("strings that have changed since they were written")
-    values = []
-    for length in lengths:
-        values.append(data[start : start + length])
-        start += length
-    return values
+    ends = itertools.accumulate(lengths, initial=start)
+    return [data[begin:end] for begin, end in itertools.pairwise(ends)]
 
 
 def _fixed(length: int) -> bytes:

@@ -23,7 +23,7 @@ from estimator_bridge.runtime.protobuf import varint
 Handle = tuple[int, int]  # offset, size without the trailer
 MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 FOOTER = 48
-BLOCK_SIZE = 256 * 1024
+BLOCK_SIZE = 256 * 1024  # bytes from which the next block begins
 MOST_KEYS = 48 * 1024 * 1024  # bytes of all keys together: half a million variables, 200 MB at four bytes a character
 
 
@@ -59,7 +59,15 @@ def read(path: Path) -> Iterator[block.Record]:
     except OSError as error:
         raise NotFoundError("The index cannot be opened.", expected="a file", received=f"{path}: {error.strerror}") from None
     with file:
-        yield from _records(file)
+        size, handles = _index_of_blocks(file)
+        last, total = None, 0
+        for _, handle in handles:
+            for key, value in block.read(_block(file, size, handle)):
+                total += len(key)
+                if (last is not None and key <= last) or total > MOST_KEYS:
+                    raise CorruptError("its keys do not ascend, or are too many.", received=repr(key[:80]))
+                last = key
+                yield key, value
 
 
 class Lookup:
@@ -76,7 +84,6 @@ class Lookup:
         self._path = path
         with naming_file(path), path.open("rb") as file:
             self._size, self._handles = _index_of_blocks(file)
-        self._last_keys = [key for key, _ in self._handles]
 
     def get(self, key: bytes) -> bytes:
         """Returns the value of a key.
@@ -84,7 +91,7 @@ class Lookup:
         Raises:
             CorruptError: The key is missing.
         """
-        at = bisect.bisect_left(self._last_keys, key)
+        at = bisect.bisect_left(self._handles, (key,))
         if at < len(self._handles):
             with naming_file(self._path), self._path.open("rb") as file:
                 for found, value in block.read(_block(file, self._size, self._handles[at][1])):
@@ -93,12 +100,11 @@ class Lookup:
         raise CorruptError(f"{self._path} lacks a record that it announces.", received=repr(key[:80]))
 
 
-def encode(records: Iterable[block.Record], block_size: int = BLOCK_SIZE) -> Iterator[bytes]:
+def encode(records: Iterable[block.Record]) -> Iterator[bytes]:
     """Encodes a table piece by piece.
 
     Args:
         records: Records in ascending order of keys.
-        block_size: Size in bytes from which the next block begins.
 
     Yields:
         Sealed blocks and the footer.
@@ -110,26 +116,25 @@ def encode(records: Iterable[block.Record], block_size: int = BLOCK_SIZE) -> Ite
     """
     offset = 0
     handles: list[block.Record] = []
-    for group in _groups(records, block_size):
+    for group in _groups(records):
         stored = block.seal(block.build(group))
         handles.append((group[-1][0], _handle(offset, stored)))
         offset += len(stored)
         yield stored
     meta = block.seal(block.build([]))
     index = block.seal(block.build(handles, interval=1))
-    yield meta
-    yield index
+    yield meta + index
     footer = _handle(offset, meta) + _handle(offset + len(meta), index)
     yield footer.ljust(FOOTER - len(MAGIC), b"\0") + MAGIC
 
 
-def _groups(records: Iterable[block.Record], block_size: int) -> Iterator[list[block.Record]]:
+def _groups(records: Iterable[block.Record]) -> Iterator[list[block.Record]]:
     group: list[block.Record] = []
     size = 0
     for record in records:
         group.append(record)
         size += len(record[0]) + len(record[1])  # before prefix compression: blocks end up somewhat smaller
-        if size >= block_size:
+        if size >= BLOCK_SIZE:
             yield group
             group, size = [], 0
     if group:
@@ -146,19 +151,6 @@ def _footer(file: BinaryIO) -> tuple[int, bytes]:
         raise CorruptError("it is too short.", received=f"{size} bytes")
     file.seek(size - FOOTER)
     return size, file.read(FOOTER)
-
-
-def _records(file: BinaryIO) -> Iterator[block.Record]:
-    size, handles = _index_of_blocks(file)
-    last, total = None, 0
-    for _, handle in handles:
-        for record in block.read(_block(file, size, handle)):
-            key = record[0]
-            total += len(key)
-            if (last is not None and key <= last) or total > MOST_KEYS:
-                raise CorruptError("its keys do not ascend, or are too many.", received=repr(key[:80]))
-            last = key
-            yield record
 
 
 def _index_of_blocks(file: BinaryIO) -> tuple[int, list[tuple[bytes, Handle]]]:

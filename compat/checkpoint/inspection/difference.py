@@ -9,10 +9,8 @@ from typing import Any
 
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
-from estimator_bridge.compat.checkpoint.reading import rows, values
+from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import Index
-
-Progress = Callable[[int], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,8 +31,12 @@ class Difference:
         """Returns True if the difference counts as equal."""
         return not self.note and self.max_abs_diff is not None and self.max_abs_diff <= tolerance
 
+    def to_json(self) -> dict[str, Any]:
+        """Returns the row as plain data; JSON has no infinity, which becomes a string."""
+        return vars(self) | ({"max_abs_diff": "inf"} if self.max_abs_diff == float("inf") else {})
 
-def differences(one: Index, other: Index, progress: Progress = lambda size: None) -> Iterator[Difference]:
+
+def differences(one: Index, other: Index, progress: Callable[[int], None] = lambda size: None) -> Iterator[Difference]:
     """Compares every variable; names that only one has come first.
 
     Args:
@@ -62,7 +64,8 @@ def _compare(one: Index, other: Index, name: str) -> Difference:
     kinds = dtypes.dtype(entry.dtype), dtypes.dtype(counterpart.dtype)
     if None not in (kinds[0].size, kinds[1].size):
         note = "" if kinds[0] == kinds[1] else f"{kinds[0].name} and {kinds[1].name}"
-        return Difference(name, _max_abs_diff(one, other, name), note)
+        chunks = _aligned(_arrays(one, name), _arrays(other, name))
+        return Difference(name, max(itertools.starmap(_chunk_diff, chunks), default=0.0), note)
     equal = entry.dtype == counterpart.dtype and _opaque(one, entry, name) == _opaque(other, counterpart, name)
     return Difference(name, 0.0 if equal else None, "" if equal else f"{kinds[0].name} values differ")
 
@@ -73,13 +76,8 @@ def _opaque(index: Index, entry: Entry, name: str) -> object:
     return b"".join(values.chunks(index, entry, name))
 
 
-def _max_abs_diff(one: Index, other: Index, name: str) -> float:
-    pair = _arrays(one, name), _arrays(other, name)
-    return max(itertools.starmap(_chunk_diff, _aligned(*pair)), default=0.0)
-
-
 def _arrays(index: Index, name: str) -> Iterator[Any]:
-    for data in rows.stream(index, name):
+    for data in values.stream(index, name):
         array = dtypes.to_numpy(data, index.entries[name].dtype)
         yield array.byteswap() if index.header.big_endian else array
 

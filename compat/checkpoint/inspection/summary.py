@@ -1,10 +1,12 @@
-"""The summary of a checkpoint: kind, step, data files, variables, slots by optimizer, totals."""
+"""The summary of a checkpoint: kind, step, data files, variables, slots by optimizer, totals; and the test of its checksums."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, Literal
 
+from estimator_bridge.compat.checkpoint.errors import CorruptError
 from estimator_bridge.compat.checkpoint.format.bundle import Shape
 from estimator_bridge.compat.checkpoint.format.dtypes import dtype
 from estimator_bridge.compat.checkpoint.names import naming
@@ -12,6 +14,7 @@ from estimator_bridge.compat.checkpoint.reading import locate, values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 
 CheckpointKind = Literal["name-based", "object-based", "bilingual", "name-based, in V1's format"]
+_MOST_NAMED = 10
 _V1: CheckpointKind = "name-based, in V1's format"
 _STEPS = (
     "global_step",
@@ -84,6 +87,21 @@ class Summary:
         return dataclasses.asdict(self) | {"num_bytes": self.num_bytes, "num_variables": len(self.variables)}
 
 
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """The result of a verification.
+
+    Attributes:
+        num_tensors: Number of tensors and slices whose bytes agree with their checksums.
+        num_bytes: Number of their bytes.
+        unchecked: Names of tensors without a comparable checksum.
+    """
+
+    num_tensors: int
+    num_bytes: int
+    unchecked: tuple[str, ...]
+
+
 def summarize(index: Index, shown_as: str | None = None) -> Summary:
     """Summarizes a checkpoint; from its data files, only the step is read.
 
@@ -109,11 +127,49 @@ def summarize(index: Index, shown_as: str | None = None) -> Summary:
         ('name-based', 7, 32, ['Adam'])
     """
     values.check_shards(index)
-    step_name, step = _step(index)
+    steps = ((name, values.read_integer(index, name)) for name in _STEPS)
+    step_name, step = next((found for found in steps if found[1] is not None), (None, None))
     shards = tuple((path.name, path.stat().st_size) for path in index.shards() if path.exists())
     v1 = None if shown_as is None else locate.v1(shown_as)
     prefix, kind = (str(index.prefix), _kind(index)) if v1 is None else (str(v1), _V1)
     return Summary(prefix, kind, step, step_name, shards, _variables(index))
+
+
+def verify_all(index: Index, progress: Callable[[int], None] = lambda size: None) -> Verification:
+    """Reads every tensor; several names of the same bytes are read once.
+
+    Args:
+        index: Index of the checkpoint.
+        progress: Function that takes the number of bytes read since its last call.
+
+    Returns:
+        The result.
+
+    Raises:
+        CorruptError: Some bytes have changed; raised after all were read, with the names of the tensors.
+    """
+    damaged, unchecked = [], []
+    num_tensors = num_bytes = 0
+    places = {(entry.shard_id, entry.offset, entry.size, entry.crc32c): (name, entry) for name, entry in index.stored()}
+    for place in sorted(places):  # as they lie on the disk
+        name, entry = places[place]
+        try:
+            if values.verify(index, entry, name):
+                num_tensors += 1
+                num_bytes += entry.size
+            else:
+                unchecked.append(name)
+        except CorruptError:
+            damaged.append(name)
+        progress(entry.size)
+    if damaged:
+        raise CorruptError(
+            f"{len(damaged)} of {len(places)} tensors have changed since they were written.",
+            expected="the checksums in the index",
+            received=f"{index.prefix}: " + ", ".join(damaged[:_MOST_NAMED]) + (", ..." if len(damaged) > _MOST_NAMED else ""),
+            fix="Restore the data files from a backup.",
+        )
+    return Verification(num_tensors, num_bytes, tuple(unchecked))
 
 
 def _kind(index: Index) -> CheckpointKind:
@@ -121,14 +177,6 @@ def _kind(index: Index) -> CheckpointKind:
         return "name-based"
     plain = any(".ATTRIBUTES/" not in name for name in index.entries if name != naming.OBJECT_GRAPH)
     return "bilingual" if plain else "object-based"
-
-
-def _step(index: Index) -> tuple[str | None, int | None]:
-    for name in _STEPS:
-        step = values.read_integer(index, name)
-        if step is not None:
-            return name, step
-    return None, None
 
 
 def _variables(index: Index) -> tuple[Variable, ...]:
@@ -139,9 +187,8 @@ def _variables(index: Index) -> tuple[Variable, ...]:
         entry = index.entries[name]
         pieces = index.pieces[name].values() if entry.slices else [entry]
         place = tuple((piece.shard_id, piece.offset, piece.size) for piece in pieces)
-        alias_of = first_names.setdefault(place, name) if index.num_bytes(name) else name
-        slot = naming.slot_of(name, index.entries)
-        size = index.num_bytes(name)
-        alias = None if alias_of == name else alias_of
-        found.append(Variable(name, dtype(entry.dtype).name, entry.shape, size, len(pieces), slot, alias))
+        size, slot = index.num_bytes(name), naming.slot_of(name, index.entries)
+        first_name = first_names.setdefault(place, name) if size else name
+        alias_of = None if first_name == name else first_name
+        found.append(Variable(name, dtype(entry.dtype).name, entry.shape, size, len(pieces), slot, alias_of))
     return tuple(found)

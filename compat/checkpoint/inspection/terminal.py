@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import rich.box
+import rich.filesize
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from estimator_bridge.compat.checkpoint.inspection.difference import Difference
-    from estimator_bridge.compat.checkpoint.inspection.summary import Summary, Variable
+from estimator_bridge.compat.checkpoint.inspection.difference import Difference
+from estimator_bridge.compat.checkpoint.inspection.summary import Summary, Variable
 
 MOST_ROWS = 50
 MOST_SCOPES = 30
+_NUMBERS = {"bytes", "max abs_diff", "slots", "variables"}  # columns that stand on the right
 
 
 def print_summary(summary: Summary, console: Console, every: bool = False) -> None:
@@ -45,8 +44,6 @@ def print_summary(summary: Summary, console: Console, every: bool = False) -> No
     files = _count(len(summary.shards), "data file")
     console.print(f"{_count(len(names), 'variable')}{also}, {size(summary.num_bytes)} in {files}", highlight=False)
     _print_optimizers(summary, console)
-    if not names:
-        return
     if every or len(names) <= MOST_ROWS:
         _print_variables(names, console)
     else:
@@ -64,13 +61,9 @@ def print_differences(found: Sequence[Difference], tolerance: float, console: Co
     outside = [row for row in found if not row.within(tolerance)]
     outside.sort(key=lambda row: -(row.max_abs_diff if row.max_abs_diff is not None else float("inf")))
     console.print(f"{len(found) - len(outside):,} of {_count(len(found), 'variable')} equal", highlight=False)
-    if not outside:
-        return
-    table = _table(("variable", "left"), ("max abs_diff", "right"), ("", "left"))
-    for row in outside[:MOST_ROWS]:
-        table.add_row(Text(row.name), "-" if row.max_abs_diff is None else f"{row.max_abs_diff:.3g}", Text(row.note))
-    console.print(table)
-    _more(len(outside) - MOST_ROWS, "variable", console)
+    rows = [(row.name, "-" if row.max_abs_diff is None else f"{row.max_abs_diff:.3g}", row.note) for row in outside]
+    _print_table(("variable", "max abs_diff", ""), rows[:MOST_ROWS], console)
+    _more(len(rows) - MOST_ROWS, "variable", console)
 
 
 def size(num_bytes: int) -> str:
@@ -80,55 +73,45 @@ def size(num_bytes: int) -> str:
         >>> size(0), size(2048), size(5 * 2**30)
         ('0 B', '2.0 KiB', '5.0 GiB')
     """
-    value, unit = float(num_bytes), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{num_bytes} B" if unit == "B" else f"{value:.1f} {unit}"
+    unit, name = rich.filesize.pick_unit_and_suffix(num_bytes, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"], 1024)
+    return f"{num_bytes} B" if unit == 1 else f"{num_bytes / unit:.1f} {name}"
 
 
 def _print_optimizers(summary: Summary, console: Console) -> None:
-    found = summary.optimizers()
-    if not found:
-        return
-    table = _table(("optimizer", "left"), ("slot", "left"), ("variables", "right"), ("bytes", "right"))
-    for optimizer, slots in sorted(found.items()):
-        for slot, variables in sorted(slots.items()):
-            table.add_row(Text(optimizer), Text(slot), f"{len(variables):,}", size(_total(variables)))
-    console.print(table)
+    rows = [
+        (optimizer, slot, f"{len(variables):,}", size(_total(variables)))
+        for optimizer, slots in sorted(summary.optimizers().items())
+        for slot, variables in sorted(slots.items())
+    ]
+    _print_table(("optimizer", "slot", "variables", "bytes"), rows, console)
 
 
 def _print_variables(variables: Iterable[Variable], console: Console) -> None:
-    table = _table(("variable", "left"), ("dtype", "left"), ("shape", "left"), ("bytes", "right"), ("", "left"))
+    rows = []
     for variable in variables:
         remark = f"{variable.num_slices} slices" if variable.num_slices > 1 else ""
         if variable.slot:
             remark = ", ".join(filter(None, [f"{variable.slot.optimizer} {variable.slot.slot}", remark]))
         shape = "x".join(map(str, variable.shape)) or "scalar"
-        table.add_row(Text(variable.name), variable.dtype, shape, size(variable.num_bytes), Text(remark))
-    console.print(table)
+        rows.append((variable.name, variable.dtype, shape, size(variable.num_bytes), remark))
+    _print_table(("variable", "dtype", "shape", "bytes", ""), rows, console)
 
 
 def _print_scopes(variables: Sequence[Variable], console: Console) -> None:
     scopes: dict[str, list[Variable]] = {}
-    depth = 1
-    while depth < 6:  # the deepest scopes that still fit
+    for depth in range(1, 6):  # the deepest scopes that still fit
         grouped: dict[str, list[Variable]] = {}
         for variable in variables:
             grouped.setdefault("/".join(variable.name.split("/")[:-1][:depth]), []).append(variable)
         if scopes and len(grouped) > MOST_SCOPES:
             break
-        scopes, depth = grouped, depth + 1
-    table = _table(("scope", "left"), ("variables", "right"), ("slots", "right"), ("bytes", "right"))
-    ordered = sorted(scopes.items(), key=lambda item: -_total(item[1]))
-    for scope, members in ordered[:MOST_SCOPES]:
+        scopes = grouped
+    rows = []
+    for scope, members in sorted(scopes.items(), key=lambda item: -_total(item[1])):
         slots = sum(variable.slot is not None for variable in members)
-        table.add_row(
-            Text(f"{scope}/" if scope else "(none)"), f"{len(members) - slots:,}", f"{slots:,}", size(_total(members))
-        )
-    console.print(table)
-    _more(len(ordered) - MOST_SCOPES, "scope", console)
+        rows.append((f"{scope}/" if scope else "(none)", f"{len(members) - slots:,}", f"{slots:,}", size(_total(members))))
+    _print_table(("scope", "variables", "slots", "bytes"), rows[:MOST_SCOPES], console)
+    _more(len(rows) - MOST_SCOPES, "scope", console)
     console.print(Text("Each variable: --all, or --format json.", style="dim"))
 
 
@@ -136,12 +119,16 @@ def _total(variables: Iterable[Variable]) -> int:
     return sum(variable.num_bytes for variable in variables)
 
 
-def _table(*columns: tuple[str, str]) -> Table:
+def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], console: Console) -> None:
+    if not rows:
+        return
     table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for name, justify in columns:
-        number = justify == "right"
+    for name in columns:
+        number = name in _NUMBERS
         table.add_column(name, justify="right" if number else "left", no_wrap=number, overflow="fold")
-    return table
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
 
 
 def _more(quantity: int, noun: str, console: Console) -> None:

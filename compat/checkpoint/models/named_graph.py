@@ -99,7 +99,10 @@ def add_names(draft: Draft, nodes: Sequence[Node]) -> None:
         CorruptError: Slices do not make up their variable.
     """
     pieces: dict[tuple[str, Shape], dict[Extents, Stored]] = {}
-    for edge, number in _saved_edges(nodes).items():
+    model = nodes[nodes[0].children["model"]]
+    holders = [model.children[VARIABLES], model.children.get("optimizer"), nodes[0].children.get("optimizer")]
+    saved = {edge: child for number in holders if number is not None for edge, child in nodes[number].children.items()}
+    for edge, number in saved.items():
         value = nodes[number].value()
         if value is None or value.key not in draft.entries:
             continue
@@ -116,7 +119,8 @@ def add_names(draft: Draft, nodes: Sequence[Node]) -> None:
 
 
 def _key(edge: str) -> str:
-    return f"model/{VARIABLES}/{_escaped(edge)}{ATTRIBUTE}"
+    escaped = edge.replace(".", "..").replace("/", ".S")  # as TensorFlow does in keys
+    return f"model/{VARIABLES}/{escaped}{ATTRIBUTE}"
 
 
 def _edges(draft: Draft) -> Iterator[tuple[str, Stored]]:
@@ -125,17 +129,6 @@ def _edges(draft: Draft) -> Iterator[tuple[str, Stored]]:
         yield from ((label(name, spec(stored.shape, extents)), piece) for extents, piece in slices)
         if not slices:
             yield label(name), stored
-
-
-def _saved_edges(nodes: Sequence[Node]) -> dict[str, int]:
-    model = nodes[nodes[0].children["model"]]
-    holders = [model.children[VARIABLES], model.children.get("optimizer"), nodes[0].children.get("optimizer")]
-    return {edge: child for number in holders if number is not None for edge, child in nodes[number].children.items()}
-
-
-def _escaped(edge: str) -> str:
-    """Escapes an edge as TensorFlow does in keys."""
-    return edge.replace(".", "..").replace("/", ".S")
 
 
 def _parsed(slice_spec: str) -> tuple[Shape, Extents]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from estimator_bridge.compat.checkpoint.errors import NotFoundError, naming_file
@@ -59,6 +58,7 @@ class ObjectModel:
     Attributes:
         index: Index of its checkpoint.
         graph: TrackableObjectGraph message.
+        nodes: Nodes of the message.
         variables: Variables of the model, in the order of the graph.
         slots: Slots of its optimizers.
         flavour: Family of the optimizer; None without one.
@@ -69,6 +69,7 @@ class ObjectModel:
 
     index: Index
     graph: bytes
+    nodes: list[Node]
     variables: tuple[ObjectVariable, ...]
     slots: tuple[ObjectSlot, ...]
     flavour: Flavour | None
@@ -77,15 +78,18 @@ class ObjectModel:
     copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def read_graph(index: Index) -> bytes:
+def read_graph(index: Index) -> tuple[bytes, list[Node]]:
     """Reads the TrackableObjectGraph message of a checkpoint.
 
     Args:
         index: Index of the checkpoint.
 
+    Returns:
+        The message and its nodes.
+
     Raises:
         NotFoundError: It has none.
-        CorruptError: It is damaged.
+        CorruptError: It is damaged; the error names the checkpoint.
     """
     if OBJECT_GRAPH not in index.entries:
         raise NotFoundError(
@@ -93,17 +97,9 @@ def read_graph(index: Index) -> bytes:
             expected="one that tf.train.Checkpoint or Keras wrote, or a SavedModel",
             received=str(index.prefix),
         )
-    return b"".join(values.read_strings(index, index.entries[OBJECT_GRAPH], OBJECT_GRAPH))
-
-
-def decode_graph(index: Index, graph: bytes) -> list[Node]:
-    """Returns the nodes of a checkpoint's object graph.
-
-    Raises:
-        CorruptError: The graph is damaged; the message names the checkpoint.
-    """
+    graph = b"".join(values.read_strings(index, index.entries[OBJECT_GRAPH], OBJECT_GRAPH))
     with naming_file(index.prefix):
-        return trackable.decode(graph)
+        return graph, trackable.decode(graph)
 
 
 def read_object_model(index: Index) -> ObjectModel:
@@ -119,8 +115,7 @@ def read_object_model(index: Index) -> ObjectModel:
         NotFoundError: There is no object graph.
         CorruptError: The graph is damaged, or names values that are missing.
     """
-    graph = read_graph(index)
-    return _Sorter(index, graph, decode_graph(index, graph)).model()
+    return _Sorter(index, *read_graph(index)).model()
 
 
 def read_saved_model(index: Index) -> ObjectModel:
@@ -136,7 +131,7 @@ def read_saved_model(index: Index) -> ObjectModel:
         NotFoundError: There is no object graph, e.g. in a SavedModel of TF1.
         CorruptError: The graph is damaged, or names values that are missing.
     """
-    nodes = decode_graph(index, read_graph(index))
+    _, nodes = read_graph(index)
     nodes[0].children.pop(_KERAS_API, None)
     root, counter = Node({"model": 0, _COUNTER: len(nodes) + 1}), trackable.variable(_COUNTER, SAVE_COUNTER)
     root.children |= {name: child for name, child in nodes[0].children.items() if name == "optimizer"}
@@ -149,27 +144,30 @@ class _Sorter:
 
     def __init__(self, index: Index, graph: bytes, nodes: list[Node]) -> None:
         self._index, self._graph, self._nodes = index, graph, nodes
-        self._order = list(_breadth_first(self._nodes))
-        self._optimizers = [number for number in self._order if _is_optimizer(self._nodes[number])]
+        self._variables = [_variable(node, index) for node in nodes]
+        self._order = _breadth_first(nodes)
+        self._optimizers = [nodes[number] for number in self._order if _is_optimizer(nodes[number])]
 
     def model(self) -> ObjectModel:
-        slots = [slot for number in self._optimizers for slot in self._slots_of(self._nodes[number])]
+        slots = tuple(slot for optimizer in self._optimizers for slot in self._slots_of(optimizer))
         others, iterations = self._hyperparameters()
-        copies = {key: first for number in self._order for key, first in self._copies(self._nodes[number])}
+        copies = dict(pair for number in self._order for pair in self._copies(self._nodes[number]))
         taken = {slot.stored.key for slot in slots}.union(others, iterations, copies)
-        variables: dict[str, ObjectVariable] = {}
-        for number in self._order:
-            variable = self._variable(number)
-            if variable and variable.key not in taken:
-                variables[variable.key] = variable
+        variables = {variable.key: variable for variable in self._found(self._order) if variable.key not in taken}
         for name in (_COUNTER, _KERAS_API):
-            for number in _breadth_first(self._nodes, self._nodes[0].children.get(name)):
-                variable = self._variable(number)
-                if variable and (name == _COUNTER or variable.key.startswith(f"{_KERAS_API}/")):
+            for variable in self._found(_breadth_first(self._nodes, self._nodes[0].children.get(name))):
+                if name == _COUNTER or variable.key.startswith(f"{_KERAS_API}/"):
                     others[variable.key] = variables.pop(variable.key, variable)
+        first = self._optimizers[0].children if self._optimizers else ()
+        other: Flavour | None = "keras3" if "_trainable_variables" in first else "tf_keras" if first else None
+        flavour = "legacy" if "iter" in first else other
         return ObjectModel(
-            self._index, self._graph, tuple(variables.values()), tuple(slots), self._flavour(), iterations, others, copies
+            self._index, self._graph, self._nodes, tuple(variables.values()), slots, flavour, iterations, others, copies
         )
+
+    def _found(self, numbers: Iterable[int]) -> Iterator[ObjectVariable]:
+        """Yields the variables among some nodes."""
+        return (variable for number in numbers if (variable := self._variables[number]))
 
     def _copies(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yields second copies and their variables: an export of Keras 3 saves each variable twice, as Keras' and as TensorFlow's."""
@@ -183,27 +181,15 @@ class _Sorter:
             if len(same) == 1 and copy.key not in same:
                 yield copy.key, same[0]
 
-    def _flavour(self) -> Flavour | None:
-        if not self._optimizers:
-            return None
-        children = self._nodes[self._optimizers[0]].children
-        return "legacy" if "iter" in children else "keras3" if "_trainable_variables" in children else "tf_keras"
-
-    def _variable(self, number: int) -> ObjectVariable | None:
-        value = self._nodes[number].value()
-        if value is None or value.key not in self._index.entries:
-            return None
-        return ObjectVariable(value.key, value.full_name, self._index.entries[value.key])
-
     def _slots_of(self, optimizer: Node) -> Iterator[ObjectSlot]:
         for reference in optimizer.slots:
-            variable, stored = self._variable(reference.variable), self._variable(reference.node)
+            variable, stored = self._variables[reference.variable], self._variables[reference.node]
             if variable and stored:
                 yield ObjectSlot(reference.slot, variable.key, stored)
         trained = self._listed(optimizer, "_trainable_variables")
-        for name, child in optimizer.children.items():
-            members = [] if name in _NO_SLOTS else self._members(child)
-            for position, stored in members:
+        for name in optimizer.children:
+            members = {} if name in _NO_SLOTS else self._listed(optimizer, name)
+            for position, stored in members.items():
                 variable = trained.get(position) or self._of_slot(stored)
                 yield ObjectSlot(name.lstrip("_"), variable.key if variable else "", stored)
 
@@ -219,33 +205,33 @@ class _Sorter:
 
     @functools.cached_property
     def _by_name(self) -> dict[str, list[ObjectVariable]]:
-        found = {variable.key: variable for number in self._order if (variable := self._variable(number))}
         by_name: dict[str, list[ObjectVariable]] = {}
-        for variable in found.values():
+        for variable in {variable.key: variable for variable in self._found(self._order)}.values():
             by_name.setdefault(variable.full_name, []).append(variable)
         return by_name
 
     def _listed(self, node: Node, name: str) -> dict[int, ObjectVariable]:
-        return dict(self._members(node.children[name])) if name in node.children else {}
-
-    def _members(self, number: int) -> Iterator[tuple[int, ObjectVariable]]:
-        """Yields the position and the variable of each member of a list."""
-        for name, child in self._nodes[number].children.items():
-            variable = self._variable(child)
-            if name.isdecimal() and variable:
-                yield int(name), variable
+        """Returns the position and the variable of each member of a list."""
+        members = self._nodes[node.children[name]].children.items() if name in node.children else ()
+        found = ((position, self._variables[child]) for position, child in members if position.isdecimal())
+        return {int(position): variable for position, variable in found if variable}
 
     def _hyperparameters(self) -> tuple[dict[str, ObjectVariable], tuple[str, ...]]:
         others: dict[str, ObjectVariable] = {}
         iterations: dict[str, None] = {}  # in order and without duplicates: a wrapper has the one of its inner optimizer
-        for number in self._optimizers:
-            for name, child in self._nodes[number].children.items():
-                variable = self._variable(child)
-                if variable and name in {"iter", "_iterations"}:
-                    iterations[variable.key] = None
-                elif variable:
-                    others[variable.key] = variable
+        for name, child in (edge for optimizer in self._optimizers for edge in optimizer.children.items()):
+            variable = self._variables[child]
+            if variable and name in {"iter", "_iterations"}:
+                iterations[variable.key] = None
+            elif variable:
+                others[variable.key] = variable
         return others, tuple(iterations)
+
+
+def _variable(node: Node, index: Index) -> ObjectVariable | None:
+    value = node.value()
+    entry = index.entries.get(value.key) if value else None
+    return ObjectVariable(value.key, value.full_name, entry) if value and entry else None
 
 
 def _contents(variable: ObjectVariable) -> tuple[object, ...]:
@@ -256,14 +242,12 @@ def _is_optimizer(node: Node) -> bool:
     return "iter" in node.children or {"_iterations", "_variables"} <= node.children.keys()
 
 
-def _breadth_first(nodes: list[Node], start: int | None = 0) -> Iterator[int]:
-    """Yields every node that can be reached, once: graphs have circles."""
-    waiting = deque([start] if nodes and start is not None else [])
-    seen = set(waiting)
-    while waiting:
-        number = waiting.popleft()
-        yield number
-        for child in nodes[number].children.values():
-            if child not in seen:
-                seen.add(child)
-                waiting.append(child)
+def _breadth_first(nodes: list[Node], start: int | None = 0) -> list[int]:
+    """Returns every node that can be reached, once: graphs have circles."""
+    order = [start] if nodes and start is not None else []
+    seen = set(order)
+    for number in order:  # grows during the loop
+        new = dict.fromkeys(child for child in nodes[number].children.values() if child not in seen)
+        order += new
+        seen |= new.keys()
+    return order

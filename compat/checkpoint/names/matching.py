@@ -4,18 +4,50 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.names import labels, roles
-from estimator_bridge.compat.checkpoint.names.labels import Named
-
-__all__ = ["How", "Match", "Matching", "Named", "match"]
+from estimator_bridge.compat.checkpoint.format.bundle import Shape
 
 How = Literal["map", "name", "end of name", "scope", "shape", "order"]
 LONGEST_ENDING = 8  # parts of a name
+Label = Callable[[str], str | None]  # a variable's name -> its label, None for a variable to leave out
+ShapeAndDtype = tuple[Shape, int]
+# Names in tf.contrib, slim and canned Estimators -> names in tf.layers and Keras.
+_SAME = {
+    "weights": "kernel",
+    "biases": "bias",
+    "bias_weights": "bias",
+    "embedding_weights": "embeddings",
+    "depthwise_weights": "depthwise_kernel",
+    "pointwise_weights": "pointwise_kernel",
+}
+_NUMBER = re.compile(r"_?\d+")
+
+
+class Named(NamedTuple):
+    """A variable of either side.
+
+    Attributes:
+        key: Name in its checkpoint.
+        name: Name to compare.
+        shape: Shape of the variable.
+        dtype: Number of its DataType.
+    """
+
+    key: str
+    name: str
+    shape: Shape
+    dtype: int
+
+    @property
+    def shape_and_dtype(self) -> ShapeAndDtype:
+        """The properties that are equal in every pair."""
+        return self.shape, self.dtype
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,9 +109,9 @@ def match(
     matcher.take_given(given or {})
     matcher.take_unique("name", lambda name: name)
     for length in range(LONGEST_ENDING, 1, -1):
-        matcher.take_unique("end of name", functools.partial(roles.ending, length=length))
+        matcher.take_unique("end of name", functools.partial(ending, length=length))
     matcher.give_back_shifted_numbers()
-    while matcher.take_by_scope() or matcher.take_unique("shape", roles.role) or matcher.take_unique("shape", _any_name):
+    while matcher.take_by_scope() or matcher.take_unique("shape", role) or matcher.take_unique("shape", _any_name):
         pass
     if accept_order:
         matcher.take_in_order()
@@ -124,11 +156,10 @@ class _Matcher:
         for key, wanted in given.items():
             source = self._sources.get(key)
             if source is None:
-                raise NamingError(
-                    f"--map names {key!r}: no variable has this name.", received=f"{key} -> {wanted}", fix=SEE_NAMES
-                )
+                message = f"--map names {key!r}: no variable has this name."
+                raise NamingError(message, received=f"{key} -> {wanted}", fix=SEE_NAMES)
             target = find_by_hand(self._targets.values(), key, wanted)
-            if labels.shape_and_dtype(source) != labels.shape_and_dtype(target):
+            if source.shape_and_dtype != target.shape_and_dtype:
                 raise NamingError(
                     f"--map pairs variables of different shapes or dtypes: {key!r} and {wanted!r}.",
                     expected=f"{dtypes.dtype(target.dtype).name} {list(target.shape)}",
@@ -136,10 +167,10 @@ class _Matcher:
                 )
             self._take(source, target, "map")
 
-    def take_unique(self, how: How, label: labels.Label, target_label: labels.Label | None = None) -> bool:
+    def take_unique(self, how: How, label: Label, target_label: Label | None = None) -> bool:
         """Pairs variables whose shape and label occur once on either side; returns True if there were any."""
-        sources = labels.group(self._sources.values(), label)
-        targets = labels.group(self._targets.values(), target_label or label)
+        sources = group(self._sources.values(), label)
+        targets = group(self._targets.values(), target_label or label)
         found = [
             (here[0], targets[kind][0]) for kind, here in sources.items() if len(here) == 1 and len(targets.get(kind, ())) == 1
         ]
@@ -152,35 +183,31 @@ class _Matcher:
 
         That is so if ``dense`` is left on this side, and ``dense_2``, of the same shape, on the other.
         """
-        left = [labels.group(side.values(), roles.unnumbered).keys() for side in (self._sources, self._targets)]
+        left = [group(side.values(), unnumbered).keys() for side in (self._sources, self._targets)]
         taken, self._taken = self._taken, []
         for source, target, how in taken:
-            if how == "map" or not all(
-                (labels.shape_and_dtype(v), roles.unnumbered(v.name)) in rest
-                for v, rest in zip((source, target), left, strict=True)
-            ):
-                self._taken.append((source, target, how))
-            else:
+            ends = zip((source, target), left, strict=True)
+            if how != "map" and all((v.shape_and_dtype, unnumbered(v.name)) in rest for v, rest in ends):
                 self._sources[source.key] = source
                 self._targets[target.key] = target
+            else:
+                self._taken.append((source, target, how))
 
     def take_by_scope(self) -> bool:
         """Pairs variables beside variables that are paired, e.g. the bias of a kernel; names of layers may differ."""
         for level in (1, 2):  # in the same layer, then in the same block of layers
-            scopes = labels.find_one_to_one(
-                (roles.scope(source.name, level), roles.scope(target.name, level)) for source, target, _ in self._taken
+            scopes = find_one_to_one(
+                (scope(source.name, level), scope(target.name, level)) for source, target, _ in self._taken
             )
-
-            if self.take_unique(
-                "scope", functools.partial(labels.in_scope, level, scopes), functools.partial(labels.in_scope, level, None)
-            ):
+            here = functools.partial(in_scope, level, scopes.get)
+            if self.take_unique("scope", here, functools.partial(in_scope, level, str)):
                 return True
         return False
 
     def take_in_order(self) -> None:
         """Pairs variables in order if their names differ only in numbers, which then are in order of creation."""
         for sources, targets in self._groups():
-            if len(sources) == len(targets) and len({roles.unnumbered(source.name) for source in sources}) == 1:
+            if len(sources) == len(targets) and len({unnumbered(source.name) for source in sources}) == 1:
                 for source, target in zip(sources, targets, strict=True):
                     self._take(source, target, "order")
 
@@ -198,9 +225,9 @@ class _Matcher:
 
     def _groups(self) -> list[tuple[list[Named], list[Named]]]:
         """Returns the remaining variables of both sides for each shape and dtype that both have."""
-        sources, targets = (labels.group(side.values(), _any_name) for side in (self._sources, self._targets))
+        sources, targets = (group(side.values(), _any_name) for side in (self._sources, self._targets))
         return [
-            (sorted(sources[kind], key=labels.natural_order), sorted(targets[kind], key=lambda target: self._place[target.key]))
+            (sorted(sources[kind], key=natural_order), sorted(targets[kind], key=lambda target: self._place[target.key]))
             for kind in sources
             if kind in targets
         ]
@@ -208,3 +235,73 @@ class _Matcher:
     def _take(self, source: Named, target: Named, how: How) -> None:
         self._taken.append((source, target, how))
         del self._sources[source.key], self._targets[target.key]
+
+
+def role(name: str) -> str:
+    """Returns the last part of a name in Keras' words.
+
+    Example:
+        >>> role("dnn/input_layer/age_embedding/embedding_weights"), role("fc1/biases"), role("dense/kernel")
+        ('embeddings', 'bias', 'kernel')
+    """
+    last = name.rpartition("/")[2]
+    return _SAME.get(last, last)
+
+
+def scope(name: str, level: int = 1) -> str:
+    """Returns a name without its last parts: its layer or, with a higher level, a scope around it; "" if there is none.
+
+    Example:
+        >>> scope("net/dense_1/kernel"), scope("net/dense_1/kernel", 2), scope("kernel")
+        ('net/dense_1', 'net', '')
+    """
+    return "/".join(name.split("/")[:-level])
+
+
+def ending(name: str, length: int) -> str | None:
+    """Returns the last parts of a name in Keras' words; None if it has fewer.
+
+    Example:
+        >>> ending("net/fc1/weights", 2), ending("weights", 2)
+        ('fc1/kernel', None)
+    """
+    parts = name.split("/")
+    return "/".join([*parts[-length:-1], role(name)]) if len(parts) >= length else None
+
+
+def unnumbered(name: str) -> str:
+    """Returns a name without the numbers that count layers.
+
+    Example:
+        >>> unnumbered("net/dense_12/kernel"), unnumbered("net/dense/weights")
+        ('net/dense/kernel', 'net/dense/kernel')
+    """
+    return _NUMBER.sub("", f"{scope(name)}/{role(name)}")
+
+
+def in_scope(level: int, translate: Label, name: str) -> str | None:
+    """Returns a variable's translated scope and its role; None without a translation."""
+    translated = translate(scope(name, level))
+    return None if translated is None else f"{translated}/{role(name)}"
+
+
+def group(variables: Iterable[Named], label: Label) -> dict[tuple[ShapeAndDtype, str], list[Named]]:
+    """Groups variables by shape, dtype and label."""
+    found: dict[tuple[ShapeAndDtype, str], list[Named]] = {}
+    for variable in variables:
+        text = label(variable.name)
+        if text is not None:
+            found.setdefault((variable.shape_and_dtype, text), []).append(variable)
+    return found
+
+
+def find_one_to_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Returns the pairs whose members are in no other pair."""
+    known = set(pairs)
+    here, there = (Counter(pair[side] for pair in known) for side in (0, 1))
+    return {source: target for source, target in known if here[source] == there[target] == 1}
+
+
+def natural_order(variable: Named) -> list[object]:
+    """Returns a key that sorts ``dense`` before ``dense_2`` before ``dense_10``."""
+    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", variable.name)]

@@ -6,17 +6,19 @@ import dataclasses
 import re
 from collections.abc import Container, Iterable, Iterator
 
+from estimator_bridge.compat.checkpoint.slots import SHADOW, TABLES
+
 ATTRIBUTE = "/.ATTRIBUTES/VARIABLE_VALUE"
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 SAVE_COUNTER = f"save_counter{ATTRIBUTE}"
 _OBJECT_SLOT = re.compile(r"^(?P<variable>.+)/\.OPTIMIZER_SLOT/(?P<optimizer>.+)/(?P<slot>[^/]+)$")
 _KERAS_VARIABLES = re.compile(r"^(?P<optimizer>(?:.*/)?_?optimizer)/_variables/(?P<slot>\d+)$")
 
-# Suffix of the variable's name -> optimizer and slot, for optimizers with their default names.
+# Suffix of the variable's name -> optimizer and slot, for optimizers with their default names: first those with a table, then others.
 SUFFIXES = {
-    "Momentum": ("Momentum", "momentum"),
+    **{row.suffix: (name, row.legacy) for name, table in TABLES.items() if name != "centered RMSProp" for row in table.rows},
+    "RMSProp_2": ("RMSProp", "momentum"),
     "MomentumW": ("MomentumW", "momentum"),
-    "Adagrad": ("Adagrad", "accumulator"),
     "AdagradDA": ("AdagradDA", "gradient_accumulator"),
     "AdagradDA_1": ("AdagradDA", "gradient_squared_accumulator"),
     "ProximalAdagrad": ("ProximalAdagrad", "accumulator"),
@@ -25,29 +27,8 @@ SUFFIXES = {
     "PowerSignOptimizer": ("PowerSign", "m"),
     "Shampoo": ("Shampoo", "gbar"),
     **{f"Shampoo_{number}": ("Shampoo", "statistics") for number in range(1, 17)},  # one a dimension, one a root of it
-    "AdaMax": ("AdaMax", "m"),
-    "AdaMax_1": ("AdaMax", "v"),
-    "Adam": ("Adam", "m"),
-    "Adam_1": ("Adam", "v"),
-    "AdamW": ("AdamW", "m"),
-    "AdamW_1": ("AdamW", "v"),
-    "LazyAdam": ("LazyAdam", "m"),
-    "LazyAdam_1": ("LazyAdam", "v"),
-    "LAMB": ("LAMB", "m"),
-    "LAMB_1": ("LAMB", "v"),
     "LARSOptimizer": ("LARS", "momentum"),
-    "adam_m": ("BERT's Adam", "m"),
-    "adam_v": ("BERT's Adam", "v"),
-    "lamb_m": ("BERT's LAMB", "m"),
-    "lamb_v": ("BERT's LAMB", "v"),
-    "RMSProp": ("RMSProp", "rms"),
-    "RMSProp_1": ("RMSProp", "momentum"),
-    "RMSProp_2": ("RMSProp", "momentum"),
-    "Ftrl": ("Ftrl", "accumulator"),
-    "Ftrl_1": ("Ftrl", "linear"),
-    "Adadelta": ("Adadelta", "accum_grad"),
-    "Adadelta_1": ("Adadelta", "accum_var"),
-    "ExponentialMovingAverage": ("ExponentialMovingAverage", "average"),
+    SHADOW: (SHADOW, "average"),
 }
 
 # tf_keras.optimizers.legacy name their slots ``Adam/VARIABLE/m``. TF2's canned Estimators put them into the scope "training",

@@ -1,22 +1,27 @@
-"""Hyperparameters of a Keras optimizer, from its variables or from the configuration that Keras saves beside them."""
+"""A Keras optimizer's class and hyperparameters, from a checkpoint's slots, variables and the configuration beside them."""
 
 from __future__ import annotations
 
 import json
 import math
 import struct
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
+from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, read_object_model
+from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.optimizers.state import known_betas, source_slots
 from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import Index
+from estimator_bridge.compat.checkpoint.slots import TABLES, table_of_slots
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.runtime.protobuf import wire
 
 PACKED = {"float32": "<f", "float64": "<d"}  # float64 after a call of keras.config.set_floatx
 _METADATA = "keras_metadata.pb"  # SavedMetadata: nodes = 1; SavedObject: metadata = 5, a JSON object
+_ARGUMENTS: dict[str, dict[str, Any]] = {"Momentum": {"momentum": 0.9}, "centered RMSProp": {"centered": True}}
+_DIGITS = 6  # a user chose the beta, and its power is rounded
 
 
 def hyperparameters(model: ObjectModel) -> dict[str, float]:
@@ -57,30 +62,47 @@ def check_learning_rate(given: float | None) -> None:
         raise UnsupportedError("This is not a learning rate.", expected="a finite number above 0", received=given)
 
 
-def of_config(config: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the numbers of an optimizer's ``get_config()``.
+def find_optimizer(index: Index, optimizer: str | None = None) -> dict[str, Any] | None:
+    """Finds Keras' class of an optimizer and the arguments with which it computes the same as TF1's.
+
+    Args:
+        index: Index of the source.
+        optimizer: TF1's name, if the slots do not identify the optimizer.
+
+    Returns:
+        "class", "arguments", and "known": the arguments from the checkpoint or TF1's default. None if the optimizer is not known.
 
     Example:
-        >>> of_config({"name": "Adam", "beta_1": 0.8, "amsgrad": False})
-        {'beta_1': 0.8}
+        >>> from pathlib import Path
+        >>> from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
+        >>> adam = Index(Path("m"), Header(1), dict.fromkeys(["w", "w/Adam", "w/Adam_1"], Entry(1, ())))
+        >>> find_optimizer(adam)
+        {'class': 'Adam', 'arguments': {'epsilon': 1e-08}, 'known': ['epsilon']}
     """
-    return {name: float(value) for name, value in config.items() if type(value) in (int, float)}
+    names: set[str | None] = (
+        {optimizer} if optimizer else {slot.optimizer for slot in source_slots(set(index.entries)) if slot.table}
+    )
+    if not names and OBJECT_GRAPH in index.entries:
+        names = {table_of_slots([slot.slot for slot in read_object_model(index).slots])}
+    table = TABLES.get(names.pop() or "") if len(names) == 1 else None
+    if table is None:
+        return None
+    known = {name: round(beta, _DIGITS) for name, beta in known_betas(Draft(index)).items()} if table.betas else {}
+    if table.epsilon:
+        known["epsilon"] = table.epsilon
+    return {"class": table.keras_class, "arguments": _ARGUMENTS.get(table.name, {}) | known, "known": list(known)}
 
 
 def _configured(index: Index) -> dict[str, float]:
-    path = index.prefix.parent.parent / _METADATA
+    """Returns the numbers of the ``get_config()`` of the first optimizer in a SavedModel."""
     if index.prefix.name != "variables":
         return {}
     try:
-        for metadata in _metadata(path.read_bytes()):
-            optimizer = (metadata.get("training_config") or {}).get("optimizer_config")
-            if optimizer:
-                return of_config(optimizer["config"])
+        for node in wire.messages((index.prefix.parent.parent / _METADATA).read_bytes(), 1):
+            for metadata in filter(None, wire.messages(node, 5)):
+                optimizer = (json.loads(metadata).get("training_config") or {}).get("optimizer_config")
+                if optimizer:
+                    return {name: float(value) for name, value in optimizer["config"].items() if type(value) in (int, float)}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, CorruptError):
         pass  # no such file, or one of another version: treated as missing
     return {}
-
-
-def _metadata(data: bytes) -> Iterator[dict[str, Any]]:
-    for node in wire.messages(data, 1):
-        yield from (json.loads(text) for text in wire.messages(node, 5) if text)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Shape
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
-from estimator_bridge.compat.checkpoint.optimizers.source_slots import SourceSlot
+from estimator_bridge.compat.checkpoint.optimizers.state import SourceSlot
 from estimator_bridge.compat.checkpoint.reading.index import Index
-from estimator_bridge.compat.checkpoint.reading.row_access import read_row_access
-from estimator_bridge.compat.checkpoint.slots import TABLES
-from estimator_bridge.compat.checkpoint.slots.table import OptimizerTable
+from estimator_bridge.compat.checkpoint.reading.row_access import RowAccess, read_row_access
+from estimator_bridge.compat.checkpoint.slots import TABLES, OptimizerTable
 from estimator_bridge.compat.checkpoint.writing.draft import Draft, Stored
 
 _ADAM, _LAZY_ADAM = TABLES["Adam"], TABLES["LazyAdam"]  # the slots of both have one name: only the graph tells them apart
+_NO_GRAPH = RowAccess(frozenset(), frozenset(), Path())
 
 
 class _Trained(NamedTuple):
@@ -23,17 +23,19 @@ class _Trained(NamedTuple):
 
     Attributes:
         name: Name in TF1.
+        key: Key in the model; None without.
         shape: Shape of the variable.
         table: Slot table of its TF1 optimizer.
-        evidence: Evidence that its rows are read one by one, such as a file's name; None without.
-        is_unknown: True if there is no evidence of the contrary, either.
+        is_gathered: True if the graph reads its rows one by one.
+        is_new: True if the graph does not know the tensor.
     """
 
     name: str
+    key: str | None
     shape: Shape
     table: OptimizerTable
-    evidence: str | None
-    is_unknown: bool
+    is_gathered: bool
+    is_new: bool = False
 
 
 def of_source(
@@ -53,19 +55,15 @@ def of_source(
     """
     if not _needs_graph([slot.table for slot in slots if slot.table], model):
         return
-    access = read_row_access(draft.source.prefix) if has_graph else None
-    gathered = _places(draft.source, access.gathered) if access else set()
-    assigned = _places(draft.source, access.assigned) if access else set()
-    embeddings, trained = _embeddings(model), {}
+    access = (read_row_access(draft.source.prefix) if has_graph else None) or _NO_GRAPH
+    source, trained = draft.source, {}
+    gathered, assigned = ({_place(source, name) for name in names if name in source.entries} for names in access[:2])
     for slot in slots:
-        place = _place(draft, slot.variable)
-        table = _LAZY_ADAM if slot.table == _ADAM and _place(draft, slot.name) in assigned else slot.table
-        if table:
-            layer = "an Embedding layer" if keys.get(slot.variable) in embeddings else None
-            evidence = access.file.name if access and place in gathered else layer
-            shape, is_unknown = draft.entries[slot.variable].shape, access is None or place is None
-            trained[slot.variable] = _Trained(slot.variable, shape, table, evidence, is_unknown)
-    yield from _warnings(trained.values(), model)
+        if slot.table:
+            name, place = slot.variable, _place(draft, slot.variable)
+            table = _LAZY_ADAM if slot.table == _ADAM and _place(draft, slot.name) in assigned else slot.table
+            trained[name] = _Trained(name, keys.get(name), draft.entries[name].shape, table, place in gathered, place is None)
+    yield from _warnings(trained.values(), model, access)
 
 
 def of_target(
@@ -84,20 +82,20 @@ def of_target(
     """
     if not _needs_graph(tables.values(), model):
         return
-    access = read_row_access(like.prefix) if like else None
-    embeddings, trained = _embeddings(model), []
+    access = (read_row_access(like.prefix) if like else None) or _NO_GRAPH
     shapes = {variable.key: variable.entry.shape for variable in model.variables}
-    for key, table in tables.items():
-        layer = "an Embedding layer" if key in embeddings else None
-        evidence = access.file.name if access and names[key] in access.gathered else layer
-        is_lazy = access and table == _ADAM and f"{names[key]}/{_ADAM.name}" in access.assigned
-        trained.append(_Trained(names[key], shapes[key], _LAZY_ADAM if is_lazy else table, evidence, access is None))
-    yield from _warnings(trained, model)
+    trained = []
+    for key, name in ((key, names[key]) for key in tables):
+        is_lazy = tables[key] == _ADAM and f"{name}/{_ADAM.name}" in access.assigned
+        table = _LAZY_ADAM if is_lazy else tables[key]
+        trained.append(_Trained(name, key, shapes[key], table, name in access.gathered))
+    yield from _warnings(trained, model, access)
 
 
-def _warnings(variables: Iterable[_Trained], model: ObjectModel) -> Iterator[str]:
+def _warnings(variables: Iterable[_Trained], model: ObjectModel, access: RowAccess) -> Iterator[str]:
     """Yields a warning for each variable with sparse gradients, and one for all variables that may have them."""
     possible: dict[str, list[str]] = {}
+    embeddings = _embeddings(model)
     for variable in sorted(variables, key=lambda variable: variable.name):
         table = variable.table
         difference = _difference(table, model)
@@ -106,9 +104,10 @@ def _warnings(variables: Iterable[_Trained], model: ObjectModel) -> Iterator[str
         has_better = model.flavour != "legacy" and "legacy" not in {*table.sparse, *table.absent}
         advice = " tf_keras.optimizers.legacy follows TF1." if has_better else ""
         text = f"Keras' {table.keras_class} of this kind differs from TF1: {difference}.{advice}"
-        if variable.evidence is not None:
-            yield f"{variable.name} has sparse gradients ({variable.evidence}), with which {text}"
-        elif variable.is_unknown and len(variable.shape) == 2:
+        if variable.is_gathered or variable.key in embeddings:
+            evidence = access.file.name if variable.is_gathered else "an Embedding layer"
+            yield f"{variable.name} has sparse gradients ({evidence}), with which {text}"
+        elif (access == _NO_GRAPH or variable.is_new) and len(variable.shape) == 2:
             possible.setdefault(text, []).append(variable.name)
     for text, names in possible.items():
         yield (
@@ -119,9 +118,9 @@ def _warnings(variables: Iterable[_Trained], model: ObjectModel) -> Iterator[str
 
 def _embeddings(model: ObjectModel) -> set[str]:
     """Returns the keys of the variables that a Keras Embedding layer looks up."""
-    nodes = trackable.decode(model.graph)
-    edges = ((node, edge) for node in nodes for edge in {"embeddings", "_embeddings"} & node.children.keys())
-    return {value.key for node, edge in edges if (value := nodes[node.children[edge]].value())}
+    layers = (node.children for node in model.nodes)
+    numbers = {children[edge] for children in layers for edge in {"embeddings", "_embeddings"} & children.keys()}
+    return {value.key for number in numbers if (value := model.nodes[number].value())}
 
 
 def _needs_graph(tables: Iterable[OptimizerTable], model: ObjectModel) -> bool:
@@ -134,10 +133,6 @@ def _difference(table: OptimizerTable, model: ObjectModel) -> str:
     family = model.flavour or "legacy"
     follows = family == "legacy" and table.sparse_but_momentum and any(slot.slot == "momentum" for slot in model.slots)
     return "" if follows else table.sparse.get(family, "")
-
-
-def _places(index: Index, names: Iterable[str]) -> set[tuple[int, int] | None]:
-    return {_place(index, name) for name in names if name in index.entries}
 
 
 def _place(checkpoint: Index | Draft, name: str) -> tuple[int, int] | None:

@@ -76,9 +76,8 @@ def check_partitioned(name: str, entry: Entry, pieces: Mapping[Extents, Entry | 
     covered = sum(math.prod(piece.shape) for piece in pieces.values())
     if covered != math.prod(entry.shape):
         raise _contradiction(name, f"slices of {covered} elements in all, for shape {list(entry.shape)}")
-    _check_disjoint(
-        name, [[(at, at + size) for (at, _), size in zip(cut, piece.shape, strict=True)] for cut, piece in pieces.items()]
-    )
+    edges = [[(at, at + size) for (at, _), size in zip(cut, piece.shape, strict=True)] for cut, piece in pieces.items()]
+    _check_disjoint(name, edges)
 
 
 def _check_disjoint(name: str, slices: Sequence[Sequence[tuple[int, int]]]) -> None:

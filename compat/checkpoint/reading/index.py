@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import heapq
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -105,14 +104,7 @@ def encode_index(index: Index) -> Iterator[bytes]:
         The file's bytes.
     """
     with _no_garbage_collection():
-        slices = sorted(
-            (ordered_code.encode(_key(name), extents), name, extents)
-            for name, pieces in index.pieces.items()
-            for extents in pieces
-        )
-        cut = ((key, index.pieces[name][extents]) for key, name, extents in slices)
-        whole = ((_key(name), index.entries[name]) for name in _sorted(index.entries))
-        yield from table.encode(_encoded(index.header, heapq.merge(cut, whole, key=lambda record: record[0])))
+        yield from table.encode(_records(index))
 
 
 def index_path(prefix: Path) -> Path:
@@ -130,10 +122,18 @@ def _sorted(names: Iterable[str]) -> list[str]:
     return sorted(names) if all(map(str.isascii, names)) else sorted(names, key=_key)
 
 
-def _encoded(header: Header, records: Iterable[tuple[bytes, Entry]]) -> Iterator[tuple[bytes, bytes]]:
-    yield b"", header.encode()
-    for key, entry in records:
-        yield key, entry.encode()
+def _records(index: Index) -> Iterator[tuple[bytes, bytes]]:
+    """Yields keys and values in ascending order: the header, slices, whose keys start with a zero byte, and names."""
+    yield b"", index.header.encode()
+    slices = {
+        ordered_code.encode(_key(name), extents): piece
+        for name, pieces in index.pieces.items()
+        for extents, piece in pieces.items()
+    }
+    for key in sorted(slices):
+        yield key, slices[key].encode()
+    for name in _sorted(index.entries):
+        yield _key(name), index.entries[name].encode()
 
 
 def _add(index: Index, key: bytes, entry: Entry) -> None:

@@ -1,17 +1,22 @@
-"""Finds the prefix of a checkpoint from a path: a prefix, an index file, a model_dir, or a SavedModel."""
+"""Finds the prefix of a checkpoint from a path: a prefix, an index file, a model_dir, or a SavedModel.
+
+The ``checkpoint`` file of a model_dir, a CheckpointState in protobuf's text format, names the latest checkpoint.
+"""
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from estimator_bridge.compat.checkpoint.errors import NotFoundError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import table
-from estimator_bridge.compat.checkpoint.reading.state_file import latest
 
+STATE_FILE = "checkpoint"
 _ANY_SHARD = re.compile(r"-\?{5}-of-\d{5}$")  # as TensorFlow's Saver names a sharded V1 checkpoint in the state file
-_DATA = re.compile(r"\.data-\d{5}-of-\d{5}$")
+_SUFFIX = re.compile(r"(?<=.)\.(index|data-\d{5}-of-\d{5})$")
 
 
 def resolve(path: str | Path) -> Path:
@@ -34,7 +39,7 @@ def resolve(path: str | Path) -> Path:
         ...
     """
     given = Path(path)
-    prefix = _in_folder(given) if _holds(given, Path.is_dir) else _without_suffix(given)
+    prefix = _in_folder(given) if _holds(given, Path.is_dir) else given.with_name(_SUFFIX.sub("", given.name))
     if prefix is not None and _holds(prefix.with_name(f"{prefix.name}.index")):
         return prefix
     refuse_v1(given)
@@ -78,6 +83,38 @@ def v1(path: str | Path) -> Path | None:
     return given if any(map(table.is_table, shards)) else None
 
 
+def latest(folder: Path) -> Path | None:
+    """Returns the prefix that a folder's ``checkpoint`` file names as the latest, or None.
+
+    Example:
+        >>> latest(Path("no such folder")) is None
+        True
+    """
+    paths = _paths(folder, "model_checkpoint_path")
+    return folder / paths[0] if paths else None  # an absolute path stays as it is
+
+
+def state_file(folder: Path, name: str) -> bytes:
+    """Makes the ``checkpoint`` file that names a checkpoint as the latest and keeps all others in the list.
+
+    Args:
+        folder: Folder of the checkpoint.
+        name: Last part of its prefix.
+
+    Returns:
+        The file's contents.
+
+    Example:
+        >>> print(state_file(Path("no such folder"), "model.ckpt-7").decode(), end="")
+        model_checkpoint_path: "model.ckpt-7"
+        all_model_checkpoint_paths: "model.ckpt-7"
+    """
+    paths = [path for path in _paths(folder, "all_model_checkpoint_paths") if path not in {name, str(folder / name)}]
+    lines = [f"model_checkpoint_path: {_quoted(name)}"]
+    lines += [f"all_model_checkpoint_paths: {_quoted(path)}" for path in [*paths, name]]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
 def _in_folder(folder: Path) -> Path | None:
     saved_model = folder / "variables" / "variables"
     if _holds(saved_model.with_name("variables.index")):
@@ -88,14 +125,24 @@ def _in_folder(folder: Path) -> Path | None:
     return found
 
 
-def _without_suffix(path: Path) -> Path:
-    if path.suffix == ".index":
-        return path.with_suffix("")
-    return path.with_name(_DATA.sub("", path.name))
-
-
 def _holds(path: Path, test: Callable[[Path], bool] = Path.is_file) -> bool:
     try:
         return test(path)
     except (OSError, ValueError):  # the name is too long for the system, or has a zero byte in it
         return False
+
+
+def _paths(folder: Path, field: str) -> list[str]:
+    paths = []
+    with contextlib.suppress(OSError):
+        contents = (folder / STATE_FILE).read_text(encoding="utf-8", errors="replace")
+        for quoted in re.findall(rf'^\s*{field}\s*:\s*("(?:[^"\\\n]|\\.)*")', contents, re.MULTILINE):
+            with contextlib.suppress(SyntaxError, ValueError):  # not escaped as in protobuf's text format, which is Python's
+                paths.append(str(ast.literal_eval(quoted)))
+    return paths
+
+
+def _quoted(path: str) -> str:
+    """Returns a string in protobuf's text format, with bytes beyond ASCII in octal."""
+    escaped = (chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03o}" for byte in path.encode())
+    return f'"{"".join(escaped)}"'

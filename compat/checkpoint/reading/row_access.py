@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import mmap
 import re
@@ -17,6 +18,7 @@ _FORWARDING = {"Identity", "ReadVariableOp", "Enter", "RefEnter", "Switch", "Ref
 _GATHERS = {"Gather", "GatherV2", "GatherNd", "ResourceGather", "ResourceGatherNd"}
 _ASSIGNS = {"ScatterUpdate", "ResourceScatterUpdate"}
 _RELEVANT = _VARIABLES | _FORWARDING | _GATHERS | _ASSIGNS
+_NODES = {"node", "node_def"}  # blocks; the latter is inside of a function
 _TEXT = re.compile(r'^ *(?:(?P<field>\w+): "(?P<value>[^"]*)"|(?P<open>\w+) \{|(?P<close>\}))\s*$')
 
 
@@ -123,21 +125,17 @@ def _node(data: bytes) -> GraphNode:
 def _text(path: Path) -> Iterator[GraphNode]:
     """Yields the nodes of a GraphDef in protobuf's text format, which Estimators write with a field a line."""
     blocks: list[str] = []
-    fields: dict[str, list[str]] = {}
+    fields = collections.defaultdict[str, list[str]](list)
     with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            match = _TEXT.match(line)
-            if match is None:
-                continue
-            is_node = bool(blocks) and blocks[-1] in {"node", "node_def"}
+        for match in filter(None, map(_TEXT.match, file)):
+            is_node = not _NODES.isdisjoint(blocks[-1:])
             if match["open"]:
                 blocks.append(match["open"])
-                fields = {} if match["open"] in {"node", "node_def"} else fields
-            elif match["field"]:
-                if is_node:
-                    fields.setdefault(match["field"], []).append(match["value"])
-            elif blocks:
+                if match["open"] in _NODES:
+                    fields.clear()
+            elif match["field"] and is_node:
+                fields[match["field"]].append(match["value"])
+            elif match["close"] and blocks:
                 blocks.pop()
                 if is_node:
-                    name = "" if blocks else "".join(fields.get("name", ()))  # no name inside of a function
-                    yield GraphNode(name, "".join(fields.get("op", ())), tuple(fields.get("input", ())))
+                    yield GraphNode("" if blocks else "".join(fields["name"]), "".join(fields["op"]), tuple(fields["input"]))

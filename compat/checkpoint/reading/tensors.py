@@ -97,16 +97,12 @@ def of(value: Any) -> Tensor:
         return value
     if isinstance(value, (bytes, str)):
         return of_strings([value if isinstance(value, bytes) else value.encode()], ())
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return _of_array(value)
-    return int64(value) if isinstance(value, int) else float32(value)
-
-
-def _of_array(value: Any) -> Tensor:
     import numpy as np
 
     array = np.asarray(value)
-    if array.dtype == np.float64 and not hasattr(value, "dtype"):  # Python's numbers have no width
+    if array.dtype == np.float64 and (
+        isinstance(value, float) or not hasattr(value, "dtype")
+    ):  # Python's numbers have no width
         array = array.astype(np.float32)
     if array.dtype.kind in "OSU":
         return of_strings([item if isinstance(item, bytes) else str(item).encode() for item in array.flat], array.shape)

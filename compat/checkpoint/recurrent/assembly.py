@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import dtypes
@@ -98,18 +98,16 @@ def assemble(draft: Draft, part: LayoutPart, blocks: Sequence[BlockRow], names: 
             "Weights of this dtype cannot be rearranged for another kind of cell.",
             received=f"{kind.name}: {', '.join(names.values())}",
         )
-    dtype, sources = kind.numpy, {}
-    for name in needed(blocks):
-        width = draft.entries[names[name]].shape[-1]
-        sources[name] = draft.reader(names[name]), dtypes.num_bytes(stored.dtype, (width,))
+    dtype, shape = kind.numpy, table.shape(part, sizes)
+    sources = {
+        name: (draft.reader(names[name]), dtypes.num_bytes(stored.dtype, draft.entries[names[name]].shape[-1:]))
+        for name in needed(blocks)
+    }
 
     def chunks() -> Iterator[bytes]:
-        import numpy as np
-
         for row, height in zip(blocks, table.rows(part, sizes), strict=True):
-            yield from _band(row, height, sizes.units, np.dtype(dtype), sources)
+            yield from _band(row, height, sizes.units, dtype, sources)
 
-    shape = table.shape(part, sizes)
     return Tensor(stored.dtype, shape, dtypes.num_bytes(stored.dtype, shape), chunks)
 
 
@@ -123,55 +121,46 @@ def _blocks(parts: Sequence[LayoutPart], sizes: Sizes) -> dict[tuple[str, str], 
     return found
 
 
-def _band(row: BlockRow, height: int, units: int, dtype: Any, sources: Mapping[str, Reader]) -> Iterator[bytes]:
+def _band(row: BlockRow, height: int, units: int, dtype_name: str, sources: Mapping[str, Reader]) -> Iterator[bytes]:
     """Yields one band of the new variable, a few rows at a time."""
     import numpy as np
 
-    blocks = {(block.part, block.row) for gate in row for block in gate}
-    readers = {(part, start): _Rows(*sources[part], start) for part, start in blocks}
+    dtype = np.dtype(dtype_name)
     step = max(1, values.CHUNK // max(1, len(row) * units * dtype.itemsize))
-    for start in range(0, height, step):
-        count = min(step, height - start)
-        given = {key: np.frombuffer(reader.read(count), dtype).reshape(count, -1) for key, reader in readers.items()}
+    counts = [min(step, height - start) for start in range(0, height, step)]
+    blocks = {(block.part, block.row) for gate in row for block in gate}
+    readers = {(part, start): _rows(*sources[part], start, counts) for part, start in blocks}
+    for count in counts:
+        given = {key: np.frombuffer(next(reader), dtype).reshape(count, -1) for key, reader in readers.items()}
         columns = []
         for gate in row:
             summands = [given[block.part, block.row][:, block.column : block.column + units] for block in gate]
             columns.append(functools.reduce(np.add, summands) if summands else np.zeros((count, units), dtype))
         yield np.concatenate(columns, axis=1).tobytes()
     for reader in readers.values():
-        reader.finish()
+        next(reader, None)
 
 
-class _Rows:
-    """Reads rows of a variable one after the other.
+def _rows(read: Callable[[], Iterable[bytes]], width: int, start: int, counts: Sequence[int]) -> Iterator[bytes]:
+    """Yields rows of a variable, then reads to its end, where the checksum is compared.
 
     Args:
         read: Function that returns the variable's bytes in chunks.
-        row: Bytes of a row.
+        width: Bytes of a row.
         start: First row.
+        counts: Numbers of rows to yield at a time.
     """
-
-    def __init__(self, read: Callable[[], Iterable[bytes]], row: int, start: int) -> None:
-        self._row, self._chunks, self._left = row, iter(read()), b""
-        step = max(1, values.CHUNK // row)
-        for first in range(0, start, step):
-            self.read(min(step, start - first))
-
-    def read(self, count: int) -> bytes:
-        """Returns the next rows."""
-        size = count * self._row
-        parts, length = [self._left], len(self._left)
-        while length < size:
-            data = bytes(next(self._chunks, b""))  # the next chunk may be in the same memory
+    chunks, buffer = iter(read()), bytearray()
+    step = max(1, values.CHUNK // width)
+    skipped = [min(step, start - first) for first in range(0, start, step)]
+    for number, count in enumerate([*skipped, *counts]):
+        while len(buffer) < count * width:
+            data = next(chunks, b"")
             if not data:
                 raise CorruptError("A variable has fewer rows than its shape says.")
-            parts.append(data)
-            length += len(data)
-        joined = b"".join(parts)
-        self._left = joined[size:]
-        return joined[:size]
-
-    def finish(self) -> None:
-        """Reads to the end, where the checksum is compared."""
-        for _ in self._chunks:
-            pass
+            buffer += data
+        if number >= len(skipped):
+            yield bytes(buffer[: count * width])
+        del buffer[: count * width]
+    for _ in chunks:
+        pass

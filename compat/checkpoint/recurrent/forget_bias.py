@@ -8,10 +8,10 @@ from typing import Any
 
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.reading import rows, tensors
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
-from estimator_bridge.compat.checkpoint.recurrent.recognition import FoundCell
+from estimator_bridge.compat.checkpoint.reading.values import stream
+from estimator_bridge.compat.checkpoint.recurrent.pairing import FoundCell
 from estimator_bridge.compat.checkpoint.recurrent.table import CellLayout
 
 _BIAS = "bias"
@@ -34,7 +34,7 @@ class ForgetBias:
         except re.error as error:
             raise NamingError("This is not a regular expression of Python.", received=f"{rules}: {error}") from None
         self._old, self._unused = old, {pattern.pattern for pattern, _ in self._rules}
-        self._assumed: dict[float, list[str]] = {}
+        self._assumed: dict[float, set[str]] = {}
 
     def shift(self, cell: FoundCell, made: dict[str, Tensor], suffix: str = "") -> list[str]:
         """Changes a cell's bias in the new layout.
@@ -86,8 +86,8 @@ class ForgetBias:
             if pattern.search(cell.scope):
                 self._unused.discard(pattern.pattern)
                 return value
-        if default and cell.scope not in self._assumed.setdefault(default, []):
-            self._assumed[default].append(cell.scope)
+        if default:
+            self._assumed.setdefault(default, set()).add(cell.scope)
         return default
 
 
@@ -103,6 +103,7 @@ def add_forget_bias(bias: Tensor, layout: CellLayout, forget_bias: float) -> tup
         The bias with ``forget_bias``, and the number of elements that had to be rounded.
 
     Example:
+        >>> from estimator_bridge.compat.checkpoint.reading import tensors
         >>> from estimator_bridge.compat.checkpoint.recurrent.table import LSTM
         >>> bias, rounded = add_forget_bias(tensors.of([0.25, 0.25, 0.25, 0.25]), LSTM, 1.0)
         >>> dtypes.to_numpy(b"".join(bias.chunks()), bias.dtype).tolist(), rounded
@@ -111,7 +112,7 @@ def add_forget_bias(bias: Tensor, layout: CellLayout, forget_bias: float) -> tup
     values, gate = _values(bias, layout)
     old = values[gate].astype("float64")
     values[gate] += values.dtype.type(forget_bias)
-    return _tensor(values, bias), int((values[gate].astype("float64") != old + forget_bias).sum())
+    return bias._replace(chunks=lambda: [values.tobytes()]), int((values[gate].astype("float64") != old + forget_bias).sum())
 
 
 def remove_forget_bias(bias: Tensor, layout: CellLayout, forget_bias: float, old: Any = None) -> tuple[Tensor, int]:
@@ -130,6 +131,7 @@ def remove_forget_bias(bias: Tensor, layout: CellLayout, forget_bias: float, old
         The bias without ``forget_bias``, and the number of elements that had to be rounded, so that the sum is another value.
 
     Example:
+        >>> from estimator_bridge.compat.checkpoint.reading import tensors
         >>> from estimator_bridge.compat.checkpoint.recurrent.table import CELLS
         >>> remove_forget_bias(tensors.of([0.25, 0.25, 1.25, 0.25]), CELLS[0].layout, 1.0)[1]
         0
@@ -141,7 +143,7 @@ def remove_forget_bias(bias: Tensor, layout: CellLayout, forget_bias: float, old
     values[gate] -= shift
     if old is not None and old.shape == values.shape:
         values[gate] = np.where(old[gate] + shift == whole, old[gate], values[gate])
-    return _tensor(values, bias), int((values[gate] + shift != whole).sum())
+    return bias._replace(chunks=lambda: [values.tobytes()]), int((values[gate] + shift != whole).sum())
 
 
 def _values(bias: Tensor, layout: CellLayout) -> tuple[Any, slice]:
@@ -153,8 +155,4 @@ def _values(bias: Tensor, layout: CellLayout) -> tuple[Any, slice]:
 
 
 def _read(index: Index, name: str) -> Any:
-    return dtypes.to_numpy(b"".join(map(bytes, rows.stream(index, name))), index.entries[name].dtype)
-
-
-def _tensor(values: Any, like: Tensor) -> Tensor:
-    return tensors.of_bytes(values.tobytes(), dtypes.dtype(like.dtype).name, like.shape)
+    return dtypes.to_numpy(b"".join(map(bytes, stream(index, name))), index.entries[name].dtype)

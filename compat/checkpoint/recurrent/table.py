@@ -58,7 +58,7 @@ class Tf1Cell(NamedTuple):
     Attributes:
         layout: Layout of its variables.
         layer: Layout of the Keras layer that computes the same.
-        scope: Pattern of the scopes that TF1 gives it, without numbers.
+        scope: Regular expression of the scopes that TF1 gives it, without numbers.
         forget_bias: Default of the number that it adds to the forget gate at each step; None for a cell without.
         to_layer: Note on a further change on the way to Keras.
         to_cell: Note on a further change on the way back.
@@ -66,7 +66,7 @@ class Tf1Cell(NamedTuple):
 
     layout: CellLayout
     layer: CellLayout
-    scope: re.Pattern[str]
+    scope: str = ".*"
     forget_bias: float | None = None
     to_layer: str = ""
     to_cell: str = ""
@@ -96,38 +96,22 @@ def _weights(gates: str, kernel: str = "kernel", bias: str = "bias") -> tuple[La
     return LayoutPart(kernel, (INPUT, HIDDEN), gates), LayoutPart(bias, (BIAS,), gates)
 
 
-_ANY_SCOPE = re.compile(".*")
+_GRU = (*_weights("rz", "gates/kernel", "gates/bias"), *_weights("c", "candidate/kernel", "candidate/bias"))
 CELLS = (
     Tf1Cell(  # LSTMCell, LSTMBlockCell and LSTMBlockFusedCell too
         CellLayout("BasicLSTMCell", _weights("icfo")),
         LSTM,
-        re.compile("basic_lstm_cell|lstm_cell|lstm_block_cell|lstm_fused_cell|lstm_block_wrapper"),
+        "basic_lstm_cell|lstm_cell|lstm_block_cell|lstm_fused_cell|lstm_block_wrapper",
         forget_bias=1.0,
     ),
-    Tf1Cell(
-        CellLayout("CudnnCompatibleLSTMCell", _weights("icfo")),
-        LSTM,
-        re.compile("cudnn_compatible_lstm_cell"),
-        forget_bias=0.0,
-    ),
-    Tf1Cell(  # GRUBlockCellV2 too
-        CellLayout(
-            "GRUCell",
-            (*_weights("rz", "gates/kernel", "gates/bias"), *_weights("c", "candidate/kernel", "candidate/bias")),
-        ),
-        GRU_RESET_BEFORE,
-        _ANY_SCOPE,
-    ),
-    Tf1Cell(
-        CellLayout("GRUBlockCell", (*_weights("rz", "w_ru", "b_ru"), *_weights("c", "w_c", "b_c"))),
-        GRU_RESET_BEFORE,
-        _ANY_SCOPE,
-    ),
+    Tf1Cell(CellLayout("CudnnCompatibleLSTMCell", _weights("icfo")), LSTM, "cudnn_compatible_lstm_cell", forget_bias=0.0),
+    Tf1Cell(CellLayout("GRUCell", _GRU), GRU_RESET_BEFORE),  # GRUBlockCellV2 too
+    Tf1Cell(CellLayout("GRUBlockCell", (*_weights("rz", "w_ru", "b_ru"), *_weights("c", "w_c", "b_c"))), GRU_RESET_BEFORE),
     Tf1Cell(
         CellLayout(
             "CudnnCompatibleGRUCell",
             (
-                *_weights("rz", "gates/kernel", "gates/bias"),
+                *_GRU[:2],
                 LayoutPart("candidate/input_projection/kernel", (INPUT,), "c"),
                 LayoutPart("candidate/input_projection/bias", (BIAS,), "c"),
                 LayoutPart("candidate/hidden_projection/kernel", (HIDDEN,), "c"),
@@ -135,15 +119,10 @@ CELLS = (
             ),
         ),
         GRU_RESET_AFTER,
-        _ANY_SCOPE,
         to_layer="Keras trains two biases for z and r, this cell has one: their sum is the same now, but changes more in each step",
         to_cell="the two biases for z and r are added up",
     ),
-    Tf1Cell(
-        CellLayout("BasicRNNCell", _weights("c")),
-        SIMPLE_RNN,
-        re.compile("basic_rnn_cell"),
-    ),
+    Tf1Cell(CellLayout("BasicRNNCell", _weights("c")), SIMPLE_RNN, "basic_rnn_cell"),
 )
 # Variables beside a cell's kernel for which Keras' layers have no place -> their description.
 WITHOUT_COUNTERPART = {

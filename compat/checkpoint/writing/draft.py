@@ -1,14 +1,16 @@
-"""The draft of a checkpoint: the names of another one, changed, and new tensors, which get a data file of their own."""
+"""The draft of a checkpoint, i.e. the names of another one, changed, and new tensors; and the layout of the draft's data files."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
-from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
-from estimator_bridge.compat.checkpoint.format import dtypes
+from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, CorruptError, NamingError, UnsupportedError
+from estimator_bridge.compat.checkpoint.format import crc32c, dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents
-from estimator_bridge.compat.checkpoint.reading import rows
+from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 
@@ -129,7 +131,7 @@ class Draft:
             return lambda: itertools.chain.from_iterable(chunks() for chunks in new)
         stored = {extents: piece for extents, piece in pieces if isinstance(piece, Entry)}
         index = Index(self.source.prefix, self.source.header, {name: entry}, {name: stored} if stored else {})
-        return lambda: rows.stream(index, name)
+        return lambda: values.stream(index, name)
 
     def scalar(self, name: str, *dtype_names: str) -> bytes | None:
         """Returns the bytes of a scalar of one of some dtypes, or None if there is none of that name."""
@@ -138,13 +140,98 @@ class Draft:
             return None
         return b"".join(map(bytes, self.reader(name)()))
 
-    def new_tensors(self) -> list[Tensor]:
-        """Returns all new tensors, each once, however many names it has."""
-        stored = [*self.entries.values(), *(piece for pieces in self.pieces.values() for piece in pieces.values())]
-        return list({id(tensor): tensor for tensor in stored if isinstance(tensor, Tensor)}.values())
+    def scaled(self, name: str, factor: float) -> Tensor:
+        """Multiplies a variable by a number in the variable's own precision, a chunk at a time.
 
-    def used_shards(self) -> list[int]:
-        """Returns the numbers of the source's data files that hold bytes of the draft, in order."""
-        used = {entry.shard_id for entry in self.entries.values() if isinstance(entry, Entry) and not entry.slices}
-        used |= {piece.shard_id for pieces in self.pieces.values() for piece in pieces.values() if isinstance(piece, Entry)}
-        return sorted(used)
+        Args:
+            name: Name of the variable; later changes of the draft have no effect.
+            factor: Number to multiply by.
+
+        Returns:
+            The tensor.
+
+        Raises:
+            UnsupportedError: The dtype is neither float32 nor float64.
+        """
+        stored = self.entries[name]
+        kind = dtypes.dtype(stored.dtype)
+        if kind.name not in {"float32", "float64"}:
+            raise UnsupportedError(f"{name!r} cannot be scaled.", expected="float32 or float64", received=kind.name)
+        chunks = self.reader(name)
+
+        def multiplied() -> Iterator[bytes]:
+            import numpy as np
+
+            number = np.dtype(kind.numpy).type(factor)
+            buffer: Any = np.empty(0, np.uint8)
+            for data in chunks():
+                if len(data) > len(buffer):
+                    buffer = np.empty(len(data), np.uint8)
+                product = buffer[: len(data)]  # to allocate memory for each chunk takes longer than to multiply
+                np.multiply(np.frombuffer(data, kind.numpy), number, out=product.view(kind.numpy))
+                yield product
+
+        return Tensor(stored.dtype, stored.shape, dtypes.num_bytes(stored.dtype, stored.shape), multiplied)
+
+    def stored(self) -> Iterator[Stored]:
+        """Yields every entry and new tensor that has bytes: whole variables, and slices."""
+        yield from (stored for stored in self.entries.values() if isinstance(stored, Tensor) or not stored.slices)
+        for pieces in self.pieces.values():
+            yield from pieces.values()
+
+
+class DataFileLayout:
+    """The data files of a draft.
+
+    Args:
+        draft: Draft to write.
+        taken: Number of data files that must not be used, since the checkpoint to replace has as many.
+
+    Attributes:
+        shards: Data files of the source that are shared, in their new order.
+        num_shards: Number of all data files, with the one for new tensors; the last may be empty.
+    """
+
+    def __init__(self, draft: Draft, taken: int | None) -> None:
+        self._draft = draft
+        self.shards = sorted({stored.shard_id for stored in draft.stored() if isinstance(stored, Entry)})
+        self._new = list({id(tensor): tensor for tensor in draft.stored() if isinstance(tensor, Tensor)}.values())
+        self._numbers = {old: new for new, old in enumerate(self.shards)}
+        self._places: dict[int, Entry] = {}
+        self.num_shards = max(1, len(self.shards) + bool(self._new))
+        self.num_shards += self.num_shards == taken
+        if self._new and draft.source.header.big_endian:
+            raise UnsupportedError(
+                "Tensors cannot be added to a checkpoint of a big-endian machine.",
+                fix="Restore the checkpoint with TensorFlow on a little-endian machine, and save it again.",
+            )
+
+    def new_bytes(self) -> Iterator[bytes]:
+        """Yields the data file of new tensors; must be read to its end before ``index``."""
+        offset = 0
+        for tensor in self._new:
+            start, crc = offset, 0
+            for data in tensor.chunks():
+                crc = crc32c.value(data, crc)
+                offset += len(data)
+                yield data
+            if offset - start != tensor.size:
+                raise CorruptError("A tensor has another size than was announced.", received=f"{offset - start} bytes")
+            masked = crc32c.mask(crc) if tensor.crc32c is None else tensor.crc32c
+            self._places[id(tensor)] = Entry(tensor.dtype, tensor.shape, len(self.shards), start, tensor.size, masked)
+
+    def index(self, prefix: Path) -> Index:
+        """Returns the index."""
+        draft = self._draft
+        entries = {name: self._placed(stored) for name, stored in draft.entries.items()}
+        pieces = {
+            name: {extents: self._placed(stored) for extents, stored in slices.items()} for name, slices in draft.pieces.items()
+        }
+        return Index(prefix, draft.source.header._replace(num_shards=self.num_shards), entries, pieces)
+
+    def _placed(self, stored: Stored) -> Entry:
+        if isinstance(stored, Tensor):
+            return self._places[id(stored)]
+        if stored.slices or self._numbers[stored.shard_id] == stored.shard_id:
+            return stored
+        return stored._replace(shard_id=self._numbers[stored.shard_id])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterator
 
 from estimator_bridge.compat.checkpoint.errors import NamingError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import crc32c, dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents
-from estimator_bridge.compat.checkpoint.reading import rows, values
+from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
@@ -30,12 +29,14 @@ def merge(draft: Draft, name: str) -> None:
     pieces = sorted(draft.pieces[name].items())
     stored = [piece for _, piece in pieces if isinstance(piece, Entry)]
     if len(stored) == len(pieces) and _in_a_row(entry, [extents for extents, _ in pieces], stored):
-        first = stored[0]
-        crc = functools.reduce(_appended, stored[1:], crc32c.unmask(first.crc32c))
-        size = sum(piece.size for piece in stored)
-        draft.put(name, Entry(entry.dtype, entry.shape, first.shard_id, first.offset, size, crc32c.mask(crc)))
+        crc = size = 0
+        for piece in stored:
+            crc = crc32c.combine(crc, crc32c.unmask(piece.crc32c), piece.size)
+            size += piece.size
+        draft.put(name, Entry(entry.dtype, entry.shape, stored[0].shard_id, stored[0].offset, size, crc32c.mask(crc)))
     else:
-        draft.put(name, _streamed(draft, name, entry))
+        size = dtypes.num_bytes(entry.dtype, entry.shape)
+        draft.put(name, Tensor(entry.dtype, entry.shape, size, draft.reader(name)))
 
 
 def split(draft: Draft, name: str, num_shards: int) -> None:
@@ -65,17 +66,9 @@ def split(draft: Draft, name: str, num_shards: int) -> None:
 
 
 def _in_a_row(entry: Entry, cuts: list[Extents], pieces: list[Entry]) -> bool:
-    return all(rows.whole_rows(entry, extents) for extents in cuts) and all(
+    return all(values.whole_rows(entry, extents) for extents in cuts) and all(
         one.shard_id == other.shard_id and one.offset + one.size == other.offset for one, other in itertools.pairwise(pieces)
     )
-
-
-def _appended(crc: int, piece: Entry) -> int:
-    return crc32c.combine(crc, crc32c.unmask(piece.crc32c), piece.size)
-
-
-def _streamed(draft: Draft, name: str, entry: Entry) -> Tensor:
-    return Tensor(entry.dtype, entry.shape, dtypes.num_bytes(entry.dtype, entry.shape), draft.reader(name))
 
 
 def _cuts(entry: Entry | Tensor, num_shards: int) -> Iterator[Extents]:

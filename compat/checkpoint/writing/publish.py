@@ -15,12 +15,10 @@ import os
 from pathlib import Path
 
 from estimator_bridge.compat.checkpoint.errors import TargetError
-from estimator_bridge.compat.checkpoint.reading import state_file
+from estimator_bridge.compat.checkpoint.reading import locate
 from estimator_bridge.compat.checkpoint.reading.index import encode_index, index_path, read_index, shard_path
-from estimator_bridge.compat.checkpoint.writing.data_files import DataFileLayout
-from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.staging import Sharing, Staging, folder_for
-from estimator_bridge.compat.checkpoint.writing.storage import Disk
+from estimator_bridge.compat.checkpoint.writing.draft import DataFileLayout, Draft
+from estimator_bridge.compat.checkpoint.writing.staging import Disk, Sharing, Staging, folder_for
 from estimator_bridge.errors import BridgeError
 
 
@@ -84,17 +82,18 @@ class _Publication:
         self._draft, self._prefix, self._options, self._disk = draft, prefix, options, disk
         self._old_shards = _shards_in_use(prefix)
         self._staging = Staging(prefix, disk)
-        replacing = options.overwrite and self._old_shards is not None
-        self._layout = DataFileLayout(draft, taken=self._old_shards if replacing else None)
+        self._layout = DataFileLayout(draft, taken=self._old_shards if options.overwrite else None)
 
     def run(self) -> Published:
         self._check_free()
         with folder_for(self._prefix, self._disk), self._staging.opened():
             shards, sharing = self._stage_shards()
-            index = self._staging.write("index", encode_index(self._layout.index(self._prefix)))
-            unchanged = self._same(index, shards)
+            index = self._layout.index(self._prefix)
+            moves = list(zip(shards, index.shards(), strict=True))
+            moves.append((self._staging.write("index", encode_index(index)), index_path(self._prefix)))
+            unchanged = self._same(moves)
             if not unchanged:
-                self._move(index, shards)
+                self._move(moves)
             self._write_state()
         return Published(self._prefix, sharing, unchanged)
 
@@ -107,69 +106,65 @@ class _Publication:
                 return
         raise target_exists(self._prefix)
 
-    def _same(self, index: Path, shards: list[Path]) -> bool:
+    def _same(self, moves: list[tuple[Path, Path]]) -> bool:
         if self._old_shards is None:
             return False
-        pairs = [(index, index_path(self._prefix)), *zip(shards, self._targets(), strict=True)]
         with contextlib.suppress(FileNotFoundError):
-            if all(new.samefile(old) or filecmp.cmp(new, old, shallow=False) for new, old in pairs):
+            if all(new.samefile(old) or filecmp.cmp(new, old, shallow=False) for new, old in moves):
                 return True
         if not self._options.overwrite:
             raise target_exists(self._prefix)
         return False
 
-    def _targets(self) -> list[Path]:
-        return [shard_path(self._prefix, number, self._layout.num_shards) for number in range(self._layout.num_shards)]
-
     def _stage_shards(self) -> tuple[list[Path], tuple[Sharing, ...]]:
-        paths: list[Path] = []
-        how: list[Sharing] = []
-        for number in self._layout.shards:
-            path, sharing = self._staging.share(self._draft.source.shard(number), f"data-{len(paths)}", self._options.copy)
-            paths.append(path)
-            how.append(sharing)
+        shared = [
+            self._staging.share(self._draft.source.shard(old), f"data-{new}", self._options.copy)
+            for new, old in enumerate(self._layout.shards)
+        ]
+        paths = [path for path, _ in shared]
         while len(paths) < self._layout.num_shards:
-            new = (
-                self._layout.new_bytes() if len(paths) == len(how) else ()
-            )  # a further, empty file only makes the number of files another
+            # A further, empty file only makes the number of files another.
+            new = self._layout.new_bytes() if len(paths) == len(shared) else ()
             paths.append(self._staging.write(f"data-{len(paths)}", new))
-        return paths, tuple(how)
+        return paths, tuple(sharing for _, sharing in shared)
 
-    def _move(self, index: Path, shards: list[Path]) -> None:
+    def _move(self, moves: list[tuple[Path, Path]]) -> None:
+        """Gives the files their names, the index at last."""
+        *data_files, (index, index_target) = moves
         moved: list[Path] = []
         try:
-            for path, target in zip(shards, self._targets(), strict=True):
+            for path, target in data_files:
                 self._disk.rename(path, target)
                 moved.append(target)
             self._disk.sync_folder(self._prefix.parent)
-            self._disk.rename(index, index_path(self._prefix))
+            self._disk.rename(index, index_target)
         except BaseException:
             for target in moved:  # no index names them
                 with contextlib.suppress(OSError):
                     self._disk.remove(target)
             raise
         self._disk.sync_folder(self._prefix.parent)
-        if self._old_shards not in {None, self._layout.num_shards}:
-            for number in range(self._old_shards or 0):
-                self._disk.remove(shard_path(self._prefix, number, self._old_shards or 0))
+        old = self._old_shards or 0
+        if old != self._layout.num_shards:
+            for number in range(old):
+                self._disk.remove(shard_path(self._prefix, number, old))
 
     def _write_state(self) -> None:
         folder = self._prefix.parent
         if not self._options.update_state or folder.resolve() == self._draft.source.prefix.parent.resolve():
             return  # the source's own folder keeps its latest checkpoint
-        contents = state_file.text(folder, self._prefix.name)
+        contents = locate.state_file(folder, self._prefix.name)
         with contextlib.suppress(OSError):
-            if (folder / state_file.STATE_FILE).read_bytes() == contents:
+            if (folder / locate.STATE_FILE).read_bytes() == contents:
                 return
-        self._disk.rename(self._staging.write("state", [contents]), folder / state_file.STATE_FILE)
+        self._disk.rename(self._staging.write("state", [contents]), folder / locate.STATE_FILE)
         self._disk.sync_folder(folder)
 
 
 def _check_not_source(draft: Draft, prefix: Path) -> None:
     source = draft.source.prefix
     with contextlib.suppress(OSError):
-        same = prefix.resolve() == source.resolve() or index_path(prefix).samefile(index_path(source))
-        if same:
+        if prefix.resolve() == source.resolve() or index_path(prefix).samefile(index_path(source)):
             raise TargetError("Source and target are the same checkpoint.", received=str(prefix), fix="Name another target.")
 
 
@@ -210,9 +205,8 @@ def disk_error(error: OSError, prefix: Path) -> TargetError:
         error: Error of the disk.
         prefix: Path of the target.
     """
-    what = _REASONS.get(error.errno or 0, "The checkpoint could not be written.")
     return TargetError(
-        what,
+        _REASONS.get(error.errno or 0, "The checkpoint could not be written."),
         received=f"{error.strerror or error}: {error.filename or prefix}",
         fix="Solve that and run the same command again.",
     )

@@ -1,23 +1,118 @@
-"""A staging folder beside the target; only finished files leave it, by rename."""
+"""A staging folder beside the target; only finished files leave it, by rename.
+
+All changes to the disk are in one class, so that a test can let each of them fail.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from estimator_bridge.compat.checkpoint.errors import TargetError
-from estimator_bridge.compat.checkpoint.writing.storage import Disk
 
 Sharing = Literal["link", "clone", "copy"]
 _BEGIN_SYNC = 8 * 1024 * 1024
-_KEPT = (
-    64 * 1024 * 1024
-)  # bytes of a copy in memory; more would push other files out of the cache, and to allocate memory is slow
+# Bytes of a copy that stay in memory; more would push other files out of the cache, and to allocate memory is slow.
+_KEPT = 64 * 1024 * 1024
 _UNLINKABLE = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES}
+_FICLONE = 0x40049409  # ioctl number on Linux: the files share their blocks until one of them changes
+_COPY_CHUNK = 4 * 1024 * 1024
+# Larger writes take large pages for the cache, which a virtual machine may have to fetch from its host first.
+_WRITE = 64 * 1024
+_NO_CLONE = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EBADF, errno.ETXTBSY}
+
+
+class Disk:
+    """The operations that change something; each raises OSError if it fails."""
+
+    def make_folder(self, path: Path) -> None:
+        """Makes a folder and its parents."""
+        path.mkdir(parents=True, exist_ok=True)
+
+    def create(self, path: Path) -> BinaryIO:
+        """Opens a new file for writing."""
+        return path.open("xb", buffering=0)
+
+    def write(self, file: BinaryIO, data: bytes) -> None:
+        """Writes all of ``data``."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(file.fileno(), view[:_WRITE]) :]
+
+    def begin_sync(self, file: BinaryIO, start: int, end: int) -> None:
+        """Lets the system start to write a range to the disk, and does not wait.
+
+        Otherwise Linux keeps up to a tenth of the memory until ``sync``, which then waits for all of it at once. Parts of the range
+        that are on the disk already leave the page cache.
+        """
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), start, end - start, os.POSIX_FADV_DONTNEED)
+
+    def sync(self, file: BinaryIO) -> None:
+        """Returns once a file's contents are on the disk."""
+        os.fsync(file.fileno())
+
+    def sync_folder(self, path: Path) -> None:
+        """Returns once a folder's names are on the disk."""
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Gives a file a second name."""
+        os.link(source.resolve(), target)  # a link to a symbolic link would break with it
+
+    def clone(self, source: BinaryIO, target: BinaryIO) -> bool:
+        """Lets ``target`` share the blocks of ``source``.
+
+        Returns:
+            False if the file system cannot.
+        """
+        try:
+            fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
+        except OSError as error:
+            if error.errno in _NO_CLONE:
+                return False
+            raise
+        return True
+
+    def copy_some(self, source: BinaryIO, target: BinaryIO) -> int:
+        """Copies some bytes from the current positions of both files, inside the kernel if it can.
+
+        Returns:
+            The number of bytes; 0 at the end.
+        """
+        try:
+            return os.copy_file_range(source.fileno(), target.fileno(), _COPY_CHUNK)
+        except (AttributeError, OSError) as error:
+            if isinstance(error, OSError) and error.errno not in _NO_CLONE:
+                raise
+        data = os.read(source.fileno(), 1024 * 1024)
+        self.write(target, data)
+        return len(data)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Gives a file another name; a file with that name is replaced in the same instant."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Removes a file if it exists, or a folder with its contents."""
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+    def remove_folder(self, path: Path) -> None:
+        """Removes an empty folder."""
+        path.rmdir()
 
 
 class Staging:
@@ -41,19 +136,12 @@ class Staging:
         """
         self._disk.make_folder(self.folder)
         with _locked(self.folder):
-            self._clear()
+            for path in list(self.folder.iterdir()):
+                self._disk.remove(path)
             try:
                 yield
             finally:
-                self._clear()
-                self._disk.remove_folder(self.folder)
-
-    def _clear(self) -> None:
-        for path in list(self.folder.iterdir()):
-            if path.is_dir() and not path.is_symlink():
-                self._disk.remove_tree(path)
-            else:
-                self._disk.remove(path)
+                self._disk.remove(self.folder)
 
     def write(self, name: str, chunks: Iterable[bytes]) -> Path:
         """Writes a file and waits until it is on the disk.
@@ -135,22 +223,14 @@ def folder_for(target: Path, disk: Disk) -> Iterator[None]:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Holds a lock that ends with the process."""
-    try:
-        import fcntl
-    except ImportError:  # not on this system
-        yield
-        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        if error.errno in {errno.EWOULDBLOCK, errno.EAGAIN}:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             raise TargetError(
                 "Another process is writing this checkpoint.", received=str(folder), fix="Wait until that process has ended."
             ) from None
-        raise
-    try:
         yield
     finally:
         os.close(descriptor)

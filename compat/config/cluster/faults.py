@@ -9,6 +9,7 @@ import json
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from estimator_bridge.compat.config.tables.tf_config import addresses
@@ -97,7 +98,11 @@ def _shape(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault(("task", "type"), f"the task's type is {task['type']!r}, and must be the name of a job")
     for job, tasks in cluster.items() if isinstance(cluster, dict) else ():
         if isinstance(tasks, str):
-            yield Fault(("cluster", job), f"the addresses of {job} are a string, and must be a list", _wrap(job, tasks))
+            yield Fault(
+                ("cluster", job),
+                f"the addresses of {job} are a string, and must be a list",
+                partial(_wrap, job=job, address=tasks),
+            )
         elif not isinstance(tasks, list | dict) or (isinstance(tasks, dict) and not all(key.isdecimal() for key in tasks)):
             yield Fault(("cluster", job), f"the addresses of {job} are neither a list nor an object by index")
         elif any(not isinstance(address, str) for address in (tasks.values() if isinstance(tasks, dict) else tasks)):
@@ -109,21 +114,21 @@ def _jobs(cluster: Mapping[str, Any], chief_needed: bool) -> Iterator[Fault]:
         if not tasks and job in {"chief", "master"}:
             yield Fault(("cluster", job), f"{job} has no address")
         elif isinstance(tasks, dict) and sorted(map(int, tasks)) != list(range(len(tasks))):
-            yield Fault(
-                ("cluster", job), f"the indices of {job} are {', '.join(sorted(tasks))}, and must count from 0 without a gap"
-            )
+            what = f"the indices of {job} are {', '.join(sorted(tasks))}, and must count from 0 without a gap"
+            yield Fault(("cluster", job), what)
         if job not in JOBS:
             near = difflib.get_close_matches(job, JOBS, 1)
-            yield Fault(
-                ("cluster", job),
-                f"{job} is not a job of TensorFlow ({', '.join(JOBS)})",
-                _rename(job, near[0]) if near else None,
-            )
+            mend = partial(_rename, job=job, to=near[0]) if near else None
+            yield Fault(("cluster", job), f"{job} is not a job of TensorFlow ({', '.join(JOBS)})", mend)
     if "chief" in cluster and "master" in cluster:
-        yield Fault(("cluster", "master"), "chief and master are the same job under two names", _without("master"))
+        yield Fault(
+            ("cluster", "master"), "chief and master are the same job under two names", lambda on: on["cluster"].pop("master")
+        )
     chief = "master" if "master" in cluster else "chief"
     if len(cluster.get(chief, ())) > 1:
-        yield Fault(("cluster", chief), f"there is one {chief}, not {len(cluster[chief])}", _chief_to_workers(chief))
+        yield Fault(
+            ("cluster", chief), f"there is one {chief}, not {len(cluster[chief])}", partial(_chief_to_workers, chief=chief)
+        )
     if chief not in cluster and cluster.get("worker") and (chief_needed or cluster.get("ps")):
         yield Fault(("cluster",), "there is no chief", _first_worker_to_chief)
 
@@ -141,7 +146,7 @@ def _addresses(cluster: Mapping[str, Any]) -> Iterator[Fault]:
             job, key = first[1:]
             what = f"{address!r} is already the address of {job} {key}" if _at(cluster, first) == address else (
                 f"{address!r} is the port of {job} {key} ({_at(cluster, first)!r}) on the same host")  # fmt: skip
-            yield Fault(path, what, _next_port(path))
+            yield Fault(path, what, partial(_next_port, path=path))
 
 
 def _task(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
@@ -151,17 +156,21 @@ def _task(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault(("task",), "the task's type is missing")
     elif kind not in cluster and kind != "evaluator":
         near = difflib.get_close_matches(str(kind), list(cluster), 1) or ([_twin(kind)] if _twin(kind) in cluster else [])
-        mend = _set_task("type", near[0]) if near else None
+        mend = partial(_set_task, type=near[0]) if near else None
         yield Fault(("task", "type"), f"{kind!r} is not a job of this cluster ({', '.join(cluster)})", mend)
     if not str(index).isdecimal():
-        yield Fault(("task", "index"), f"the task's index is {index!r}, and must be a number from 0", _set_task("index", 0))
+        yield Fault(
+            ("task", "index"), f"the task's index is {index!r}, and must be a number from 0", partial(_set_task, index=0)
+        )
     elif kind == "evaluator" and kind not in cluster and int(index) > 0:
-        yield Fault(("task", "index"), f"{index} is out of range: there is one evaluator", _set_task("index", 0))
+        yield Fault(("task", "index"), f"{index} is out of range: there is one evaluator", partial(_set_task, index=0))
     elif kind in cluster and not cluster[kind]:
         yield Fault(("task", "index"), f"{index} is out of range: {kind} has no task")
     elif kind in cluster and int(index) >= len(cluster[kind]):
         last = len(cluster[kind]) - 1
-        yield Fault(("task", "index"), f"{index} is out of range: {kind} has the indices 0 to {last}", _set_task("index", last))
+        yield Fault(
+            ("task", "index"), f"{index} is out of range: {kind} has the indices 0 to {last}", partial(_set_task, index=last)
+        )
 
 
 def _hosts(cluster: Mapping[str, Any]) -> Iterator[Fault]:
@@ -181,35 +190,25 @@ def _at(cluster: Mapping[str, Any], path: Path) -> Any:
     return cluster[path[1]][path[2]]  # type: ignore[index]
 
 
-def _wrap(job: str, address: str) -> Callable[[Json], None]:
-    return lambda mended: mended["cluster"].update({job: address.split(",")})
+def _wrap(mended: Json, job: str, address: str) -> None:
+    mended["cluster"][job] = address.split(",")
 
 
-def _rename(job: str, to: str) -> Callable[[Json], None]:
-    def mend(mended: Json) -> None:
-        cluster = mended["cluster"]
-        mended["cluster"] = {to if name == job else name: tasks for name, tasks in cluster.items() if name == job or name != to}
-        if mended.get("task", {}).get("type") == job:
-            mended["task"]["type"] = to
-
-    return mend
+def _rename(mended: Json, job: str, to: str) -> None:
+    cluster = mended["cluster"]
+    mended["cluster"] = {to if name == job else name: tasks for name, tasks in cluster.items() if name == job or name != to}
+    if mended.get("task", {}).get("type") == job:
+        mended["task"]["type"] = to
 
 
-def _without(job: str) -> Callable[[Json], None]:
-    return lambda mended: mended["cluster"].pop(job)
+def _set_task(mended: Json, **values: Any) -> None:
+    mended.setdefault("task", {}).update(values)
 
 
-def _set_task(key: str, value: Any) -> Callable[[Json], None]:
-    return lambda mended: mended.setdefault("task", {}).update({key: value})
-
-
-def _chief_to_workers(chief: str) -> Callable[[Json], None]:
-    def mend(mended: Json) -> None:
-        first, *others = addresses(mended["cluster"][chief])
-        mended["cluster"][chief] = [first]
-        mended["cluster"]["worker"] = [*others, *addresses(mended["cluster"].get("worker", ()))]
-
-    return mend
+def _chief_to_workers(mended: Json, chief: str) -> None:
+    first, *others = addresses(mended["cluster"][chief])
+    mended["cluster"][chief] = [first]
+    mended["cluster"]["worker"] = [*others, *addresses(mended["cluster"].get("worker", ()))]
 
 
 def _first_worker_to_chief(mended: Json) -> None:
@@ -221,11 +220,8 @@ def _first_worker_to_chief(mended: Json) -> None:
         task.update({"type": "chief", "index": 0} if index == 0 else {"index": index - 1})
 
 
-def _next_port(path: Path) -> Callable[[Json], None]:
-    def mend(mended: Json) -> None:
-        host, _, port = _at(mended["cluster"], path).rpartition(":")
-        used = {address.rpartition(":")[2] for _, address in tasks_of(mended["cluster"])}
-        free = next(number for number in range(int(port) + 1, int(port) + 2 + len(used)) if str(number) not in used)
-        mended["cluster"][path[1]][path[2]] = f"{host}:{free}"
-
-    return mend
+def _next_port(mended: Json, path: Path) -> None:
+    host, _, port = _at(mended["cluster"], path).rpartition(":")
+    used = {address.rpartition(":")[2] for _, address in tasks_of(mended["cluster"])}
+    free = next(number for number in range(int(port) + 1, int(port) + 2 + len(used)) if str(number) not in used)
+    mended["cluster"][path[1]][path[2]] = f"{host}:{free}"

@@ -62,14 +62,11 @@ def check(document: Document, *, chief_needed: bool = True, resolve: bool = Fals
     if not found:
         return
     first = found[0]
-    lines = [f"{document.where(fault.path)}: {path_text(fault.path)}: {fault.what}" for fault in found]
+    others = "; ".join(f"{document.where(fault.path)}: {path_text(fault.path)}: {fault.what}" for fault in found[1:])
     mended = correct(document.value, chief_needed=chief_needed)
-    raise BridgeError(
-        f"{document.where(first.path)}: {path_text(first.path)} is wrong: {first.what}.",
-        expected=EXPECTED,
-        received="; ".join(lines[1:]) or None,
-        fix=f"Corrected:\n{mended}" if mended else "Correct that key.",
-    )
+    fix = f"Corrected:\n{mended}" if mended else "Correct that key."
+    what = f"{path_text(first.path)} is wrong: {first.what}."
+    raise document.error(first.path, what, expected=EXPECTED, received=others or None, fix=fix)
 
 
 def merge(environment: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,15 +115,11 @@ def legacy_form(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_unknown(document: Document) -> None:
-    known = {name.partition(".")[0] for name in TF_CONFIG.names}
+    known = sorted({name.partition(".")[0] for name in TF_CONFIG.names})
     for key in document.value:
         if key not in known:
-            raise BridgeError(
-                f"{document.where((key,))}: {key} is not a key of a TF_CONFIG.", expected=", ".join(sorted(known)), received=key
-            )
+            raise document.error((key,), f"{key} is not a key of a TF_CONFIG.", expected=", ".join(known), received=key)
     task = document.value.get("task", {})
     for key in task if isinstance(task, dict) else ():
         if f"task.{key}" not in TF_CONFIG:
-            raise BridgeError(
-                f"{document.where(('task', key))}: task.{key} is not a key of a TF_CONFIG.", expected="type, index"
-            )
+            raise document.error(("task", key), f"task.{key} is not a key of a TF_CONFIG.", expected="type, index")

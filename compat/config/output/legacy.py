@@ -27,30 +27,23 @@ def legacy_data(legacy: LegacyConfig) -> dict[str, Any]:
         >>> legacy_data(LegacyConfig(session_config={"gpu_options.allow_growth": True}))
         {'session_config': {'gpu_options': {'allow_growth': True}}}
     """
-    train = dict(legacy.train_spec or {}) | ({"hooks": [_object(hook) for hook in legacy.hooks]} if legacy.hooks else {})
-    evaluation = dict(legacy.eval_spec or {}) | (
-        {"exporters": [_object(one) for one in legacy.exporters]} if legacy.exporters else {}
-    )
-    data: dict[str, Any] = dict(legacy.run_config or {})
-    if legacy.session_config:
-        data["session_config"] = json_format.MessageToDict(message_of(legacy.session_config), preserving_proto_field_name=True)
-    parts = {
+    train = {**(legacy.train_spec or {}), **({"hooks": legacy.hooks} if legacy.hooks else {})}
+    evaluation = {**(legacy.eval_spec or {}), **({"exporters": legacy.exporters} if legacy.exporters else {})}
+    session = message_of(legacy.session_config) if legacy.session_config else None
+    objects = {
+        "session_config": session and json_format.MessageToDict(session, preserving_proto_field_name=True),
         "train_distribute": legacy.train_distribute,
         "eval_distribute": legacy.eval_distribute,
         "partitioner": legacy.partitioner,
+        "experimental_distribute": {"remote_cluster": legacy.remote_cluster} if legacy.remote_cluster else None,
+        "tpu_config": legacy.tpu_config or None,
+        "TF_CONFIG": legacy.tf_config or None,
+        "train_spec": train or None,
+        "eval_spec": evaluation or legacy.eval_spec,
+        "sync_replicas_optimizer": legacy.sync_replicas,
     }
-    data |= {name: _object(part) for name, part in parts.items() if part is not None}
-    if legacy.remote_cluster:
-        data["experimental_distribute"] = {"remote_cluster": legacy.remote_cluster}
-    rest = {"tpu_config": legacy.tpu_config, "TF_CONFIG": legacy.tf_config, "train_spec": train, "eval_spec": evaluation}
-    data |= {
-        name: value
-        for name, value in rest.items()
-        if value or (value == {} and name == "eval_spec" and legacy.eval_spec is not None)
-    }
-    if legacy.sync_replicas is not None:
-        data["sync_replicas_optimizer"] = legacy.sync_replicas
-    plain: dict[str, Any] = json.loads(json.dumps(data))
+    data = {**(legacy.run_config or {}), **{name: value for name, value in objects.items() if value is not None}}
+    plain: dict[str, Any] = json.loads(json.dumps(data, default=_object))
     return plain
 
 

@@ -6,13 +6,15 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from estimator_bridge.compat.config.decisions import CLUSTERED
 from estimator_bridge.compat.config.model import ModernConfig
-from estimator_bridge.compat.config.output.python_strategy import strategy_lines
-from estimator_bridge.compat.config.output.python_training import classes_needed, training_lines
-from estimator_bridge.compat.config.process import find_unread_settings, is_server
+from estimator_bridge.compat.config.output.calls import Call, source_lines
+from estimator_bridge.compat.config.output.config_calls import callback_calls, evaluator_call, resolver_call, strategy_call
+from estimator_bridge.compat.config.process import find_unread_settings, is_server, process_config
 from estimator_bridge.compat.config.settings import flatten
+from estimator_bridge.compat.config.tables.tpu_config import shape_of
 
-_SOURCES = ("callback_rules.py", "callbacks/base.py", "callbacks/training.py", "callbacks/evaluation.py")
+_SOURCES = ("callback_rules.py", "callbacks.py")
 
 _LINES = {
     "threads.intra_op": "tf.config.threading.set_intra_op_parallelism_threads({0!r})",
@@ -30,6 +32,15 @@ _LINES = {
     "graph.jit": "tf.config.optimizer.set_jit({0!r})",
     "training.random_seed": "tf.random.set_seed({0!r})",
 }
+
+_SERVER = """# This process only serves; the chief coordinates.
+server = tf.distribute.Server(
+    cluster_resolver.cluster_spec(),
+    job_name=cluster_resolver.task_type,
+    task_index=cluster_resolver.task_id,
+    protocol=cluster_resolver.rpc_layer,
+)
+server.join()"""
 
 
 def to_python(config: ModernConfig) -> str:
@@ -52,22 +63,18 @@ def to_python(config: ModernConfig) -> str:
         strategy = tf.distribute.get_strategy()
         <BLANKLINE>
     """
-    sections = [_imports(config), "\n".join(_runtime(config)), "\n".join(strategy_lines(config)), "\n".join(_unread(config))]
+    sections = [_imports(config), "\n".join(_runtime(config)), "\n".join(_strategy(config)), "\n".join(_unread(config))]
     if not is_server(config):
-        sections += [_classes(config), "\n".join(training_lines(config)).strip("\n")]
+        sections += [_classes(config), "\n".join(_training(config)).strip("\n")]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def _imports(config: ModernConfig) -> str:
-    kinds = [] if is_server(config) else classes_needed(config)
+    kinds = [] if is_server(config) else _classes_needed(config)
     lines = ["import math", "import time", "from typing import Any", ""] if kinds else []
     if config.devices.gpu_allocator == "cuda_malloc_async":
-        lines = [
-            "import os",
-            *lines,
-            "os.environ['TF_GPU_ALLOCATOR'] = 'cuda_malloc_async'  # read when the GPUs are initialised",
-            "",
-        ]
+        variable = "os.environ['TF_GPU_ALLOCATOR'] = 'cuda_malloc_async'  # read when the GPUs are initialised"
+        lines = ["import os", *lines, variable, ""]
     keras = ["import tf_keras"] if kinds else []
     return "\n".join([*lines, "import tensorflow as tf", *keras])
 
@@ -100,10 +107,117 @@ def _classes(config: ModernConfig) -> str:
     source = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in _SOURCES)
     found = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     needed: set[str] = set()
-    left = set(classes_needed(config))
+    left = set(_classes_needed(config))
     while left:
         needed |= left
         used = {inner.id for name in left for inner in ast.walk(found[name]) if isinstance(inner, ast.Name)}
         left = (used & found.keys()) - needed
     parts = [str(ast.get_source_segment(source, node)) for name, node in found.items() if name in needed]
     return "\n" + "\n\n\n".join(parts) + "\n" if parts else ""
+
+
+def _strategy(config: ModernConfig) -> Iterator[str]:
+    """Prints the strategy, its resolver, connections and input options."""
+    own = process_config(config)
+    name = own.strategy.name
+    if own.cluster.jobs and name in CLUSTERED:
+        yield from source_lines(resolver_call(own.cluster), "cluster_resolver = ")
+    if own.strategy.remote_cluster:
+        yield from _remote(own)
+    if is_server(config):
+        yield _SERVER
+    elif name is None:
+        yield "strategy = tf.distribute.get_strategy()"
+    elif name == "TPUStrategy":
+        yield from _tpu(own)
+    else:
+        yield from source_lines(strategy_call(own.strategy, bool(own.cluster.jobs)), "strategy = ")
+    if own.strategy.input_per_replica is not None:
+        mode = "PER_REPLICA" if own.strategy.input_per_replica else "PER_WORKER"
+        yield "# strategy.distribute_datasets_from_function(dataset_fn, input_options)"
+        yield f"mode = tf.distribute.InputReplicationMode.{mode}"
+        yield "input_options = tf.distribute.InputOptions(experimental_replication_mode=mode)"
+
+
+def _remote(config: ModernConfig) -> Iterator[str]:
+    jobs = {job: list(tasks) for job, tasks in config.strategy.remote_cluster.items()}
+    filters = config.devices.filters
+    if filters and config.cluster.task_type:
+        yield "filters = tf.config.experimental.ClusterDeviceFilters()"
+        yield f"filters.set_device_filters({config.cluster.task_type!r}, {config.cluster.task_id or 0}, {list(filters)!r})"
+    extra = ", cluster_device_filters=filters" if filters and config.cluster.task_type else ""
+    yield f"tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec({jobs!r}){extra})"
+
+
+def _tpu(config: ModernConfig) -> Iterator[str]:
+    own = config.strategy
+    job = f", job_name={own.tpu_job_name!r}" if own.tpu_job_name else ""
+    yield f"resolver = tf.distribute.cluster_resolver.TPUClusterResolver({own.tpu!r}{job})"
+    yield "tf.config.experimental_connect_to_cluster(resolver)"
+    yield "topology = tf.tpu.experimental.initialize_tpu_system(resolver)"
+    if own.cores_per_replica is None:
+        yield "strategy = tf.distribute.TPUStrategy(resolver)"
+        return
+    yield "device_assignment = tf.tpu.experimental.DeviceAssignment.build("
+    yield "    topology,"
+    yield f"    computation_shape={shape_of(own.cores_per_replica)},"
+    yield f"    num_replicas=topology.num_tasks * topology.num_tpus_per_task // {own.cores_per_replica},"
+    yield ")"
+    yield "strategy = tf.distribute.TPUStrategy(resolver, device_assignment)"
+
+
+def _classes_needed(config: ModernConfig) -> list[str]:
+    """Returns the names of our classes that the training's lines use."""
+    if config.cluster.task_type != "evaluator":
+        return [call.function for call in _callbacks(config)]
+    if config.training.model_dir is None:
+        return []
+    calls = evaluator_call(config, config.training.model_dir).nested()
+    return [call.function for call in calls if isinstance(call, Call)]
+
+
+def _training(config: ModernConfig) -> Iterator[str]:
+    """Prints the lines that come once there is a model: arguments of compile and fit, callbacks, or an evaluator."""
+    steps = config.training.steps_per_execution
+    if steps is not None:
+        yield f"compile_arguments = {{'steps_per_execution': {steps}}}  # model.compile(loss, optimizer, **compile_arguments)"
+    if config.cluster.task_type == "evaluator":
+        yield from _evaluator(config)
+        return
+    if config.training.global_batch_size is not None or config.training.per_replica_batch_size is not None:
+        yield f"global_batch_size = {config.training.global_batch_size}  # of the dataset; {config.training.per_replica_batch_size} a replica"
+    yield from _fit(config)
+    made = _callbacks(config)
+    if made:
+        yield from ["", "", "def make_callbacks(checkpoint, validation_data):", "    return ["]
+        for call in made:
+            yield from source_lines(call, "        ", ",")
+        yield "    ]"
+
+
+def _evaluator(config: ModernConfig) -> Iterator[str]:
+    if config.training.model_dir is None:
+        yield "# This process evaluates checkpoints: set training.model_dir to their folder."
+        return
+    yield from ["", "", "def make_evaluator(model, validation_data):  # its start() evaluates each checkpoint as it comes"]
+    yield from source_lines(evaluator_call(config, config.training.model_dir), "    return ")
+
+
+def _callbacks(config: ModernConfig) -> list[Call]:
+    own = config.evaluation
+    evaluates = any(value is not None for value in (own.steps, own.name, own.start_delay_secs, own.throttle_secs))
+    return [call for origin, call in callback_calls(config).items() if origin != "evaluate" or evaluates]
+
+
+def _fit(config: ModernConfig) -> Iterator[str]:
+    last, interval = config.training.max_steps, config.checkpoint.interval_steps
+    if last is not None:
+        yield f"max_steps = {last}  # absolute: a restored model trains for what is left"
+        yield ""
+        yield ""
+        yield "def fit_arguments(restored_step):"
+        yield "    left = max(max_steps - restored_step, 0)"
+        yield f"    steps = {f'min({interval}, left)' if interval else 'left'}"
+        yield "    return {'steps_per_epoch': max(steps, 1), 'epochs': -(-left // steps) if steps else 0}"
+    elif interval:
+        yield f"fit_arguments = {{'steps_per_epoch': {interval}}}"

@@ -1,14 +1,49 @@
-"""Conversion of a message to plain values by dotted path, and back."""
+"""ConfigProto as plain values by dotted path, and back, with descriptors that are read from ``config.pbtxt`` into a separate pool.
+
+Importing TensorFlow's own ``config_pb2`` would import all of TensorFlow, which takes seconds. The private pool does not share descriptors
+with the default one, so TensorFlow may be imported before or after.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.descriptor import FieldDescriptor
 
-from estimator_bridge.compat.config.proto.descriptors import Proto, config_proto
 from estimator_bridge.errors import BridgeError
+
+Proto: TypeAlias = Any
+"""A message of the private pool: its class is made at run time."""
+
+
+def config_proto() -> Proto:
+    """Returns an empty ConfigProto of the private pool, with every field that TensorFlow's has.
+
+    Example:
+        >>> config = config_proto()
+        >>> config.gpu_options.allow_growth = True
+        >>> config.gpu_options.ListFields()[0][1]
+        True
+    """
+    return _config_class()()
+
+
+@functools.cache
+def _config_class() -> Any:
+    return message_factory.GetMessageClass(pool().FindMessageTypeByName("tensorflow.ConfigProto"))
+
+
+@functools.cache
+def pool() -> descriptor_pool.DescriptorPool:
+    """Returns the private pool."""
+    text = Path(__file__).with_name("config.pbtxt").read_text(encoding="utf-8")
+    private = descriptor_pool.DescriptorPool()
+    private.AddSerializedFile(text_format.Parse(text, descriptor_pb2.FileDescriptorProto()).SerializeToString())
+    return private
 
 
 def set_fields(message: Proto) -> dict[str, Any]:
@@ -63,28 +98,9 @@ def message_of(values: Mapping[str, Any]) -> Proto:
     return config
 
 
-def paths(descriptor: Any, prefix: str = "", *, inside: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yields every path that ``set_fields`` can return, for a ConfigProto descriptor of ours or TensorFlow's.
-
-    Args:
-        descriptor: Descriptor of the message.
-        prefix: Prefix of the paths.
-        inside: Message types around this one, so that a recursive type ends.
-
-    Yields:
-        Dotted paths of scalar, repeated and map fields.
-    """
-    for field in descriptor.fields:
-        nested = field.message_type
-        if nested is None or _is_repeated(field) or nested.full_name in inside:
-            yield prefix + field.name
-        else:
-            yield from paths(nested, f"{prefix}{field.name}.", inside=(*inside, nested.full_name))
-
-
 def _walk(message: Proto, prefix: str) -> Iterator[tuple[str, Any]]:
     for field, value in message.ListFields():
-        if field.message_type is not None and not _is_repeated(field):
+        if field.message_type is not None and not is_repeated(field):
             yield from _walk(value, f"{prefix}{field.name}.")
         else:
             yield prefix + field.name, _plain_field(field, value)
@@ -93,7 +109,7 @@ def _walk(message: Proto, prefix: str) -> Iterator[tuple[str, Any]]:
 def _plain_field(field: Any, value: Any) -> Any:
     if _is_map(field):
         return {key: _plain(field.message_type.fields_by_name["value"], value[key]) for key in sorted(value)}
-    if _is_repeated(field):
+    if is_repeated(field):
         return tuple(_plain(field, one) for one in value)
     return _plain(field, value)
 
@@ -111,12 +127,12 @@ def _assign(message: Proto, name: str, value: Any) -> None:
     field = message.DESCRIPTOR.fields_by_name[name]
     if _is_map(field):
         getattr(message, name).update(value)
-    elif _is_repeated(field) and field.message_type is not None:
+    elif is_repeated(field) and field.message_type is not None:
         for one in value:
             added = getattr(message, name).add()
             for inner, part in one.items():
                 _assign(added, inner, part)
-    elif _is_repeated(field):
+    elif is_repeated(field):
         getattr(message, name).extend(value)
     elif field.enum_type is not None and isinstance(value, str):
         setattr(message, name, field.enum_type.values_by_name[value].number)
@@ -128,7 +144,7 @@ def _is_map(field: Any) -> bool:
     return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
 
 
-def _is_repeated(field: Any) -> bool:
+def is_repeated(field: Any) -> bool:
     """Returns True for a repeated field; protobuf 7 no longer has ``label``, protobuf 4 has no ``is_repeated`` yet."""
     if hasattr(field, "is_repeated"):
         return bool(field.is_repeated)

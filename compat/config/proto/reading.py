@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf import json_format, message, text_format
 
-from estimator_bridge.compat.config.proto.descriptors import Proto, config_proto, pool
+from estimator_bridge.compat.config.proto.fields import Proto, config_proto, pool
 from estimator_bridge.errors import BridgeError, CorruptError
 from estimator_bridge.runtime.protobuf import wire
 

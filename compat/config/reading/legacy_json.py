@@ -11,7 +11,7 @@ from estimator_bridge.compat.config.legacy import LegacyConfig
 from estimator_bridge.compat.config.model import ConfigPart
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.proto.reading import read_json, read_text
-from estimator_bridge.compat.config.reading.legacy_types import check_type
+from estimator_bridge.compat.config.reading.typing_check import conform
 from estimator_bridge.compat.config.tables import DISTRIBUTE_CONFIG, RUN_CONFIG
 from estimator_bridge.compat.config.tables.run_config import normalize
 from estimator_bridge.errors import BridgeError
@@ -30,6 +30,35 @@ OBJECTS = (
     "sync_replicas_optimizer",
 )
 """Keys of a RunConfig's JSON that contain objects."""
+
+_STRINGS = ("model_dir", "protocol", "task_type", "master", "evaluation_master", "tpu_config.tpu_job_name", "eval_spec.name")
+_SECONDS = ("save_checkpoints_secs", "session_creation_timeout_secs", "experimental_max_worker_delay_secs")
+_INTEGERS = (
+    "tf_random_seed",
+    "save_summary_steps",
+    "save_checkpoints_steps",
+    "keep_checkpoint_max",
+    "log_step_count_steps",
+    "task_id",
+)
+TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(_STRINGS, str),
+    **dict.fromkeys(_INTEGERS, int),
+    **dict.fromkeys(
+        ("tpu_config.num_shards", "tpu_config.num_cores_per_replica", "train_spec.max_steps", "eval_spec.steps"), int
+    ),
+    **dict.fromkeys(
+        (*_SECONDS, "eval_spec.start_delay_secs", "eval_spec.throttle_secs", "keep_checkpoint_every_n_hours"), float
+    ),
+    **{f"sync_replicas_optimizer.{name}": int for name in ("replicas_to_aggregate", "total_num_replicas", "num_tokens")},
+    "cluster_spec": Mapping[str, tuple[str, ...]],
+    "checkpoint_save_graph_def": bool,
+    "tpu_config.iterations_per_loop": int | str,
+    "tpu_config.per_host_input_for_training": bool | int | str,
+}
+"""Dotted name -> annotation; other names may hold values of any type."""
+
+_MAY_BE_NEGATIVE = {"tf_random_seed", "sync_replicas_optimizer.num_tokens"}
 
 
 def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfig:
@@ -55,21 +84,14 @@ def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfi
     for key in value:
         if key not in RUN_CONFIG and key not in OBJECTS:
             near = difflib.get_close_matches(key, [*RUN_CONFIG.names, *OBJECTS], 1)
-            raise BridgeError(
-                f"{document.where((key,))}: {key} is not a property of a RunConfig.",
-                expected=", ".join([*RUN_CONFIG.names, *(name for name in OBJECTS if name not in RUN_CONFIG)]),
-                received=key,
-                fix=f"Did you mean {near[0]}?" if near else None,
-            )
+            known = ", ".join(dict.fromkeys([*RUN_CONFIG.names, *OBJECTS]))
+            fix = f"Did you mean {near[0]}?" if near else None
+            raise document.error((key,), f"{key} is not a property of a RunConfig.", expected=known, received=key, fix=fix)
     distribute = _object(document, "experimental_distribute") or {}
     for key in distribute:
         if key not in DISTRIBUTE_CONFIG:
-            where = document.where(("experimental_distribute", key))
-            raise BridgeError(
-                f"{where}: {key} is not a field of a DistributeConfig.",
-                expected=", ".join(DISTRIBUTE_CONFIG.names),
-                received=key,
-            )
+            what, known = f"{key} is not a field of a DistributeConfig.", ", ".join(DISTRIBUTE_CONFIG.names)
+            raise document.error(("experimental_distribute", key), what, expected=known, received=key)
     _check_task(document)
     train, evaluation = _object(document, "train_spec"), _object(document, "eval_spec")
     return LegacyConfig(
@@ -80,8 +102,8 @@ def legacy_of(document: Document, *, resolve_hosts: bool = False) -> LegacyConfi
         train_distribute=_one_strategy(document, "train_distribute", distribute),
         eval_distribute=_one_strategy(document, "eval_distribute", distribute),
         remote_cluster=distribute.get("remote_cluster"),
-        train_spec=_values(document, "train_spec", _without(train, "hooks")),
-        eval_spec=_values(document, "eval_spec", _eval_steps(_without(evaluation, "exporters"))),
+        train_spec=_values(document, "train_spec", train),
+        eval_spec=_values(document, "eval_spec", _eval_steps(evaluation)),
         hooks=_parts(document, train, "hooks"),
         exporters=_parts(document, evaluation, "exporters"),
         partitioner=_part(document, "partitioner", value.get("partitioner")),
@@ -93,14 +115,11 @@ def _session(document: Document) -> Mapping[str, Any] | None:
     value = document.value.get("session_config")
     if value is None:
         return None
+    if not isinstance(value, str | dict):
+        what = "session_config is not a ConfigProto."
+        raise document.error(("session_config",), what, expected="an object, or a text proto", received=value)
     where = document.where(("session_config",))
-    if isinstance(value, str):
-        return set_fields(read_text(value, where))
-    if not isinstance(value, dict):
-        raise BridgeError(
-            f"{where}: session_config is not a ConfigProto.", expected="an object, or a text proto", received=value
-        )
-    return set_fields(read_json(value, where))
+    return set_fields(read_text(value, where) if isinstance(value, str) else read_json(value, where))
 
 
 def _nested_tf_config(document: Document, resolve_hosts: bool) -> Mapping[str, Any] | None:
@@ -132,7 +151,7 @@ def _check_task(document: Document) -> None:
 def _object(document: Document, key: str) -> Mapping[str, Any] | None:
     value = document.value.get(key)
     if value is not None and not isinstance(value, dict):
-        raise BridgeError(f"{document.where((key,))}: {key} is not an object.", expected="its fields by name", received=value)
+        raise document.error((key,), f"{key} is not an object.", expected="its fields by name", received=value)
     return value
 
 
@@ -141,17 +160,13 @@ def _values(document: Document, prefix: str, values: Mapping[str, Any] | None) -
         return None
     kept = {}
     for name, value in values.items():
-        if value is not None:
-            full = f"{prefix}.{name}" if prefix else name
+        full = f"{prefix}.{name}" if prefix else name
+        if value is not None and full not in {"train_spec.hooks", "eval_spec.exporters"}:
             try:
-                kept[name] = check_type(full, value)
+                kept[name] = _check_type(full, value)
             except BridgeError as error:
-                raise BridgeError(f"{document.where(tuple(full.split('.')))}: {error}") from None
+                raise document.error(tuple(full.split(".")), str(error)) from None
     return kept
-
-
-def _without(values: Mapping[str, Any] | None, *names: str) -> Mapping[str, Any] | None:
-    return None if values is None else {name: value for name, value in values.items() if name not in names}
 
 
 def _eval_steps(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -161,11 +176,8 @@ def _eval_steps(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 def _one_strategy(document: Document, name: str, distribute: Mapping[str, Any]) -> ConfigPart | None:
     if name in distribute and document.value.get(name) is not None:
-        raise BridgeError(
-            f"{document.where((name,))}: {name} is in RunConfig and in experimental_distribute.",
-            expected="one of them",
-            fix="Drop one of the two.",
-        )
+        what = f"{name} is in RunConfig and in experimental_distribute."
+        raise document.error((name,), what, expected="one of them", fix="Drop one of the two.")
     return _part(document, name, distribute.get(name, document.value.get(name)))
 
 
@@ -182,8 +194,29 @@ def _part(document: Document, name: str, value: Any) -> ConfigPart | None:
         return ConfigPart(value)
     if isinstance(value, dict) and isinstance(value.get("class"), str):
         return ConfigPart(value["class"], {key: one for key, one in value.items() if key != "class"})
-    raise BridgeError(
-        f"{document.where((name,))}: {name} does not name a class.",
-        expected='"MirroredStrategy", or {"class": ..., "devices": ...}',
-        received=value,
-    )
+    expected = '"MirroredStrategy", or {"class": ..., "devices": ...}'
+    raise document.error((name,), f"{name} does not name a class.", expected=expected, received=value)
+
+
+def _check_type(name: str, value: Any) -> Any:
+    """Returns a value from a file as its field holds it.
+
+    Args:
+        name: Dotted name.
+        value: Value from the file.
+
+    Returns:
+        The value; whole seconds and hours stay whole numbers.
+
+    Raises:
+        BridgeError: The value has the wrong type, or is negative.
+
+    Example:
+        >>> _check_type("save_checkpoints_secs", 600)
+        600
+    """
+    annotation = TYPES.get(name, Any)
+    fitting = conform(value, annotation, name)
+    if isinstance(fitting, int | float) and not isinstance(fitting, bool) and fitting < 0 and name not in _MAY_BE_NEGATIVE:
+        raise BridgeError(f"{name} is negative.", expected="0 or more", received=value)
+    return value if annotation is float else fitting

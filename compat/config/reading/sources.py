@@ -73,10 +73,10 @@ def read_source(source: str, kind: str | None = None, *, resolve_hosts: bool = F
         return Source(source, "modern", lambda name: source, modern=_toml(text, source))
     document = _as_printed(read_object(text, source, "a TF_CONFIG, a RunConfig or a ModernConfig as JSON"))
     if found == "modern" or (kind is None and _is_modern(document.value)):
-        return Source(source, "modern", lambda name: document.where(tuple(name.split("."))), modern=document.value)
+        return Source(source, "modern", _where(document), modern=document.value)
     if found == "tf-config" or (kind is None and _is_tf_config(document.value)):
         return _tf_config(document, resolve_hosts)
-    return _run_config(document, resolve_hosts)
+    return Source(document.source, "run-config", _where(document), legacy_of(document, resolve_hosts=resolve_hosts))
 
 
 def with_tf_config(source: Source, environment: Source) -> Source:
@@ -102,9 +102,8 @@ def _bytes(source: str) -> bytes:
     try:
         return Path(source).read_bytes()
     except OSError as error:
-        raise BridgeError(
-            f"{source} cannot be read.", expected="a file, or env for TF_CONFIG", received=error.strerror, fix="Check the path."
-        ) from None
+        expected, fix = "a file, or env for TF_CONFIG", "Check the path."
+        raise BridgeError(f"{source} cannot be read.", expected=expected, received=error.strerror, fix=fix) from None
 
 
 def _refuse_other(source: str, asked: str | None, only: str) -> None:
@@ -142,7 +141,7 @@ def _tf_config(document: Document, resolve_hosts: bool) -> Source:
     chief_needed = bool(value.get("cluster", {}).get("ps")) if isinstance(value.get("cluster"), dict) else True
     tf_config.check(document, chief_needed=chief_needed, resolve=resolve_hosts)
     _refuse_lonely_task(document)
-    return Source(document.source, "tf-config", _where(document, "TF_CONFIG"), LegacyConfig(tf_config=value))
+    return Source(document.source, "tf-config", _where(document, "TF_CONFIG."), LegacyConfig(tf_config=value))
 
 
 def _refuse_lonely_task(document: Document) -> None:
@@ -150,23 +149,12 @@ def _refuse_lonely_task(document: Document) -> None:
     task = document.value.get("task", {})
     for key, only in (("type", "worker"), ("index", "0")) if not document.value.get("cluster") else ():
         if str(task.get(key, only)) != only:
-            raise BridgeError(
-                f"{document.where(('task', key))}: task.{key} is wrong: there is no cluster.",
-                expected=f"{only}, or a cluster",
-                received=task[key],
-            )
+            what = f"task.{key} is wrong: there is no cluster."
+            raise document.error(("task", key), what, expected=f"{only}, or a cluster", received=task[key])
 
 
-def _run_config(document: Document, resolve_hosts: bool) -> Source:
-    return Source(document.source, "run-config", _where(document, ""), legacy_of(document, resolve_hosts=resolve_hosts))
-
-
-def _where(document: Document, prefix: str) -> Callable[[str], str]:
-    def where(name: str) -> str:
-        inner = name.removeprefix(f"{prefix}.") if prefix else name
-        return document.where(tuple(inner.split(".")))
-
-    return where
+def _where(document: Document, prefix: str = "") -> Callable[[str], str]:
+    return lambda name: document.where(tuple(name.removeprefix(prefix).split(".")))
 
 
 def _proto(source: str, text: str, fields: Mapping[str, Any]) -> Source:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
 import types
 import typing
 from collections.abc import Mapping
@@ -40,7 +42,10 @@ def conform(value: Any, annotation: Any, name: str) -> Any:
 def _conform(value: Any, annotation: Any) -> Any:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in {typing.Union, types.UnionType}:
-        return _first_fit(value, arguments)
+        for choice in arguments:
+            with contextlib.suppress(TypeError, OverflowError):
+                return _conform(value, choice)
+        raise TypeError
     if origin is typing.Literal:
         return _check(value, value in arguments)
     if origin is tuple:
@@ -50,18 +55,6 @@ def _conform(value: Any, annotation: Any) -> Any:
         _check(value, isinstance(value, Mapping))
         return {_conform(key, arguments[0]): _conform(one, arguments[1]) for key, one in value.items()}
     return _scalar(value, annotation)
-
-
-def _first_fit(value: Any, choices: tuple[Any, ...]) -> Any:
-    return _conform(value, next((choice for choice in choices if _fits(value, choice)), types.NoneType))
-
-
-def _fits(value: Any, annotation: Any) -> bool:
-    try:
-        _conform(value, annotation)
-    except (TypeError, OverflowError):
-        return False
-    return True
 
 
 def _scalar(value: Any, annotation: Any) -> Any:
@@ -79,8 +72,6 @@ def _check(value: Any, fits: bool) -> Any:
 
 
 def _type_text(annotation: Any) -> str:
-    return (
-        str(annotation).replace("typing.", "").replace("collections.abc.", "").replace(" | None", "")
-        if not isinstance(annotation, type)
-        else annotation.__name__
-    )
+    if isinstance(annotation, type):
+        return annotation.__name__
+    return re.sub(r"typing\.|collections\.abc\.| \| None", "", str(annotation))

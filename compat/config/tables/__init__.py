@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from estimator_bridge.compat.config.tables.config_proto import CONFIG_PROTO
-from estimator_bridge.compat.config.tables.distribute_config import DISTRIBUTE_CONFIG
+from estimator_bridge.compat.config.tables.config_proto import CONFIG_PROTO, RPC_OPTIONS
 from estimator_bridge.compat.config.tables.experimental import EXPERIMENTAL
-from estimator_bridge.compat.config.tables.exporters import EXPORTERS
 from estimator_bridge.compat.config.tables.gpu_options import GPU_OPTIONS
-from estimator_bridge.compat.config.tables.graph_options import GRAPH_OPTIONS
-from estimator_bridge.compat.config.tables.hooks import EARLY_STOPPING, HOOKS
-from estimator_bridge.compat.config.tables.optimizer_options import OPTIMIZER_OPTIONS
+from estimator_bridge.compat.config.tables.graph_options import GRAPH_OPTIONS, OPTIMIZER_OPTIONS, REWRITER_CONFIG
 from estimator_bridge.compat.config.tables.partitioners import PARTITIONERS
-from estimator_bridge.compat.config.tables.rewriter_config import REWRITER_CONFIG
-from estimator_bridge.compat.config.tables.rpc_options import RPC_OPTIONS
-from estimator_bridge.compat.config.tables.run_config import RUN_CONFIG
-from estimator_bridge.compat.config.tables.specs import EVAL_SPEC, TRAIN_SPEC
+from estimator_bridge.compat.config.tables.run_config import DISTRIBUTE_CONFIG, RUN_CONFIG
+from estimator_bridge.compat.config.tables.specs import EARLY_STOPPING, EVAL_SPEC, EXPORTERS, HOOKS, TRAIN_SPEC
 from estimator_bridge.compat.config.tables.tf_config import TASK_TYPES, TF_CONFIG
 from estimator_bridge.compat.config.tables.tpu_config import TPU_CONFIG
 from estimator_bridge.compat.rules import ConversionRule, RuleTable
@@ -86,9 +80,8 @@ def session_rule(path: str) -> ConversionRule | None:
         'pluggable_device_options'
     """
     for prefix, table in SESSION.items():
-        if path.startswith(f"{prefix}." if prefix else ""):
-            name = path[len(prefix) + 1 :] if prefix else path
-            outer = name.split(".")[0]
-            found = name if name in table else outer if outer in table else None
-            return table[found] if found else None
+        inside = f"{prefix}." if prefix else ""
+        if path.startswith(inside):
+            name = path.removeprefix(inside)
+            return next((table[one] for one in (name, name.partition(".")[0]) if one in table), None)
     return None

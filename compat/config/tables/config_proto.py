@@ -1,11 +1,11 @@
-"""ConfigProto's own fields: threads, devices, placement and sessions."""
+"""ConfigProto's own fields: threads, devices, placement and sessions; and RPCOptions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.tables.build import dropped, exact, manual, mapped
+from estimator_bridge.compat.config.tables.build import approximate, dropped, exact, manual, mapped
 from estimator_bridge.compat.rules import Conversion, Fidelity, RuleTable
 
 _NO_SESSION = "sessions no longer exist: one runtime serves the whole process"
@@ -19,9 +19,8 @@ def _device_count(value: Mapping[str, int]) -> Conversion:
     if value.get("CPU") == 0:
         return Conversion({}, Fidelity.MANUAL, "a process without a CPU device is not possible: drop the entry")
     if others:
-        return Conversion(
-            settings, Fidelity.MANUAL, f"only CPU and GPU can be counted through tf.config, not {', '.join(others)}"
-        )
+        note = f"only CPU and GPU can be counted through tf.config, not {', '.join(others)}"
+        return Conversion(settings, Fidelity.MANUAL, note)
     return Conversion(settings)
 
 
@@ -34,15 +33,10 @@ def _cluster_def(value: tuple[Mapping[str, Any], ...]) -> Conversion:
     for job in value:
         tasks = job.get("tasks", {})
         if sorted(tasks) != list(range(len(tasks))):
-            return Conversion(
-                {}, Fidelity.MANUAL, f"job {job.get('name')!r} leaves task numbers out, a list of addresses cannot"
-            )
+            note = f"job {job.get('name')!r} leaves task numbers out, a list of addresses cannot"
+            return Conversion({}, Fidelity.MANUAL, note)
         jobs[job.get("name", "")] = tuple(tasks[index] for index in sorted(tasks))
     return Conversion({"strategy.remote_cluster": jobs})
-
-
-def _filters(value: tuple[str, ...]) -> Conversion:
-    return Conversion({"devices.filters": value})
 
 
 _COUNTED = {"CPU": "devices.logical_cpus", "GPU": "devices.gpu_count"}
@@ -74,9 +68,8 @@ CONFIG_PROTO = RuleTable(
             note="By default off in a session and on in eager code; the report says so if it makes a difference.",
         ),
         exact("log_device_placement", "devices.log_placement", "tf.debugging.set_log_device_placement", True),
-        mapped(
-            "device_filters", "tf.config.experimental.ClusterDeviceFilters", Fidelity.APPROXIMATE, _filters,
-            lambda settings: settings.get("devices.filters"), ("/job:ps", "/job:worker/task:0"),
+        approximate(
+            "device_filters", "devices.filters", "tf.config.experimental.ClusterDeviceFilters", ("/job:ps", "/job:worker/task:0"),
             note="The filters of one process become those of its task in ClusterDeviceFilters, given to experimental_connect_to_cluster. "
             "MultiWorkerMirroredStrategy and ParameterServerStrategy connect by themselves with filters of their own (a worker sees itself, "
             "and the parameter servers); one process has nothing to filter.",
@@ -103,4 +96,19 @@ CONFIG_PROTO = RuleTable(
     ),
     about="Nested messages have their own pages: GPUOptions, GraphOptions, OptimizerOptions, RewriterConfig, RPCOptions and "
     "the experimental fields.",
+)  # fmt: skip
+
+_SERVER = "tf.distribute.Server still takes a ConfigProto, so the option works for a server that is started by hand; strategies have no name for it"
+
+RPC_OPTIONS = RuleTable(
+    "rpc_options",
+    "RPCOptions",
+    (
+        dropped("use_rpc_for_inprocess_master", "It sent a session's calls to itself through the network, for tests; there is no master."),
+        dropped("compression_algorithm", f"How messages are compressed: {_SERVER}. Results are equal."),
+        dropped("compression_level", f"How hard messages are compressed: {_SERVER}. Results are equal."),
+        dropped("cache_rpc_response", f"Answers kept for calls that are sent twice: {_SERVER}."),
+        dropped("disable_session_connection_sharing", "Connections of one session kept from another; there are no sessions."),
+        dropped("num_channels_per_target", f"Connections to each task: {_SERVER}."),
+    ),
 )  # fmt: skip

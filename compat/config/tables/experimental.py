@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from estimator_bridge.compat.config.tables.build import dropped, exact, manual, mapped
+from estimator_bridge.compat.config.tables.build import dropped, exact, flag, manual, mapped
 from estimator_bridge.compat.rules import Conversion, Fidelity, RuleTable
 
-_TFRT = "It belongs to the runtime for serving, which tf.function does not use"
+_TFRT = "It belongs to the runtime for serving, which tf.function does not use."
 _COORDINATION = "the strategy starts and configures the coordination service itself"
 _OWN = "TensorFlow sets it for itself; no pipeline does"
-
-
-def _nccl(value: bool) -> Conversion:
-    return Conversion({"strategy.communication": "NCCL"} if value else {})
-
-
-def _nccl_back(settings: Mapping[str, Any]) -> Any:
-    return True if settings.get("strategy.communication") == "NCCL" else None
-
-
-def _deterministic(value: bool) -> Conversion:
-    return Conversion({"graph.deterministic": True} if value else {})
 
 
 EXPERIMENTAL = RuleTable(
     "config_proto_experimental",
     "ConfigProto.Experimental",
     (
-        mapped("collective_nccl", "tf.distribute.experimental.CommunicationOptions(implementation=NCCL)", Fidelity.APPROXIMATE, _nccl,
-               _nccl_back, True, note="The option belongs to the strategy now: MultiWorkerMirroredStrategy reads it, others do not."),
-        mapped("collective_deterministic_sequential_execution", "tf.config.experimental.enable_op_determinism", Fidelity.APPROXIMATE,
-               _deterministic, lambda settings: settings.get("graph.deterministic") or None, True,
-               note="The nearest option: it makes every operation deterministic, not only the order of collectives, and needs a seed."),
+        flag("collective_nccl", "strategy.communication", "NCCL", "tf.distribute.experimental.CommunicationOptions(implementation=NCCL)",
+             "The option belongs to the strategy now: MultiWorkerMirroredStrategy reads it, others do not."),
+        flag("collective_deterministic_sequential_execution", "graph.deterministic", True, "tf.config.experimental.enable_op_determinism",
+             "The nearest option: it makes every operation deterministic, not only the order of collectives, and needs a seed."),
         exact("enable_mlir_bridge", "graph.mlir_bridge", "tf.config.experimental.enable_mlir_bridge", True),
         mapped("mlir_bridge_rollout", "tf.config.experimental.enable_mlir_bridge", Fidelity.APPROXIMATE,
                lambda value: Conversion({"graph.mlir_bridge": value.endswith("_ENABLED")}), None, "MLIR_BRIDGE_ROLLOUT_ENABLED",
@@ -52,20 +36,15 @@ EXPERIMENTAL = RuleTable(
         dropped("disable_optimize_for_static_graph", "The opposite promise; a traced function is never extended."),
         dropped("disable_output_partition_graphs", "It saved the memory of RunMetadata.partition_graphs, which functions do not give."),
         dropped("xla_fusion_autotuner_thresh", "How long XLA searches for fusions: no public name. Results are equal."),
-        dropped("use_tfrt", f"{_TFRT}."),
-        dropped("tfrt_use_ifrt", f"{_TFRT}."),
-        dropped("enable_multi_host", f"{_TFRT}."),
-        dropped("backend_server_port", f"{_TFRT}."),
-        dropped("target_tpu", f"{_TFRT}."),
-        dropped("target_gpu", f"{_TFRT}."),
-        dropped("stream_merge_threshold", f"{_TFRT}."),
-        dropped("online_cost_analysis", f"{_TFRT}."),
+        *(dropped(name, _TFRT) for name in (
+            "use_tfrt", "tfrt_use_ifrt", "enable_multi_host", "backend_server_port", "target_tpu", "target_gpu", "stream_merge_threshold",
+            "online_cost_analysis",
+        )),
         manual("disable_functional_ops_lowering", "tf.compat.v1.disable_control_flow_v2",
                "Control flow kept as functions rather than lowered: only a graph that is exported for another runtime needs it."),
         dropped("xla_prefer_single_graph_cluster", "One XLA cluster rather than several: tf.function(jit_compile=True) makes one."),
         dropped("disable_eager_executor_streaming_enqueue", f"Whether calls to workers are streamed: {_OWN}, ParameterServerStrategy does."),
-        dropped("finalize_function_library_runtime", f"{_TFRT}."),
-        dropped("finalize_resource_manager", f"{_TFRT}."),
+        *(dropped(name, _TFRT) for name in ("finalize_function_library_runtime", "finalize_resource_manager")),
         manual("tf2xla_dump_dir", "the environment variable TF_XLA_FLAGS or XLA_FLAGS=--xla_dump_to=DIR",
                "Folder for XLA's compiled programs: set the variable before TensorFlow starts."),
         *(dropped(f"coordination_config.{field}", f"How tasks register and watch each other: {_COORDINATION}.")

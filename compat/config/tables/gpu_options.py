@@ -17,15 +17,10 @@ def _visible(value: str) -> Conversion:
     if ":" in value or not all(part.strip().isdigit() for part in value.split(",")):
         return Conversion({}, Fidelity.MANUAL, f"{value!r} is not a list of GPU numbers")
     gpus = tuple(int(part) for part in value.split(","))
-    if list(gpus) != sorted(gpus):
-        note = f"the order {value!r} is lost: TensorFlow numbers visible GPUs as the machine does"
-        return Conversion({"devices.visible_gpus": gpus}, Fidelity.APPROXIMATE, note)
-    return Conversion({"devices.visible_gpus": gpus})
-
-
-def _visible_back(settings: Mapping[str, Any]) -> Any:
-    gpus = settings.get("devices.visible_gpus")
-    return ",".join(map(str, gpus)) if gpus else None
+    if list(gpus) == sorted(gpus):
+        return Conversion({"devices.visible_gpus": gpus})
+    note = f"the order {value!r} is lost: TensorFlow numbers visible GPUs as the machine does"
+    return Conversion({"devices.visible_gpus": gpus}, Fidelity.APPROXIMATE, note)
 
 
 def _allocator(value: str) -> Conversion:
@@ -52,7 +47,8 @@ GPU_OPTIONS = RuleTable(
     (
         exact("allow_growth", "devices.memory_growth", "tf.config.experimental.set_memory_growth", True,
               note="For every visible GPU, before the first is used; TensorFlow does not take it together with logical GPUs."),
-        mapped("visible_device_list", "tf.config.set_visible_devices", Fidelity.EXACT, _visible, _visible_back, "0", "0,2",
+        mapped("visible_device_list", "tf.config.set_visible_devices", Fidelity.EXACT, _visible,
+               lambda settings: ",".join(map(str, settings.get("devices.visible_gpus", ()))) or None, "0", "0,2",
                note="Numbers count the GPUs that CUDA_VISIBLE_DEVICES leaves, on both sides."),
         manual("per_process_gpu_memory_fraction", "tf.config.LogicalDeviceConfiguration(memory_limit=megabytes)",
                "LogicalDeviceConfiguration takes megabytes and tf.config does not give the size of a GPU: with "

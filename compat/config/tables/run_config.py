@@ -1,11 +1,11 @@
-"""RunConfig: saving, logging, seeds and processes of a job."""
+"""RunConfig: saving, logging, seeds and processes of a job; and the DistributeConfig in it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.tables.build import approximate, dropped, exact, manual, mapped
+from estimator_bridge.compat.config.tables.build import approximate, dropped, exact, manual, mapped, zero_is_all
 from estimator_bridge.compat.rules import Conversion, Fidelity, RuleTable
 
 DEFAULTS: Mapping[str, Any] = {
@@ -39,17 +39,7 @@ def normalize(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, **none, **({"save_checkpoints_secs": 0} if said and all(one is None for one in said) else {})}
 
 
-_DERIVED = "It is derived from TF_CONFIG, whose cluster and task are carried over"
 _DECIDED = "the table of strategies"
-
-
-def _keep(value: int | None) -> Conversion:
-    return Conversion({"checkpoint.max_to_keep": value or "all"})
-
-
-def _keep_back(settings: Mapping[str, Any]) -> Any:
-    kept = settings.get("checkpoint.max_to_keep")
-    return 0 if kept == "all" else kept
 
 
 def _protocol(value: str) -> Conversion:
@@ -73,8 +63,8 @@ RUN_CONFIG = RuleTable(
         approximate("save_checkpoints_secs", "checkpoint.interval_secs", "a callback that calls tf.train.CheckpointManager.save", 600,
                     note="Keras counts steps and epochs, so our callback checks the clock after each batch. 0 saves none, as does None "
                     "for both seconds and steps."),
-        mapped("keep_checkpoint_max", "tf.train.CheckpointManager(max_to_keep=n)", Fidelity.EXACT, _keep, _keep_back, 5, 0,
-               note="0 and None keep all here; CheckpointManager refuses 0 and takes None."),
+        zero_is_all("keep_checkpoint_max", "checkpoint.max_to_keep", "tf.train.CheckpointManager(max_to_keep=n)", 5, 0,
+                    note="0 and None keep all here; CheckpointManager refuses 0 and takes None."),
         exact("keep_checkpoint_every_n_hours", "checkpoint.keep_every_n_hours",
               "tf.train.CheckpointManager(keep_checkpoint_every_n_hours=n)", 2.0),
         approximate("log_step_count_steps", "summaries.speed_freq", "tf.summary.write in a callback", 100,
@@ -100,10 +90,22 @@ RUN_CONFIG = RuleTable(
         dropped("evaluation_master", "The session of the evaluation; a SidecarEvaluator evaluates in its own process."),
         manual("cluster", "tf.distribute.cluster_resolver", "tpu.RunConfig's ClusterResolver: give it to the strategy."),
         dropped("service", "What the platform's own TF_CONFIG said; only Estimator's TPU code read it."),
-        dropped("is_chief", f"{_DERIVED}."),
-        dropped("num_ps_replicas", f"{_DERIVED}."),
-        dropped("num_worker_replicas", f"{_DERIVED}."),
-        dropped("global_id_in_cluster", f"{_DERIVED}."),
+        *(dropped(name, "It is derived from TF_CONFIG, whose cluster and task are carried over.")
+          for name in ("is_chief", "num_ps_replicas", "num_worker_replicas", "global_id_in_cluster")),
     ),
     about="Every property of tf.estimator.RunConfig and of tf.compat.v1.estimator.tpu.RunConfig.",
+)  # fmt: skip
+
+DISTRIBUTE_CONFIG = RuleTable(
+    "distribute_config",
+    "DistributeConfig",
+    (
+        manual("train_distribute", "the table of strategies", "See the table of strategies, with RunConfig(train_distribute=...)."),
+        manual("eval_distribute", "the table of strategies", "See the table of strategies, with RunConfig(eval_distribute=...)."),
+        approximate(
+            "remote_cluster", "strategy.remote_cluster", "tf.config.experimental_connect_to_cluster", {"worker": ("localhost:2222",)},
+            note="Estimator ran the coordinator's loop on the cluster's servers; here this process connects to them and drives them, "
+            "and the strategy names their devices.",
+        ),
+    ),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.tables.build import dropped, exact, mapped
+from estimator_bridge.compat.config.tables.build import dropped, exact, flag, mapped
 from estimator_bridge.compat.rules import Conversion, ConversionRule, Fidelity, RuleTable
 
 _RESOLVER = "tf.distribute.cluster_resolver.TFConfigClusterResolver"
@@ -25,10 +25,6 @@ def addresses(tasks: Any) -> tuple[str, ...]:
 def _task(value: str) -> Conversion:
     sidecar = {"evaluation.sidecar": True} if value == "evaluator" else {}
     return Conversion({"cluster.task_type": "chief" if value == "master" else value} | sidecar)
-
-
-def _sidecar_back(settings: Mapping[str, Any]) -> Any:
-    return "evaluator" if settings.get("cluster.task_type") == "evaluator" else None
 
 
 TF_CONFIG = RuleTable(
@@ -57,26 +53,21 @@ TF_CONFIG = RuleTable(
 )  # fmt: skip
 
 
-def _task_type(name: str, target: str, note: str) -> ConversionRule:
-    def convert(value: str) -> Conversion:
-        return Conversion({"cluster.task_type": name})
-
-    def invert(settings: Mapping[str, Any]) -> Any:
-        return name if settings.get("cluster.task_type") == name else None
-
-    return mapped(name, target, Fidelity.EXACT, convert, invert, name, note=note)
+def _task_type(name: str, note: str) -> ConversionRule:
+    return flag(name, "cluster.task_type", name, name, note, Fidelity.EXACT, example=name)
 
 
 TASK_TYPES = RuleTable(
     "task_types",
     "Task types of TF_CONFIG",
     (
-        _task_type("chief", "chief", "One task, which saves and logs; with parameter servers it becomes the coordinator."),
+        _task_type("chief", "One task, which saves and logs; with parameter servers it becomes the coordinator."),
         mapped("master", "chief", Fidelity.APPROXIMATE, _task, None, "master",
                note="The chief's name before TensorFlow 1.4; today's resolvers refuse it, so it is renamed."),
-        _task_type("worker", "worker", "With parameter servers a worker runs a tf.distribute.Server and waits for the coordinator's calls."),
-        _task_type("ps", "ps", "Only ParameterServerStrategy has them; MultiWorkerMirroredStrategy keeps variables on the workers."),
-        mapped("evaluator", "tf.keras.utils.SidecarEvaluator", Fidelity.APPROXIMATE, _task, _sidecar_back, "evaluator",
+        _task_type("worker", "With parameter servers a worker runs a tf.distribute.Server and waits for the coordinator's calls."),
+        _task_type("ps", "Only ParameterServerStrategy has them; MultiWorkerMirroredStrategy keeps variables on the workers."),
+        mapped("evaluator", "tf.keras.utils.SidecarEvaluator", Fidelity.APPROXIMATE, _task,
+               lambda settings: "evaluator" if settings.get("cluster.task_type") == "evaluator" else None, "evaluator",
                note="It is not part of the cluster that a strategy sees: its process makes no strategy of several workers."),
     ),
 )  # fmt: skip

@@ -56,9 +56,8 @@ def _input(value: Any) -> Conversion:
         return Conversion({}, Fidelity.MANUAL, note)
     if value in _PER_HOST:
         return Conversion({"strategy.input_per_replica": False}, note=f"Called once a host: {_PER_HOST[value]}. {_UNTRIED}")
-    return Conversion(
-        {}, Fidelity.MANUAL, "BROADCAST gave every replica the same batch: return it unsharded from a function of the context"
-    )
+    note = "BROADCAST gave every replica the same batch: return it unsharded from a function of the context"
+    return Conversion({}, Fidelity.MANUAL, note)
 
 
 def _input_back(settings: Mapping[str, Any]) -> Any:
@@ -74,11 +73,10 @@ TPU_CONFIG = RuleTable(
                lambda settings: settings.get("training.steps_per_execution"), 100,
                note="Callbacks see every n-th step, as hooks did."),
         dropped("num_shards", "TPUEstimator only checked it: the number of replicas is the TPU's own."),
-        mapped("num_cores_per_replica", "tf.tpu.experimental.DeviceAssignment.build(topology, computation_shape=...)",
-               Fidelity.APPROXIMATE, lambda value: Conversion({"strategy.cores_per_replica": value}),
-               lambda settings: settings.get("strategy.cores_per_replica"), 2,
-               note="The number of replicas follows from the topology; the cores' shapes are TPUEstimator's. Conversion only: tried on the "
-               "topology of a TPU, without a TPU."),
+        approximate("num_cores_per_replica", "strategy.cores_per_replica",
+                    "tf.tpu.experimental.DeviceAssignment.build(topology, computation_shape=...)", 2,
+                    note="The number of replicas follows from the topology; the cores' shapes are TPUEstimator's. Conversion only: tried on the "
+                    "topology of a TPU, without a TPU."),
         mapped("per_host_input_for_training", "tf.distribute.InputOptions(experimental_replication_mode=...)", Fidelity.APPROXIMATE,
                _input, _input_back, "PER_HOST_V2",
                note=f"PER_WORKER calls the function of distribute_datasets_from_function once a host; params['batch_size'] is no longer "

@@ -31,27 +31,25 @@ _SIZE_KEYWORDS = (
 )
 
 
-def judge_division(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
+def judge_division(source: Source, verdict: Verdict) -> Iterator[SourceFinding]:
     """Yields a finding for each quotient of visibly whole numbers that is used where only a whole number fits.
 
     Args:
         source: Parsed file.
-        python2: True if the file is run with ``--py2``, which makes the quotient whole.
+        verdict: Verdict of the findings.
     """
     if any(dotted == "__future__.division" for dotted, _, _ in source.names.imports):
         return
-    verdict = Verdict.MENDED if python2 else Verdict.HUMAN
     message = "Whole in Python 2, a float in Python 3, and used as a size. Write //; run with --py2 for Python 2's division."
     for expression, place in _sizes(source):
         for node in _parts(expression, place.scope, frozenset()):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _is_whole(node, place.scope, source, 0):
-                yield SourceFinding(node.lineno, node.col_offset + 1, "/", Kind.PYTHON2, verdict, message)
+                yield SourceFinding.at(node, "/", Kind.PYTHON2, verdict, message)
 
 
 def _sizes(source: Source) -> Iterator[tuple[ast.expr, Place]]:
-    for call, place in source.names.calls:
-        name = source.names.resolve(call.func, place.scope) or ""
-        name = name.replace("tensorflow.compat.v1.", "tensorflow.")
+    for call, place in source.names.nodes(ast.Call):
+        name = (source.names.resolve(call.func, place.scope) or "").replace("tensorflow.compat.v1.", "tensorflow.")
         positions = _SIZE_CALLS.get(name, ())
         if isinstance(call.func, ast.Attribute) and call.func.attr in _SIZE_METHODS and name not in _SIZE_CALLS:
             positions = None
@@ -61,7 +59,7 @@ def _sizes(source: Source) -> Iterator[tuple[ast.expr, Place]]:
         for keyword in call.keywords:
             if keyword.arg in _SIZE_KEYWORDS.split():
                 yield keyword.value, place
-    for node, place in source.names.subscripts:
+    for node, place in source.names.nodes(ast.Subscript):
         yield node.slice, place
 
 

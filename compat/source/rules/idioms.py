@@ -56,12 +56,7 @@ MODULES = {
 
 METHODS = {
     "has_key": "write key in dictionary",
-    "iteritems": "is items in Python 3",
-    "iterkeys": "is keys in Python 3",
-    "itervalues": "is values in Python 3",
-    "viewitems": "is items in Python 3",
-    "viewkeys": "is keys in Python 3",
-    "viewvalues": "is values in Python 3",
+    **{f"{old}{name}": f"is {name} in Python 3" for old in ("iter", "view") for name in ("items", "keys", "values")},
 }
 """Of dictionaries."""
 
@@ -75,10 +70,8 @@ _SYNTAX = {
     "except": "except X, e",
     "exec": "exec statement",
     "haskey": ".has_key()",
-    "imports": "renamed module",
-    "imports2": "renamed module",
-    "itertoolsimports": "name of itertools",
-    "itertools": "name of itertools",
+    **dict.fromkeys(("imports", "imports2", "urllib"), "renamed module"),
+    **dict.fromkeys(("itertools", "itertoolsimports"), "name of itertools"),
     "metaclass": "__metaclass__",
     "methodattrs": "attribute of a method",
     "ne": "<>",
@@ -91,18 +84,16 @@ _SYNTAX = {
     "rawinput": "raw_input",
     "sysexc": "sys.exc_type",
     "tupleparams": "tuple as a parameter",
-    "urllib": "renamed module",
 }
 
 
-def judge_idioms(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
+def judge_idioms(source: Source, verdict: Verdict) -> Iterator[SourceFinding]:
     """Yields a finding for each idiom of Python 2 that its name or its syntax shows.
 
     Args:
         source: Parsed file.
-        python2: True if the file is run with ``--py2``, which rewrites them.
+        verdict: Verdict of the findings.
     """
-    verdict = Verdict.MENDED if python2 else Verdict.HUMAN
     if source.error is not None:
         for idiom in source.idioms:
             name = _SYNTAX.get(idiom.name, idiom.name)
@@ -121,9 +112,10 @@ Occurrence = tuple[int, int, str, str]
 
 
 def _names(source: Source) -> Iterator[Occurrence]:
-    stars = bool(source.names.stars)
-    for node, place in source.names.names:
-        if node.id in NAMES and not place.guarded and not stars and place.scope.find(node.id) is None:
+    if source.names.stars:
+        return
+    for node, place in source.names.nodes(ast.Name):
+        if node.id in NAMES and not place.guarded and place.scope.find(node.id) is None:
             yield node.lineno, node.col_offset + 1, node.id, NAMES[node.id]
 
 
@@ -135,7 +127,7 @@ def _modules(source: Source) -> Iterator[Occurrence]:
 
 
 def _methods(source: Source) -> Iterator[Occurrence]:
-    for call, place in source.names.calls:
+    for call, place in source.names.nodes(ast.Call):
         function = call.func
         if not isinstance(function, ast.Attribute) or function.attr not in METHODS or place.guarded:
             continue
@@ -146,13 +138,13 @@ def _methods(source: Source) -> Iterator[Occurrence]:
 def _list_methods(source: Source) -> Iterator[Occurrence]:
     """Yields ``d.keys().sort()`` and ``d.keys()[0]``, also through a name."""
     lists: set[tuple[int, str]] = set()
-    for statement, place in source.names.statements:
-        if isinstance(statement, ast.Assign) and _is_view(statement.value) and isinstance(statement.targets[0], ast.Name):
+    for statement, place in source.names.nodes(ast.Assign):
+        if _is_view(statement.value) and isinstance(statement.targets[0], ast.Name):
             lists.add((id(place.scope), statement.targets[0].id))
-    for chain, place in source.names.chains:
+    for chain, place in source.names.nodes(ast.Attribute):
         if chain.attr in _OF_LISTS and (_is_view(chain.value) or _is_one_of(chain.value, place, lists)):
             yield _end(chain), chain.col_offset + 1, f".{chain.attr}", "keys(), values() and items() are not lists in Python 3"
-    for item, _ in source.names.subscripts:
+    for item, _ in source.names.nodes(ast.Subscript):
         if _is_view(item.value):
             yield item.lineno, item.col_offset + 1, "[...]", "keys(), values() and items() cannot be indexed in Python 3"
 

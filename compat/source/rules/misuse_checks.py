@@ -38,8 +38,7 @@ def judge_misuse(source: Source) -> Iterator[SourceFinding]:
     """
     for rule in _RULES:
         for node, symbol, message in rule(source):
-            line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
-            yield SourceFinding(line, column, symbol, Kind.CLAIM, Verdict.HUMAN, message)
+            yield SourceFinding.at(node, symbol, Kind.CLAIM, Verdict.HUMAN, message)
 
 
 Misuse = tuple[ast.AST, str, str]
@@ -58,7 +57,7 @@ def several_gpus_without_strategy(source: Source) -> Iterator[Misuse]:
 
 
 def _visible_by_calls(source: Source) -> Iterator[tuple[ast.AST, str]]:
-    for node, _ in source.names.calls:
+    for node, _ in source.names.nodes(ast.Call):
         for keyword in node.keywords:
             if keyword.arg == "visible_device_list" and _is_several(keyword.value):
                 yield keyword.value, "visible_device_list"
@@ -68,8 +67,8 @@ def _visible_by_calls(source: Source) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _visible_by_assignments(source: Source) -> Iterator[tuple[ast.AST, str]]:
-    for statement, _ in source.names.statements:
-        if isinstance(statement, ast.Assign) and _is_several(statement.value):
+    for statement, _ in source.names.nodes(ast.Assign):
+        if _is_several(statement.value):
             for target in statement.targets:
                 if isinstance(target, ast.Attribute) and target.attr == "visible_device_list":
                     yield statement, "visible_device_list"
@@ -82,8 +81,8 @@ def mirrored_called_model_parallel(source: Source) -> Iterator[Misuse]:
     said = _line_with(source, _MODEL_PARALLEL)
     if not said:
         return
-    for node, place in source.names.calls:
-        name = _called(source, node, place)
+    for node, place in source.names.nodes(ast.Call):
+        name = source.names.resolve(node.func, place.scope) or ""
         if name.endswith("MirroredStrategy"):
             message = (
                 f"Called model parallelism (line {said}), but each replica holds the whole model: this is data parallelism."
@@ -94,12 +93,12 @@ def mirrored_called_model_parallel(source: Source) -> Iterator[Misuse]:
 def instances_called_decomposition(source: Source) -> Iterator[Misuse]:
     """Yields second instances of a model called parts of one: they have twice its weights, and parts would be layers."""
     said = _line_with(source, _DECOMPOSED)
-    definitions = [node for node, _ in source.names.statements if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
-    makers = {node.name for node in definitions if _makes_model(source, node)}
+    makers = {node.name for node, _ in source.names.nodes(ast.ClassDef) if _is_model(source, node)}
+    makers |= {node.name for node, _ in source.names.nodes(ast.FunctionDef) if _makes_model(source, node)}
     if not said or not makers:
         return
     first: dict[tuple[str, int], ast.Call] = {}
-    for node, place in source.names.calls:
+    for node, place in source.names.nodes(ast.Call):
         if isinstance(node.func, ast.Name) and node.func.id in makers:
             other = first.setdefault((node.func.id, id(place.scope)), node)
             if other is not node:
@@ -115,7 +114,7 @@ def fit_in_a_loop_over_batches(source: Source) -> Iterator[Misuse]:
     message = (
         "Each call of fit starts a training, with its epoch count and callbacks. Give it the data set, or use train_on_batch."
     )
-    for node, place in source.names.calls:
+    for node, place in source.names.nodes(ast.Call):
         is_fit = isinstance(node.func, ast.Attribute) and node.func.attr == "fit" and bool(node.args or node.keywords)
         if is_fit and any(_is_over_batches(loop) for loop in place.loops):
             yield node, ".fit", message
@@ -125,20 +124,19 @@ def h5_of_a_subclassed_model(source: Source) -> Iterator[Misuse]:
     """Yields ``model.save("m.h5")`` of a model that cannot be rebuilt from its configuration."""
     classes = {
         node.name
-        for node, _ in source.names.statements
-        if isinstance(node, ast.ClassDef) and _is_model(source, node) and not _has(node, "get_config")
+        for node, _ in source.names.nodes(ast.ClassDef)
+        if _is_model(source, node)
+        and not any(isinstance(one, ast.FunctionDef) and one.name == "get_config" for one in node.body)
     }
-    if not classes:
-        return
     models = {
         target.id
-        for node, _ in source.names.statements
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for node, _ in source.names.nodes(ast.Assign)
+        if isinstance(node.value, ast.Call)
         for target in node.targets
         if isinstance(target, ast.Name) and isinstance(node.value.func, ast.Name) and node.value.func.id in classes
     }
     message = "A subclassed model is code: HDF5 cannot hold it, and save raises NotImplementedError. Use save_weights, or a SavedModel."
-    for node, place in source.names.calls:
+    for node, place in source.names.nodes(ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr == "save" and isinstance(node.func.value, ast.Name):
             owner = node.func.value.id
             inside = owner == "self" and _class_around(place) in classes
@@ -148,7 +146,7 @@ def h5_of_a_subclassed_model(source: Source) -> Iterator[Misuse]:
 
 def old_strategy_names(source: Source) -> Iterator[Misuse]:
     """Yields names that TensorFlow 2.4 deprecated, and that mean something else in TensorFlow 1's namespace."""
-    for chain, place in source.names.chains:
+    for chain, place in source.names.nodes(ast.Attribute):
         name = canonical(source.names.resolve(chain, place.scope) or "").replace("tensorflow.compat.v2.", "tensorflow.")
         if name in _OLD_STRATEGIES:
             message = f"The old name, deprecated since TensorFlow 2.4 and without later fixes. Write {_OLD_STRATEGIES[name]}."
@@ -167,15 +165,16 @@ _RULES: tuple[Callable[[Source], Iterator[Misuse]], ...] = (
 
 def _names_any(source: Source, names: tuple[str, ...]) -> bool:
     imported = {dotted.rpartition(".")[2] for dotted, _, _ in source.names.imports}
-    return not imported.isdisjoint(names) or any(chain.attr in names for chain, _ in source.names.chains)
+    return not imported.isdisjoint(names) or any(chain.attr in names for chain, _ in source.names.nodes(ast.Attribute))
 
 
 def _places_on_gpus(source: Source) -> bool:
     """Returns True if the file places operations on a GPU other than the first, or on a device that a variable names."""
-    devices = [
-        node.args[0] for node, place in source.names.calls if _called(source, node, place).endswith(".device") and node.args
-    ]
-    return any(not isinstance(device, ast.Constant) or _LATER_GPU.search(str(device.value)) for device in devices)
+    return any(
+        not isinstance(node.args[0], ast.Constant) or _LATER_GPU.search(str(node.args[0].value))
+        for node, place in source.names.nodes(ast.Call)
+        if node.args and (source.names.resolve(node.func, place.scope) or "").endswith(".device")
+    )
 
 
 def _constant(node: ast.AST | None) -> object:
@@ -193,23 +192,16 @@ def _line_with(source: Source, words: re.Pattern[str]) -> int:
     return source.text.count("\n", 0, found.start()) + 1 if found else 0
 
 
-def _called(source: Source, node: ast.Call, place: Place) -> str:
-    return source.names.resolve(node.func, place.scope) or ""
-
-
 def _is_model(source: Source, node: ast.ClassDef) -> bool:
     scope = source.names.scopes[node].parent or source.names.module
     bases = [source.names.resolve(base, scope) or "" for base in node.bases]
     return any(base.endswith(("keras.Model", "keras.models.Model", "keras.engine.training.Model")) for base in bases)
 
 
-def _makes_model(source: Source, node: ast.ClassDef | ast.FunctionDef) -> bool:
-    """Returns True if a call of the definition makes a Keras model: a subclass, or a function that makes and returns one."""
-    if isinstance(node, ast.ClassDef):
-        return _is_model(source, node)
+def _makes_model(source: Source, node: ast.FunctionDef) -> bool:
+    """Returns True if a function makes a Keras model and returns something."""
     scope = source.names.scopes[node]
-    made = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
-    kinds = (source.names.resolve(one.func, scope) or "" for one in made)
+    kinds = (source.names.resolve(one.func, scope) or "" for one in ast.walk(node) if isinstance(one, ast.Call))
     returns = any(isinstance(one, ast.Return) and one.value is not None for one in ast.walk(node))
     return returns and any(
         kind.endswith(("keras.Sequential", "keras.Model", "keras.models.Sequential", "keras.models.Model")) for kind in kinds
@@ -220,10 +212,6 @@ def _is_over_batches(loop: ast.AST) -> bool:
     head = [loop.target, loop.iter] if isinstance(loop, (ast.For, ast.AsyncFor)) else [getattr(loop, "test", loop)]
     names = [getattr(node, "id", None) or getattr(node, "attr", None) for part in head for node in ast.walk(part)]
     return any(isinstance(name, str) and _BATCHES.search(name) for name in names)
-
-
-def _has(node: ast.ClassDef, method: str) -> bool:
-    return any(isinstance(one, ast.FunctionDef) and one.name == method for one in node.body)
 
 
 def _class_around(place: Place) -> str:

@@ -8,12 +8,11 @@ does not follow them through attributes and containers or to other files, but re
 from __future__ import annotations
 
 import ast
-import dataclasses
 import enum
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
-from estimator_bridge.compat.source.names import Names
 from estimator_bridge.compat.source.reading import Source
 from estimator_bridge.compat.source.scopes import Binding, Place, Scope, assignment_targets, by_likelihood
 from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
@@ -34,30 +33,23 @@ _LIBRARIES = ("tensorflow", "numpy", "pandas")
 
 class _Use(enum.Enum):
     READ = "read once"
-    WRONG = "used as a list"
-    KEPT = "kept"
     RETURNED = "returned"
     DROPPED = "never read"
     NAMED = "assigned to a name"
     UNKNOWN = "out of sight"
 
 
-@dataclasses.dataclass(frozen=True)
-class _Context:
-    use: _Use
-    how: str = ""
+_Context = _Use | str  # text: the problem, for an iterator that is used as a list, or kept where it may be read twice
 
 
-def judge_one_shot(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
+def judge_one_shot(source: Source, verdict: Verdict) -> Iterator[SourceFinding]:
     """Yields a finding for each ``map``, ``filter`` or ``zip`` that is not read exactly once.
 
     Args:
         source: Parsed file.
-        python2: True if the file is run with ``--py2``, which makes lists of them.
+        verdict: Verdict of the findings.
     """
-    analysis = _Analysis(source)
-    verdict = Verdict.MENDED if python2 else Verdict.HUMAN
-    found = {(node.lineno, node.col_offset + 1, name): message for node, name, message in analysis.problems()}
+    found = {(node.lineno, node.col_offset + 1, name): message for node, name, message in _Analysis(source).problems()}
     for (line, column, name), message in sorted(found.items()):
         text = f"{message} In Python 3 {name} gives an iterator: write list({name}(...)), or run with --py2."
         yield SourceFinding(line, column, name, Kind.PYTHON2, verdict, text)
@@ -68,10 +60,9 @@ Problem = tuple[ast.expr, str, str]
 
 class _Analysis:
     def __init__(self, source: Source) -> None:
-        self.names: Names = source.names
+        self.names = source.names
         self.makers: dict[int, str] = {}  # map, filter or zip, by the identity of the call
-        self.calls = [(node, place) for node, place in self.names.calls]
-        for node, place in self.calls:
+        for node, place in self.names.nodes(ast.Call):
             name = self.names.resolve(node.func, place.scope)
             if name in _MAKERS:
                 self.makers[id(node)] = name.rpartition(".")[2]
@@ -83,7 +74,7 @@ class _Analysis:
         """Yields each problem once, also those of iterators that functions return."""
         done: set[int] = set()
         while len(done) < len(self.makers):
-            for node, place in self.calls:
+            for node, place in self.names.nodes(ast.Call):
                 if id(node) in self.makers and id(node) not in done:
                     done.add(id(node))
                     yield from self._of_expression(node, place)
@@ -91,19 +82,21 @@ class _Analysis:
     def _of_expression(self, node: ast.Call, place: Place) -> Iterator[Problem]:
         name = self.makers[id(node)]
         context = self._context(node, place)
-        if context.use is _Use.NAMED:
+        if context is _Use.NAMED:
             yield from self._of_name(node, name, place)
-        elif context.use is _Use.RETURNED:
+        elif context is _Use.RETURNED:
             self._mark_callers(place, name)
-        elif context.use in (_Use.WRONG, _Use.KEPT) or (context.use is _Use.DROPPED and name == "map"):
-            yield node, name, context.how
+        elif isinstance(context, str):
+            yield node, name, context
+        elif context is _Use.DROPPED and name == "map":
+            yield node, name, "Nothing reads it, so the function is never called."
 
     def _mark_callers(self, place: Place, name: str) -> None:
         """Marks the calls of a function that returns an iterator as makers of one."""
         function = place.function
         if not isinstance(function, ast.FunctionDef):
             return
-        for node, where in self.calls:
+        for node, where in self.names.nodes(ast.Call):
             if isinstance(node.func, ast.Name) and node.func.id == function.name and id(node) not in self.makers:
                 home = where.scope.find(function.name)
                 if home is not None and home is self.names.scopes[function].parent:
@@ -114,11 +107,11 @@ class _Analysis:
         for binding, home in self._bindings(node, place):
             for use, where in self._uses(binding, home):
                 context = self._context(use, where)
-                if context.use in (_Use.WRONG, _Use.KEPT):
-                    yield use, name, context.how
-                elif context.use is _Use.RETURNED and where.function is place.function:
+                if isinstance(context, str):
+                    yield use, name, context
+                elif context is _Use.RETURNED and where.function is place.function:
                     self._mark_callers(place, name)
-                elif context.use is _Use.READ:
+                elif context is _Use.READ:
                     reads.append(use)
                     yield from self._of_read(use, where, place, name)
         for first, second in itertools.pairwise(reads):
@@ -143,8 +136,8 @@ class _Analysis:
 
     def _uses(self, binding: Binding, home: Scope) -> Iterator[tuple[ast.Name, Place]]:
         identifier = next(name for name, several in home.bindings.items() if binding in several)
-        for use, where in self.names.names:
-            if use.id == identifier and where.scope.find(identifier) is home:
+        for use, where in self.names.nodes(ast.Name):
+            if isinstance(use.ctx, ast.Load) and use.id == identifier and where.scope.find(identifier) is home:
                 inside = where.scope is home or _is_comprehension_of(where.scope, home)
                 likely = by_likelihood(home.bindings[identifier], (use.lineno, use.col_offset) if inside else None)
                 if likely[0] is binding:
@@ -163,29 +156,29 @@ class _Analysis:
             return _of_assignment(parent)
         for kinds, context in _CONTEXTS:
             if isinstance(parent, kinds):
-                return _tested(parent, node) or context
+                return context
         if isinstance(parent, ast.Attribute) and parent.attr in _LIST_METHODS:
-            return _Context(_Use.WRONG, f"It has no .{parent.attr}.")
-        return _tested(parent, node) or _Context(_Use.UNKNOWN)
+            return f"It has no .{parent.attr}."
+        return _tested(parent, node)
 
     def _of_argument(self, call: ast.AST, argument: ast.AST, place: Place) -> _Context:
         if not isinstance(call, ast.Call):
-            return _Context(_Use.UNKNOWN)  # class C(metaclass=...)
+            return _Use.UNKNOWN  # class C(metaclass=...)
         name = self.names.resolve(call.func, place.scope) or ""
         last = call.func.attr if isinstance(call.func, ast.Attribute) else name.rpartition(".")[2]
         if last == "len":
-            return _Context(_Use.WRONG, "It has no len().")
+            return "It has no len()."
         if last == "bool":
-            return _Context(_Use.WRONG, "It is true even when it is empty.")
+            return "It is true even when it is empty."
         if last in _STEPPERS:
-            return _Context(_Use.UNKNOWN)
+            return _Use.UNKNOWN
         if last in _READERS.split() or (last in _READING_METHODS.split() and isinstance(call.func, ast.Attribute)):
-            return _Context(_Use.READ)
+            return _Use.READ
         if name.startswith("numpy."):
-            return _Context(_Use.WRONG, f"{last} makes one object of it, not an array of its elements.")
+            return f"{last} makes one object of it, not an array of its elements."
         if name.startswith(_LIBRARIES) or isinstance(argument, ast.keyword) or last[:1].isupper() or last == "append":
-            return _Context(_Use.KEPT, f"Given to {last or 'a function'}: empty when it is read a second time.")
-        return _Context(_Use.UNKNOWN)
+            return f"Given to {last or 'a function'}: empty when it is read a second time."
+        return _Use.UNKNOWN
 
     def _exclusive(self, first: ast.AST, second: ast.AST) -> bool:
         """Returns True if no single run of the code reads both."""
@@ -195,7 +188,7 @@ class _Analysis:
         below = path[: path.index(common)]
         if isinstance(common, (ast.If, ast.IfExp)) and below and above.index(common) > 0:
             return _arm(common, below[-1]) != _arm(common, above[above.index(common) - 1])
-        return any(isinstance(node, ast.If) and _leaves(node, below[index - 1]) for index, node in enumerate(below) if index)
+        return any(isinstance(node, ast.If) and _leaves(node, child) for child, node in itertools.pairwise(below))
 
     def _above(self, node: ast.AST) -> Iterator[ast.AST]:
         current: ast.AST | None = node
@@ -205,60 +198,50 @@ class _Analysis:
 
 
 _CONTEXTS: tuple[tuple[tuple[type[ast.AST], ...], _Context], ...] = (
-    ((ast.For, ast.AsyncFor, ast.comprehension, ast.Starred, ast.YieldFrom), _Context(_Use.READ)),
-    ((ast.Return,), _Context(_Use.RETURNED)),
-    ((ast.Expr,), _Context(_Use.DROPPED, "Nothing reads it, so the function is never called.")),
-    (
-        (ast.Dict, ast.List, ast.Tuple, ast.Set),
-        _Context(_Use.KEPT, "Kept in a container: empty when it is read a second time."),
-    ),
-    ((ast.Subscript,), _Context(_Use.WRONG, "It cannot be indexed.")),
-    ((ast.BinOp, ast.AugAssign), _Context(_Use.WRONG, "It supports no operators.")),
+    ((ast.For, ast.AsyncFor, ast.comprehension, ast.Starred, ast.YieldFrom), _Use.READ),
+    ((ast.Return,), _Use.RETURNED),
+    ((ast.Expr,), _Use.DROPPED),
+    ((ast.Dict, ast.List, ast.Tuple, ast.Set), "Kept in a container: empty when it is read a second time."),
+    ((ast.Subscript,), "It cannot be indexed."),
+    ((ast.BinOp, ast.AugAssign), "It supports no operators."),
 )
 
 
 def _of_assignment(node: ast.Assign | ast.AnnAssign) -> _Context:
     targets = assignment_targets(node)
     if any(isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice) for target in targets):
-        return _Context(_Use.READ)
+        return _Use.READ
     if any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in targets):
-        return _Context(_Use.KEPT, "Kept in an attribute or a container: empty when it is read a second time.")
-    return _Context(_Use.NAMED if all(isinstance(target, ast.Name) for target in targets) else _Use.READ)
+        return "Kept in an attribute or a container: empty when it is read a second time."
+    return _Use.NAMED if all(isinstance(target, ast.Name) for target in targets) else _Use.READ
 
 
-def _tested(parent: ast.AST | None, node: ast.AST) -> _Context | None:
-    """Returns the context of ``if x``, ``not x`` and ``x == [...]``, which do not look at the elements; None for others."""
-    if isinstance(parent, (ast.If, ast.While, ast.IfExp, ast.Assert)) and parent.test is node:
-        return _Context(_Use.WRONG, "It is true even when it is empty.")
-    if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
-        return _Context(_Use.WRONG, "It is true even when it is empty.")
+def _tested(parent: ast.AST | None, node: ast.AST) -> _Context:
+    """Returns the context of ``if x``, ``not x`` and ``x == [...]``, which do not look at the elements; UNKNOWN for others."""
+    is_test = isinstance(parent, (ast.If, ast.While, ast.IfExp, ast.Assert)) and parent.test is node
+    if is_test or (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)):
+        return "It is true even when it is empty."
     if isinstance(parent, ast.Compare):
         operators = {type(operator) for operator in parent.ops}
         if operators & {ast.In, ast.NotIn}:
-            return _Context(_Use.READ)
+            return _Use.READ
         if operators - {ast.Is, ast.IsNot}:
-            return _Context(_Use.WRONG, "It is equal only to itself.")
-    return None
+            return "It is equal only to itself."
+    return _Use.UNKNOWN
 
 
-def _is_comprehension_of(scope: Scope, home: Scope) -> bool:
-    current: Scope | None = scope
-    while current is not None and isinstance(current.node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-        current = current.parent
-    return current is home
+def _is_comprehension_of(scope: Scope | None, home: Scope) -> bool:
+    while scope is not None and isinstance(scope.node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        scope = scope.parent
+    return scope is home
 
 
-def _arm(node: ast.If | ast.IfExp, child: ast.AST) -> str:
-    return next(
-        (name for name in ("test", "body", "orelse") if child is getattr(node, name) or child in _list(getattr(node, name))), ""
-    )
-
-
-def _list(value: object) -> list[ast.AST]:
-    return value if isinstance(value, list) else []
+def _arm(node: ast.If | ast.IfExp, child: ast.AST) -> list[ast.AST]:
+    """Returns the arm of a condition that holds a child, or its test."""
+    arms: list[Any] = [node.test, node.body, node.orelse]
+    return next(arm for arm in (one if isinstance(one, list) else [one] for one in arms) if child in arm)
 
 
 def _leaves(node: ast.If, child: ast.AST) -> bool:
     """Returns True if the arm that holds a statement ends by leaving the block or loop."""
-    arm = _list(getattr(node, _arm(node, child), None))
-    return bool(arm) and isinstance(arm[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))
+    return isinstance(_arm(node, child)[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))

@@ -11,6 +11,7 @@ from estimator_bridge.compat.source.removed_names.methods import METHODS
 from estimator_bridge.compat.source.removed_names.numpy import CHANGED, REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
 from estimator_bridge.compat.source.scopes import Place
+from estimator_bridge.compat.source.surface import prefixes
 from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
 _TYPE_TESTS = frozenset({"builtins.isinstance", "builtins.issubclass"})
@@ -25,7 +26,7 @@ def judge_removed_names(source: Source) -> Iterator[SourceFinding]:
     names = source.names
     for dotted, statement, place in names.imports:
         yield from _judge(dotted, statement, place)
-    for chain, place in names.chains:
+    for chain, place in names.nodes(ast.Attribute):
         dotted = names.resolve(chain, place.scope) or ""
         if dotted.partition(".")[0] not in MODULES:  # its import has been judged
             yield from _judge(dotted, chain, place)
@@ -38,16 +39,15 @@ def _judge(dotted: str, node: ast.AST, place: Place) -> Iterator[SourceFinding]:
     if known is None:
         return
     symbol, removed, kind = known
-    where = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
     if removed.target:
+        own = removed.target.startswith(RESTORED)
+        today = "its own version" if own else removed.target.removeprefix("builtins.").replace("numpy.", "np.", 1)
         note = f"; {removed.note}" if removed.note else ""
-        yield SourceFinding(
-            *where, symbol, kind, Verdict.MENDED, f"no longer exists; run uses {_plain(removed.target)} instead{note}"
-        )
+        yield SourceFinding.at(node, symbol, kind, Verdict.MENDED, f"no longer exists; run uses {today} instead{note}")
     elif place.guarded:
-        yield SourceFinding(*where, symbol, kind, Verdict.RUNS, "no longer exists, and the file handles that itself")
+        yield SourceFinding.at(node, symbol, kind, Verdict.RUNS, "no longer exists, and the file handles that itself")
     else:
-        yield SourceFinding(*where, symbol, kind, Verdict.HUMAN, f"No longer exists. {removed.note}")
+        yield SourceFinding.at(node, symbol, kind, Verdict.HUMAN, f"No longer exists. {removed.note}")
 
 
 def _known(dotted: str) -> tuple[str, Removed, Kind] | None:
@@ -55,24 +55,19 @@ def _known(dotted: str) -> tuple[str, Removed, Kind] | None:
     if parts[0] == "numpy" and len(parts) > 1:
         gone = parts[1] in REMOVED and parts[1] not in CHANGED
         return (f"np.{parts[1]}", REMOVED[parts[1]], Kind.NUMPY) if gone else None
-    for length in range(len(parts), 0, -1):
-        prefix = ".".join(parts[:length])
-        found = MODULES.get(prefix) or (ATTRIBUTES.get(prefix) if length > 1 else None)
+    for prefix in reversed(prefixes(dotted)):
+        found = MODULES.get(prefix) or ATTRIBUTES.get(prefix)
         if found is not None:
             return prefix, found, Kind.PYTHON
     return None
 
 
-def _plain(target: str) -> str:
-    if target.startswith(RESTORED):
-        return "its own version"
-    return target.removeprefix("builtins.").replace("numpy.", "np.", 1)
-
-
 def _method(source: Source, chain: ast.Attribute, dotted: str) -> Iterator[SourceFinding]:
     """Yields a finding for the name of a removed method, unless it is read from a module or the file defines one."""
     method = METHODS.get(chain.attr)
-    if method is None or (dotted and not dotted.startswith("builtins.")) or _defines(source, chain.attr):
+    if method is None or (dotted and not dotted.startswith("builtins.")):
+        return
+    if any(node.name == chain.attr for node, _ in source.names.nodes(ast.FunctionDef)):
         return
     where = chain.end_lineno or chain.lineno, chain.col_offset + 1
     owners = " or ".join(owner.replace("numpy.", "np.", 1) for owner in method.owners)
@@ -80,16 +75,11 @@ def _method(source: Source, chain: ast.Attribute, dotted: str) -> Iterator[Sourc
     yield SourceFinding(*where, f".{chain.attr}", Kind.NUMPY if "numpy" in owners else Kind.PYTHON, Verdict.MENDED, message)
 
 
-def _defines(source: Source, name: str) -> bool:
-    return any(isinstance(node, ast.FunctionDef) and node.name == name for node, _ in source.names.statements)
-
-
 def _type_tests(source: Source) -> Iterator[SourceFinding]:
-    for call, place in source.names.calls:
+    for call, place in source.names.nodes(ast.Call):
         if len(call.args) == 2 and source.names.resolve(call.func, place.scope) in _TYPE_TESTS:
             second = call.args[1]
             for kind in second.elts if isinstance(second, ast.Tuple) else [second]:
                 name = (source.names.resolve(kind, place.scope) or "").removeprefix("numpy.")
                 if name in CHANGED and isinstance(kind, ast.Attribute):
-                    where = kind.lineno, kind.col_offset + 1
-                    yield SourceFinding(*where, f"np.{name}", Kind.NUMPY, Verdict.HUMAN, CHANGED[name])
+                    yield SourceFinding.at(kind, f"np.{name}", Kind.NUMPY, Verdict.HUMAN, CHANGED[name])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from estimator_bridge.compat.source.surface import prefixes
+
 _TREES = "TensorFlow Decision Forests (tensorflow_decision_forests)"
 _STATISTICS = "tf.profiler.Profiler"
 
@@ -47,7 +49,6 @@ def successor(name: str) -> str:
         >>> successor("tensorflow.nowhere")
         ''
     """
-    parts = name.split(".")[1:]
-    prefixes = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
-    found = next((SUCCESSORS[prefix] for prefix in prefixes if prefix in SUCCESSORS), None)
+    below = name.partition(".")[2]
+    found = next((SUCCESSORS[prefix] for prefix in reversed(prefixes(below)) if prefix in SUCCESSORS), None)
     return f"Use {found}." if found else ""

@@ -42,35 +42,15 @@ def judge_tensorflow(source: Source, surface: Surface, contrib: Contrib) -> Iter
     """
     for name, node, place in _references(source):
         symbol = canonical(name)
-        written = as_written(symbol)
-        where = node.lineno, node.col_offset + 1, written
-        if symbol.startswith(_CONTRIB):
-            yield _of_contrib(where, written, place, contrib)
-        elif symbol.startswith("tensorflow.examples"):
-            yield _of_examples(where, symbol)
-        elif surface.has(symbol):
-            restored = symbol.startswith(_RESTORED) and not surface.version.startswith("2.15.")
-            note = "run restores it" if restored else ""
-            yield SourceFinding(*where, Kind.TENSORFLOW, Verdict.MENDED if restored else Verdict.RUNS, note)
-        elif place.guarded:
-            yield SourceFinding(*where, Kind.TENSORFLOW, Verdict.RUNS, _HANDLED)
-        else:
-            yield SourceFinding(*where, Kind.TENSORFLOW, Verdict.HUMAN, _missing(symbol, surface))
+        yield SourceFinding.at(node, as_written(symbol), *_judge(symbol, place, surface, contrib))
     for dotted, statement, _ in source.names.imports:
         if dotted.partition(".")[0] == "keras" and not surface.version.startswith("2.15."):
-            where = statement.lineno, statement.col_offset + 1, dotted
-            yield SourceFinding(
-                *where, Kind.TENSORFLOW, Verdict.MENDED, "keras is Keras 3 now; run uses tf_keras, Keras 2, instead"
-            )
+            message = "keras is Keras 3 now; run uses tf_keras, Keras 2, instead"
+            yield SourceFinding.at(statement, dotted, Kind.TENSORFLOW, Verdict.MENDED, message)
     for module, statement, _ in source.names.stars:
         if _is_tensorflow(module):
-            where = statement.lineno, statement.col_offset + 1, f"from {module} import *"
-            yield SourceFinding(
-                *where,
-                Kind.TENSORFLOW,
-                Verdict.HUMAN,
-                "The names of such an import cannot be checked; import each name that you use.",
-            )
+            message = "The names of such an import cannot be checked; import each name that you use."
+            yield SourceFinding.at(statement, f"from {module} import *", Kind.TENSORFLOW, Verdict.HUMAN, message)
 
 
 def _references(source: Source) -> Iterator[tuple[str, ast.expr | ast.stmt, Place]]:
@@ -78,7 +58,7 @@ def _references(source: Source) -> Iterator[tuple[str, ast.expr | ast.stmt, Plac
     for dotted, statement, place in names.imports:
         if _is_tensorflow(dotted):
             yield dotted, statement, place
-    for chain, place in names.chains:
+    for chain, place in names.nodes(ast.Attribute):
         found = names.resolve(chain, place.scope)
         if found is not None and _is_tensorflow(found):
             yield found, chain, place
@@ -88,23 +68,31 @@ def _is_tensorflow(name: str) -> bool:
     return name.partition(".")[0] in _ROOTS
 
 
-def _of_contrib(where: tuple[int, int, str], symbol: str, place: Place, contrib: Contrib) -> SourceFinding:
-    if contrib.offers(symbol):
-        return SourceFinding(*where, Kind.CONTRIB, Verdict.MENDED, "run restores it")
+def _judge(symbol: str, place: Place, surface: Surface, contrib: Contrib) -> tuple[Kind, Verdict, str]:
+    if symbol.startswith(_CONTRIB):
+        return Kind.CONTRIB, *_judge_contrib(as_written(symbol), place, contrib)
+    if symbol.startswith("tensorflow.examples"):
+        if (symbol + ".").startswith(f"{_MNIST}.input_data.") or symbol == _MNIST:
+            return Kind.TENSORFLOW, Verdict.MENDED, "run restores it for local MNIST files"
+        advice = "TensorFlow no longer contains its examples; copy the file into your project."
+        return Kind.TENSORFLOW, Verdict.HUMAN, advice
+    if surface.has(symbol):
+        if symbol.startswith(_RESTORED) and not surface.version.startswith("2.15."):
+            return Kind.TENSORFLOW, Verdict.MENDED, "run restores it"
+        return Kind.TENSORFLOW, Verdict.RUNS, ""
     if place.guarded:
-        return SourceFinding(*where, Kind.CONTRIB, Verdict.RUNS, _HANDLED)
+        return Kind.TENSORFLOW, Verdict.RUNS, _HANDLED
+    return Kind.TENSORFLOW, Verdict.HUMAN, _missing(symbol, surface)
+
+
+def _judge_contrib(symbol: str, place: Place, contrib: Contrib) -> tuple[Verdict, str]:
+    if contrib.offers(symbol):
+        return Verdict.MENDED, "run restores it"
+    if place.guarded:
+        return Verdict.RUNS, _HANDLED
     if contrib.imports(symbol):
-        note = f"can be imported, but every use of it is refused. {contrib.replacement(symbol)}"
-        return SourceFinding(*where, Kind.CONTRIB, Verdict.MENDED, note)
-    return SourceFinding(*where, Kind.CONTRIB, Verdict.HUMAN, f"Removed with tf.contrib. {contrib.replacement(symbol)}")
-
-
-def _of_examples(where: tuple[int, int, str], symbol: str) -> SourceFinding:
-    if (symbol + ".").startswith(f"{_MNIST}.input_data.") or symbol == _MNIST:
-        return SourceFinding(*where, Kind.TENSORFLOW, Verdict.MENDED, "run restores it for local MNIST files")
-    return SourceFinding(
-        *where, Kind.TENSORFLOW, Verdict.HUMAN, "TensorFlow no longer contains its examples; copy the file into your project."
-    )
+        return Verdict.MENDED, f"can be imported, but every use of it is refused. {contrib.replacement(symbol)}"
+    return Verdict.HUMAN, f"Removed with tf.contrib. {contrib.replacement(symbol)}"
 
 
 def _missing(symbol: str, surface: Surface) -> str:

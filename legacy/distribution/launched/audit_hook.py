@@ -33,7 +33,8 @@ class AuditHook(tf.compat.v1.train.SessionRunHook):
         self._config = config
         self._batches = batches
         self._step = step
-        sync = _sync_replicas(hooks)
+        # The SyncReplicasOptimizer of the training, TensorFlow's or a copy in the script's modules.
+        sync = next((hook._sync_optimizer for hook in hooks if hasattr(hook, "_sync_optimizer")), None)
         self._updates = _updates(sync is not None, config.num_ps_replicas)
         self._share = _share(sync) if sync is not None else None
         self._local = 0
@@ -85,11 +86,6 @@ def _numbers(digests: Sequence[Any]) -> tuple[int, ...]:
 def _on_processor(batch: Sequence[Any]) -> Any:
     with tf.device(processor_beside(batch[0].device)):
         return batch_digest(batch)
-
-
-def _sync_replicas(hooks: Sequence[Any]) -> Any:
-    """Returns the SyncReplicasOptimizer of a training, TensorFlow's or a copy in the script's modules; None without one."""
-    return next((hook._sync_optimizer for hook in hooks if hasattr(hook, "_sync_optimizer")), None)
 
 
 def _share(optimizer: Any) -> float | None:

@@ -1,6 +1,6 @@
 """Patches of a task that ``estimator-bridge launch`` started: all tasks begin together, and none waits in vain.
 
-Each module of this package has ``patches(meeting)``, which are in force while the script runs.
+Each module of this package has ``patches(rendezvous)``, which are in force while the script runs.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _PARTS = (server_waits, reporting, auditing)
 @contextlib.contextmanager
 def join_launcher() -> Iterator[None]:
     """While active, Estimator's tasks report to the launcher of this process; without a launcher nothing changes."""
-    meeting = Rendezvous.of_this_process()
+    rendezvous = Rendezvous.of_this_process()
     with contextlib.ExitStack() as stack:
-        for part in _PARTS if meeting else ():
-            for patch in part.patches(meeting):  # may wrap an earlier patch
+        for part in _PARTS if rendezvous else ():
+            for patch in part.patches(rendezvous):  # may wrap an earlier patch
                 stack.enter_context(patch)
         yield

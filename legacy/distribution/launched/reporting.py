@@ -9,51 +9,39 @@ from estimator_bridge.cluster.preemption import EXIT_CODE, catch_preemption
 from estimator_bridge.cluster.rendezvous import Flag, Recovery, Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.legacy.distribution.sync_replicas import find_replicas
-from estimator_bridge.runtime.patching import replaced
+from estimator_bridge.runtime.patching import wrapped
 
-_WITHOUT_STEPS = (
-    "evaluate",
-    "_evaluate_run",
-    "_export_all_saved_models",
-)  # calls that hooks and listeners of a training may make
+# Calls that hooks and listeners of a training may make.
+_WITHOUT_STEPS = ("evaluate", "_evaluate_run", "_export_all_saved_models")
 
 
-def patches(meeting: Rendezvous) -> list[Any]:
+def patches(rendezvous: Rendezvous) -> list[Any]:
     """Returns patches that add a hook to each training and report evaluations and exports within it."""
     from tensorflow_estimator.python.estimator import estimator
 
-    cls = estimator.Estimator
-    changed = {name: _report_pause(getattr(cls, name), meeting) for name in _WITHOUT_STEPS}
-    return [replaced(cls, _train_with_estimator_spec=_with_task_hook(cls._train_with_estimator_spec, meeting), **changed)]
+    def pause_steps(call: Any, estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        with rendezvous.pause_steps(TaskId.of_config(estimator.config)):
+            return call(estimator, *args, **kwargs)
+
+    train = functools.partial(_train_with_task_hook, rendezvous)
+    return [wrapped(estimator.Estimator, _train_with_estimator_spec=train, **dict.fromkeys(_WITHOUT_STEPS, pause_steps))]
 
 
-def _with_task_hook(train: Any, meeting: Rendezvous) -> Any:
-    @functools.wraps(train)
-    def train_with_estimator_spec(self: Any, spec: Any, worker_hooks: Any, hooks: Any, step: Any, listeners: Any) -> Any:
-        from estimator_bridge.legacy.distribution.launched.open_sessions import LeavingHook
-        from estimator_bridge.legacy.distribution.launched.task_hook import TaskHook
+def _train_with_task_hook(
+    rendezvous: Rendezvous, train: Any, estimator: Any, spec: Any, worker_hooks: Any, hooks: Any, step: Any, listeners: Any
+) -> Any:
+    from estimator_bridge.legacy.distribution.launched.task_hook import LeavingHook, TaskHook
 
-        recovery = _recovery(self._train_distribution)
-        meeting.report_recovery(recovery)
-        is_in_step = recovery is not Recovery.TASK and self.config.num_worker_replicas > 1
-        with catch_preemption(not is_in_step or meeting.has_flag(Flag.SHARED)) as request:
-            hook = TaskHook(meeting, self.config, step, request, is_in_step)
-            leaving = [LeavingHook()] if is_in_step and recovery is Recovery.GANG else []
-            result = train(self, spec, [*worker_hooks, hook, *leaving], hooks, step, listeners)
-        if hook.stopped or request.is_requested:
-            raise SystemExit(EXIT_CODE)
-        return result
-
-    return train_with_estimator_spec
-
-
-def _report_pause(call: Any, meeting: Rendezvous) -> Any:
-    @functools.wraps(call)
-    def without_steps(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with meeting.pause_steps(TaskId.of_config(self.config)):
-            return call(self, *args, **kwargs)
-
-    return without_steps
+    recovery = _recovery(estimator._train_distribution)
+    rendezvous.report_recovery(recovery)
+    is_in_step = recovery is not Recovery.TASK and estimator.config.num_worker_replicas > 1
+    with catch_preemption(not is_in_step or rendezvous.has_flag(Flag.SHARED)) as request:
+        hook = TaskHook(rendezvous, estimator.config, step, request, is_in_step)
+        leaving = [LeavingHook()] if is_in_step and recovery is Recovery.GANG else []
+        result = train(estimator, spec, [*worker_hooks, hook, *leaving], hooks, step, listeners)
+    if hook.stopped or request.is_requested:
+        raise SystemExit(EXIT_CODE)
+    return result
 
 
 def _recovery(strategy: Any) -> Recovery:

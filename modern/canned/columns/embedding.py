@@ -1,8 +1,9 @@
-"""Embedding columns: one vector for each id; the vectors of an example are combined."""
+"""Embedding and indicator columns: one vector for each id, or one count; those of an example are combined."""
 
 from __future__ import annotations
 
 import inspect
+import types
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import tf_keras
 
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitize
 from estimator_bridge.modern.canned.columns.registry import DENSE, Ids, Representation, Weight, builds, ids_of
+from estimator_bridge.modern.canned.configured import Configured
 
 
 @builds(DENSE, "EmbeddingColumn")
@@ -35,20 +37,26 @@ def shared_v2(column: Column, inputs: Inputs, scope: str) -> Representation:
     """Builds TensorFlow 2's ``shared_embeddings``: one variable for all columns of one call."""
     ids = ids_of(column.categorical_column, inputs)
     creator = column.shared_embedding_column_creator
-    settings = _Creator(creator)
+    settings = types.SimpleNamespace(
+        **{name.lstrip("_"): value for name, value in vars(creator).items()}
+    )  # named as in columns
     layer = inputs.once(("shared", creator), lambda: _layer(settings, column, ids, inputs.name(creator._name)))
     return _look_up(layer, ids, creator._name, shared=True)
 
 
-class _Creator:
-    """The common settings of TensorFlow 2's shared columns, with the attribute names of other columns."""
+@builds(DENSE, "IndicatorColumn")
+def indicator(column: Column, inputs: Inputs, scope: str) -> Representation:
+    """Builds ``indicator_column``; CountIds replaces Keras' CategoryEncoding for sequences and ids out of range."""
+    return inputs.once(column, lambda: _indicator(column, inputs))
 
-    def __init__(self, creator: Any) -> None:
-        self.dimension = creator.dimension
-        self.initializer = creator._initializer
-        self.ckpt_to_load_from = creator._ckpt_to_load_from
-        self.tensor_name_in_ckpt = creator._tensor_name_in_ckpt
-        self.trainable = creator._trainable
+
+def _indicator(column: Column, inputs: Inputs) -> Representation:
+    ids = ids_of(column.categorical_column, inputs)
+    name = inputs.name(column.name)
+    if ids.lengths is not None or not ids.complete:
+        return Representation(CountIds(num_tokens=ids.size, name=name)(ids.ids, weights=ids.weights), (), ids.lengths)
+    layer = tf_keras.layers.CategoryEncoding(ids.size, "count", name=name)
+    return Representation(layer(ids.ids, count_weights=ids.weights))
 
 
 def _look_up(layer: Any, ids: Ids, name: str, *, shared: bool = False) -> Representation:
@@ -61,9 +69,9 @@ def _layer(settings: Any, column: Column, ids: Ids, name: str) -> CombinedEmbedd
     initializer = _initializer(settings)
     standard = to_keras_initializer(initializer)
     layer = CombinedEmbedding(
-        ids.size,
-        settings.dimension,
-        standard or "zeros",
+        input_dim=ids.size,
+        output_dim=settings.dimension,
+        embeddings_initializer=standard or "zeros",
         combiner=column.combiner,
         max_norm=column.max_norm,
         fill_empty=getattr(column, "use_safe_embedding_lookup", True),
@@ -96,8 +104,7 @@ def to_keras_initializer(initializer: Any) -> Any:
     return counterpart(**config) if np.ndim(config.get("value", 0)) == 0 else None
 
 
-@tf_keras.utils.register_keras_serializable("estimator_bridge")
-class CombinedEmbedding(tf_keras.layers.Embedding):
+class CombinedEmbedding(Configured, tf_keras.layers.Embedding):
     """Keras' Embedding for any number of ids in an example; their vectors are combined, and ids below 0 count as missing.
 
     Args:
@@ -106,26 +113,14 @@ class CombinedEmbedding(tf_keras.layers.Embedding):
         fill_empty: True to return zeros for an example without ids; False if every example has ids.
 
     Example:
-        >>> layer = CombinedEmbedding(3, 1, "ones", combiner="sum")
+        >>> layer = CombinedEmbedding(input_dim=3, output_dim=1, embeddings_initializer="ones", combiner="sum")
         >>> layer(tf.SparseTensor([[0, 0], [0, 1]], [2, 1], [2, 2])).numpy().tolist()
         [[2.0], [0.0]]
     """
 
-    def __init__(
-        self,
-        input_dim: int,
-        output_dim: int,
-        embeddings_initializer: Any = "uniform",
-        *,
-        combiner: str = "mean",
-        max_norm: float | None = None,
-        fill_empty: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(input_dim, output_dim, embeddings_initializer, **kwargs)
-        self.combiner = combiner
-        self.max_norm = max_norm
-        self.fill_empty = fill_empty
+    combiner: str = "mean"
+    max_norm: float | None = None
+    fill_empty: bool = True
 
     def call(self, ids: Tensor, weights: Tensor | None = None) -> Tensor:
         """Maps sparse ids ``[..., n]``, with optional weights, to vectors ``[..., output_dim]``."""
@@ -133,7 +128,26 @@ class CombinedEmbedding(tf_keras.layers.Embedding):
         lookup = tf.nn.safe_embedding_lookup_sparse if fill else tf.nn.embedding_lookup_sparse
         return lookup(self.embeddings, ids, weights, combiner=self.combiner, max_norm=self.max_norm)
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of ``from_config``."""
-        own = {"combiner": self.combiner, "max_norm": self.max_norm, "fill_empty": self.fill_empty}
-        return {**super().get_config(), **own}
+
+class CountIds(Configured, tf_keras.layers.Layer):
+    """Counts each id along the last axis; ids out of range are not counted.
+
+    Args:
+        num_tokens: Number of ids.
+
+    Example:
+        >>> CountIds(num_tokens=3)(tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [2, 2, -1], [2, 2])).numpy().tolist()
+        [[0.0, 0.0, 2.0], [0.0, 0.0, 0.0]]
+    """
+
+    num_tokens: int
+
+    def call(self, ids: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Maps sparse ids ``[..., n]``, with optional weights, to counts or sums of weights ``[..., num_tokens]``."""
+        shape = tf.concat([ids.dense_shape[:-1], [self.num_tokens]], 0)
+        values = tf.cast(ids.values, tf.int64)
+        known = (values >= 0) & (values < self.num_tokens)
+        places = tf.concat([ids.indices[:, :-1], values[:, tf.newaxis]], 1)[known]
+        counts = tf.scatter_nd(places, tf.cast(known if weights is None else weights.values, self.compute_dtype)[known], shape)
+        counts.set_shape([*ids.shape[:-1], self.num_tokens])
+        return counts

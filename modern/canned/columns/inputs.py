@@ -10,7 +10,7 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.modern.canned.columns.missing import DropMissing
+from estimator_bridge.modern.canned.configured import Configured
 
 Tensor = Any
 Column = Any
@@ -69,7 +69,9 @@ class Inputs:
 
     def without_missing(self, key: str, missing: object = None) -> Tensor:
         """Returns a feature's values without the missing ones, sparse ``[batch, None]``."""
-        return self.once(f"present {key} {missing}", lambda: DropMissing(missing, name=self.name(key, "present"))(self[key]))
+        return self.once(
+            f"present {key} {missing}", lambda: DropMissing(missing=missing, name=self.name(key, "present"))(self[key])
+        )
 
     def once(self, what: object, make: Callable[[], T]) -> T:
         """Returns the result of the first call for ``what``, so that a column that occurs twice shares its layers."""
@@ -170,3 +172,33 @@ def _crossed_keys(column: Column) -> Iterator[str]:
             yield key
         else:
             yield from _crossed_keys(key)
+
+
+class DropMissing(Configured, tf_keras.layers.Layer):
+    """Drops missing values from a dense tensor and returns a sparse one; sparse tensors pass unchanged.
+
+    Args:
+        missing: Value that marks a missing entry; None for TensorFlow 1's convention: ``""`` for strings, -1 for integers.
+
+    Example:
+        >>> DropMissing()(tf.constant([["a", ""], ["", "b"]])).indices.numpy().tolist()
+        [[0, 0], [1, 1]]
+    """
+
+    missing: object = None
+
+    def call(self, values: Tensor) -> Tensor:
+        """Maps ``[batch]`` or ``[batch, n]`` to sparse ``[batch, n]``; n is 1 for a vector."""
+        values = at_least_2d(values)
+        if isinstance(values, tf.SparseTensor):
+            return values
+        missing = self.missing if self.missing is not None else "" if values.dtype == tf.string else -1
+        indices = tf.where(tf.not_equal(values, tf.cast(missing, values.dtype)))
+        return tf.SparseTensor(indices, tf.gather_nd(values, indices), tf.shape(values, tf.int64))
+
+
+def at_least_2d(values: Tensor) -> Tensor:
+    """Returns a vector as ``[batch, 1]``; other tensors pass unchanged."""
+    if values.shape.rank != 1:
+        return values
+    return tf.sparse.expand_dims(values, 1) if isinstance(values, tf.SparseTensor) else values[:, tf.newaxis]

@@ -9,11 +9,12 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.canned.columns import categorical, crosses, embedding, indicator, numeric, sequences, vocabulary  # noqa: F401 -- each module registers its builders
+from estimator_bridge.modern.canned.columns import categorical, embedding, numeric, sequences  # noqa: F401 -- each module registers its builders
 from estimator_bridge.modern.canned.columns.embedding import CombinedEmbedding
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor, sanitize
 from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Representation, Weight, find_builder, ids_of
 from estimator_bridge.modern.canned.columns.sequences import SameLengths
+from estimator_bridge.modern.canned.configured import Configured
 
 
 def dense(columns: Iterable[Column], inputs: Inputs) -> tuple[Tensor, list[Weight]]:
@@ -113,7 +114,9 @@ def _weigh_column(column: Column, scope: str, inputs: Inputs, units: int, combin
         if "SequenceCategorical" in type(column).__name__:
             column = column.categorical_column  # the sum includes the time axis
         ids = ids_of(column, inputs)
-        layer = CombinedEmbedding(ids.size, units, "zeros", combiner=combiner, name=name)
+        layer = CombinedEmbedding(
+            input_dim=ids.size, output_dim=units, embeddings_initializer="zeros", combiner=combiner, name=name
+        )
         return Representation(layer(ids.ids, weights=ids.weights), (Weight(layer.embeddings, weights_name),))
     part = _part(column, inputs, "linear_model", sequential=False)
     layer = tf_keras.layers.Dense(units, use_bias=False, kernel_initializer="zeros", name=name)
@@ -151,8 +154,7 @@ def _weights(parts: list[Representation], inputs: Inputs) -> list[Weight]:
     return [weight for part in parts for weight in part.weights if inputs.is_new(weight.variable)]
 
 
-@tf_keras.utils.register_keras_serializable("estimator_bridge")
-class Bias(tf_keras.layers.Layer):
+class Bias(Configured, tf_keras.layers.Layer):
     """Adds a bias, initially zero, to each unit."""
 
     def build(self, input_shape: Any) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
-from estimator_bridge.modern.canned.columns.missing import DropMissing
-from estimator_bridge.modern.canned.columns.normalizer import Normalizer
+from estimator_bridge.modern.canned.columns.inputs import Column, DropMissing, Inputs, Tensor
 from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Ids, Representation, builds
+from estimator_bridge.modern.canned.configured import Configured
+from estimator_bridge.modern.canned.graph_function import GraphFunction
 
 
 @builds(DENSE, "NumericColumn")
@@ -61,30 +61,55 @@ def _discretize(column: Column, inputs: Inputs) -> tuple[Tensor, int]:
     buckets = tf_keras.layers.Discretization(boundaries, name=inputs.name(column.name, "buckets"))(values)
     width = values.shape[1]
     if width > 1:
-        buckets = OfEachPlace(len(boundaries) + 1, name=inputs.name(column.name, "places"))(buckets)
+        buckets = OfEachPlace(num_bins=len(boundaries) + 1, name=inputs.name(column.name, "places"))(buckets)
     return buckets, width * (len(boundaries) + 1)
 
 
-@tf_keras.utils.register_keras_serializable("estimator_bridge")
-class OfEachPlace(tf_keras.layers.Layer):
+class OfEachPlace(Configured, tf_keras.layers.Layer):
     """Gives each element of a vector its own bucket numbers; those of element i start at i * ``num_bins``.
 
     Args:
         num_bins: Number of buckets of each element.
 
     Example:
-        >>> OfEachPlace(3)(tf.constant([[0, 2]])).numpy().tolist()
+        >>> OfEachPlace(num_bins=3)(tf.constant([[0, 2]])).numpy().tolist()
         [[0, 5]]
     """
 
-    def __init__(self, num_bins: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.num_bins = num_bins
+    num_bins: int
 
     def call(self, buckets: Tensor) -> Tensor:
         """Adds each element's offset to bucket numbers ``[batch, n]``."""
         return buckets + self.num_bins * tf.range(buckets.shape[1], dtype=buckets.dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of ``from_config``."""
-        return {**super().get_config(), "num_bins": self.num_bins}
+
+class Normalizer(Configured, tf_keras.layers.Layer):
+    """Applies a column's normalizer_fn.
+
+    Args:
+        function: Function of a dense or a sparse tensor.
+    """
+
+    function: GraphFunction
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs | {"autocast": False})
+
+    @classmethod
+    def of(cls, column: Column, values: Tensor, name: str) -> Normalizer:
+        """Returns the layer of a column for values of this kind.
+
+        Raises:
+            NotSupportedError: if the function keeps variables or tables, or calls Python while it runs.
+        """
+        function = GraphFunction.of(column.normalizer_fn, [values.type_spec], f"normalizer_fn of {column.key!r}")
+        return cls(function=function, name=name)
+
+    def call(self, values: Tensor) -> Tensor:
+        """Returns the normalized values."""
+        return self.function(values)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Normalizer:
+        """Returns the same layer."""
+        return cls(**tf_keras.saving.deserialize_keras_object(config))

@@ -65,16 +65,16 @@ CATEGORICAL: dict[str, Callable[[Column, Inputs], Ids]] = {}
 DENSE: dict[str, Callable[[Column, Inputs, str], Representation]] = {}
 
 
-def builds(table: dict[str, Builder], *classes: str) -> Callable[[Builder], Builder]:
-    """Registers a function as the builder of columns of these classes.
+def builds(table: dict[str, Builder], name: str) -> Callable[[Builder], Builder]:
+    """Registers a function as the builder of columns of a class.
 
     Args:
         table: ``CATEGORICAL`` or ``DENSE``.
-        classes: Class names.
+        name: Class name.
     """
 
     def register(function: Builder) -> Builder:
-        table.update(dict.fromkeys(classes, function))
+        table[name] = function
         return function
 
     return register

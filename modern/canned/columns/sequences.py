@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.modern.canned.columns.inputs import Column, Inputs, Tensor
-from estimator_bridge.modern.canned.columns.normalizer import Normalizer
+from estimator_bridge.modern.canned.columns.numeric import Normalizer
 from estimator_bridge.modern.canned.columns.registry import CATEGORICAL, DENSE, Ids, Representation, builds, ids_of
+from estimator_bridge.modern.canned.configured import Configured
 
 
 @builds(DENSE, "SequenceNumericColumn")
@@ -19,8 +18,8 @@ def numbers(column: Column, inputs: Inputs, scope: str) -> Representation:
     if column.normalizer_fn is not None:
         values = Normalizer.of(column, values, inputs.name(column.key, "normalizer"))(values)
     width = tf.TensorShape(column.shape).num_elements()
-    padded = PadSequences(width, column.default_value, name=inputs.name(column.key, "padded"))(values)
-    return Representation(padded, (), SequenceLengths(width, name=inputs.name(column.key, "lengths"))(values))
+    padded = PadSequences(width=width, padding=column.default_value, name=inputs.name(column.key, "padded"))(values)
+    return Representation(padded, (), SequenceLengths(width=width, name=inputs.name(column.key, "lengths"))(values))
 
 
 @builds(CATEGORICAL, "SequenceCategoricalColumn")
@@ -31,8 +30,7 @@ def ids(column: Column, inputs: Inputs) -> Ids:
     return beneath._replace(ids=steps, lengths=SequenceLengths(name=inputs.name(column.name, "lengths"))(steps))
 
 
-@tf_keras.utils.register_keras_serializable("estimator_bridge")
-class PadSequences(tf_keras.layers.Layer):
+class PadSequences(Configured, tf_keras.layers.Layer):
     """Converts sparse sequences to a dense tensor.
 
     Args:
@@ -40,27 +38,20 @@ class PadSequences(tf_keras.layers.Layer):
         padding: Value that fills the end of shorter sequences.
 
     Example:
-        >>> PadSequences(1, -1.0)(tf.sparse.from_dense([[1.0, 2.0], [3.0, 0.0]])).numpy().tolist()
+        >>> PadSequences(padding=-1.0)(tf.sparse.from_dense([[1.0, 2.0], [3.0, 0.0]])).numpy().tolist()
         [[[1.0], [2.0]], [[3.0], [-1.0]]]
     """
 
-    def __init__(self, width: int = 1, padding: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.width = width
-        self.padding = padding
+    width: int = 1
+    padding: float = 0.0
 
     def call(self, values: Tensor) -> Tensor:
         """Maps sparse ``[batch, time * width]`` or ``[batch, time, width]`` to dense ``[batch, time, width]``."""
         padded = tf.sparse.to_dense(values, tf.cast(self.padding, values.dtype))
         return tf.reshape(padded, [values.dense_shape[0], -1, self.width])
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of ``from_config``."""
-        return {**super().get_config(), "width": self.width, "padding": self.padding}
 
-
-@tf_keras.utils.register_keras_serializable("estimator_bridge")
-class SplitSteps(tf_keras.layers.Layer):
+class SplitSteps(Configured, tf_keras.layers.Layer):
     """Reshapes sparse ids ``[batch, time, ...]`` so that one last axis has all ids of a step."""
 
     def call(self, values: Tensor) -> Tensor:
@@ -69,8 +60,7 @@ class SplitSteps(tf_keras.layers.Layer):
         return tf.sparse.reshape(values, [shape[0], shape[1], tf.reduce_prod(shape[2:])])
 
 
-@tf_keras.utils.register_keras_serializable("estimator_bridge")
-class SequenceLengths(tf_keras.layers.Layer):
+class SequenceLengths(Configured, tf_keras.layers.Layer):
     """Counts the steps of each sequence up to its last value.
 
     Args:
@@ -81,9 +71,7 @@ class SequenceLengths(tf_keras.layers.Layer):
         [3, 0, 1]
     """
 
-    def __init__(self, width: int = 1, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.width = width
+    width: int = 1
 
     def call(self, values: Tensor) -> Tensor:
         """Maps sparse ``[batch, time, ...]`` to int64 lengths ``[batch]``."""
@@ -91,13 +79,8 @@ class SequenceLengths(tf_keras.layers.Layer):
         ends = tf.math.unsorted_segment_max(values.indices[:, 1] + 1, values.indices[:, 0], values.dense_shape[0])
         return (tf.maximum(ends, 0) + width - 1) // width
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of ``from_config``."""
-        return {**super().get_config(), "width": self.width}
 
-
-@tf_keras.utils.register_keras_serializable("estimator_bridge")
-class SameLengths(tf_keras.layers.Layer):
+class SameLengths(Configured, tf_keras.layers.Layer):
     """Checks that several features have sequences of the same lengths."""
 
     def call(self, lengths: list[Tensor]) -> Tensor:

@@ -1,4 +1,4 @@
-"""A head as a Keras layer: maps logits to predictions and computes the loss and the metrics."""
+"""A head as a Keras layer: maps logits to predictions and computes the loss, reduced to one number, and the metrics."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern.canned.configured import Configured
 from estimator_bridge.modern.canned.graph_function import GraphFunction
-from estimator_bridge.modern.canned.heads.losses import reduce_losses
 
 Tensor = Any
 Features = Mapping[str, Tensor]
@@ -51,12 +51,12 @@ AVERAGE_LOSS = HeadMetric("average_loss", tf_keras.metrics.Mean, lambda batch: (
 LABEL_MEAN = HeadMetric("label/mean", tf_keras.metrics.Mean, lambda batch: (batch.labels,))
 
 
-class Head(tf_keras.layers.Layer):
+class Head(Configured, tf_keras.layers.Layer):
     """Computes predictions from logits of shape [batch, units], and the loss and the metrics.
 
     Args:
         units: Width of the logits.
-        reduction: Reduction of a batch's losses to one number; a key of ``losses.REDUCTIONS``.
+        reduction: Reduction of a batch's losses to one number; a key of ``REDUCTIONS``.
         weight_column: Key of the feature that weights the examples.
         weight_normalizer: Function that is applied to that feature first.
         vocabulary: Names of the classes if labels are strings.
@@ -65,24 +65,20 @@ class Head(tf_keras.layers.Layer):
         exact: True to compute metrics as ``tf.compat.v1.estimator`` does.
     """
 
-    def __init__(
-        self,
-        units: int,
-        reduction: str,
-        weight_column: str | None = None,
-        weight_normalizer: Callable[[Tensor], Tensor] | None = None,
-        vocabulary: Sequence[str] | None = None,
-        loss_fn: Callable[..., Tensor] | None = None,
-        title: str | None = None,
-        exact: bool = False,
-        **kwargs: Any,
-    ) -> None:
+    units: int
+    reduction: str
+    weight_column: str | None = None
+    weight_normalizer: Callable[[Tensor], Tensor] | None = None
+    vocabulary: Sequence[str] | None = None
+    loss_fn: Callable[..., Tensor] | None = None
+    title: str | None = None
+    exact: bool = False
+
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.units, self.reduction, self.title, self.exact = units, reduction, title, exact
-        self._weight_column, self._weight_normalizer, self._loss_fn = weight_column, weight_normalizer, loss_fn
-        self._vocabulary = list(vocabulary) if vocabulary else None
-        if self._vocabulary:
-            self._label_ids = tf_keras.layers.StringLookup(vocabulary=self._vocabulary, num_oov_indices=0, mask_token=None)
+        if self.vocabulary:
+            self.vocabulary = list(self.vocabulary)
+            self._label_ids = tf_keras.layers.StringLookup(vocabulary=self.vocabulary, num_oov_indices=0, mask_token=None)
 
     def track(self) -> None:
         """Creates the model's metrics once; "loss" is a mean over batches, regardless of their sizes."""
@@ -145,28 +141,30 @@ class Head(tf_keras.layers.Layer):
         batch = self.see(labels, predictions, features, sample_weight)
         for index, measure in enumerate(self.measures()):
             inputs = measure.inputs_of(batch)
-            getattr(self, f"measure_{index}").update_state(*inputs, sample_weight=_broadcast(batch.weights, inputs[-1]))
+            getattr(self, f"measure_{index}").update_state(
+                *inputs, sample_weight=batch.weights + tf.zeros(tf.shape(inputs[-1]))
+            )
 
     def _unreduced(self, labels: Tensor, logits: Tensor, features: Features) -> Tensor:
-        if self._loss_fn is None:
+        if self.loss_fn is None:
             return self.losses_of(labels, logits)
-        if isinstance(self._loss_fn, GraphFunction):
-            return self._loss_fn(labels, logits)
-        wanted = {"features": features} if "features" in inspect.signature(self._loss_fn).parameters else {}
-        return self._loss_fn(labels=labels, logits=logits, **wanted)
+        if isinstance(self.loss_fn, GraphFunction):
+            return self.loss_fn(labels, logits)
+        wanted = {"features": features} if "features" in inspect.signature(self.loss_fn).parameters else {}
+        return self.loss_fn(labels=labels, logits=logits, **wanted)
 
     def _weights(self, features: Features, logits: Tensor) -> Tensor:
-        if self._weight_column is None:
+        if self.weight_column is None:
             return tf.constant(1.0)
-        if self._weight_column not in features:
+        if self.weight_column not in features:
             raise BridgeError(
-                f"The features lack {self._weight_column!r}, the Estimator's weight column.",
-                expected=f"{self._weight_column!r} in the features of every batch for training and evaluation",
+                f"The features lack {self.weight_column!r}, the Estimator's weight column.",
+                expected=f"{self.weight_column!r} in the features of every batch for training and evaluation",
                 received=", ".join(sorted(features)),
                 fix="Return the weight column from the input_fn, as one of the features.",
             )
-        weights = features[self._weight_column]
-        return self._weight(self._weight_normalizer(weights) if self._weight_normalizer else weights, logits)
+        weights = features[self.weight_column]
+        return self._weight(self.weight_normalizer(weights) if self.weight_normalizer else weights, logits)
 
     def _weight(self, weights: Tensor, logits: Tensor) -> Tensor:
         return _check_shape("weights", to_column(tf.cast(weights, tf.float32), logits), logits, 1, self.loss_width)
@@ -177,18 +175,15 @@ class Head(tf_keras.layers.Layer):
         Raises:
             NotSupportedError: if a function of the script is not a graph.
         """
-        own = {
-            "units": self.units,
-            "reduction": self.reduction,
-            "weight_column": self._weight_column,
-            "weight_normalizer": self._weight_normalizer,
-            "vocabulary": self._vocabulary,
-            "loss_fn": self._loss_fn,
-            "title": self.title,
-            "exact": self.exact,
-        }
-        _refuse_functions(own)
-        return {**super().get_config(), **own}
+        config = super().get_config()
+        for name, value in config.items():
+            if callable(value) and not isinstance(value, GraphFunction):
+                raise NotSupportedError(
+                    f"The head's {name} {getattr(value, '__qualname__', value)!r} cannot be saved: a .keras file cannot contain Python code.",
+                    expected="only TensorFlow operations on its arguments and constants: no table, no py_function, no custom gradient",
+                    fix="Use model.save_weights, or model.export to keep only the predictions.",
+                )
+        return config
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Head:
@@ -197,21 +192,11 @@ class Head(tf_keras.layers.Layer):
 
     def classes(self, ids: Tensor) -> Tensor:
         """Returns the names of class ids, in the same shape."""
-        return tf.gather(tf.constant(self._vocabulary), ids) if self._vocabulary else tf.strings.as_string(ids)
+        return tf.gather(tf.constant(self.vocabulary), ids) if self.vocabulary else tf.strings.as_string(ids)
 
     def all_class_ids(self, logits: Tensor, count: int) -> Tensor:
         """Returns all class ids for each example: [batch, count], int32."""
         return tf.tile(tf.range(count)[tf.newaxis], [tf.shape(logits)[0], 1])
-
-
-def _refuse_functions(arguments: Mapping[str, Any]) -> None:
-    for name, value in arguments.items():
-        if callable(value) and not isinstance(value, GraphFunction):
-            raise NotSupportedError(
-                f"The head's {name} {getattr(value, '__qualname__', value)!r} cannot be saved: a .keras file cannot contain Python code.",
-                expected="only TensorFlow operations on its arguments and constants: no table, no py_function, no custom gradient",
-                fix="Use model.save_weights, or model.export to keep only the predictions.",
-            )
 
 
 def to_column(labels: Tensor, logits: Tensor) -> Tensor:
@@ -240,5 +225,63 @@ def _check_shape(what: str, values: Tensor, logits: Tensor, *widths: int) -> Ten
     return tf.ensure_shape(values, wanted)
 
 
-def _broadcast(weights: Tensor, values: Tensor) -> Tensor:
-    return weights + tf.zeros(tf.shape(values))
+def sum_over_replicas(value: Tensor) -> Tensor:
+    """Returns the sum of a value over the replicas that share a batch, without a gradient.
+
+    Example:
+        >>> float(sum_over_replicas(tf.constant(2.0)))  # there is only one replica
+        2.0
+    """
+    context = tf.distribute.get_replica_context()
+    value = tf.stop_gradient(value)
+    several = context is not None and context.num_replicas_in_sync > 1
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, value) if several else value
+
+
+def _count(losses: Tensor, weights: Tensor) -> Tensor:
+    return tf.cast(tf.size(losses), losses.dtype)
+
+
+def _sum_weights(losses: Tensor, weights: Tensor) -> Tensor:
+    return tf.reduce_sum(tf.ones_like(losses) * weights)
+
+
+def _count_weighted(losses: Tensor, weights: Tensor) -> Tensor:
+    return tf.reduce_sum(tf.cast(tf.ones_like(losses) * weights != 0, losses.dtype))
+
+
+REDUCTIONS: Mapping[str, Callable[[Tensor, Tensor], Tensor] | None] = {
+    # tf.losses.Reduction
+    "auto": _count,
+    "sum": None,
+    "sum_over_batch_size": _count,
+    # tf.compat.v1.losses.Reduction
+    "weighted_sum": None,
+    "weighted_mean": _sum_weights,
+    "weighted_sum_over_batch_size": _count,
+    "weighted_sum_by_nonzero_weights": _count_weighted,
+}
+"""Reduction -> function of the divisor of the weighted sum; None for the sum itself."""
+
+
+def reduce_losses(losses: Tensor, weights: Tensor, reduction: str) -> Tensor:
+    """Returns the loss of a batch, or this replica's share of it; the shares of all replicas sum to the loss.
+
+    Args:
+        losses: Losses [batch, dimension].
+        weights: Weights that broadcast to ``losses``.
+        reduction: Value of ``tf.losses.Reduction`` or ``tf.compat.v1.losses.Reduction``.
+
+    Returns:
+        A scalar.
+
+    Example:
+        >>> float(reduce_losses(tf.constant([[1.0], [3.0]]), tf.constant([[2.0], [0.0]]), "weighted_mean"))
+        1.0
+        >>> float(reduce_losses(tf.constant([[1.0], [3.0]]), tf.constant([[2.0], [0.0]]), "sum_over_batch_size"))
+        1.0
+        >>> float(reduce_losses(tf.constant([[1.0], [3.0]]), tf.constant([[2.0], [1.0]]), "weighted_sum"))
+        5.0
+    """
+    total, divisor = tf.reduce_sum(losses * weights), REDUCTIONS[reduction]
+    return tf.math.divide_no_nan(total, sum_over_replicas(divisor(losses, weights))) if divisor else total

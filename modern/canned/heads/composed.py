@@ -9,11 +9,9 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.canned.heads.base import Features, Head, HeadMetric, Predictions, Tensor
-from estimator_bridge.modern.canned.heads.losses import sum_over_replicas
+from estimator_bridge.modern.canned.heads.base import Features, Head, HeadMetric, Predictions, Tensor, sum_over_replicas
 
 
-@tf_keras.saving.register_keras_serializable("estimator_bridge")
 class MultiHead(Head):
     """Several heads, each with its slice of the logits; labels are a dict with the heads' names as keys.
 
@@ -74,7 +72,6 @@ class MultiHead(Head):
             yield head, (labels[head.title], own)
 
 
-@tf_keras.saving.register_keras_serializable("estimator_bridge")
 class SequentialHead(Head):
     """A head that predicts at each step of a sequence; steps beyond an example's length are ignored.
 

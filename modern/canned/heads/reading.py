@@ -12,9 +12,8 @@ import tensorflow as tf
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.canned.graph_function import GraphFunction, NotKeptError
 from estimator_bridge.modern.canned.heads.base import Head
-from estimator_bridge.modern.canned.heads.classification import BinaryHead, MultiClassHead, MultiLabelHead
 from estimator_bridge.modern.canned.heads.composed import MultiHead, SequentialHead
-from estimator_bridge.modern.canned.heads.regression import RegressionHead
+from estimator_bridge.modern.canned.heads.single import BinaryHead, MultiClassHead, MultiLabelHead, RegressionHead
 
 Arguments = dict[str, Any]
 

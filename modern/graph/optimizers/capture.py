@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import tensorflow as tf
 
 from estimator_bridge.modern.graph.fragments import Operation, Tensor, producers, upstream
 from estimator_bridge.modern.graph.optimizers.rebuild import hyperparameters, rule_for
-from estimator_bridge.runtime.patching import replaced
+from estimator_bridge.runtime.patching import replaced, wrapped
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,12 +89,10 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
         replicas: Number of replicas that take whole batches; 1 if they split each batch. ``compute_gradients`` divides a mean loss
             by it, as TF1's optimizers do under a strategy, so that (perhaps clipped) gradients can be added up.
     """
-    cls = tf.compat.v1.train.Optimizer
-    original, compute = cls.apply_gradients, cls.compute_gradients
     updates: list[Update] = []
     computed: set[Tensor] = set()
 
-    def compute_gradients(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def compute_gradients(compute: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         pairs = compute(self, *args, **kwargs)
         computed.update(part.ref() for gradient, _ in pairs if gradient is not None for part in components(gradient))
         return pairs
@@ -104,26 +102,25 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
         graph._is_loss_scaled_by_optimizer = replicas > 1 and not sums_loss(graph)  # TF1 keeps it there, too
         return loss * (1.0 / replicas) if graph._is_loss_scaled_by_optimizer else loss
 
-    def apply_gradients(self: Any, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
+    def apply_gradients(apply: Any, self: Any, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
         if rule_for(self) is None:
-            return original(self, grads_and_vars, global_step, name)
-        pairs = tuple((gradient, variable) for gradient, variable in grads_and_vars)
+            return apply(self, grads_and_vars, global_step, name)
+        pairs = tuple(map(tuple, grads_and_vars))
         graph = tf.compat.v1.get_default_graph()
         made_before = len(graph.get_operations())
-        op = original(self, pairs, global_step, name)
+        op = apply(self, pairs, global_step, name)
         made = set(graph.get_operations()[made_before:])
         done = op if global_step is None else _before_counting(op, made)
         internals = frozenset(made - upstream([op], lambda one: one is done) if global_step is not None else made)
-        update = Update(self, hyperparameters(self), _with_gradient(pairs), done, internals, untouched=True)
-        untouched = all(part.ref() in computed for part in update.gradients())
-        updates.append(dataclasses.replace(update, untouched=untouched))
+        present = tuple((gradient, variable) for gradient, variable in pairs if gradient is not None)
+        untouched = all(part.ref() in computed for gradient, _ in present for part in components(gradient))
+        updates.append(Update(self, hyperparameters(self), present, done, internals, untouched))
         return op
 
-    with replaced(
-        cls,
-        apply_gradients=apply_gradients,
-        compute_gradients=compute_gradients,
-        _scale_loss=staticmethod(scale_loss),
+    cls = tf.compat.v1.train.Optimizer
+    with (
+        wrapped(cls, apply_gradients=apply_gradients, compute_gradients=compute_gradients),
+        replaced(cls, _scale_loss=staticmethod(scale_loss)),
     ):
         yield updates
 
@@ -131,10 +128,6 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
 def sums_loss(graph: Any) -> bool:
     """Returns True if TF1 adds up the replicas' gradients, as for a loss reduced by SUM, rather than averaging them."""
     return getattr(graph, "_last_loss_reduction", None) in (tf.compat.v1.losses.Reduction.SUM, "sum")
-
-
-def _with_gradient(pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[Any, Any], ...]:
-    return tuple((gradient, variable) for gradient, variable in pairs if gradient is not None)
 
 
 def _before_counting(op: Operation, made: Set[Operation]) -> Operation:

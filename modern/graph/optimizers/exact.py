@@ -36,16 +36,28 @@ class _ReadsOnce:
 class _OneKernel(_ReadsOnce):
     """Mixin that applies an update by one kernel.
 
-    ``_kernels`` returns the kernels for dense and for sparse gradients, and ``_arguments`` their further arguments.
+    Attributes:
+        kernels: Kernel for dense gradients, kernel for sparse gradients.
+        slot_arguments: Argument of the kernels -> slot.
+        read_arguments: Argument of the kernels -> hyperparameter.
     """
 
+    kernels: tuple[Any, Any]
+    slot_arguments: Mapping[str, str]
+    read_arguments: Mapping[str, str] = {"lr": "learning_rate"}
+
     def _resource_apply_dense(self: Any, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
-        kernel, _ = self._kernels()
+        kernel, _ = self.kernels
         return kernel(grad=grad, **self._arguments(var, apply_state), use_locking=self._use_locking)
 
     def _resource_apply_sparse(self: Any, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
-        _, kernel = self._kernels()
+        _, kernel = self.kernels
         return kernel(grad=grad, indices=indices, **self._arguments(var, apply_state), use_locking=self._use_locking)
+
+    def _arguments(self: Any, var: Variable, apply_state: Any) -> dict[str, Any]:
+        read = self._read(var, apply_state)
+        slots = {argument: self.get_slot(var, slot).handle for argument, slot in self.slot_arguments.items()}
+        return {"var": var.handle} | slots | {argument: read[name] for argument, name in self.read_arguments.items()}
 
 
 class Momentum(_OneKernel, tf_keras.optimizers.legacy.SGD):
@@ -55,34 +67,23 @@ class Momentum(_OneKernel, tf_keras.optimizers.legacy.SGD):
     slot for a momentum of 0.
     """
 
+    kernels = ops.ResourceApplyMomentum, ops.ResourceSparseApplyMomentum
+    slot_arguments: Mapping[str, str] = {"accum": "momentum"}
+    read_arguments: Mapping[str, str] = {"lr": "learning_rate", "momentum": "momentum"}
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._momentum = True
 
-    def _kernels(self) -> tuple[Any, Any]:
-        return ops.ResourceApplyMomentum, ops.ResourceSparseApplyMomentum
-
-    def _arguments(self, var: Variable, apply_state: Any) -> Mapping[str, Any]:
-        read = self._read(var, apply_state)
-        return {
-            "var": var.handle,
-            "accum": self.get_slot(var, "momentum").handle,
-            "lr": read["learning_rate"],
-            "momentum": read["momentum"],
-            "use_nesterov": self.nesterov,
-        }
+    def _arguments(self, var: Variable, apply_state: Any) -> dict[str, Any]:
+        return super()._arguments(var, apply_state) | {"use_nesterov": self.nesterov}
 
 
 class Adagrad(_OneKernel, tf_keras.optimizers.legacy.Adagrad):
     """``accum += gradient ** 2; variable -= learning_rate * gradient / sqrt(accum)``: there is no epsilon."""
 
-    def _kernels(self) -> tuple[Any, Any]:
-        return ops.ResourceApplyAdagrad, ops.ResourceSparseApplyAdagrad
-
-    def _arguments(self, var: Variable, apply_state: Any) -> Mapping[str, Any]:
-        read = self._read(var, apply_state)
-        accum = self.get_slot(var, "accumulator")
-        return {"var": var.handle, "accum": accum.handle, "lr": read["learning_rate"]}
+    kernels = ops.ResourceApplyAdagrad, ops.ResourceSparseApplyAdagrad
+    slot_arguments: Mapping[str, str] = {"accum": "accumulator"}
 
 
 class Adam(_ReadsOnce, tf_keras.optimizers.legacy.Adam):
@@ -152,24 +153,20 @@ class Adam(_ReadsOnce, tf_keras.optimizers.legacy.Adam):
 class RMSprop(_OneKernel, tf_keras.optimizers.legacy.RMSprop):
     """RMSProp by TF1's kernels, whose sparse form differs from Keras'; the momentum slot is always there."""
 
+    kernels = ops.ResourceApplyRMSProp, ops.ResourceSparseApplyRMSProp
+    slot_arguments: Mapping[str, str] = {"ms": "rms", "mom": "momentum"}
+    read_arguments: Mapping[str, str] = {"lr": "learning_rate", "rho": "rho", "momentum": "momentum"}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.centered:
+            self.kernels = ops.ResourceApplyCenteredRMSProp, ops.ResourceSparseApplyCenteredRMSProp
+            self.slot_arguments = {**self.slot_arguments, "mg": "mg"}
+
     def _create_slots(self, var_list: list[Variable]) -> None:
         super()._create_slots(var_list)
         for var in var_list:
             self.add_slot(var, "momentum")
 
-    def _kernels(self) -> tuple[Any, Any]:
-        if self.centered:
-            return ops.ResourceApplyCenteredRMSProp, ops.ResourceSparseApplyCenteredRMSProp
-        return ops.ResourceApplyRMSProp, ops.ResourceSparseApplyRMSProp
-
-    def _arguments(self, var: Variable, apply_state: Any) -> Mapping[str, Any]:
-        read = self._read(var, apply_state)
-        slots = {"ms": "rms", "mom": "momentum"} | ({"mg": "mg"} if self.centered else {})
-        return {
-            "var": var.handle,
-            **{argument: self.get_slot(var, slot).handle for argument, slot in slots.items()},
-            "lr": read["learning_rate"],
-            "rho": read["rho"],
-            "momentum": read["momentum"],
-            "epsilon": tf.constant(self.epsilon, var.dtype.base_dtype),
-        }
+    def _arguments(self, var: Variable, apply_state: Any) -> dict[str, Any]:
+        return super()._arguments(var, apply_state) | {"epsilon": tf.constant(self.epsilon, var.dtype.base_dtype)}

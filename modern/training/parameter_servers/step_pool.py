@@ -1,25 +1,31 @@
 """A pool of steps from which chief and workers draw tickets, so that together they make exactly as many as were requested.
 
-Whatever a callback has to see (a checkpoint, a hook, the end) happens between two pools, when nobody trains.
+Whatever a callback has to see (a checkpoint, a hook, the end) happens between two pools, when nobody trains. Chief and workers take
+steps without Python between them. Only ``Workers`` reads what TensorFlow keeps private about the workers of a ClusterCoordinator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.distribute.coordinator.remote_value import RemoteValueStatus
 
 from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.modern.distribution.parameter_server_audit import EffectReport
-from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
+from estimator_bridge.modern.distribution.worker_feed import take
+from estimator_bridge.modern.graph.fragments import Tensor
+from estimator_bridge.modern.graph.model_graph import v1
 from estimator_bridge.modern.step.transplant import Transplant, table_filler
-from estimator_bridge.modern.training.parameter_servers.step_tickets import TakenSteps, TicketedSteps
-from estimator_bridge.modern.training.parameter_servers.workers import Workers, fetch, finished
-from estimator_bridge.modern.training.step_loop import NEVER, Ran
+from estimator_bridge.modern.training.step_loop import NEVER, Ran, WatchedTensors
 from estimator_bridge.runtime.batch_digest import variables_digest
+
+_POLL_SECONDS = 0.001
 
 
 class StepPool:
@@ -51,8 +57,7 @@ class StepPool:
             coordinator: ``ClusterCoordinator``.
             auditing: Steps to audit, if any.
         """
-        has_tables = transplant.model.collection(v1.GraphKeys.TABLE_INITIALIZERS)
-        workers = Workers(coordinator, _table_filler(transplant.model) if has_tables else None)
+        workers = Workers(coordinator, table_filler(transplant.model))
         ticketed = TicketedSteps(transplant, coordinator.strategy)
         trainers = [TaskId("chief", 0), *(TaskId("worker", index) for index in workers.indices)]
         audit = EffectReport(auditing, trainers, _digest(transplant)) if auditing is not None else None
@@ -104,20 +109,20 @@ class StepPool:
         return int(self._transplant.global_step.numpy())
 
     def _audited_steps(self, before: int, limit: int) -> list[TakenSteps]:
-        """Makes the audited steps, each of one trainer while no other trains."""
-        turns = self._audit.turns(before, limit, self._global_step) if self._audit is not None else ()
-        taken = (self._step_of(place, step) for place, step in turns)
-        return [one for one in taken if one is not None]
+        """Makes the audited steps, each of one trainer while no other trains.
 
-    def _step_of(self, place: int, step: int) -> TakenSteps | None:
-        """Makes one step of one trainer, the chief at place 0. Returns None if the trainer is lost, which the next pool handles."""
-        self._ticketed.tickets.assign(step)
-        taken: TakenSteps | None
-        if place == 0:
-            taken = fetch(self._ticketed.on_chief(_limits(step + 1)))
-        else:
-            taken = self._workers.run_on(place - 1, self._ticketed.on_worker, _limits(step + 1))
-        return taken
+        A trainer at place 0 is the chief. The step of a lost trainer is left out; the next pool makes it.
+        """
+        turns = self._audit.turns(before, limit, self._global_step) if self._audit is not None else ()
+        taken: list[TakenSteps | None] = []
+        for place, step in turns:
+            self._ticketed.tickets.assign(step)
+            limits = _limits(step + 1)
+            if place == 0:
+                taken.append(fetch(self._ticketed.on_chief(limits)))
+            else:
+                taken.append(self._workers.run_on(place - 1, self._ticketed.on_worker, limits))
+        return [one for one in taken if one is not None]
 
 
 def _limits(limit: int, unticketed: int = 0) -> tf.Tensor:
@@ -125,18 +130,177 @@ def _limits(limit: int, unticketed: int = 0) -> tf.Tensor:
     return tf.constant([limit, unticketed], tf.int64)
 
 
-def _table_filler(model: ModelGraph) -> Any:
-    fill = table_filler(model)
+class TakenSteps(NamedTuple):
+    """Steps that one trainer took out of a pool: their losses and tickets, and whether its input has ended."""
 
-    @tf.function(autograph=False)
-    def filled() -> tf.Tensor:
-        fill()
-        return tf.constant(True)
-
-    return filled
+    losses: Any
+    tickets: Any
+    ended: Any
 
 
-def _digest(transplant: Transplant) -> Any:
+class TicketedSteps:
+    """Takes steps for as long as there are tickets for them.
+
+    Args:
+        transplant: Training step and its variables.
+        strategy: ``ParameterServerStrategy``.
+
+    Attributes:
+        tickets: Variable with the next ticket: the global step before the step that is made with it.
+        watched: Watched tensors of the chief's last step.
+        on_worker: Function of two numbers; it takes steps with tickets below the first.
+        on_chief: Function of two numbers, as ``on_worker``; or, if the second is not 0, it makes that many steps without tickets
+            and keeps the watched tensors of the last.
+    """
+
+    def __init__(self, transplant: Transplant, strategy: Any) -> None:
+        self._transplant = transplant
+        self._strategy = strategy
+        self._specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in transplant.model.batch]
+        self.watched = WatchedTensors(transplant)
+        with strategy.scope():
+            self.tickets = tf.Variable(0, trainable=False, dtype=tf.int64)
+        # There is one function in each process, since a second one would restart the stream of random numbers.
+        self.on_worker = self._traced(lambda batch, last: transplant.step(batch)[0])
+        self.on_chief = self._traced(self._watched_step)
+
+    def _traced(self, step: Callable[..., Tensor]) -> Any:
+        share = tf.function(lambda limits: self._steps(step, limits), [tf.TensorSpec([2], tf.int64)], autograph=False)
+        return share.get_concrete_function()
+
+    def _watched_step(self, batch: Sequence[Tensor], last: Tensor) -> Tensor:
+        early = self.watched.read_early(last)
+        loss, known = self._transplant.step(batch)
+        self.watched.keep(last, known, early)
+        return loss
+
+    def _steps(self, step: Callable[..., Tensor], limits: Tensor) -> TakenSteps:
+        limit, unticketed = limits[0], tf.cast(limits[1], tf.int32)
+
+        def one(count: Tensor, drawn: _Draw, losses: Any, tickets: Any) -> tuple[Any, ...]:
+            following = self._draw(count + 1, limit, unticketed, drawn.ticket)  # while the step before it runs
+            loss = self._strategy.run(step, (drawn.batch, tf.equal(count + 1, unticketed)))
+            return count + 1, following, losses.write(count, tf.cast(loss, tf.float32)), tickets.write(count, drawn.ticket)
+
+        first = self._draw(tf.constant(0), limit, unticketed, None)
+        arrays = [tf.TensorArray(dtype, 0, dynamic_size=True, element_shape=[]) for dtype in (tf.float32, tf.int64)]
+        _, last, losses, tickets = tf.while_loop(lambda count, drawn, *_: drawn.good, one, (0, first, *arrays))
+        return TakenSteps(losses.stack(), tickets.stack(), tf.logical_not(last.given))
+
+    def _draw(self, count: Tensor, limit: Tensor, unticketed: Tensor, ticket: Tensor | None) -> _Draw:
+        """Draws a batch and a ticket for the next step.
+
+        The batch comes first, so that no ticket is lost if the input has ended. The last batch of a call is the first of the next.
+
+        Args:
+            count: Number of steps so far in this call.
+            limit: Limit of the tickets.
+            unticketed: Number of steps to make without tickets; 0 to draw tickets.
+            ticket: Ticket of the step before; None at first.
+        """
+        has_tickets = tf.equal(unticketed, 0)
+        started = tf.constant(-1, tf.int64) if ticket is None else tf.where(has_tickets, ticket, tf.zeros([], tf.int64))
+        given, batch = take(ticket is None, started, self._specs)
+        takes_ticket = tf.logical_and(given, has_tickets)
+        ticket = tf.cond(takes_ticket, self._next_ticket, lambda: tf.constant(NEVER, tf.int64))
+        good = tf.logical_and(given, tf.logical_or(count < unticketed, ticket < limit))
+        return _Draw(ticket, good, given, tuple(batch))
+
+    def _next_ticket(self) -> Tensor:
+        """Counts in one operation, which no other process can interrupt."""
+        return tf.raw_ops.ResourceCountUpTo(resource=self.tickets.handle, limit=NEVER, T=tf.int64)
+
+
+class _Draw(NamedTuple):
+    """A ticket, whether it is good for a step, whether a batch was given for it, and the batch."""
+
+    ticket: Tensor
+    good: Tensor
+    given: Tensor
+    batch: tuple[Tensor, ...]
+
+
+class Workers:
+    """Runs functions on workers, of which any may be lost at any time.
+
+    Args:
+        coordinator: ``ClusterCoordinator``; the process of each worker has a ``Feed``.
+        prepare: ``tf.function`` that each worker runs first, also when it comes back; None without one.
+
+    Attributes:
+        indices: Task index of each worker.
+    """
+
+    def __init__(self, coordinator: Any, prepare: Any = None) -> None:
+        self._coordinator = coordinator
+        self._queue = coordinator._cluster.closure_queue
+        self._workers = coordinator._cluster.workers
+        self._prepared = [coordinator._create_per_worker_resources(prepare)] if prepare else []
+        self.indices = [worker.worker_index for worker in self._workers]
+
+    def schedule(self, function: Callable[..., Any], limits: Any) -> list[Any]:
+        """Schedules one call for each worker; the call of a dead worker is one more for the others.
+
+        Returns:
+            One ``RemoteValue`` for each call.
+        """
+        return [self._coordinator.schedule(function, (limits,)) for _ in self._workers]
+
+    def run_on(self, worker: int, function: Callable[..., Any], limits: Any) -> Any:
+        """Calls a function on one worker at once and waits for it.
+
+        Args:
+            worker: Place of the worker among ``indices``.
+            function: Function of one tensor.
+            limits: Tensor.
+
+        Returns:
+            The result's values as arrays, or None if the worker is lost.
+        """
+        with contextlib.suppress(tf.errors.OpError), tf.device(self._workers[worker].device_name):
+            return fetch(function(limits)) if self._is_ready(worker) else None
+        return None
+
+    def _is_ready(self, worker: int) -> bool:
+        """Waits until a worker has run ``prepare``. Returns False if it is lost."""
+        while not self._workers[worker]._is_dead_with_error:
+            if all(value._values[worker]._status is RemoteValueStatus.READY for value in self._prepared):
+                return True
+            time.sleep(_POLL_SECONDS)
+        return False
+
+    def wait(self) -> None:
+        """Waits until no call runs; ``join`` of the coordinator would wait for dead workers, and logs.
+
+        Takes back calls that only dead workers could run. A worker that came back would make them by an old limit, with tickets of
+        a later pool.
+        """
+        while not self._coordinator.done():
+            if not self._queue.inflight_closure_count and all(worker._is_dead_with_error for worker in self._workers):
+                while self._queue.get(timeout=0) is not None:
+                    self._queue.mark_finished()
+            time.sleep(_POLL_SECONDS)
+
+
+def finished(calls: Sequence[Any]) -> list[Any]:
+    """Returns the results of the calls that ended well.
+
+    A result stays with its worker until it is fetched, and is lost with it.
+    """
+    results = []
+    for call in calls:
+        if call._status is RemoteValueStatus.READY:
+            with contextlib.suppress(tf.errors.OpError):
+                results.append(call.fetch())
+    return results
+
+
+def fetch(values: Any) -> Any:
+    """Returns tensors as arrays, in the same structure."""
+    return tf.nest.map_structure(lambda tensor: tensor.numpy(), values)
+
+
+def _digest(transplant: Transplant) -> Callable[[], Any]:
     trained = [
         transplant.variables[variable.op.name] for variable in transplant.model.collection(v1.GraphKeys.TRAINABLE_VARIABLES)
     ]

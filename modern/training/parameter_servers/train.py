@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,24 +14,32 @@ import tensorflow as tf
 
 from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.rendezvous import Rendezvous
-from estimator_bridge.modern.callbacks.base import Callback
+from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.distribution.input_sharding import with_context
 from estimator_bridge.modern.distribution.parameter_servers import coordinator, feed
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.distribution.worker_feed import end
 from estimator_bridge.modern.graph import model_graph
-from estimator_bridge.modern.graph.fragments import Fragment, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, Tensor, upstream
 from estimator_bridge.modern.graph.input_pipeline import read_ahead
-from estimator_bridge.modern.step.parameter_servers import SharedTransplant
+from estimator_bridge.modern.graph.model_graph import v1
+from estimator_bridge.modern.graph.optimizers.capture import Update
+from estimator_bridge.modern.graph.source_lines import located
+from estimator_bridge.modern.graph.variables import assigned
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training import train as training
-from estimator_bridge.modern.training.parameter_servers.lost_servers import failures_named
 from estimator_bridge.modern.training.parameter_servers.step_pool import StepPool
 from estimator_bridge.runtime.estimator_calls import TrainCall
 
-logging = tf.compat.v1.logging
+logging = v1.logging
 _POLL_SECONDS = 5.0
 _FAREWELL_SECONDS = 10.0
+_SERVER = re.compile(r"/job:ps/replica:0/task:([0-9]+)")
+_LOST = ("unknown device", "Unable to find the relevant tensor remote_handle", "Could not find variable", "was not found")
+"""Parts of TensorFlow's errors if a parameter server came back without its variables."""
+_OURS = {error.__name__: error for error in (BridgeError, NotSupportedError)}
+_REFUSAL = re.compile(rf"estimator_bridge\.errors\.({'|'.join(_OURS)}): (.+?)\n\n", re.DOTALL)
+"""An error of a ``Feed`` at the end of the Python traceback that TensorFlow's error holds."""
 
 
 class ParameterServers(Distribution):
@@ -49,50 +59,96 @@ class ParameterServers(Distribution):
         )
 
 
-def train(
-    estimator: Any,
-    call: TrainCall,
-    distribution: Distribution,
-    *,
-    callbacks: Sequence[Callback] = (),
-    audited: bool = False,
-) -> None:
+class SharedTransplant(Transplant):
+    """A transplant that any number of trainers may run.
+
+    Hyperparameters are part of each trainer's step, as they are in a TF1 graph. Keras' optimizers keep them in variables, in which one
+    trainer would find the learning rate that another has computed for its own step.
+
+    Args:
+        args: Arguments of ``Transplant``.
+
+    Raises:
+        NotSupportedError: The step would not do the same if several trainers ran it.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._check_counting()
+        self._check_local()
+
+    def _with_optimizers(self) -> list[tuple[Update, Any]]:
+        updates = super()._with_optimizers()
+        for update, optimizer in updates:
+            given = {name: value for name, value in update.hyperparameters.items() if name in optimizer._hyper}
+            constants = {name: value for name, value in given.items() if name not in update.changing()}
+            optimizer._hyper |= {name: functools.partial(tf.constant, value, tf.float32) for name, value in constants.items()}
+            optimizer.gradient_aggregator = list  # the pairs as they are, since a trainer is one replica
+        return updates
+
+    def _set_hyperparameter(self, optimizer: Any, name: str, value: Tensor) -> None:
+        optimizer._hyper[name] = tf.cast(value, tf.float32)
+
+    def _check_counting(self) -> None:
+        """Refuses a step that does not count by one, since tickets are global steps."""
+        name = self.model.global_step.op.name
+        counts = [op for op in self.operations if name in assigned([op])]
+        if [op.type for op in counts] == ["AssignAddVariableOp"] and tf.get_static_value(counts[0].inputs[1]) == 1:
+            return
+        raise NotSupportedError(
+            "The train_op does not increase the global step by one, so the number of steps on parameter servers would be unknown.",
+            expected="optimizer.minimize(loss, global_step=tf.train.get_or_create_global_step()), once in a step",
+            received=", ".join(f"{op.type} {op.name!r}" for op in counts) or "a train_op that does not count",
+            fix="Count each step once, or use --path legacy. Write global_step.assign_add(1) in place of "
+            "global_step.assign(global_step + 1), as in BERT, which counts two simultaneous steps as one.",
+        )
+
+    def _check_local(self) -> None:
+        """Refuses a step that writes to local variables, which each trainer has for itself on TF1."""
+        local = {variable.op.name: variable for variable in self.model.collection(v1.GraphKeys.LOCAL_VARIABLES)}
+        written = sorted(assigned(self.operations) & local.keys())
+        if written:
+            error = NotSupportedError(
+                f"The train_op writes to the local variable {written[0]!r}. On TF1 each worker has its own copy, but on parameter "
+                "servers all workers would share one.",
+                expected="a train_op that writes global variables",
+                fix="Let the train_op not depend on it (summaries may), or use --path legacy.",
+            )
+            raise located(error, local[written[0]].op)
+
+
+def train(estimator: Any, call: TrainCall, distribution: Distribution, **options: Any) -> None:
     """Trains over parameter servers as ``training.train`` does on other strategies.
 
     Args:
-        estimator, call, callbacks, audited: Arguments of ``training.train``.
+        estimator: Estimator with the model_fn, config and model_dir.
+        call: Arguments of ``Estimator.train``.
         distribution: Distribution of the chief; a worker has none.
+        options: Keyword arguments of ``training.train``: callbacks and audited.
 
     Raises:
         NotSupportedError: The job cannot be trained in this way, or this process has trained before; nothing has been trained. Or the
             input of a worker differs from the chief's.
         BridgeError: A parameter server is lost.
     """
-    own = feed(estimator.config)
-    own.check_unused()
     config = estimator.config
+    own = feed(config)
+    own.check_unused()
     input_fn = with_context(call.input_fn, config.num_worker_replicas, config.global_id_in_cluster, config.num_worker_replicas)
     call = dataclasses.replace(call, input_fn=input_fn)
-    if estimator.config.task_type == "worker":
+    if config.task_type == "worker":
         _serve(estimator, call)
         return
     auditing = AuditPlan.read(Rendezvous.of_this_process())
 
-    with _leader(estimator.config) as leader, failures_named():
+    with _leader(config) as leader, failures_named():
 
         def pool(transplant: Transplant, batches: Any) -> StepPool:
             own.publish(batches)
             return StepPool.of_cluster(transplant, leader, auditing)
 
-        training.train(
-            estimator,
-            call,
-            ParameterServers(distribution.strategy),
-            callbacks=callbacks,
-            audited=audited,
-            make_transplant=SharedTransplant,
-            make_loop=pool,
-        )
+        shared = ParameterServers(distribution.strategy)
+        training.train(estimator, call, shared, make_transplant=SharedTransplant, make_loop=pool, **options)
         _say_farewell([worker.device_name for worker in leader._cluster.workers])
 
 
@@ -113,7 +169,7 @@ def _serve(estimator: Any, call: TrainCall) -> None:
     """Serves the batches of this worker's own input_fn to the steps that the chief sends, until training ends."""
     own = feed(estimator.config)
     pipeline = model_graph.input_pipeline(estimator, call.input_fn, model_graph.TRAIN)
-    filling = list(pipeline.leaves[0].graph.get_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS))
+    filling = list(pipeline.leaves[0].graph.get_collection(v1.GraphKeys.TABLE_INITIALIZERS))
     Fragment.cut(upstream(filling, lambda op: False), []).function([])([], [])
     own.publish(iter(read_ahead(pipeline.dataset())))
     if call.hooks:
@@ -122,14 +178,14 @@ def _serve(estimator: Any, call: TrainCall) -> None:
             "Session hooks run only on the chief, and see only its steps. On TF1 they ran on this worker, too: %s.", names
         )
     logging.info("Worker %d trains with its own input on parameter servers, led by the chief.", estimator.config.task_id)
-    while not own.ended.wait(_POLL_SECONDS):
-        if call.max_steps is not None and _has_trained(
-            estimator.model_dir, call.max_steps
-        ):  # the chief ended while this worker was away
-            break
+    while not (own.ended.wait(_POLL_SECONDS) or _has_trained(estimator.model_dir, call.max_steps)):
+        pass
 
 
-def _has_trained(model_dir: str, max_steps: int) -> bool:
+def _has_trained(model_dir: str, max_steps: int | None) -> bool:
+    """Returns True if the chief ended while this worker was away."""
+    if max_steps is None:
+        return False
     latest = tf.train.latest_checkpoint(model_dir)
     with contextlib.suppress(tf.errors.OpError):  # an older checkpoint may be deleted meanwhile
         return latest is not None and int(tf.train.load_variable(latest, "global_step")) >= max_steps
@@ -148,3 +204,28 @@ def _say_farewell(devices: Sequence[str]) -> None:
         thread.start()
     for thread in threads:
         thread.join(_FAREWELL_SECONDS)
+
+
+@contextlib.contextmanager
+def failures_named() -> Iterator[None]:
+    """While active, replaces errors of TensorFlow by those of a task's ``Feed``, or by one that names the lost server.
+
+    Raises:
+        BridgeError: A parameter server is lost, or a task's ``Feed`` raised this.
+        NotSupportedError: A task's ``Feed`` raised this.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        words, server = str(error), _SERVER.search(str(error))
+        if refusal := _REFUSAL.search(words):
+            raise _OURS[refusal[1]](refusal[2]) from error
+        lost = isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError)) or any(word in words for word in _LOST)
+        if not lost or server is None:
+            raise
+        raise BridgeError(
+            f"Parameter server {server[1]} no longer answers, and its variables are lost.",
+            expected="parameter servers that run as long as the training",
+            received=next((line.strip() for line in words.splitlines() if server[0] in line), None),
+            fix="Start it and the chief again. Training goes on from the last checkpoint, and workers can keep running.",
+        ) from error

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.cli.script_arguments import FILE
+from estimator_bridge.cli.script_arguments import FILE, add_format
 
 _EPILOG = """examples:
   estimator-bridge check train.py
@@ -29,16 +29,9 @@ def add_parser(verbs: Any) -> None:
         help="report which lines of a script work, which `run` mends in memory and which a human must change",
         description="Reports for each symbol and line of Python files whether it works under estimator-bridge run.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("--py2", action="store_true", help="judge for run --py2, which rewrites Python 2 source in memory")
-    parser.add_argument(
-        "--format",
-        choices=("text", "json"),
-        default="text",
-        help="text: findings and a table; json: one object (default: %(default)s)",
-    )
+    add_format(parser, "text: findings and a table; json: one object (default: %(default)s)")
     paths = parser.add_argument("paths", metavar="PATH", nargs="+", help="a Python file, or a folder with Python files")
     paths.complete = FILE
     parser.set_defaults(execute=execute)

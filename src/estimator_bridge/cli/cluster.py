@@ -7,13 +7,12 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from estimator_bridge.cli.script_arguments import FILE, seconds
-
-if TYPE_CHECKING:
-    from estimator_bridge.cluster.server_status import Answer
-    from estimator_bridge.cluster.tasks import TaskContext
+from estimator_bridge.cli.script_arguments import FILE, add_format, seconds
+from estimator_bridge.cluster.tasks import TaskContext
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.runtime.json_positions import read_object
 
 _EPILOG = """examples:
   estimator-bridge cluster status
@@ -26,15 +25,13 @@ exit code: 0 every server is ready, 1 a server is missing or a different task an
 
 def add_parser(verbs: Any) -> None:
     """Adds the verb."""
-    parser = verbs.add_parser("cluster", help="ask the servers of a running cluster for their state", allow_abbrev=False)
+    parser = verbs.add_parser("cluster", help="ask the servers of a running cluster for their state")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     status = actions.add_parser(
         "status",
         help="show each server's devices, round-trip time and incarnation, a number that changes when the server restarts",
         description="Asks the TensorFlow server of every task in a TF_CONFIG for its state, all at the same time.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     given = status.add_argument(
         "tf_config",
@@ -46,9 +43,7 @@ def add_parser(verbs: Any) -> None:
     status.add_argument(
         "--timeout", type=seconds, default=5.0, metavar="SECONDS", help="seconds to wait for each answer (default: %(default)g)"
     )
-    status.add_argument(
-        "--format", choices=("text", "json"), default="text", help="print a table or one JSON object (default: %(default)s)"
-    )
+    add_format(status, "print a table or one JSON object (default: %(default)s)")
     status.set_defaults(execute=execute)
 
 
@@ -58,7 +53,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     answers = ask(_read(arguments.tf_config).servers(), arguments.timeout)
     if arguments.format == "json":
-        sys.stdout.write(json.dumps({"tasks": [_as_json(answer) for answer in answers]}, indent=1) + "\n")
+        tasks = [dataclasses.asdict(answer) | {"task": str(answer.task), "health": answer.health.value} for answer in answers]
+        sys.stdout.write(json.dumps({"tasks": tasks}, indent=1) + "\n")
     else:
         from rich.console import Console
 
@@ -69,10 +65,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _read(given: str | None) -> TaskContext:
-    from estimator_bridge.cluster.tasks import TaskContext
     from estimator_bridge.compat.config.cluster.tf_config import EXPECTED, from_environment
-    from estimator_bridge.errors import BridgeError
-    from estimator_bridge.runtime.json_positions import read_object
 
     if given is None:
         return TaskContext(from_environment())
@@ -84,7 +77,3 @@ def _read(given: str | None) -> TaskContext:
             "The TF_CONFIG cannot be read.", expected=EXPECTED, received=f"{given}: {error}", fix="Check the path of the file."
         ) from None
     return TaskContext(read_object(text, source, EXPECTED))
-
-
-def _as_json(answer: Answer) -> dict[str, Any]:
-    return dataclasses.asdict(answer) | {"task": str(answer.task), "health": answer.health.value}

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.cli.script_arguments import DIRECTORY, add_python2, add_replicas, add_script, add_verbose, script_of
+from estimator_bridge.cli.script_arguments import DIRECTORY, add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
 
@@ -34,8 +34,6 @@ def add_parser(verbs: Any) -> None:
         help="run a script on the legacy and on the modern path, and report whether both train alike",
         description="Runs a script on the legacy and on the modern path, from the same initial values and on the same batches.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     out = parser.add_argument(
         "--out",
@@ -50,15 +48,8 @@ def add_parser(verbs: Any) -> None:
         action="store_true",
         help="let each path run the script's own input pipeline, shuffling included, instead of the same batches",
     )
-    parser.add_argument(
-        "--format",
-        choices=("text", "json"),
-        default="text",
-        help="text: tables on stdout; json: report.json on stdout (default: %(default)s)",
-    )
-    add_replicas(parser)
-    add_python2(parser)
-    add_verbose(parser)
+    add_format(parser, "text: tables on stdout; json: report.json on stdout (default: %(default)s)")
+    add_options(parser, "--replicas", "--py2", "--verbose")
     _add_thresholds(parser)
     add_script(parser)
     parser.set_defaults(execute=execute)
@@ -74,15 +65,8 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
         ("--abs-diff", default.abs, "absolute difference"),
         ("--variable-abs-diff", default.variable_abs, "absolute difference of final variables"),
     ):
-        explanation = f"largest {limited} (default: %(default)g)"
-        group.add_argument(option, type=_threshold, default=value, metavar="X", help=explanation)
-
-
-def _threshold(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if float(text) >= 0:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"expected a number of 0 or more, received {text!r}")
+        threshold, explanation = number(float, "a number of 0 or more"), f"largest {limited} (default: %(default)g)"
+        group.add_argument(option, type=threshold, default=value, metavar="X", help=explanation)
 
 
 def execute(arguments: argparse.Namespace) -> int:

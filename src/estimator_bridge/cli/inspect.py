@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from estimator_bridge.cli.script_arguments import add_format
+
 _EPILOG = """examples:
   estimator-bridge inspect model_dir
   estimator-bridge inspect model_dir/model.ckpt-1000 --all
@@ -28,8 +30,6 @@ def add_parser(verbs: Any) -> None:
         help="show the contents of a checkpoint",
         description="Shows the contents of a checkpoint: kind, step, data files, variables, and the optimizers' slots.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a prefix, an .index file, a model_dir or a SavedModel")
     parser.add_argument("--all", action="store_true", help="list every variable, however many there are")
@@ -42,9 +42,7 @@ def add_parser(verbs: Any) -> None:
         metavar="X",
         help="with --diff: largest difference that counts as equal (default: %(default)g)",
     )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="print tables or one JSON object (default: text)"
-    )
+    add_format(parser, "print tables or one JSON object (default: text)")
     parser.set_defaults(execute=execute)
 
 
@@ -52,15 +50,17 @@ def execute(arguments: argparse.Namespace) -> int:
     """Shows, compares or verifies a checkpoint."""
     if arguments.diff is not None:
         return _diff(arguments)
-    from estimator_bridge.compat.checkpoint.inspection.summary import summarize
+    from estimator_bridge.compat.checkpoint.inspection.summary import summarize, verify_all
     from estimator_bridge.compat.checkpoint.writing.opening import open_checkpoint
 
     with open_checkpoint(arguments.checkpoint) as index:
         summary = summarize(index, shown_as=arguments.checkpoint)
-        verification = _verify(index) if arguments.verify else None
+        verification = None
+        if arguments.verify:
+            with _progress("verifying", sum(entry.size for _, entry in index.stored())) as advance:
+                verification = verify_all(index, advance)
     if arguments.format == "json":
-        verified = {} if verification is None else {"verified": vars(verification)}
-        _write_json(summary.to_json() | verified)
+        _write_json(summary.to_json() | ({"verified": vars(verification)} if verification else {}))
         return 0
     from estimator_bridge.compat.checkpoint.inspection.terminal import print_summary, size
 
@@ -85,19 +85,12 @@ def _diff(arguments: argparse.Namespace) -> int:
             found = list(differences(one, other, advance))
     equal = all(row.within(arguments.abs_diff) for row in found)
     if arguments.format == "json":
-        _write_json({"equal": equal, "variables": [vars(row) for row in found]})
+        _write_json({"equal": equal, "variables": [row.to_json() for row in found]})
     else:
         from estimator_bridge.compat.checkpoint.inspection.terminal import print_differences
 
         print_differences(found, arguments.abs_diff, _console())
     return 0 if equal else 1
-
-
-def _verify(index: Any) -> Any:
-    from estimator_bridge.compat.checkpoint.inspection.verification import verify_all
-
-    with _progress("verifying", sum(entry.size for _, entry in index.stored())) as advance:
-        return verify_all(index, advance)
 
 
 @contextlib.contextmanager
@@ -121,17 +114,5 @@ def _console() -> Any:
     return Console(emoji=False)
 
 
-def _write_json(value: Any) -> None:
-    """Writes strict JSON, with infinite differences as strings."""
-    text = json.dumps(_strict(value), indent=1)
-    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, float) and value - value != 0:
-        return str(value)
-    if isinstance(value, dict):
-        return {key: _strict(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(item) for item in value]
-    return value
+def _write_json(value: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(value, indent=1, allow_nan=False) + "\n")

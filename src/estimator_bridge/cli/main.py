@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from estimator_bridge import __version__
-from estimator_bridge.cli import check, cluster, compare, inspect, run
+from estimator_bridge.cli import check, cluster, compare, contrib, inspect, run
 from estimator_bridge.cli.closed_streams import dropping_streams, open_closed_streams
 from estimator_bridge.cli.convert import command as convert
 from estimator_bridge.cli.launch import command as launch
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.runtime.log_output import log_to_stderr
 
-COMMANDS = (run, compare, launch, cluster, check, convert, inspect)
+COMMANDS = (run, compare, launch, cluster, check, convert, inspect, contrib)
 
 _EPILOG = """examples:
   estimator-bridge run train.py --model_dir=/tmp/model
@@ -31,7 +31,14 @@ Tab completion: estimator-bridge --print-completion bash > ~/.local/share/bash-c
 
 
 class _Verb(argparse.ArgumentParser):
-    """A parser that suggests its nearest option for an unknown one; argparse leaves that to the parent, which lacks its options."""
+    """A command's parser, with the settings of all commands.
+
+    It suggests its nearest option for an unknown one; argparse leaves that to the parent, which lacks its options.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        shared: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+        super().__init__(**(shared | settings))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parses as argparse does, but refuses unknown arguments."""
@@ -78,7 +85,10 @@ def _run(argv: Sequence[str] | None) -> int:
     parser = build_parser()
     arguments = parser.parse_args(argv)
     if arguments.print_completion:
-        return _print_completion(parser, arguments.print_completion)
+        import shtab
+
+        sys.stdout.write(shtab.complete(parser, shell=arguments.print_completion) + "\n")
+        return 0
     if not hasattr(arguments, "execute"):
         parser.print_help(sys.stderr)
         return 2
@@ -91,10 +101,3 @@ def _run(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("estimator-bridge: interrupted\n")
         return 130  # what a shell reports for a program that ended by Ctrl-C
-
-
-def _print_completion(parser: argparse.ArgumentParser, shell: str) -> int:
-    import shtab
-
-    sys.stdout.write(shtab.complete(parser, shell=shell) + "\n")
-    return 0

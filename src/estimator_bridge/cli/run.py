@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.closed_streams import restore_streams
-from estimator_bridge.cli.script_arguments import add_path, add_python2, add_replicas, add_script, add_verbose, script_of
+from estimator_bridge.cli.script_arguments import add_options, add_script, script_of
 from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskContext
@@ -46,13 +45,8 @@ def add_parser(verbs: Any) -> None:
         help="run a TensorFlow 1 script unmodified on today's TensorFlow",
         description="Runs a TensorFlow 1 script as __main__, unmodified, on the installed TensorFlow.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    add_path(parser)
-    add_replicas(parser)
-    add_python2(parser)
-    add_verbose(parser)
+    add_options(parser, "--path", "--replicas", "--py2", "--verbose")
     parser.add_argument(
         "--jit-compile",
         action="store_true",
@@ -80,8 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
     _check_path(arguments)
     script.check()
     restore_streams()  # a script ends when the reader of its output has left, as under Python
-    run = _run_legacy if arguments.path == "legacy" else _run_modern
-    return run_as_python_does(lambda: _run_and_report(run, script, arguments))
+    return run_as_python_does(lambda: _run_and_report(script, arguments))
 
 
 def _check_path(arguments: argparse.Namespace) -> None:
@@ -99,10 +92,12 @@ def _check_path(arguments: argparse.Namespace) -> None:
             )
 
 
-def _run_and_report(run: Callable[[Script, argparse.Namespace], None], script: Script, arguments: argparse.Namespace) -> None:
+def _run_and_report(script: Script, arguments: argparse.Namespace) -> None:
     """Runs a script, and reports to a launcher an end that a restart would not change."""
+    from estimator_bridge.script.run import run_legacy
+
     try:
-        run(script, arguments)
+        run_legacy(script) if arguments.path == "legacy" else _run_modern(script, arguments)
     except (NotSupportedError, SystemExit) as error:  # unlike e.g. the loss of another worker
         if (rendezvous := Rendezvous.of_this_process()) and (reason := _find_final_reason(error, rendezvous)):
             with contextlib.suppress(OSError):  # a full disk must not hide this error
@@ -118,12 +113,6 @@ def _find_final_reason(error: NotSupportedError | SystemExit, rendezvous: Rendez
     context = TaskContext.of_this_process()
     has_trained = context is not None and context.task is not None and rendezvous.has_trained(context.task)
     return "its script gave this exit code after the training" if is_own_code and has_trained else None
-
-
-def _run_legacy(script: Script, arguments: argparse.Namespace) -> None:
-    from estimator_bridge.script.run import run_legacy
-
-    run_legacy(script)
 
 
 def _run_modern(script: Script, arguments: argparse.Namespace) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from estimator_bridge.script.run import Script
@@ -25,58 +27,65 @@ def add_script(parser: argparse.ArgumentParser) -> None:
     args.complete = FILE  # type: ignore[attr-defined]
 
 
-def add_path(parser: argparse.ArgumentParser) -> None:
-    """Adds --path, which selects the side that executes the script."""
-    parser.add_argument(
-        "--path",
-        choices=("legacy", "modern"),
-        default="legacy",
-        help="legacy: tensorflow-estimator executes the script; modern: tf_keras and tf.distribute do (default: %(default)s)",
-    )
+def add_format(parser: argparse.ArgumentParser, explanation: str) -> None:
+    """Adds --format, which selects output for readers or for programs."""
+    parser.add_argument("--format", choices=("text", "json"), default="text", help=explanation)
 
 
-def add_python2(parser: argparse.ArgumentParser) -> None:
-    """Adds --py2, for scripts written for Python 2."""
-    parser.add_argument(
-        "--py2",
-        action="store_true",
-        help="the script and its own modules are Python 2: rewrite them for Python 3 in memory; no file changes",
-    )
+def number(kind: Callable[[str], float], expected: str, least: float = 0, most: float = float("inf")) -> Callable[[str], Any]:
+    """Returns the type of an argument that is a number.
+
+    Args:
+        kind: Class of the number, int or float.
+        expected: Accepted numbers, for the message about any other argument.
+        least: Smallest accepted number.
+        most: Largest accepted number.
+    """
+
+    def parse(text: str) -> Any:
+        with contextlib.suppress(ValueError):
+            if least <= kind(text) <= most:
+                return kind(text)
+        raise argparse.ArgumentTypeError(f"expected {expected}, received {text!r}")
+
+    return parse
 
 
-def add_verbose(parser: argparse.ArgumentParser) -> None:
-    """Adds --verbose, which shows what TensorFlow prints of its own accord."""
-    parser.add_argument(
-        "--verbose",
-        action="store_true",
-        help="also show TensorFlow's start-up messages and deprecation warnings",
-    )
+seconds = number(float, "a number of seconds, 0 or more", most=sys.float_info.max)
+"""The type of a time limit."""
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--path": {
+        "choices": ("legacy", "modern"),
+        "default": "legacy",
+        "help": "legacy: tensorflow-estimator executes the script; modern: tf_keras and tf.distribute do (default: %(default)s)",
+    },
+    "--replicas": {
+        "type": number(int, "a whole number of 1 or more", 1),
+        "default": 1,
+        "metavar": "N",
+        "help": "modern path: split each batch over N devices with MirroredStrategy (GPUs, else virtual CPUs); default %(default)s",
+    },
+    "--py2": {
+        "action": "store_true",
+        "help": "the script and its own modules are Python 2: rewrite them for Python 3 in memory; no file changes",
+    },
+    "--verbose": {
+        "action": "store_true",
+        "help": "also show TensorFlow's start-up messages and deprecation warnings",
+    },
+}
 
 
-def add_replicas(parser: argparse.ArgumentParser) -> None:
-    """Adds --replicas N of the modern path."""
-    parser.add_argument(
-        "--replicas",
-        type=_replicas,
-        default=1,
-        metavar="N",
-        help="modern path: split each batch over N devices with MirroredStrategy (GPUs, else virtual CPUs); default %(default)s",
-    )
+def add_options(parser: argparse.ArgumentParser, *flags: str) -> None:
+    """Adds options that several commands have.
 
-
-def _replicas(text: str) -> int:
-    with contextlib.suppress(ValueError):
-        if int(text) >= 1:
-            return int(text)
-    raise argparse.ArgumentTypeError(f"expected a whole number of 1 or more, received {text!r}")
-
-
-def seconds(text: str) -> float:
-    """Returns a time limit of the command line as a number."""
-    with contextlib.suppress(ValueError):
-        if 0 <= float(text) < float("inf"):
-            return float(text)
-    raise argparse.ArgumentTypeError(f"expected a number of seconds, 0 or more, received {text!r}")
+    Args:
+        parser: Parser of the command.
+        flags: Names of the options, e.g. ``--path``.
+    """
+    for flag in flags:
+        parser.add_argument(flag, **_OPTIONS[flag])
 
 
 def script_of(arguments: argparse.Namespace) -> Script:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator_bridge.errors import BridgeError
-
-if TYPE_CHECKING:
-    from estimator_bridge.runtime.json_positions import Document
+from estimator_bridge.runtime.json_positions import Document
 
 _TRAINERS = ("chief", "master", "worker")
 

@@ -50,24 +50,21 @@ def open_display(stream: TextIO) -> Iterator[tuple[Sink, Show]]:
 
 def _plain_sink(stream: TextIO) -> Sink:
     lock = threading.Lock()
-    has_failed = False
+    failures: list[OSError] = []
 
     def write_line(name: str, text: str) -> None:
-        nonlocal has_failed
         with lock:
             try:
                 stream.write(f"{name:<{_WIDTH}} | {text}\n")
                 stream.flush()
             except OSError as error:  # a disk may be full: training goes on
-                if not has_failed:
-                    _report_failure(error)
-                has_failed = True
+                if not failures:
+                    _logger.warning(
+                        "the output cannot be written: %s; training goes on, its lines are in --log-dir", error.strerror
+                    )
+                    failures.append(error)
 
     return write_line
-
-
-def _report_failure(failure: OSError) -> None:
-    _logger.warning("the output cannot be written: %s; training goes on, its lines are in --log-dir", failure.strerror)
 
 
 def task_table(tasks: Sequence[Task]) -> Table:

@@ -1,10 +1,10 @@
-"""The end of a launch, its judges, and its limits."""
+"""The end of a launch, and its limits."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Protocol
+from collections.abc import Callable
 
 from estimator_bridge.errors import BridgeError
 
@@ -37,11 +37,8 @@ class Outcome:
     no_restart: NoRestart | None = None
 
 
-class Judge(Protocol):
-    """One reason for which a launch can end."""
-
-    def judge(self) -> Outcome | None:
-        """Returns the end of the launch, or None while it goes on."""
+Judge = Callable[[], Outcome | None]
+"""Function that returns the end of a launch for one reason, or None while the launch goes on."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
+import functools
+import signal
 import time
 from collections.abc import Sequence
+from types import FrameType
+from typing import Any
 
 from estimator_bridge.launcher.audit.audit import Audit
 from estimator_bridge.launcher.display import Show
 from estimator_bridge.launcher.local_cluster import LocalCluster
-from estimator_bridge.launcher.monitors.endings import AuditFindings, Completion, FinishDeadline
+from estimator_bridge.launcher.monitors.endings import Completion, judge_audit, judge_finish
 from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.monitors.remote_failures import RemoteFailures
-from estimator_bridge.launcher.monitors.remote_trainers import RemoteTrainers
-from estimator_bridge.launcher.monitors.restarts import Restarter
+from estimator_bridge.launcher.monitors.remote_tasks import RemoteFailures, RemoteTrainers
+from estimator_bridge.launcher.monitors.restarts import Restarter, TaskFailures
 from estimator_bridge.launcher.monitors.stall import Stall
-from estimator_bridge.launcher.monitors.task_failures import TaskFailures
 from estimator_bridge.launcher.outcome import Judge, Outcome
 from estimator_bridge.launcher.processes.task import Task, kill_all
-from estimator_bridge.launcher.signals import Interruption
 
 # For workers after the chief has saved and ended, and for all tasks if none can save: a longer wait would be in vain.
 _LEAD_SECONDS = 3.0
 _POLL_SECONDS = 0.1
+
+
+class Interruption:
+    """While entered, SIGINT, SIGTERM and, unless nohup ignores it, SIGHUP are recorded and do nothing else.
+
+    Attributes:
+        signals: Numbers of the signals that arrived, in their order.
+    """
+
+    def __init__(self) -> None:
+        self.signals: list[int] = []
+        self._handlers: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        self._handlers = {number: signal.signal(number, self._record) for number in numbers}
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def _record(self, number: int, frame: FrameType | None) -> None:
+        self.signals.append(number)
+
+    def judge(self) -> Outcome | None:
+        """Returns the end after the first signal."""
+        return Outcome(128 + self.signals[0]) if self.signals else None
 
 
 class Supervisor:
@@ -46,15 +76,15 @@ class Supervisor:
         # The first judge that knows an end decides, so causes stand before their consequences: a failure on another machine makes local
         # tasks fail, and the server of a lost machine is late.
         self._judges: tuple[Judge, ...] = (
-            self._interruption,
-            self._remote_failures,
-            TaskFailures(cluster, restarter, remote_trainers),
-            heartbeats,
-            preflight,
-            Stall(cluster, restarter),
-            FinishDeadline(cluster),
-            AuditFindings(cluster, audit),
-            Completion(cluster, remote_trainers, heartbeats),
+            self._interruption.judge,
+            self._remote_failures.judge,
+            TaskFailures(cluster, restarter, remote_trainers).judge,
+            heartbeats.judge,
+            preflight.judge,
+            Stall(cluster, restarter).judge,
+            functools.partial(judge_finish, cluster),
+            functools.partial(judge_audit, cluster, audit),
+            Completion(cluster, remote_trainers, heartbeats).judge,
         )
 
     def run(self) -> Outcome:
@@ -75,7 +105,7 @@ class Supervisor:
         while True:
             self._update()
             for judge in self._judges:
-                if (outcome := judge.judge()) is not None:
+                if (outcome := judge()) is not None:
                     return outcome
             self._restarter.follow()
             self._restarter.resume()

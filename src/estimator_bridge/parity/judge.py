@@ -170,11 +170,10 @@ def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterat
 
 
 def _equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:
-    if legacy.shape != modern.shape:
-        return False
     if not np.issubdtype(legacy.dtype, np.floating):
-        return bool((legacy == modern).all())
-    return bool(np.allclose(legacy, modern, rtol=thresholds.rel, atol=thresholds.abs, equal_nan=True))
+        return bool(np.array_equal(legacy, modern))
+    close = legacy.shape == modern.shape and np.allclose(legacy, modern, thresholds.rel, thresholds.abs, equal_nan=True)
+    return bool(close)
 
 
 def _unequal_noise(legacy: Trace, replicas: int) -> list[str]:

@@ -7,6 +7,7 @@ import math
 from typing import Any, Literal
 
 Verdict = Literal["equal", "different", "not comparable"]
+Level = Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "calls"]
 EXIT_CODES: dict[Verdict, int] = {"equal": 0, "different": 1, "not comparable": 2}
 
 
@@ -30,9 +31,8 @@ class Thresholds:
             >>> Thresholds().accept(1.0, 1.000001), Thresholds().accept(1.0, 1.1)
             (True, False)
         """
-        if math.isnan(legacy) or math.isnan(modern):
-            return math.isnan(legacy) and math.isnan(modern)
-        return abs_diff(legacy, modern) <= self.abs or rel_diff(legacy, modern) <= self.rel
+        both_nan = math.isnan(legacy) and math.isnan(modern)
+        return both_nan or abs_diff(legacy, modern) <= self.abs or rel_diff(legacy, modern) <= self.rel
 
     def accept_variable(self, max_abs_diff: float, largest: float = 1.0) -> bool:
         """Returns True if a variable with values up to ``largest`` is equal on both sides.
@@ -95,7 +95,7 @@ class VariableDiff:
 class ParityFinding:
     """A place where the two sides differ."""
 
-    level: Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "calls"]
+    level: Level
     message: str
     step: int | None = None
 

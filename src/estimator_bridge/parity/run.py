@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import importlib.metadata
 import json
 import os
@@ -62,20 +64,7 @@ def compare(
     """
     script.check()
     with tempfile.TemporaryDirectory(prefix="estimator-bridge-") as folder:
-        orders = {
-            side: Order(
-                side,
-                folder,
-                script.target,
-                script.args,
-                script.is_module,
-                script.python2,
-                script.verbose,
-                replaying,
-                replicas,
-            )
-            for side in SIDES
-        }
+        orders = {side: Order(side, folder, script, replaying, replicas) for side in SIDES}
         seconds = {side: _run_side(order, watch) for side, order in orders.items()}
         from estimator_bridge.parity.judge import judge
 
@@ -107,26 +96,19 @@ def _run_side(order: Order, watch: Watch) -> float:
             env={"PYTHONHASHSEED": "0", **os.environ, "PYTHONUNBUFFERED": "1"},
         )
         try:
-            _follow(process, trace, lambda event: watch(order.side, event))
+            seen = 0
+            while process.poll() is None:  # the length of a training is not known, so there is no deadline
+                time.sleep(_POLL_SECONDS)
+                seen = trace.follow(seen, functools.partial(watch, order.side))
+            trace.follow(seen, functools.partial(watch, order.side))
         finally:
             process.kill()
             process.wait()
-            if order.verbose:
+            if order.script.verbose:
                 sys.stderr.write(log.read_text(errors="replace"))
     if process.returncode:
         raise _failure(order, trace, log, process.returncode)
     return time.monotonic() - started
-
-
-def _follow(process: subprocess.Popen[bytes], trace: Trace, watch: Callable[[dict[str, Any]], None]) -> None:
-    """Reports events until the process ends; the length of a training is not known, so there is no deadline."""
-    seen = 0
-    running = True
-    while running:
-        running = process.poll() is None
-        if running:
-            time.sleep(_POLL_SECONDS)
-        seen = trace.follow(seen, watch)
 
 
 def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
@@ -134,7 +116,7 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
     if refusals:
         return BridgeError(f"The {order.side} side: {refusals[-1]}")
     lines = [line for line in log.read_text(errors="replace").splitlines() if line and not _START_UP.match(line)]
-    command = shlex.join(["estimator-bridge", "run", "--path", order.side, *str(order.script).split(" "), *order.args])
+    command = shlex.join(["estimator-bridge", "run", "--path", order.side, *str(order.script).split(" "), *order.script.args])
     return BridgeError(
         f"The {order.side} side could not run {order.script}: it ended with exit code {code}.",
         expected="a script that runs to its end",
@@ -145,12 +127,9 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
 
 def environment() -> dict[str, str]:
     """Returns the versions that a report names."""
-    machine = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
-    return machine | {"estimator-bridge": __version__} | {name: found for name in _PACKAGES if (found := _version(name))}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:  # tensorflow has distributions of several names
-        return None
+    versions = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
+    versions["estimator-bridge"] = __version__
+    for name in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # tensorflow has distributions of several names
+            versions[name] = importlib.metadata.version(name)
+    return versions

@@ -23,18 +23,9 @@ class Order:
 
     side: str
     folder: str
-    target: str
-    args: tuple[str, ...]
-    is_module: bool
-    python2: bool
-    verbose: bool
+    script: Script
     replaying: bool
     replicas: int
-
-    @property
-    def script(self) -> Script:
-        """The script to run."""
-        return Script(self.target, self.args, self.is_module, self.python2, verbose=self.verbose)
 
     def trace(self, side: str) -> Trace:
         """Returns a side's trace."""
@@ -50,7 +41,8 @@ def main(text: str) -> int:
     Returns:
         The script's exit code; 2 after a refusal, which is in the trace.
     """
-    order = Order(**json.loads(text))
+    fields = json.loads(text)
+    order = Order(**{**fields, "script": Script(**fields["script"])})
     trace = order.trace(order.side)
     trace.make()
     _end_with_parent()
@@ -63,32 +55,23 @@ def main(text: str) -> int:
 
 
 def _run(order: Order, trace: Trace) -> None:
-    if order.side == "legacy":
-        run_legacy(order.script, lambda: _legacy_engine(order, trace))
-    else:
-        run_modern(order.script, lambda: _modern_engine(order, trace))
+    run_script = run_legacy if order.side == "legacy" else run_modern
+    run_script(order.script, lambda: _make_engine(order, trace))
 
 
-def _legacy_engine(order: Order, trace: Trace) -> Engine:
-    _prepare(order, trace)
-    from estimator_bridge.parity.recording.legacy_side import RecordingEngine
-
-    return RecordingEngine(trace, order.replaying)
-
-
-def _modern_engine(order: Order, trace: Trace) -> Engine:
-    _prepare(order, trace)
-    from estimator_bridge.parity.recording.modern_side import ReplayingEngine
-
-    return ReplayingEngine(trace, order.trace("legacy"), order.replaying, order.replicas)
-
-
-def _prepare(order: Order, trace: Trace) -> None:
-    """Patches TensorFlow once tf.estimator is there, before the script runs."""
+def _make_engine(order: Order, trace: Trace) -> Engine:
+    """Patches TensorFlow once tf.estimator is there, before the script runs, and returns the engine of the side."""
     from estimator_bridge.parity.recording import model_dirs, randomness
 
     randomness.equalise()
     model_dirs.redirect(trace.folder, Path(order.folder) / "start")
+    if order.side == "legacy":
+        from estimator_bridge.parity.recording.legacy_side import RecordingEngine
+
+        return RecordingEngine(trace, order.replaying)
+    from estimator_bridge.parity.recording.modern_side import ReplayingEngine
+
+    return ReplayingEngine(trace, order.trace("legacy"), order.replaying, order.replicas)
 
 
 def _end_with_parent() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.reading import rows
-from estimator_bridge.compat.checkpoint.reading.values import read_strings
+from estimator_bridge.compat.checkpoint.reading.index import Index
+from estimator_bridge.compat.checkpoint.reading.values import read_strings, stream
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import ParityFinding, VariableDiff
 
@@ -29,17 +29,16 @@ def compare_values(legacy: str, modern: str) -> Iterator[VariableDiff]:
     Yields:
         One ``VariableDiff`` for each name in either, sorted by name.
     """
-    old, new = _Values(legacy), _Values(modern)
-    shapes, others = old.shapes, new.shapes
-    for name in sorted(shapes.keys() | others.keys()):
-        shape = shapes.get(name, others.get(name, ()))
-        if name not in others or name not in shapes:
-            yield VariableDiff(name, shape, None, "only on the legacy side" if name in shapes else "only on the modern side")
-        elif shapes[name] != others[name]:
-            yield VariableDiff(name, shape, None, f"shape {list(others[name])} on the modern side")
+    old, new = read_index(legacy), read_index(modern)
+    for name in sorted(old.entries.keys() | new.entries.keys()):
+        shapes = [index.entries[name].shape for index in (old, new) if name in index.entries]
+        if len(shapes) == 1:
+            yield VariableDiff(name, shapes[0], None, f"only on the {'legacy' if name in old.entries else 'modern'} side")
+        elif shapes[0] != shapes[1]:
+            yield VariableDiff(name, shapes[0], None, f"shape {list(shapes[1])} on the modern side")
         else:
-            value = old[name]
-            yield VariableDiff(name, shape, max_abs_diff(value, new[name]), largest=_largest(value))
+            value = _read(old, name)
+            yield VariableDiff(name, shapes[0], max_abs_diff(value, _read(new, name)), largest=_largest(value))
 
 
 def max_abs_diff(legacy: Any, modern: Any) -> float:
@@ -99,11 +98,11 @@ def _updates(legacy: Trace, modern: Trace, call: str) -> Iterator[tuple[str, Any
     prefixes = [trace.values(call, moment) for trace in (legacy, modern) for moment in ("initial", "first")]
     if not all(map(_exists, prefixes)):
         return
-    readers = [_Values(prefix) for prefix in prefixes]
-    shapes = [reader.shapes for reader in readers]
+    indices = [read_index(prefix) for prefix in prefixes]
+    shapes = [{name: entry.shape for name, entry in index.entries.items()} for index in indices]
     names = [name for name in shapes[0] if all(shape.get(name) == shapes[0][name] for shape in shapes)]
     for name in sorted(names, key=lambda name: (any(name.startswith(f"{other}/") for other in names), name)):
-        before, after, new_before, new_after = (reader[name] for reader in readers)
+        before, after, new_before, new_after = (_read(index, name) for index in indices)
         if before.size and np.issubdtype(before.dtype, np.floating):
             update, new_update = after.astype(np.float64) - before, new_after.astype(np.float64) - new_before
             tolerance = ROUNDING * max(1.0, float(np.max(np.abs(after)))) + SHARE * float(np.max(np.abs(update)))
@@ -115,18 +114,12 @@ def _largest(value: Any) -> float:
     return float(np.max(np.abs(finite))) if finite.size else 1.0
 
 
-class _Values:
-    """The variables of a checkpoint, read one at a time and without TensorFlow."""
-
-    def __init__(self, prefix: str) -> None:
-        self._index = read_index(prefix)
-        self.shapes = {name: tuple(entry.shape) for name, entry in self._index.entries.items()}
-
-    def __getitem__(self, name: str) -> Any:
-        entry = self._index.entries[name]
-        if dtypes.dtype(entry.dtype).size is None:
-            return np.array(read_strings(self._index, entry, name), dtype=object).reshape(entry.shape)
-        return dtypes.to_numpy(b"".join(rows.stream(self._index, name)), entry.dtype).reshape(entry.shape)
+def _read(index: Index, name: str) -> Any:
+    """Returns the value of a variable, read without TensorFlow."""
+    entry = index.entries[name]
+    if dtypes.dtype(entry.dtype).size is None:
+        return np.array(read_strings(index, entry, name), dtype=object).reshape(entry.shape)
+    return dtypes.to_numpy(b"".join(stream(index, name)), entry.dtype).reshape(entry.shape)
 
 
 def _exists(prefix: str) -> bool:

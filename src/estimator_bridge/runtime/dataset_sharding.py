@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from estimator_bridge.errors import NotSupportedError
@@ -52,7 +53,8 @@ def definition(datasets: Iterable[Any]) -> Definition:
     with deprecation.silence():
         graph = tf.compat.v1.graph_util.extract_sub_graph(variants[0].graph.as_graph_def(), [one.op.name for one in variants])
     functions = {one.signature.name: one for one in graph.library.function}
-    nodes = _with_functions(graph.node, functions)
+    inner = (node for name in reached_functions(graph.node, functions) for node in functions[name].node_def)
+    nodes = [*graph.node, *inner]
     kinds = {node.op for node in nodes}
     return Definition(
         _digest(graph.node, functions),
@@ -97,20 +99,34 @@ def are_shares(definitions: Sequence[Definition], origin: str) -> bool:
     )
 
 
-def _with_functions(nodes: Iterable[Any], functions: Mapping[str, Any]) -> list[Any]:
-    """Returns the nodes, and those of the functions that they call."""
-    found = list(nodes)
-    known: set[str] = set()
-    for node in found:  # the list grows meanwhile
-        for name in {node.op, *(called.name for called in _calls(node))} & functions.keys() - known:
-            known.add(name)
-            found += functions[name].node_def
-    return found
-
-
-def _calls(node: Any) -> Iterator[Any]:
+def called_functions(node: Any) -> Iterator[Any]:
+    """Yields the NameAttrList of each function that a NodeDef has as an attribute."""
     for value in node.attr.values():
         yield from (value.func, *value.list.func) if value.HasField("func") else value.list.func
+
+
+def reached_functions(
+    nodes: Iterable[Any], functions: Mapping[str, Any], gradients: Mapping[str, Any] = MappingProxyType({})
+) -> set[str]:
+    """Finds the functions that nodes call, and those that these call in turn.
+
+    Args:
+        nodes: NodeDefs; the type of a node that calls a Defun of TensorFlow 1 is the function's name.
+        functions: Name -> FunctionDef; other names are left out.
+        gradients: Function's name -> GradientDef, whose function counts as called.
+
+    Returns:
+        The names of the functions.
+    """
+    found: set[str] = set()
+    waiting = list(nodes)
+    for node in waiting:  # the list grows meanwhile
+        names = {node.op, *(called.name for called in called_functions(node))}
+        while names := names & functions.keys() - found:
+            found |= names
+            waiting += [inner for name in names for inner in functions[name].node_def]
+            names = {gradients[name].gradient_func for name in names & gradients.keys()}
+    return found
 
 
 def _digest(nodes: Iterable[Any], functions: Mapping[str, Any]) -> int:
@@ -124,7 +140,7 @@ def _digest(nodes: Iterable[Any], functions: Mapping[str, Any]) -> int:
         plain = type(node)()
         plain.CopyFrom(node)
         plain.device = ""
-        for called in _calls(plain):
+        for called in called_functions(plain):
             called.name = content(called.name)
         if plain.op in functions:
             plain.op = content(plain.op)

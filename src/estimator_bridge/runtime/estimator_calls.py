@@ -47,33 +47,30 @@ class PredictCall:
 
 
 @dataclasses.dataclass(frozen=True)
-class ExportCall:
-    """The arguments of ``Estimator.export_saved_model``."""
-
+class _AnyExportCall:
     export_dir_base: str
     serving_input_receiver_fn: Any
     assets_extra: Any = None
     as_text: bool = False
     checkpoint_path: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportCall(_AnyExportCall):
+    """The arguments of ``Estimator.export_saved_model``."""
+
     experimental_mode: str = "infer"
 
 
 @dataclasses.dataclass(frozen=True)
-class OldExportCall:
+class OldExportCall(_AnyExportCall):
     """The arguments of ``Estimator.export_savedmodel``, the old name of the export."""
 
-    export_dir_base: str
-    serving_input_receiver_fn: Any
-    assets_extra: Any = None
-    as_text: bool = False
-    checkpoint_path: str | None = None
     strip_default_attrs: bool = False
 
     def renamed(self) -> ExportCall:
         """Returns the same export under its new name, which always strips default attributes: any consumer is new enough."""
-        return ExportCall(
-            self.export_dir_base, self.serving_input_receiver_fn, self.assets_extra, self.as_text, self.checkpoint_path
-        )
+        return ExportCall(**{field.name: getattr(self, field.name) for field in dataclasses.fields(_AnyExportCall)})
 
 
 CALLS: dict[str, Callable[..., Any]] = {

@@ -12,7 +12,7 @@ from estimator_bridge.errors import BridgeError
 
 Path = tuple[str | int, ...]
 
-_TOKEN = re.compile(r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<mark>[{}\[\],:])|(?P<other>[^\s{}\[\],:"]+))')
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +35,10 @@ class Document:
             path = path[:-1]
         line, column = self.places.get(path, (1, 1))
         return f"{self.source}, line {line}, column {column}"
+
+    def error(self, path: Path, what: str, **details: Any) -> BridgeError:
+        """Returns an error that begins with the position of a path; ``details`` are those of ``BridgeError``."""
+        return BridgeError(f"{self.where(path)}: {what}", **details)
 
     def inside(self, key: str) -> Document:
         """Returns the object of a key, with positions."""
@@ -110,37 +114,25 @@ def _refuse_half_characters(text: str, value: Any, source: str) -> None:
 def _places(text: str, source: str) -> dict[Path, tuple[int, int]]:
     """Returns the position of each key and value of well-formed JSON."""
     places: dict[Path, tuple[int, int]] = {}
-    stack: list[list[Any]] = []  # [path, next index or None in an object, current key]
-    key_next = False
+    stack: list[list[Any]] = []  # [path of an object or array, key or index in it; None before a key]
     for match in _TOKEN.finditer(text):
-        token, start = match.group().strip(), match.start() + len(match.group()) - len(match.group().lstrip())
-        if key_next and match["string"]:
-            stack[-1][2] = json.loads(token)
-            path = (*stack[-1][0], stack[-1][2])
-            if path in places:
-                _refuse_twice(path, places[path], _line_column(text, start), source)
-            places[path] = _line_column(text, start)
-            key_next = False
-        elif token in {"}", "]"}:
+        token, place = match.group(), _line_column(text, match.start())
+        path = (*stack[-1][0], stack[-1][1]) if stack else ()
+        if token in {"}", "]"}:
             stack.pop()
-            key_next = False
         elif token == ",":
-            key_next = stack[-1][1] is None
-            stack[-1][1] = None if key_next else stack[-1][1] + 1
+            stack[-1][1] = path[-1] + 1 if isinstance(path[-1], int) else None
+        elif stack and stack[-1][1] is None:
+            stack[-1][1] = json.loads(token)
+            path = (*stack[-1][0], stack[-1][1])
+            if path in places:
+                _refuse_twice(path, places[path], place, source)
+            places[path] = place
         elif token != ":":
-            path = _value_path(stack)
-            places.setdefault(path, _line_column(text, start))
+            places.setdefault(path, place)
             if token in {"{", "["}:
-                stack.append([path, None if token == "{" else 0, None])
-                key_next = token == "{"
+                stack.append([path, None if token == "{" else 0])
     return places
-
-
-def _value_path(stack: list[list[Any]]) -> Path:
-    if not stack:
-        return ()
-    outer, index, key = stack[-1]
-    return (*outer, key if index is None else index)
 
 
 def _refuse_twice(path: Path, first: tuple[int, int], again: tuple[int, int], source: str) -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import fnmatch
 import functools
-from dataclasses import dataclass
+from typing import NamedTuple
 
 PATCHED_PACKAGES = ("tensorflow", "tf_keras", "keras")  # tensorflow_estimator included
 
 
-@dataclass(frozen=True)
-class PatchedNames:
+class PatchedNames(NamedTuple):
     """Names of one owner, replaced for one reason.
 
     Attributes:
@@ -28,143 +27,87 @@ class PatchedNames:
     reason: str
 
 
-_ESTIMATOR = "tensorflow_estimator.python.estimator.estimator"
-_TRAINING = "tensorflow_estimator.python.estimator.training"
 _DISTRIBUTE = "tensorflow.python.distribute"
-_SYNC_REPLICAS = "tensorflow.python.training.sync_replicas_optimizer"
-_HOOKS = "tensorflow.python.training.basic_session_run_hooks"
-_ANY_MODULE = "tensorflow*"  # one function is found in several modules
+_ESTIMATOR = "tensorflow_estimator.python.estimator"
+_OPS = "tensorflow.python.ops"
+_TRAINING = "tensorflow.python.training"
 
-PATCHED = (
+_REASONS: dict[str, dict[str, str]] = {
     # The calls of an Estimator.
-    PatchedNames(
-        f"{_ESTIMATOR}.Estimator",
-        ("train", "evaluate", "predict", "export_saved_model", "export_savedmodel"),
-        "hands the calls to the engine of the chosen path; a launcher hears that an evaluation is no stall",
-    ),
-    PatchedNames(f"{_ESTIMATOR}.Estimator", ("_call_input_fn",), "mends and shares out what an input_fn returns"),
-    PatchedNames(f"{_ESTIMATOR}.Estimator", ("_call_model_fn",), "keeps the batch for an audit"),
-    PatchedNames(
-        f"{_ESTIMATOR}.Estimator",
-        ("_train_with_estimator_spec",),
-        "adds hooks: of the launcher, of an audit, of synchronous replicas, of a recording",
-    ),
-    PatchedNames(
-        f"{_ESTIMATOR}.Estimator", ("_train_model_default",), "refuses tasks that share no variables; knows the replicas"
-    ),
-    PatchedNames(
-        f"{_ESTIMATOR}.Estimator",
-        ("_actual_train_model_distributed", "_evaluate_build_graph"),
-        "counts the CPUs of a strategy in the session's device_count",
-    ),
-    PatchedNames(
-        f"{_ESTIMATOR}.Estimator",
-        ("_evaluate_run", "_export_all_saved_models"),
-        "a launcher hears that an evaluation or export is no stall; exports of a comparison go to its folder",
-    ),
-    PatchedNames(
-        _ESTIMATOR,
-        ("maybe_overwrite_model_dir_and_session_config",),
-        "each side of a comparison has model_dirs of its own",
-    ),
-    PatchedNames("tensorflow_estimator.python.estimator.util", ("parse_input_fn_result",), "keeps the batch for a recording"),
-    PatchedNames(
-        "tensorflow_estimator.python.estimator.tpu.tpu_estimator.*Estimator*",
-        ("_ctx",),
-        "a TPUEstimator builds its graphs as for CPU and GPU",
-    ),
+    f"{_ESTIMATOR}.estimator.Estimator": {
+        "train evaluate predict export_saved_model export_savedmodel": "hands the calls to the engine of the chosen path; "
+        "a launcher hears that an evaluation is no stall",
+        "_call_input_fn": "mends and shares out what an input_fn returns",
+        "_call_model_fn": "keeps the batch for an audit",
+        "_train_with_estimator_spec": "adds hooks: of the launcher, of an audit, of synchronous replicas, of a recording",
+        "_train_model_default": "refuses tasks that share no variables; knows the replicas",
+        "_actual_train_model_distributed _evaluate_build_graph": "counts the CPUs of a strategy in the session's device_count",
+        "_evaluate_run _export_all_saved_models": "a launcher hears that an evaluation or export is no stall; "
+        "exports of a comparison go to its folder",
+    },
+    f"{_ESTIMATOR}.estimator": {
+        "maybe_overwrite_model_dir_and_session_config": "each side of a comparison has model_dirs of its own"
+    },
+    f"{_ESTIMATOR}.util": {"parse_input_fn_result": "keeps the batch for a recording"},
+    f"{_ESTIMATOR}.tpu.tpu_estimator.*Estimator*": {"_ctx": "a TPUEstimator builds its graphs as for CPU and GPU"},
     # Tasks of a cluster.
-    PatchedNames(
-        _TRAINING, ("_DELAY_SECS_PER_WORKER", "time"), "no worker waits by the clock, no evaluator after the training"
-    ),
-    PatchedNames(
-        f"{_TRAINING}._ContinuousEvalListener", ("before_eval", "after_eval"), "ends the evaluator after the training's end"
-    ),
-    PatchedNames(
-        f"{_TRAINING}._TrainingExecutor",
-        ("_start_std_server",),
-        "starts a server once, waits for the others, leaves it out where no session needs it",
-    ),
-    PatchedNames(
-        f"{_TRAINING}._TrainingExecutor", ("run_worker", "run_ps"), "the first worker leads; idle parameter servers end"
-    ),
-    PatchedNames(f"{_DISTRIBUTE}.estimator_training", ("init_run_config",), "a RunConfig with a strategy knows its task"),
-    PatchedNames(f"{_DISTRIBUTE}.distribute_coordinator", ("_run_std_server",), "waits until the servers of all tasks answer"),
-    PatchedNames("tensorflow.python.training.server_lib.Server", ("__init__",), "keeps a server to the loopback interface"),
-    PatchedNames(
-        "tensorflow.python.training.session_manager.SessionManager.__init__",
-        ("__defaults__",),
-        "looks each second whether the chief has initialized the variables",
-    ),
-    PatchedNames(
-        f"{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended",
-        ("_initialize_strategy", "_initialize_local_devices", "__deepcopy__"),
-        "a strategy made in an evaluator, a parameter server or a graph initialises nothing",
-    ),
-    PatchedNames(
-        f"{_DISTRIBUTE}.cross_device_utils.CollectiveReplicaLauncher",
-        ("_all_gather", "_prefer_unique_instance_key"),
-        "sparse gradients may have another number of rows in each step",
-    ),
+    f"{_ESTIMATOR}.training": {"_DELAY_SECS_PER_WORKER time": "no worker waits by the clock, no evaluator after the training"},
+    f"{_ESTIMATOR}.training._ContinuousEvalListener": {"before_eval after_eval": "ends the evaluator after the training's end"},
+    f"{_ESTIMATOR}.training._TrainingExecutor": {
+        "_start_std_server": "starts a server once, waits for the others, leaves it out where no session needs it",
+        "run_worker run_ps": "the first worker leads; idle parameter servers end",
+    },
+    f"{_DISTRIBUTE}.estimator_training": {"init_run_config": "a RunConfig with a strategy knows its task"},
+    f"{_DISTRIBUTE}.distribute_coordinator": {"_run_std_server": "waits until the servers of all tasks answer"},
+    f"{_TRAINING}.server_lib.Server": {"__init__": "keeps a server to the loopback interface"},
+    f"{_TRAINING}.session_manager.SessionManager.__init__": {
+        "__defaults__": "looks each second whether the chief has initialized the variables"
+    },
+    f"{_DISTRIBUTE}.collective_all_reduce_strategy.CollectiveAllReduceExtended": {
+        "_initialize_strategy _initialize_local_devices __deepcopy__": "a strategy made in an evaluator, a parameter server or a "
+        "graph initialises nothing"
+    },
+    f"{_DISTRIBUTE}.cross_device_utils.CollectiveReplicaLauncher": {
+        "_all_gather _prefer_unique_instance_key": "sparse gradients may have another number of rows in each step"
+    },
     # SyncReplicasOptimizer.
-    PatchedNames(_SYNC_REPLICAS, ("data_flow_ops",), "each replica in step has a token queue of its own"),
-    PatchedNames(
-        f"{_SYNC_REPLICAS}.SyncReplicasOptimizer",
-        ("apply_gradients", "get_init_tokens_op"),
-        "knows the optimizer of a training, which starts with as few tokens as it can",
-    ),
-    PatchedNames(
-        f"{_SYNC_REPLICAS}._SyncReplicasOptimizerHook",
-        ("after_create_session",),
-        "the chief ends without waiting for its thread",
-    ),
+    f"{_TRAINING}.sync_replicas_optimizer": {"data_flow_ops": "each replica in step has a token queue of its own"},
+    f"{_TRAINING}.sync_replicas_optimizer.SyncReplicasOptimizer": {
+        "apply_gradients get_init_tokens_op": "knows the optimizer of a training, which starts with as few tokens as it can"
+    },
+    f"{_TRAINING}.sync_replicas_optimizer._SyncReplicasOptimizerHook": {
+        "after_create_session": "the chief ends without waiting for its thread"
+    },
     # Graphs, as model_fn and input_fn build them.
-    PatchedNames("tensorflow.python.framework.tensor_shape", ("_TENSORSHAPE_V2_OVERRIDE",), "a script sees TF1's Dimensions"),
-    PatchedNames(
-        _ANY_MODULE,
-        (
-            "disable_control_flow_v2",
-            "disable_eager_execution",
-            "disable_resource_variables",
-            "disable_tensor_equality",
-            "disable_v2_behavior",
-            "disable_v2_tensorshape",
-        ),
-        "the switches to TF1's behaviour do nothing on the modern path",
-    ),
-    PatchedNames("tensorflow*tf2", ("enabled",), "Keras chooses its initializers by the shapes that a script sees"),
-    PatchedNames(
-        "tensorflow.python.data.ops.dataset_ops.DatasetV1",
-        ("_make_one_shot_iterator", "_make_initializable_iterator"),
-        "knows which dataset an iterator walks over",
-    ),
-    PatchedNames("tensorflow.python.ops.control_flow_util", ("ENABLE_CONTROL_FLOW_V2",), "loops and conditions are functions"),
-    PatchedNames(
-        "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable",
-        ("__bool__",),
-        "asks whether there is a variable, as of TF1's reference variables",
-    ),
-    PatchedNames(
-        "tensorflow.python.training.optimizer.Optimizer",
-        ("apply_gradients", "compute_gradients", "_scale_loss"),
-        "records the updates that a model_fn asks for",
-    ),
+    "tensorflow.python.framework.tensor_shape": {"_TENSORSHAPE_V2_OVERRIDE": "a script sees TF1's Dimensions"},
+    "tensorflow*": {  # one function is found in several modules
+        "disable_control_flow_v2 disable_eager_execution disable_resource_variables disable_tensor_equality disable_v2_behavior "
+        "disable_v2_tensorshape": "the switches to TF1's behaviour do nothing on the modern path",
+        "get_checkpoint_state": "a side of a comparison finds the checkpoints in its own folders",
+    },
+    "tensorflow*tf2": {"enabled": "Keras chooses its initializers by the shapes that a script sees"},
+    "tensorflow.python.data.ops.dataset_ops.DatasetV1": {
+        "_make_one_shot_iterator _make_initializable_iterator": "knows which dataset an iterator walks over"
+    },
+    f"{_OPS}.control_flow_util": {"ENABLE_CONTROL_FLOW_V2": "loops and conditions are functions"},
+    f"{_OPS}.resource_variable_ops.BaseResourceVariable": {
+        "__bool__": "asks whether there is a variable, as of TF1's reference variables"
+    },
+    f"{_TRAINING}.optimizer.Optimizer": {
+        "apply_gradients compute_gradients _scale_loss": "records the updates that a model_fn asks for"
+    },
     # Quiet output.
-    PatchedNames(
-        "tensorflow.python.util.deprecation", ("_PRINT_DEPRECATION_WARNINGS",), "TensorFlow 1's names are not called deprecated"
-    ),
+    "tensorflow.python.util.deprecation": {"_PRINT_DEPRECATION_WARNINGS": "TensorFlow 1's names are not called deprecated"},
     # Comparisons.
-    PatchedNames("tensorflow.python.framework.random_seed", ("get_seed",), "both sides draw the same random numbers"),
-    PatchedNames(
-        "tensorflow.python.ops.control_flow_ops.WhileContext", ("__init__",), "loops draw in the order of their iterations"
-    ),
-    PatchedNames("tensorflow.python.ops.while_v2", ("while_loop",), "loops draw in the order of their iterations"),
-    PatchedNames(
-        f"{_HOOKS}.*",
-        ("__init__",),
-        "TensorFlow's hooks write to the folders of their side",
-    ),
-    PatchedNames(_ANY_MODULE, ("get_checkpoint_state",), "a side finds the checkpoints in its own folders"),
+    "tensorflow.python.framework.random_seed": {"get_seed": "both sides draw the same random numbers"},
+    f"{_OPS}.control_flow_ops.WhileContext": {"__init__": "loops draw in the order of their iterations"},
+    f"{_OPS}.while_v2": {"while_loop": "loops draw in the order of their iterations"},
+    f"{_TRAINING}.basic_session_run_hooks.*": {"__init__": "TensorFlow's hooks write to the folders of their side"},
+}
+"""Owner -> names, with a space between them -> reason."""
+
+PATCHED = tuple(
+    PatchedNames(owner, tuple(names.split()), reason) for owner, rows in _REASONS.items() for names, reason in rows.items()
 )
 
 

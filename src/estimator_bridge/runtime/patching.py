@@ -65,6 +65,30 @@ def _preceded(original: Callable[..., Any], function: Callable[..., object]) -> 
     return call
 
 
+def wrapped(owner: Any, /, **functions: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
+    """While active, methods of a class or functions of a module are called by other functions, or not at all.
+
+    Args:
+        owner: Module, class, function or object whose attributes change.
+        functions: Functions by the method's name. Each gets the method that it wraps, then the arguments of the call.
+
+    Example:
+        >>> import math
+        >>> with wrapped(math, sqrt=lambda sqrt, x: -sqrt(x)):
+        ...     math.sqrt(4)
+        -2.0
+    """
+    return replaced(owner, **{name: _wrapped(getattr(owner, name), function) for name, function in functions.items()})
+
+
+def _wrapped(original: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(original, *args, **kwargs)
+
+    return call
+
+
 def replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
     """Gives an attribute another value.
 

@@ -12,10 +12,8 @@ from collections.abc import Mapping
 
 from estimator_bridge.errors import BridgeError
 
-_PORTS, _PORT_RANGE = (
-    20000,
-    10000,
-)  # below those that Linux gives to outgoing connections; different for each job, in case two share a node
+# Below those that Linux gives to outgoing connections; different for each job, in case two share a node.
+_PORTS, _PORT_RANGE = 20000, 10000
 
 
 def tf_config(jobs: Mapping[str, int], environment: Mapping[str, str]) -> str:

@@ -6,12 +6,12 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from estimator_bridge.cluster.tasks import TaskContext
-from estimator_bridge.compat.config.live_objects.estimator import CONSTRUCTED, from_objects
+from estimator_bridge.compat.config.live_objects import CONSTRUCTED, from_objects
 from estimator_bridge.compat.config.output.legacy import legacy_data
 from estimator_bridge.runtime.estimator_calls import Engine
 from estimator_bridge.script.run import Script, run_legacy
@@ -57,21 +57,11 @@ class _Recorder(Engine):
         """``tf.estimator.train_and_evaluate``."""
         self._write(estimator.config, train_spec, eval_spec)
 
-    def train(self, estimator: Any, call: Any) -> Any:
-        """``Estimator.train``."""
-        return self._write(estimator.config)
+    def train(self, estimator: Any, call: Any) -> NoReturn:
+        """Executes any call of an Estimator."""
+        self._write(estimator.config)
 
-    def evaluate(self, estimator: Any, call: Any) -> dict[str, Any]:
-        """``Estimator.evaluate``."""
-        return self._write(estimator.config)
-
-    def predict(self, estimator: Any, call: Any) -> Iterator[Any]:
-        """``Estimator.predict``."""
-        return self._write(estimator.config)
-
-    def export_saved_model(self, estimator: Any, call: Any) -> bytes:
-        """``Estimator.export_saved_model``."""
-        return self._write(estimator.config)
+    evaluate = predict = export_saved_model = train
 
     def _write(self, run_config: Any, train_spec: Any = None, eval_spec: Any = None) -> NoReturn:
         context = TaskContext.of_this_process()

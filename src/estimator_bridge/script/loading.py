@@ -32,7 +32,11 @@ def compile_source(source: bytes, file: str, python2: bool = False, in_package: 
     """
     tree: Any = source
     if python2:
-        tree = _from_python2(source, file if in_package else "")
+        from estimator_bridge.compat.source.python2.arithmetic import with_python2_arithmetic
+        from estimator_bridge.compat.source.python2.mending import mend
+
+        mended = mend(source, file if in_package else "")
+        tree = with_python2_arithmetic(mended.tree(), _ARITHMETIC, mended.true_division)
     elif may_call_removed_methods(source):
         with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # Python reports the error, for the source itself
             tree = ast.parse(source, file)
@@ -40,14 +44,6 @@ def compile_source(source: bytes, file: str, python2: bool = False, in_package: 
         tree = answer_removed_methods(tree)
     code: types.CodeType = compile(tree, file, "exec", dont_inherit=True)
     return code
-
-
-def _from_python2(source: bytes, package_file: str) -> ast.Module:
-    from estimator_bridge.compat.source.python2.arithmetic import with_python2_arithmetic
-    from estimator_bridge.compat.source.python2.mending import mend
-
-    mended = mend(source, package_file)
-    return with_python2_arithmetic(mended.tree(), _ARITHMETIC, mended.true_division)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@ import os
 
 import numpy as np
 
-from estimator_bridge.legacy.distribution.launched import launched_task  # noqa: F401 -- for the import only
 from estimator_bridge.legacy.installation import install
 from estimator_bridge.script import run  # noqa: F401 -- for the import only
 from estimator_bridge.script.quiet import quiet_start_up

@@ -16,13 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.cluster.rendezvous import Rendezvous
-from estimator_bridge.compat.source.notebooks import refuse_notebook
+from estimator_bridge.compat.source.reading import refuse_notebook
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.legacy.distribution.input_sharding import shard_input
+from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
+from estimator_bridge.legacy.distribution.strategies import mend_strategies
+from estimator_bridge.legacy.distribution.sync_replicas import synchronize_replicas
+from estimator_bridge.legacy.input_results import mend_input_results
 from estimator_bridge.legacy.installation import install
+from estimator_bridge.legacy.tf1_surface.behavior import show_tf1_behavior, tf1_behavior
 from estimator_bridge.legacy.tf1_surface.tf1_imports import tf1_imports
+from estimator_bridge.legacy.tf1_surface.tutorial_modules import example_modules
 from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, interposed
 from estimator_bridge.script.loading import compile_own_modules, compile_source
 from estimator_bridge.script.quiet import quiet_deprecations, quiet_start_up
+from estimator_bridge.script.source_warnings import warn_about_sources
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,19 +94,9 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
         script: Script to run; its exceptions come through, SystemExit included.
         make_engine: Function that makes the engine of the Estimators' calls, after tf.estimator is restored.
     """
-    from estimator_bridge.legacy.distribution.input_sharding import shard_input
-    from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
-    from estimator_bridge.legacy.distribution.strategies import mend_strategies
-    from estimator_bridge.legacy.distribution.sync_replicas import synchronize_replicas
-    from estimator_bridge.legacy.input_results import mend_input_results
-    from estimator_bridge.legacy.tf1_surface.behavior import tf1_behavior
-
-    _examine(script)
-    with contextlib.nullcontext() if script.verbose else quiet_start_up():
-        install()
-    _report_version()
+    _start(script)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_warnings_of(script))
+        stack.enter_context(contextlib.nullcontext() if script.verbose else quiet_deprecations())
         stack.enter_context(join_launcher())
         stack.enter_context(synchronize_replicas())
         stack.enter_context(mend_strategies())
@@ -121,17 +119,10 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
         script: Script to run; its exceptions come through, SystemExit included.
         make_engine: Function that makes the engine of the Estimators' calls, after tf.estimator is restored.
     """
-    from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
-    from estimator_bridge.legacy.input_results import mend_input_results
-    from estimator_bridge.legacy.tf1_surface.behavior import show_tf1_behavior
-
-    _examine(script)
-    with contextlib.nullcontext() if script.verbose else quiet_start_up():
-        install()
-    _report_version()
+    _start(script)
     engine = make_engine()
     with (
-        _warnings_of(script),
+        contextlib.nullcontext() if script.verbose else quiet_deprecations(),
         join_launcher(),
         interposed(engine),
         mend_input_results(),
@@ -142,19 +133,12 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
         run_as_main(script)
 
 
-def _examine(script: Script) -> None:
-    from estimator_bridge.script.source_warnings import warn_about_sources
-
+def _start(script: Script) -> None:
+    """Checks a script, loads TensorFlow, and tells the launcher, if there is one, its version."""
     script.check()
     warn_about_sources(script.target, script.is_module, script.python2)
-
-
-def _warnings_of(script: Script) -> contextlib.AbstractContextManager[None]:
-    return contextlib.nullcontext() if script.verbose else quiet_deprecations()
-
-
-def _report_version() -> None:
-    """Tells the launcher, if there is one, the version of TensorFlow."""
+    with contextlib.nullcontext() if script.verbose else quiet_start_up():
+        install()
     import tensorflow as tf
 
     if rendezvous := Rendezvous.of_this_process():
@@ -165,7 +149,6 @@ def _report_version() -> None:
 def _old_names() -> Iterator[None]:
     """While active, removed names outside ``tf`` can be used. Enter it before ``tf1_imports``, which looks at the importing frame."""
     from estimator_bridge.legacy.removed_names.patches import answer_removed_names
-    from estimator_bridge.legacy.tf1_surface.tutorial_modules import example_modules
 
     with answer_removed_names(), example_modules():
         yield

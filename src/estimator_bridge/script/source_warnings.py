@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
 from pathlib import Path
 
 from estimator_bridge.compat.source.checking import judge_python2
-from estimator_bridge.compat.source.own_files import own_sources
-from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.reading import Source, own_sources
 from estimator_bridge.compat.source.rules.misuse_checks import judge_misuse
 from estimator_bridge.compat.source.verdicts import SourceFinding
 from estimator_bridge.errors import BridgeError
@@ -38,7 +37,10 @@ def warn_about_sources(target: str, is_module: bool, mended: bool) -> None:
             places = "1 place" if len(findings) == 1 else f"{len(findings)} places"
             warn_once(f"Python 2, mended in memory in {places}", source.path)
             findings = []
-        for what, lines in _grouped([*findings, *judge_misuse(source)]).items():
+        places_of: dict[str, list[int]] = defaultdict(list)
+        for finding in [*findings, *judge_misuse(source)]:
+            places_of[f"{finding.symbol}: {finding.message}"].append(finding.line)
+        for what, lines in places_of.items():
             also = ", ".join(map(str, dict.fromkeys(lines[1:])))
             warn_once(f"{what} (also on line {also})" if also else what, f"{source.path}:{lines[0]}")
 
@@ -62,10 +64,3 @@ def _make_refusal(source: Source, findings: list[SourceFinding]) -> BridgeError:
         received=received,
         fix="Add --py2 before the script: its source is then rewritten in memory, and the file does not change.",
     )
-
-
-def _grouped(findings: Iterable[SourceFinding]) -> dict[str, list[int]]:
-    groups: dict[str, list[int]] = {}
-    for finding in findings:
-        groups.setdefault(f"{finding.symbol}: {finding.message}", []).append(finding.line)
-    return groups

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import sys
 import traceback
@@ -48,7 +47,8 @@ def run_as_python_does(run: Callable[[], None]) -> int:
     except SystemExit as error:
         return _exit_code(error)
     except BridgeError as error:
-        error.asked_by = error.asked_by or _asked_by(error.__traceback__)
+        for file, line in _find_users_lines(error.__traceback__)[-1:]:
+            error.asked_by = error.asked_by or f"{file}:{line}"
         raise
     except KeyboardInterrupt as error:
         _show(error)
@@ -93,7 +93,7 @@ def _find_shown_frames(entries: list[types.TracebackType]) -> list[types.Traceba
     return [
         entry
         for index, (entry, file) in enumerate(zip(entries, files, strict=True))
-        if not (is_ours(file) and (index < users_last or _is_plumbing(file)))
+        if not (is_ours(file) and (index < users_last or Path(file).resolve() in _PLUMBING))
     ]
 
 
@@ -110,15 +110,6 @@ def _link(entries: list[types.TracebackType]) -> types.TracebackType | None:
     return following
 
 
-def _asked_by(frames: types.TracebackType | None) -> str | None:
-    """Returns the innermost line of user code on the way to a refusal."""
-    return next((f"{file}:{line}" for file, line in reversed(_find_users_lines(frames))), None)
-
-
 def _find_users_lines(frames: types.TracebackType | None) -> list[tuple[str, int]]:
+    """Returns files and lines of user code on the way to an error, innermost last."""
     return [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(frames) if is_users(frame.filename)]
-
-
-@functools.cache
-def _is_plumbing(filename: str) -> bool:
-    return Path(filename).resolve() in _PLUMBING

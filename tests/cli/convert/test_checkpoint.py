@@ -77,7 +77,7 @@ def convert_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> tupl
 def numbers(prefix: Path, name: str) -> list[float]:
     import numpy as np
 
-    from estimator_bridge.compat.checkpoint.reading.rows import stream
+    from estimator_bridge.compat.checkpoint.reading.values import stream
 
     return np.frombuffer(b"".join(stream(read_index(prefix), name)), "<f4").tolist()
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.format.dtypes import STRING, dtype
-from estimator_bridge.compat.checkpoint.reading import rows, tensors, values
+from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index, index_path
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.publish import publish
@@ -46,7 +46,7 @@ def read(index: Index, name: str) -> Any:
         array = np.empty(int(np.prod(entry.shape, dtype=int)), object)
         array[:] = values.read_strings(index, entry, name)
         return array.reshape(entry.shape)
-    data = b"".join(rows.stream(index, name))
+    data = b"".join(values.stream(index, name))
     return np.frombuffer(data, strategies.numpy_dtype(dtype(entry.dtype).name)).reshape(entry.shape)
 
 
@@ -64,7 +64,7 @@ def test_reads_what_tensorflow_writes(scratch: Path, saved: dict[str, Any]) -> N
 @given(strategies.TENSORS)
 def test_tensorflow_reads_what_is_written(scratch: Path, given: dict[str, Any]) -> None:
     prefix = fresh(scratch)
-    write_tensors(prefix, {name: tensors._of_array(value) for name, value in given.items()})
+    write_tensors(prefix, given)
     loaded = tensorflow_side.load(prefix)
     assert set(loaded) == set(given)
     assert all(tensorflow_side.same_bytes(loaded[name], value) for name, value in given.items())

@@ -15,8 +15,7 @@ import tf_keras
 from estimator_bridge.compat.checkpoint import convert, read_index
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.inspection.difference import differences
-from estimator_bridge.compat.checkpoint.inspection.summary import summarize
-from estimator_bridge.compat.checkpoint.inspection.verification import verify_all
+from estimator_bridge.compat.checkpoint.inspection.summary import summarize, verify_all
 from estimator_bridge.compat.checkpoint.names.naming import canned_hyperparameter
 from estimator_bridge.compat.checkpoint.writing.opening import open_checkpoint
 from tests.compat.checkpoint import tensorflow_side

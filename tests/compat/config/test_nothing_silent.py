@@ -105,7 +105,7 @@ def test_a_setting_shows_in_the_printed_script(name: str) -> None:
 APPLY = """
 import json, sys, tempfile
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.modern.config.fit.arguments import compile_arguments
+from estimator_bridge.modern.config.fit import compile_arguments
 from estimator_bridge.compat.config.settings import flatten, from_dict
 from estimator_bridge.errors import BridgeError
 import tensorflow as tf
@@ -261,7 +261,7 @@ from estimator_bridge import legacy
 legacy.install()
 from estimator_bridge.compat.config import to_legacy, to_modern
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.live_objects.estimator import from_objects, from_strategy
+from estimator_bridge.compat.config.live_objects import from_objects, from_strategy
 from estimator_bridge.compat.config.output.python import to_python
 from estimator_bridge.compat.config.settings import flatten, unflatten
 config = unflatten(json.loads(sys.argv[1]))

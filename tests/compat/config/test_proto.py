@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,15 +13,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator_bridge.compat.config import LegacyConfig, to_legacy, to_modern
-from estimator_bridge.compat.config.output.report import value_text
-from estimator_bridge.compat.config.proto.descriptors import config_proto, pool
-from estimator_bridge.compat.config.proto.fields import message_of, paths, set_fields
+from estimator_bridge.compat.config.proto.fields import config_proto, is_repeated, message_of, pool, set_fields
 from estimator_bridge.compat.config.proto.reading import first_fault, is_text, read_binary, read_json, read_text
-from estimator_bridge.compat.config.report import Row
+from estimator_bridge.compat.config.report import Row, value_text
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.compat.config.tables import SESSION, session_rule
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError
+
+
+def paths(descriptor: Any, prefix: str = "", *, inside: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yields every path that ``set_fields`` can return, for a ConfigProto descriptor of ours or TensorFlow's.
+
+    Args:
+        descriptor: Descriptor of the message.
+        prefix: Prefix of the paths.
+        inside: Message types around this one, so that a recursive type ends.
+
+    Yields:
+        Dotted paths of scalar, repeated and map fields.
+    """
+    for field in descriptor.fields:
+        nested = field.message_type
+        if nested is None or is_repeated(field) or nested.full_name in inside:
+            yield prefix + field.name
+        else:
+            yield from paths(nested, f"{prefix}{field.name}.", inside=(*inside, nested.full_name))
 
 
 def _same(ours: Any, theirs: Any, seen: set[str]) -> None:
@@ -52,7 +70,7 @@ def test_every_field_of_ours_is_tensorflows() -> None:
 
 def test_our_descriptors_first() -> None:
     program = """
-from estimator_bridge.compat.config.proto.descriptors import config_proto
+from estimator_bridge.compat.config.proto.fields import config_proto
 own = config_proto()
 import tensorflow as tf
 own.gpu_options.allow_growth = True

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from estimator_bridge.compat.config.proto.descriptors import config_proto
-from estimator_bridge.compat.config.proto.fields import paths
+from estimator_bridge.compat.config.proto.fields import config_proto
 from estimator_bridge.compat.config.tables import (
     ALL,
     DISTRIBUTE_CONFIG,
@@ -24,6 +23,7 @@ from estimator_bridge.compat.config.tables import (
     session_rule,
 )
 from estimator_bridge.compat.rules import Fidelity
+from tests.compat.config.test_proto import paths
 from tests.forked_programs import Run
 
 ASK = """

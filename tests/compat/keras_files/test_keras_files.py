@@ -436,13 +436,13 @@ def test_an_existing_target_stays_unless_replaced(old: Trained, like: Any, tmp_p
 
 
 def test_a_failed_write_changes_nothing(old: Trained, like: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    from estimator_bridge.compat.keras_files import saving
+    from estimator_bridge.compat.keras_files import answering
 
     def interrupted(model: Any, prefix: str, path: Path, to: str, partial: bool) -> None:
         path.write_bytes(b"half")
         raise OSError("no space left")
 
-    monkeypatch.setattr(saving, "save", interrupted)
+    monkeypatch.setattr(answering, "save", interrupted)
     target = tmp_path / "new" / "m.keras"
     with pytest.raises(KerasError, match="no space left"):
         convert(old.prefix, target, to="keras", like=like("new", ".keras"))

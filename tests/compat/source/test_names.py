@@ -93,7 +93,11 @@ SCOPES = """
 
 def test_scopes() -> None:
     names = Names(ast.parse(textwrap.dedent(SCOPES)))
-    meanings = {chain.attr: names.resolve(chain, place.scope) for chain, place in names.chains if chain.attr.startswith("a")}
+    meanings = {
+        chain.attr: names.resolve(chain, place.scope)
+        for chain, place in names.nodes(ast.Attribute)
+        if chain.attr.startswith("a")
+    }
     mine = {"a3", "a6", "a8", "a11", "a12", "a13", "a14", "a18"}
     assert {name for name, meaning in meanings.items() if meaning == f"tensorflow.{name}"} == mine
     assert meanings["a4"] == "torch.a4"
@@ -124,7 +128,7 @@ def test_places() -> None:
                 fresh
     """
     names = Names(ast.parse(textwrap.dedent(source)))
-    places = {node.id: place for node, place in names.names}
+    places = {node.id: place for node, place in names.nodes(ast.Name)}
     assert {name for name, place in places.items() if place.guarded and name.startswith(("guarded", "open"))} == {
         "guarded1",
         "guarded2",

@@ -16,7 +16,7 @@ from estimator_bridge.cluster.rendezvous import Recovery, Rendezvous, TaskFailur
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.layout import hosted_layout
-from estimator_bridge.launcher.monitors.remote_failures import RemoteFailures
+from estimator_bridge.launcher.monitors.remote_tasks import RemoteFailures
 from estimator_bridge.launcher.outcome import Outcome
 from tests.launcher.conftest import DEADLINE, Play, alive, local_cluster, pids, wait_until
 

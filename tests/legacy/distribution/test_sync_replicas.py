@@ -223,8 +223,9 @@ def test_a_chief_does_not_train_alone(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_chief_trains_alone_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is mended: all updates are of one replica's gradients, two of them each."""
-    for part in ("_add_replica_hook", "_with_own_tokens", "_fewest_tokens"):
-        monkeypatch.setattr(sync_replicas, part, lambda original, *rest: original)
+    monkeypatch.setattr(sync_replicas, "_with_own_tokens", lambda original: original)
+    for part in ("_add_replica_hook", "_fewest_tokens"):
+        monkeypatch.setattr(sync_replicas, part, lambda method, *rest, **options: method(*rest, **options))
     replicas = Replicas(1, tmp_path, monkeypatch)
     with mended():
         together([replicas.trainer(0, aggregated=2)])

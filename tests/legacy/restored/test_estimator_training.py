@@ -107,11 +107,10 @@ def test_every_task_knows_its_place_in_the_cluster(run_python: Run) -> None:
         COMMON,
         CLUSTER,
         """
-        from estimator_bridge.legacy.restored.estimator_training import tasks
         spec = tf.train.ClusterSpec(cluster)
         EXPECTED = {("chief", 0): (2, 3, 0), ("worker", 0): (2, 3, 2), ("worker", 1): (2, 3, 3), ("ps", 0): (2, 3, 4),
                     ("ps", 1): (2, 3, 5), ("evaluator", 0): (0, 0, None), (None, 0): (2, 3, 0)}
-        adopters = [tasks.adopt_worker_context]
+        adopters = [ours.adopt_worker_context]
         if by_name is not ours:
             adopters.append(by_name._init_run_config_from_worker_context)
         for adopt in adopters:
@@ -129,7 +128,7 @@ def test_every_task_knows_its_place_in_the_cluster(run_python: Run) -> None:
             adopt(config, SimpleNamespace(cluster_spec=None, task_type=None, task_id=None, master_target="", is_chief=True))
             assert (config._num_ps_replicas, config._num_worker_replicas, config._global_id_in_cluster) == (0, 1, 0)
         try:
-            tasks.global_id(spec, "master", 0)
+            ours.global_id(spec, "master", 0)
         except RuntimeError as error:
             assert "'master'" in str(error)
         else:

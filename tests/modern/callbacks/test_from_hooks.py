@@ -212,3 +212,33 @@ def test_a_script_s_own_kinds_of_tensorflow_s_hooks_run_as_they_are(tmp_path: Pa
     assert [event[:2] for event in written[1][0]] == [event[:2] for event in written[0][0]]
     for modern, legacy in zip(written[1][0], written[0][0], strict=True):
         assert modern[2] == pytest.approx(legacy[2], rel=1e-5)
+
+
+def test_a_hook_s_own_saver_decides_on_variables_and_on_the_number_of_checkpoints(tmp_path: Path) -> None:
+    def saving(features: Any, labels: Any, mode: str, config: Any) -> Any:
+        loss = tf.reduce_mean(tf.square(linear(features["x"]) - labels))
+        step = v1.train.get_global_step()
+        train_op = v1.train.AdamOptimizer(0.05).minimize(loss, step)
+        kernel, _ = v1.trainable_variables()
+        savers = {
+            "given": {"saver": v1.train.Saver([kernel], max_to_keep=2)},
+            "scaffold": {"scaffold": v1.train.Scaffold(saver=v1.train.Saver({"weights": kernel, "step": step}, max_to_keep=3))},
+            "own": {},
+        }
+        hooks = [
+            v1.train.CheckpointSaverHook(f"{config.model_dir}/{name}", save_steps=1, **how) for name, how in savers.items()
+        ]
+        return spec(mode, loss, train_op, training_hooks=hooks)
+
+    found: dict[str, Any] = {}
+    for path in PATHS:
+        engine(path).train(estimator(saving, tmp_path / path, keep_checkpoint_max=4), regression_input, steps=5)
+        folders = [tmp_path / path / name for name in ("given", "scaffold", "own")]
+        kept = [sorted(file.name for file in folder.glob("*.index")) for folder in folders]
+        found[path] = [kept, [saved(folder) for folder in folders]]
+    assert_same(found["modern"], found["legacy"])
+    kept, values = found["modern"]
+    assert kept[0] == ["model.ckpt-4.index", "model.ckpt-5.index"]
+    assert [len(names) for names in kept] == [2, 3, 4]
+    assert [sorted(names) for names in values[:2]] == [["dense/kernel"], ["step", "weights"]]
+    assert "dense/bias/Adam" in values[2]

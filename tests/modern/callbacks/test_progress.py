@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from estimator_bridge.modern.callbacks import base, progress
-from estimator_bridge.modern.callbacks.stop import StopAtStep
+from estimator_bridge.modern.callbacks.at_steps import StopAtStep
 
 
 class Terminal(io.StringIO):

@@ -18,9 +18,9 @@ from tensorflow_estimator.python.estimator.head.sequential_head import Sequentia
 
 from estimator_bridge import modern
 from estimator_bridge.modern.canned.clustering import KMeansModel
+from estimator_bridge.modern.canned.heads.base import REDUCTIONS, reduce_losses
 from estimator_bridge.modern.canned.heads.composed import MultiHead
-from estimator_bridge.modern.canned.heads.losses import REDUCTIONS, reduce_losses
-from estimator_bridge.modern.canned.heads.regression import RegressionHead
+from estimator_bridge.modern.canned.heads.single import RegressionHead
 from tests.modern.jobs import WORDS, X, Y, engine, v1
 
 BATCH = 11
@@ -58,7 +58,7 @@ def metrics_of_several_heads_are_of_the_whole_batch(strategy: Strategy, folder: 
     """A MultiHead reports the same metrics on two replicas as on one."""
 
     def make_head() -> MultiHead:
-        parts = [RegressionHead(1, reduction, title=reduction) for reduction in ("sum", "sum_over_batch_size")]
+        parts = [RegressionHead(units=1, reduction=reduction, title=reduction) for reduction in ("sum", "sum_over_batch_size")]
         head = MultiHead(parts, units=2, reduction="sum")
         head.track_measures()
         return head

@@ -14,10 +14,9 @@ import tf_keras
 from tensorflow.python.framework.function import Defun
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.canned.activation import keep_activation
-from estimator_bridge.modern.canned.graph_function import GraphFunction
+from estimator_bridge.modern.canned.graph_function import GraphFunction, keep_activation
+from estimator_bridge.modern.canned.networks import recurrent_layer
 from estimator_bridge.modern.canned.reading import Settings
-from estimator_bridge.modern.canned.recurrent import recurrent_layer
 
 v1 = tf.compat.v1
 Function = Callable[[Any], Any]

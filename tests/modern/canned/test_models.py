@@ -230,8 +230,11 @@ def test_functions_that_a_keras_file_cannot_contain(tmp_path: Path) -> None:
     def by_python(labels: Any, logits: Any) -> Any:
         return tf.numpy_function(lambda gap: gap * gap, [logits - labels], tf.float32)
 
-    head = tf.estimator.RegressionHead(loss_fn=by_python)
-    model = BaselineModel(layer(head))
-    with pytest.raises(NotSupportedError, match="by_python"):
-        model.save(tmp_path / "model.keras")
-    assert not (tmp_path / "model.keras").exists()
+    def linked_by_python(logits: Any) -> Any:
+        return tf.numpy_function(lambda values: values, [logits], tf.float32)
+
+    for arguments in ({"loss_fn": by_python}, {"inverse_link_fn": linked_by_python}):
+        model = BaselineModel(layer(tf.estimator.RegressionHead(**arguments)))
+        with pytest.raises(NotSupportedError, match="by_python"):
+            model.save(tmp_path / "model.keras")
+        assert not (tmp_path / "model.keras").exists()

@@ -14,9 +14,9 @@ from estimator_bridge import legacy
 legacy.install()
 
 from estimator_bridge.errors import BridgeError, NotSupportedError  # noqa: E402 -- after Keras 2 is settled
-from estimator_bridge.modern.canned.heads.losses import REDUCTIONS, reduce_losses  # noqa: E402
-from estimator_bridge.modern.canned.heads.metrics import AccuracyBaseline, TrapezoidalAUC  # noqa: E402
+from estimator_bridge.modern.canned.heads.base import REDUCTIONS, reduce_losses  # noqa: E402
 from estimator_bridge.modern.canned.heads.reading import HEADS, layer  # noqa: E402
+from estimator_bridge.modern.canned.heads.single import AccuracyBaseline, TrapezoidalAUC  # noqa: E402
 
 v1 = tf.compat.v1
 estimator = tf.estimator

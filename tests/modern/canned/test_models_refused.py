@@ -15,11 +15,11 @@ from estimator_bridge import modern
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.canned.clustering import KMeansModel
 from estimator_bridge.modern.canned.columns import Inputs, linear
-from estimator_bridge.modern.canned.heads.regression import RegressionHead
+from estimator_bridge.modern.canned.heads.single import RegressionHead
 from estimator_bridge.modern.canned.model import BaselineModel, CannedModel
+from estimator_bridge.modern.canned.networks import recurrent_layer
 from estimator_bridge.modern.canned.optimizers import to_tf_keras
 from estimator_bridge.modern.canned.reading import Settings
-from estimator_bridge.modern.canned.recurrent import recurrent_layer
 from tests.modern.jobs import X, Y, engine, v1
 
 x = tf.feature_column.numeric_column("x", (3,))
@@ -176,7 +176,7 @@ def test_functions_that_keep_variables(folder: Path) -> None:
 
 @pytest.mark.parametrize("argument", ["loss", "metrics", "weighted_metrics"])
 def test_losses_and_metrics_other_than_the_heads(argument: str) -> None:
-    model = BaselineModel(RegressionHead(1, "sum"))
+    model = BaselineModel(RegressionHead(units=1, reduction="sum"))
     with pytest.raises(NotSupportedError, match=argument):
         model.compile("sgd", **{argument: ["mae"]})
     with pytest.raises(NotSupportedError, match="loss, metrics"):
@@ -189,7 +189,7 @@ def test_fractions_in_place_of_ids() -> None:
     with tf.Graph().as_default(), pytest.raises(ValueError, match="integer"):
         v1.feature_column.linear_model({"words": tf.constant([[1.5]])}, [words])
     inputs = Inputs([words])
-    model = CannedModel(inputs.keras, RegressionHead(1, "sum")(linear([words], inputs)[0]))
+    model = CannedModel(inputs.keras, RegressionHead(units=1, reduction="sum")(linear([words], inputs)[0]))
     with pytest.raises(BridgeError, match="'words'"):
         model({"words": tf.constant([[1.5]])})
 

@@ -10,7 +10,7 @@ import pytest
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.tables import ALL, SESSION, session_rule
 from estimator_bridge.compat.config.to_legacy import to_legacy
-from estimator_bridge.modern.config.runtime_table import RUNTIME
+from estimator_bridge.modern.config.runtime_settings import RUNTIME
 from tests.forked_programs import OBSERVERS, Run
 from tests.modern.config import test_clusters, test_early_stopping, test_tpu
 
@@ -145,9 +145,8 @@ applied = apply(unflatten({"devices.logical_cpus": 2, "strategy.name": "Mirrored
                            "strategy.cross_device_ops": "ReductionToOneDevice"}))
 import tensorflow as tf
 import tf_keras
-from estimator_bridge.modern.config.connect import device_filters
-from estimator_bridge.modern.config.fit.prepare import prepare_fit
-from estimator_bridge.modern.config.fit.arguments import compile_arguments
+from estimator_bridge.modern.config.make_strategy import device_filters
+from estimator_bridge.modern.config.fit import compile_arguments, prepare_fit
 from estimator_bridge.compat.config.tables import *
 from estimator_bridge.compat.config.model import ConfigPart
 folder = tempfile.mkdtemp()
@@ -269,7 +268,7 @@ older._export()
 seen["the oldest export goes first"] = [int(name) > 1_700_000_000 for name in os.listdir(folder + "/export")] == [True]
 # partitioners: the same cuts
 v1 = tf.compat.v1
-from estimator_bridge.compat.config.live_objects.strategy import settings_of_strategy
+from estimator_bridge.compat.config.live_objects import settings_of_strategy
 from estimator_bridge.modern.config.make_strategy import partitioner, make_strategy, resolver
 for rule in PARTITIONERS:
     for example in rule.examples:

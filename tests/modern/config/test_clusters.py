@@ -11,14 +11,14 @@ import pytest
 
 from estimator_bridge.compat.config.model import ModernConfig, Strategy
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.config import connect
+from estimator_bridge.modern.config import make_strategy
 from tests.forked_programs import Run, Together, observes
 
 COMMON = """
 import json, sys
 from estimator_bridge.compat.config import to_legacy, to_modern
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.live_objects.estimator import from_strategy
+from estimator_bridge.compat.config.live_objects import from_strategy
 from estimator_bridge.runtime.json_positions import read_object
 from estimator_bridge.compat.config.reading.legacy_json import legacy_of
 legacy = legacy_of(read_object(sys.argv[1], "run.json"))
@@ -192,10 +192,10 @@ def test_a_remote_cluster_is_connected_to_with_filters(run: Run) -> None:
 
 
 def test_a_remote_cluster_that_does_not_answer_is_refused_by_its_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "READY_SECONDS", 0.5)
+    monkeypatch.setattr(make_strategy, "READY_SECONDS", 0.5)
     with socket.create_server(("localhost", 0)) as silent:  # accepts and says nothing
         mute = f"localhost:{silent.getsockname()[1]}"
         config = ModernConfig(strategy=Strategy(remote_cluster={"worker": (*ports(1), mute)}))
         with pytest.raises(BridgeError, match=r"no answer from /job:worker/task:0 at .*, /job:worker/task:1 at .*") as refusal:
-            connect.connect(config)
+            make_strategy.connect(config)
     assert mute in str(refusal.value)

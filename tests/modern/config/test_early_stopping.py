@@ -52,7 +52,7 @@ MODERN = """
 import json, sys, tempfile
 from estimator_bridge.compat.config import ModernConfig
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.modern.config.fit.prepare import prepare_fit
+from estimator_bridge.modern.config.fit import prepare_fit
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.tables import EARLY_STOPPING
 import numpy as np

@@ -10,7 +10,7 @@ PROGRAM = """
 import json
 import numpy as np
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.modern.config.tpu import device_assignment, tpu_resolver
+from estimator_bridge.modern.config.make_strategy import device_assignment, tpu_resolver
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.tables import TPU_CONFIG
 from estimator_bridge.errors import BridgeError

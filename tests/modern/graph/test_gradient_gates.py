@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.modern.graph.gradient_gates import holds_up
+from estimator_bridge.modern.graph.fragments import holds_up
 from tests.modern.jobs import v1
 
 

@@ -13,8 +13,7 @@ import tensorflow as tf
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph import model_graph
 from estimator_bridge.modern.keras.transplanted_model import TransplantedModel
-from estimator_bridge.modern.step.checkpoints import entries
-from estimator_bridge.modern.step.transplant import Transplant
+from estimator_bridge.modern.step.transplant import Transplant, entries
 from tests.modern.jobs import (
     IDS,
     ModelFn,

@@ -197,7 +197,7 @@ def test_slow_steps_are_taken_few_at_a_time(seconds_per_step: float, expected: i
             return Ran(np.zeros(steps), np.zeros(steps), steps, None, ended=False, agreed=steps)
 
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
-    pace, loop = Pace(seconds=2.0), Loop()
+    pace, loop = Pace(), Loop()
     for _ in range(2):
         pace.run(loop, 0, 0)
     assert loop.asked == pytest.approx(expected, abs=1)

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge import legacy
-from estimator_bridge.parity.recording.batches import BatchWriter, leaves, replay
+from estimator_bridge.parity.recording.batches import leaves, replay, serialize
 
 
 def runs(dataset: Any, fetches: Callable[[Any], Any]) -> list[Any]:
@@ -31,12 +31,11 @@ def replayed(path: Path, input_fn: Any) -> list[Any]:
 
 def record(path: Path, input_fn: Any) -> list[Any]:
     """Records batches as the legacy side's hook does, without an Estimator."""
-    writer = BatchWriter(path)
     with tf.Graph().as_default():
         seen = runs(input_fn(), lambda element: [element, leaves(element)])
-    for _, parts in seen:
-        writer.write(parts)
-    writer.close()
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for _, parts in seen:
+            writer.write(serialize(parts))
     return [values for values, _ in seen]
 
 

@@ -1,17 +1,31 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+import typing
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from estimator_bridge.parity.report import summary
-from estimator_bridge.parity.result import LossPoint
+from estimator_bridge.parity.result import Level, LossPoint, MetricPair, ParityFinding, ParityResult, VariableDiff
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from estimator_bridge.parity.result import ParityResult
+def test_the_step_of_the_first_finding_is_named(different_run: ParityResult) -> None:
+    assert summary.headline(different_run) == "The two sides differ at step 2."
+
+
+def test_every_level_has_its_words(make: Callable[..., ParityResult]) -> None:
+    levels = typing.get_args(Level)
+    sentences = [summary.headline(make(verdict="different", findings=(ParityFinding(level, ""),))) for level in levels]
+    assert len(set(sentences)) == len(levels)
+    assert not [sentence for sentence in sentences if "in: " in sentence]
+
+
+def test_a_verdict_without_findings_is_still_a_sentence(make: Callable[..., ParityResult]) -> None:
+    assert summary.headline(make(verdict="different")) == "The two sides differ."
+    assert summary.headline(make()) == "The modern path trains as the legacy path does."
+    assert summary.headline(make(verdict="not comparable")) == "The two sides could not be compared."
 
 
 def test_the_summary_of_a_different_run(different_run: ParityResult) -> None:
@@ -37,3 +51,33 @@ def test_a_nan_on_one_side_is_the_worst_of_all(make: Callable[..., ParityResult]
 def test_two_nan_are_equal(make: Callable[..., ParityResult]) -> None:
     found = summary.summarize(make(losses=(LossPoint(1, math.nan, math.nan),)))
     assert (found.max_abs_diff, found.num_steps_outside) == (0.0, 0)
+
+
+def _reasons(result: ParityResult) -> dict[int, str]:
+    return {point.step: reason for point, reason in summary.representative_steps(result)}
+
+
+def test_the_steps_that_stand_for_a_run(make: Callable[..., ParityResult], different_run: ParityResult) -> None:
+    points = (LossPoint(1, 1.0, 1.0), LossPoint(2, 100.0, 101.0), LossPoint(3, 0.001, 0.002), LossPoint(4, 1.0, 1.0))
+    assert _reasons(make(losses=points)) == {1: "first", 2: "first outside, max abs_diff", 3: "max rel_diff", 4: "last"}
+    assert len(summary.representative_steps(different_run)) <= 6
+    assert _reasons(make(losses=points[:1])) == {1: "first, last"}
+    assert _reasons(make()) == {}
+
+
+def test_variables_come_worst_first(make: Callable[..., ParityResult]) -> None:
+    values: dict[str, Any] = {"small": 1e-9, "alone": None, "large": 1.0, "broken": math.nan, "zero": 0.0, "medium": 1e-5}
+    result = make(variables=tuple(VariableDiff(name, (), value) for name, value in values.items()))
+    assert [variable.name for variable in summary.worst_variables(result)] == [
+        "broken",
+        "large",
+        "alone",
+        "medium",
+        "small",
+        "zero",
+    ]
+
+
+def test_the_final_metrics_are_those_of_the_last_step_of_each_evaluation() -> None:
+    pairs = [MetricPair(name, step, "loss", step, step) for name, step in [("", 10), ("b", 30), ("", 20), ("b", 10)]]
+    assert [(pair.evaluation, pair.step) for pair in summary.final_metrics(pairs)] == [("", 20), ("b", 30)]

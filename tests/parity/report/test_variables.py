@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from estimator_bridge.parity.report.charts import numerals
 from estimator_bridge.parity.report.variables import FIRST, MOST, variable_table
 from estimator_bridge.parity.result import VariableDiff
 
@@ -16,8 +17,8 @@ def test_variables_are_placed_by_their_difference(make: Callable[..., ParityResu
     values = {"a": 1e-9, "b": 5e-5, "c": 2e-4, "d": 0.0, "e": math.nan, "f": math.inf, "g": None}
     table = variable_table(make(variables=tuple(VariableDiff(name, (2,), value) for name, value in values.items())))
     assert table is not None
-    at = {row.name: row.at for row in table.first}
-    state = {row.name: row.state for row in table.first}
+    at = {row.variable.name: row.at for row in table.first}
+    state = {row.variable.name: row.state for row in table.first}
     assert [name for name in values if state[name] == "outside"] == ["c", "e", "f"]
     assert state["g"] == "one-sided"
     assert at["g"] is None
@@ -31,7 +32,7 @@ def test_of_many_variables_the_worst_are_shown(long_run: ParityResult) -> None:
     table = variable_table(long_run)
     assert table is not None
     assert (len(table.first), len(table.more), table.left_out) == (FIRST, MOST - FIRST, 2000 - MOST)
-    assert table.first[0].value == "2.00e-6"
+    assert numerals.difference(table.first[0].variable.max_abs_diff) == "2.00e-6"
     assert 10 < table.everything.count("M") <= 401
 
 

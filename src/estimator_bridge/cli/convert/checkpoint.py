@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import functools
 import json
 import logging
 import sys
@@ -47,11 +49,10 @@ def add_parser(kinds: Any) -> None:
         help="convert a checkpoint, optimizer state included",
         description="Converts a checkpoint by rewriting its index; data files are shared. Keras' own files are written by Keras.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     source = "a prefix, a model_dir, a SavedModel, a V1 checkpoint, or a Keras file: .keras, .weights.h5, .h5"
     target = "prefix of the new checkpoint, or Keras' file or folder"
+    rules = "file with rules for --rename, one per line; # starts a comment"
     paths = [parser.add_argument("source", metavar="SOURCE", help=source)]
     paths.append(parser.add_argument("target", metavar="TARGET", type=Path, help=target))
     parser.add_argument(
@@ -64,16 +65,11 @@ def add_parser(kinds: Any) -> None:
         "Keras model or checkpoint whose object graph or variable names to write; may be given twice, for SOURCE and for TARGET"
     )
     paths.append(parser.add_argument("--like", action="append", default=[], metavar="MODEL", help=like))
-    paths.append(
-        parser.add_argument(
-            "--rename-file", type=Path, metavar="FILE", help="file with rules for --rename, one per line; # starts a comment"
-        )
-    )
+    paths.append(parser.add_argument("--rename-file", type=Path, metavar="FILE", help=rules))
     for path in paths:
         path.complete = FILE
     _add_names(parser)
-    _add_optimizer(parser)
-    _add_writing(parser)
+    _add_optimizer_and_writing(parser)
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="format of the report (default: %(default)s)"
     )
@@ -82,38 +78,27 @@ def add_parser(kinds: Any) -> None:
 
 def _add_names(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("names", "regular expressions; each option may be given several times")
-    group.add_argument("--rename", action="append", default=[], metavar="REGEX=REPLACEMENT", help="rename TF1's variables")
-    group.add_argument("--drop", action="append", default=[], metavar="REGEX", help="leave variables out")
-    group.add_argument(
-        "--partition", action="append", default=[], metavar="REGEX=N", help="cut variables into N slices; 1 joins their slices"
-    )
+    add_repeated = functools.partial(group.add_argument, action="append", default=[])
+    add_repeated("--rename", metavar="REGEX=REPLACEMENT", help="rename TF1's variables")
+    add_repeated("--drop", metavar="REGEX", help="leave variables out")
+    add_repeated("--partition", metavar="REGEX=N", help="cut variables into N slices; 1 joins their slices")
     group.add_argument("--use-averages", action="store_true", help="give variables the values of their moving averages")
     group.add_argument(
         "--swap-averages", action="store_true", help="exchange variables and averages, if a swapping_saver wrote SOURCE"
     )
-    group.add_argument(
-        "--map", action="append", default=[], metavar="TF1=KERAS", help="pair a variable of TF1 with one of Keras"
-    )
+    add_repeated("--map", dest="given", metavar="TF1=KERAS", help="pair a variable of TF1 with one of Keras")
     group.add_argument("--accept-order", action="store_true", help="pair variables of equal shape in their order of creation")
-    group.add_argument(
-        "--forget-bias",
-        action="append",
-        default=[],
-        metavar="REGEX=X",
-        help="forget_bias of the LSTM cells whose scope matches (default: TF1's own default)",
-    )
+    bias = "forget_bias of the LSTM cells whose scope matches (default: TF1's own default)"
+    add_repeated("--forget-bias", metavar="REGEX=X", help=bias)
     group.add_argument("--allow-unmatched", action="store_true", help="write even if some variables have no counterpart")
 
 
-def _add_optimizer(parser: argparse.ArgumentParser) -> None:
+def _add_optimizer_and_writing(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("optimizer")
     group.add_argument("--learning-rate", type=float, metavar="X", help="learning rate that Keras' slots of Momentum contain")
     group.add_argument("--optimizer", metavar="NAME", help="TF1's name of the optimizer, if its slots do not identify it")
     family = "legacy: tf_keras.optimizers.legacy, which follow TF1 with sparse gradients; new: the newer Keras optimizers"
     group.add_argument("--optimizer-family", choices=("legacy", "new"), help=family)
-
-
-def _add_writing(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("writing")
     how = group.add_mutually_exclusive_group()
     how.add_argument("--link", dest="copy", action="store_false", help="hard-link data files where possible (the default)")
@@ -124,52 +109,28 @@ def _add_writing(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Converts and prints the report."""
-    from estimator_bridge.compat.checkpoint import convert
+    from estimator_bridge.compat.checkpoint import ConversionRequest, convert
+    from estimator_bridge.compat.checkpoint.models.keras_process import keras_model
 
-    _announce_user_code(arguments.like)
-    report = convert(
-        arguments.source,
-        arguments.target,
-        to=arguments.to,
-        like=arguments.like,
-        rename=[_pair(text) for text in [*arguments.rename, *_lines(arguments.rename_file)]],
-        drop=arguments.drop,
-        partition=[_partition(text) for text in arguments.partition],
-        use_averages=arguments.use_averages,
-        swap_averages=arguments.swap_averages,
-        given=dict(_pair(text) for text in arguments.map),
-        accept_order=arguments.accept_order,
-        forget_bias=[_number(text) for text in arguments.forget_bias],
-        allow_unmatched=arguments.allow_unmatched,
-        learning_rate=arguments.learning_rate,
-        optimizer=arguments.optimizer,
-        optimizer_family=arguments.optimizer_family,
-        copy=arguments.copy,
-        overwrite=arguments.overwrite,
-        dry_run=arguments.dry_run,
-    )
-    if arguments.format == "json":
-        sys.stdout.write(json.dumps(report.to_json(), indent=1) + "\n")
-    else:
-        _print(report, arguments.dry_run)
-    return report.exit_code
-
-
-def _announce_user_code(likes: list[str]) -> None:
-    from estimator_bridge.compat.checkpoint.models.model_argument import keras_model
-
-    for like in likes:
+    for like in arguments.like:
         model = keras_model(like)
         if model and model.how == "function":
             _logger.warning("calling %s for the model: this runs your code", like)
+    options = {field.name: getattr(arguments, field.name) for field in dataclasses.fields(ConversionRequest)}
+    options["rename"] = [_pair(text) for text in [*arguments.rename, *_lines(arguments.rename_file)]]
+    options["partition"] = [_partition(text) for text in arguments.partition]
+    options["given"] = dict(_pair(text) for text in arguments.given)
+    options["forget_bias"] = [_number(text) for text in arguments.forget_bias]
+    report = convert(**options)
+    if arguments.format == "json":
+        sys.stdout.write(json.dumps(report.to_json(), indent=1) + "\n")
+    else:
+        from rich.console import Console
 
+        from estimator_bridge.compat.checkpoint.conversion.report_terminal import print_report
 
-def _print(report: Any, dry_run: bool) -> None:
-    from rich.console import Console
-
-    from estimator_bridge.compat.checkpoint.conversion.report_terminal import print_report
-
-    print_report(report, Console(emoji=False), dry_run)
+        print_report(report, Console(emoji=False), arguments.dry_run)
+    return report.exit_code
 
 
 def _pair(text: str) -> tuple[str, str]:

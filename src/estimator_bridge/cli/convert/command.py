@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from estimator_bridge.cli.convert import checkpoint, config
@@ -14,8 +13,6 @@ def add_parser(verbs: Any) -> None:
         "convert",
         help="convert a config or a checkpoint, in either direction",
         description="Converts a part of a pipeline from the legacy to the modern path, or back.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     kinds = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
     for kind in (config, checkpoint):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from estimator_bridge.cli.script_arguments import FILE
 from estimator_bridge.errors import BridgeError
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from estimator_bridge.compat.config.legacy import JobFacts
     from estimator_bridge.compat.config.reading.sources import Source
     from estimator_bridge.compat.config.report import Report
+
+Config = TypeVar("Config")  # a LegacyConfig or a ModernConfig
 
 _EPILOG = """SOURCE is one of:
   a ConfigProto, as text or binary     session.pbtxt, session.pb
@@ -35,9 +39,6 @@ exit code: 0 everything was carried over, 1 something was dropped or needs a hum
 """
 
 
-_DATA_FORMATS = ("json", "toml")
-
-
 def add_parser(kinds: Any) -> None:
     """Adds the parser of this kind."""
     parser = kinds.add_parser(
@@ -45,11 +46,8 @@ def add_parser(kinds: Any) -> None:
         help="convert ConfigProto, RunConfig and TF_CONFIG to tf.config and tf.distribute, or back",
         description="Converts a configuration, and reports for every field its counterpart and the reason.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     _add_options(parser)
-    _add_facts(parser)
     source = parser.add_argument("source", metavar="SOURCE", help="a file, or env for the environment variable TF_CONFIG")
     source.complete = FILE
     args = parser.add_argument(
@@ -85,8 +83,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--resolve-hosts", action="store_true", help="check that the host names of a TF_CONFIG can be resolved")
 
-
-def _add_facts(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("facts", "facts that no config contains; each makes the report more precise")
     group.add_argument("--gpus", type=_count, metavar="N", help="number of GPUs in each machine")
     group.add_argument(
@@ -127,22 +123,17 @@ def execute(arguments: argparse.Namespace) -> int:
             "--back cannot be combined with facts, e.g. --gpus: only the other direction uses them.", fix="Drop the facts."
         )
     source = _read(arguments)
-    if arguments.back:
-        return _to_legacy(source, arguments)
-    return _to_modern(source, facts, arguments)
+    return _to_legacy(source, arguments) if arguments.back else _to_modern(source, facts, arguments)
 
 
 def _options_behind(arguments: argparse.Namespace) -> None:
     """Reads options after SOURCE; after a script they would be the script's own."""
     parser = argparse.ArgumentParser(prog="estimator-bridge convert config SOURCE", allow_abbrev=False, add_help=False)
     _add_options(parser)
-    _add_facts(parser)
     parser.parse_args(arguments.args, arguments)
     if arguments.from_script:
-        raise BridgeError(
-            "--from-script must precede the script.",
-            fix=f"estimator-bridge convert config --from-script {arguments.source} ...",
-        )
+        fix = f"estimator-bridge convert config --from-script {arguments.source} ..."
+        raise BridgeError("--from-script must precede the script.", fix=fix)
 
 
 def _read(arguments: argparse.Namespace) -> Source:
@@ -152,10 +143,9 @@ def _read(arguments: argparse.Namespace) -> Source:
         others = {"--back": arguments.back, "--tf-config": arguments.tf_config, "--kind": arguments.kind,
                   "--resolve-hosts": arguments.resolve_hosts}  # fmt: skip
         for name in (name for name, given in others.items() if given):
+            what, expected = f"{name} does not apply to a script.", f"--from-script without {name}"
             fix = "Set the environment variable TF_CONFIG." if name == "--tf-config" else f"Drop {name}."
-            raise BridgeError(
-                f"{name} does not apply to a script.", expected=f"--from-script without {name}", received=name, fix=fix
-            )
+            raise BridgeError(what, expected=expected, received=name, fix=fix)
         return record(arguments.source, arguments.args)
     from estimator_bridge.compat.config.reading.sources import read_source, with_tf_config
 
@@ -168,10 +158,9 @@ def _read(arguments: argparse.Namespace) -> Source:
 def _facts(arguments: argparse.Namespace) -> JobFacts:
     from estimator_bridge.compat.config.legacy import JobFacts
 
+    names = [field.name for field in dataclasses.fields(JobFacts) if field.name != "input_context"]
     context = None if arguments.input_context is None else arguments.input_context == "yes"
-    return JobFacts(
-        arguments.gpus, arguments.gpu_memory_mb, context, arguments.auto_shard, arguments.global_step, arguments.batch_size
-    )
+    return JobFacts(**{name: getattr(arguments, name) for name in names}, input_context=context)
 
 
 def _to_modern(source: Source, facts: JobFacts, arguments: argparse.Namespace) -> int:
@@ -181,18 +170,15 @@ def _to_modern(source: Source, facts: JobFacts, arguments: argparse.Namespace) -
     from estimator_bridge.compat.config.to_modern import to_modern
 
     if source.kind == "modern":
-        raise BridgeError(
-            f"{source.name} is a modern configuration already.", expected="a legacy configuration", fix="Add --back."
-        )
+        what = f"{source.name} is a modern configuration already."
+        raise BridgeError(what, expected="a legacy configuration", fix="Add --back.")
     try:
         refuse_contradictions(source.legacy)
         config, report = to_modern(source.legacy, facts)
     except ContradictionError as error:
         places = ", ".join(source.where(name) for name in error.names)
         raise BridgeError(f"{places}: {error}") from None
-    if arguments.format in _DATA_FORMATS:
-        return _print(_data_text("modern", to_dict(config), report, arguments), report, arguments)
-    return _print(to_python(config), report, arguments)
+    return _print(config, to_python, to_dict, report, arguments)
 
 
 def _to_legacy(source: Source, arguments: argparse.Namespace) -> int:
@@ -201,33 +187,21 @@ def _to_legacy(source: Source, arguments: argparse.Namespace) -> int:
     from estimator_bridge.compat.config.to_legacy import to_legacy
     from estimator_bridge.compat.config.to_modern import to_modern
 
-    if source.kind == "tf-config":
-        modern, _ = to_modern(source.legacy)
-    elif source.kind == "modern":
-        modern = from_dict(source.modern)
-    else:
-        raise BridgeError(
-            f"{source.name} is a legacy configuration already.",
-            expected="a modern configuration, or a TF_CONFIG",
-            fix="Drop --back.",
-        )
+    if source.kind not in {"tf-config", "modern"}:
+        what = f"{source.name} is a legacy configuration already."
+        raise BridgeError(what, expected="a modern configuration, or a TF_CONFIG", fix="Drop --back.")
+    modern = from_dict(source.modern) if source.kind == "modern" else to_modern(source.legacy)[0]
     legacy, report = to_legacy(modern)
-    if arguments.format in _DATA_FORMATS:
-        return _print(_data_text("legacy", legacy_data(legacy), report, arguments), report, arguments)
-    return _print(legacy_python(legacy), report, arguments)
+    return _print(legacy, legacy_python, legacy_data, report, arguments)
 
 
-def _data_text(side: str, data: dict[str, Any], report: Report, arguments: argparse.Namespace) -> str:
-    if arguments.format == "toml":
-        import tomli_w
-
-        return tomli_w.dumps(data)
-    from estimator_bridge.compat.config.output.report import report_data
-
-    return json.dumps({side: data, "report": report_data(report, arguments.allow)}, indent=2) + "\n"
-
-
-def _print(text: str, report: Report, arguments: argparse.Namespace) -> int:
+def _print(
+    config: Config,
+    to_python: Callable[[Config], str],
+    to_data: Callable[[Config], dict[str, Any]],
+    report: Report,
+    arguments: argparse.Namespace,
+) -> int:
     """Prints the result to stdout and the report for readers: to stderr, but with ``--format text`` to stdout, too.
 
     Returns:
@@ -235,8 +209,17 @@ def _print(text: str, report: Report, arguments: argparse.Namespace) -> int:
     """
     from rich.console import Console
 
-    from estimator_bridge.compat.config.output.report import report_table
+    from estimator_bridge.compat.config.report import report_data, report_table
 
+    if arguments.format == "toml":
+        import tomli_w
+
+        text = tomli_w.dumps(to_data(config))
+    elif arguments.format == "json":
+        side = "legacy" if arguments.back else "modern"
+        text = json.dumps({side: to_data(config), "report": report_data(report, arguments.allow)}, indent=2) + "\n"
+    else:
+        text = to_python(config)
     code = report.exit_code(arguments.allow)
     if arguments.format != "json":
         Console(stderr=arguments.format != "text", emoji=False).print(report_table(report, arguments.allow))

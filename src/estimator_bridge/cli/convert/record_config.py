@@ -9,12 +9,11 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from estimator_bridge.compat.config.reading.legacy_json import legacy_of
+from estimator_bridge.compat.config.reading.sources import Source
 from estimator_bridge.errors import BridgeError
-
-if TYPE_CHECKING:
-    from estimator_bridge.compat.config.reading.sources import Source
+from estimator_bridge.runtime.json_positions import read_object
 
 _logger = logging.getLogger(__name__)
 
@@ -32,14 +31,9 @@ def record(script: str, args: Sequence[str]) -> Source:
     Raises:
         BridgeError: The script is missing, ends before it calls an Estimator, or fails.
     """
-    from estimator_bridge.compat.config.reading.legacy_json import legacy_of
-    from estimator_bridge.compat.config.reading.sources import Source
-    from estimator_bridge.runtime.json_positions import read_object
-
     if not Path(script).is_file():
-        raise BridgeError(
-            "There is no such script.", expected="the path of a Python file", received=script, fix="Check the path."
-        )
+        expected = "the path of a Python file"
+        raise BridgeError("There is no such script.", expected=expected, received=script, fix="Check the path.")
     _logger.warning(
         "running %s up to the first call of its Estimator, to read its RunConfig. Hooks and steps that the script gives to "
         "Estimator.train itself are not read.",
@@ -58,11 +52,7 @@ def record(script: str, args: Sequence[str]) -> Source:
 def _environment() -> dict[str, str]:
     root = str(Path(__file__).resolve().parents[3])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(paths),
-        "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),
-    }
+    return {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _refuse(script: str, done: subprocess.CompletedProcess[str]) -> None:

@@ -7,19 +7,19 @@ import contextlib
 import json
 import logging
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.launch import options
 from estimator_bridge.cli.launch.schedulers import check_engine, scheduler_input
-from estimator_bridge.cli.script_arguments import add_path, add_python2, add_script, script_of
+from estimator_bridge.cli.script_arguments import add_options, add_script, script_of
 from estimator_bridge.cluster.audit_records import EVERY
+from estimator_bridge.cluster.tasks import TaskContext
+from estimator_bridge.errors import BridgeError
 
-if TYPE_CHECKING:
-    from estimator_bridge.cluster.tasks import TaskContext
+if TYPE_CHECKING:  # each command of the program would wait for the launcher
     from estimator_bridge.launcher.audit.audit import AuditRequest
     from estimator_bridge.launcher.layout import Layout
-    from estimator_bridge.launcher.outcome import Timeouts
     from estimator_bridge.launcher.processes.spawner import Spawner
 
 _logger = logging.getLogger(__name__)
@@ -46,27 +46,15 @@ def add_parser(verbs: Any) -> None:
         description="Starts a script once for each task of a cluster, with its TF_CONFIG, checks that the tasks find each other, and ends "
         "them together.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    add_path(parser)
-    add_python2(parser)
-    for add_group in (
-        options.add_cluster,
-        options.add_output,
-        options.add_timeouts,
-        options.add_audit,
-        options.add_engine,
-        add_script,
-    ):
+    add_options(parser, "--path", "--py2")
+    for add_group in (*options.GROUPS, add_script):
         add_group(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Runs the cluster until it ends."""
-    from estimator_bridge.cluster.tasks import TaskContext
-
     context = TaskContext.of_this_process()
     check_engine(arguments, context)
     audit = _audit(arguments, context)
@@ -74,15 +62,24 @@ def execute(arguments: argparse.Namespace) -> int:
         sys.stdout.write(scheduler_input(arguments, _counts(arguments)))
         return 0
     from estimator_bridge.launcher.launch import launch
+    from estimator_bridge.launcher.outcome import Timeouts
 
     script_of(arguments).check()
     flags = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
+    timeouts = Timeouts(
+        arguments.ready_timeout,
+        arguments.finish_timeout,
+        arguments.grace,
+        arguments.stall_timeout,
+        arguments.max_restarts,
+        Timeouts.lost if arguments.return_timeout is None else arguments.return_timeout,
+    )
     with _cluster(arguments, context) as (layouts, spawner):
         result = launch(
             layouts,
             ["-m", "estimator_bridge", "run", *flags, arguments.script, *arguments.args],
             arguments.log_dir,
-            _timeouts(arguments),
+            timeouts,
             sys.stdout if arguments.format == "text" else sys.stderr,
             preload="estimator_bridge.script.preloaded",
             audit=audit,
@@ -97,26 +94,12 @@ def execute(arguments: argparse.Namespace) -> int:
     return result.outcome.code
 
 
-def _timeouts(arguments: argparse.Namespace) -> Timeouts:
-    from estimator_bridge.launcher.outcome import Timeouts
-
-    return Timeouts(
-        arguments.ready_timeout,
-        arguments.finish_timeout,
-        arguments.grace,
-        arguments.stall_timeout,
-        arguments.max_restarts,
-        Timeouts.lost if arguments.return_timeout is None else arguments.return_timeout,
-    )
-
-
 def _audit(arguments: argparse.Namespace, context: TaskContext | None) -> AuditRequest | None:
     """Returns the audit that the command line asks for, if any.
 
     Raises:
         BridgeError: An option of the audit lacks another option.
     """
-    from estimator_bridge.errors import BridgeError
     from estimator_bridge.launcher.audit.audit import AuditRequest
 
     if not arguments.audit:
@@ -143,17 +126,15 @@ def _counts(arguments: argparse.Namespace) -> dict[str, int]:
     return {job: default for job, (_, default) in options.JOBS.items()} | _given_counts(arguments)
 
 
-@contextlib.contextmanager
-def _cluster(arguments: argparse.Namespace, context: TaskContext | None) -> Iterator[tuple[Iterable[Layout], Spawner | None]]:
-    """Yields the layouts to try, and the spawner of tasks that do not all run on this machine."""
+def _cluster(
+    arguments: argparse.Namespace, context: TaskContext | None
+) -> contextlib.AbstractContextManager[tuple[Iterable[Layout], Spawner | None]]:
+    """Returns the layouts to try, and the spawner of tasks that do not all run on this machine."""
     if arguments.engine != "ray":
-        yield _layouts(arguments, context), None
-        return
+        return contextlib.nullcontext((_layouts(arguments, context), None))
     from estimator_bridge.launcher.schedulers.ray import open_cluster
 
-    counts = _counts(arguments)
-    with open_cluster(counts, arguments.rendezvous, arguments.ready_timeout, arguments.trusted_network) as placed:
-        yield placed
+    return open_cluster(_counts(arguments), arguments.rendezvous, arguments.ready_timeout, arguments.trusted_network)
 
 
 def _layouts(arguments: argparse.Namespace, context: TaskContext | None) -> Iterable[Layout]:
@@ -179,8 +160,6 @@ def _layouts(arguments: argparse.Namespace, context: TaskContext | None) -> Iter
 
 def _check_sources(arguments: argparse.Namespace, context: TaskContext | None) -> None:
     """Refuses more than one description of the cluster: TF_CONFIG, --hosts, or numbers of tasks."""
-    from estimator_bridge.errors import BridgeError
-
     given = [f"--{job} {number}" for job, number in _given_counts(arguments).items()] + (["--hosts"] if arguments.hosts else [])
     if context and given:
         raise BridgeError(

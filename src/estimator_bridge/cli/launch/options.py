@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
-from estimator_bridge.cli.script_arguments import DIRECTORY, seconds
+from estimator_bridge.cli.script_arguments import DIRECTORY, number, seconds
 from estimator_bridge.cluster.audit_records import EVERY, KINDS
 
 JOBS = {"chief": (1, 1), "worker": (1000, 0), "ps": (1000, 0), "evaluator": (1, 0)}
@@ -137,10 +136,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(most: int, least: int = 0) -> Callable[[str], int]:
-    def count(text: str) -> int:
-        with contextlib.suppress(ValueError):
-            if least <= int(text) <= most:
-                return int(text)
-        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, received {text!r}")
+    return number(int, f"a whole number from {least} to {most}", least, most)
 
-    return count
+
+GROUPS = (add_cluster, add_output, add_timeouts, add_audit, add_engine)

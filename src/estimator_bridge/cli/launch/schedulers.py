@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from estimator_bridge.cli.launch.options import JOBS
-
-if TYPE_CHECKING:
-    from estimator_bridge.cluster.tasks import TaskContext
+from estimator_bridge.cluster.tasks import TaskContext
+from estimator_bridge.errors import BridgeError
 
 _NOT_PASSED_ON = {*JOBS, "hosts", "task", "engine", "image", "module", "script", "args", "execute"}
 
@@ -50,8 +48,6 @@ def check_engine(arguments: argparse.Namespace, context: TaskContext | None) -> 
     Raises:
         BridgeError: Two options exclude each other.
     """
-    from estimator_bridge.errors import BridgeError
-
     if bool(arguments.image) != (arguments.engine == "kubeflow"):
         raise BridgeError(
             "--image is required with --engine kubeflow, and only allowed there.",
@@ -78,10 +74,7 @@ def _task_options(arguments: argparse.Namespace) -> Iterator[str]:
         if name in _NOT_PASSED_ON or value is None or value is False:  # 0 is a value
             continue
         option = "--" + name.replace("_", "-")
-        if value is True:
-            yield option
-        else:
-            for each in value if isinstance(value, list) else [value]:
-                yield from (option, str(each))
+        for each in value if isinstance(value, list) else [value]:
+            yield from [option] if each is True else [option, str(each)]
     if arguments.module:
         yield "-m"

@@ -6,9 +6,9 @@ on purpose, ``--audit-allow`` names the rule.
 
 from __future__ import annotations
 
-import abc
 import collections
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from estimator_bridge.cluster.audit_records import KINDS, AuditRecord, Updates
 from estimator_bridge.cluster.tasks import TaskId
@@ -24,10 +24,9 @@ _UNCHANGED = 5  # steps without effect
 _STEPS_KEPT = 64  # global steps whose digests of variables wait for those of other tasks
 
 
-class AuditRule(abc.ABC):
+class AuditRule(Protocol):
     """One fault."""
 
-    @abc.abstractmethod
     def take(self, record: AuditRecord) -> BridgeError | None:
         """Takes one more record, and returns the fault if the record shows it."""
 
@@ -145,7 +144,13 @@ class LostSteps(AuditRule):
     def take(self, record: AuditRecord) -> BridgeError | None:
         """Compares the steps of all workers with the global step."""
         if record.uncounted:
-            return _uncounted(record)
+            return BridgeError(
+                f"{record.uncounted} of {record.local} steps of chief and workers are lost: the global step does not count them.",
+                expected="a global step that advances by one for every step",
+                received=f"global step {record.step}, which has advanced by {record.local - record.uncounted}",
+                fix="Let the train_op count each of its steps. If the script counts only every so many steps, e.g. with accumulated "
+                "gradients: --audit-allow lost-updates.",
+            )
         if record.updates is not Updates.OWN:
             return None
         before = self._last.get(record.task)
@@ -166,16 +171,6 @@ class LostSteps(AuditRule):
             fix="Each worker has to apply its gradients with the global step that all share: minimize(loss, global_step). If the script "
             "counts only every so many steps, e.g. with accumulated gradients: --audit-allow lost-updates.",
         )
-
-
-def _uncounted(record: AuditRecord) -> BridgeError:
-    return BridgeError(
-        f"{record.uncounted} of {record.local} steps of chief and workers are lost: the global step does not count them.",
-        expected="a global step that advances by one for every step",
-        received=f"global step {record.step}, which has advanced by {record.local - record.uncounted}",
-        fix="Let the train_op count each of its steps. If the script counts only every so many steps, e.g. with accumulated gradients: "
-        "--audit-allow lost-updates.",
-    )
 
 
 class LostUpdates(AuditRule):
@@ -228,21 +223,17 @@ class Diverged(AuditRule):
             copies[own] = digest
             other = next((replica for replica, theirs in copies.items() if theirs != digest), None)
             if other is not None:
-                return _diverged(other, own, record.step)
+                return BridgeError(
+                    f"The variables of {other} and {own} have diverged at global step {record.step}.",
+                    expected="the same values, bit for bit, in every replica",
+                    received="different digests",
+                    fix="Check for variables that are assigned without an aggregation (tf.VariableAggregation.MEAN, or synchronization ON_READ for "
+                    "moving averages), for updates outside the optimizer, and for different initial values. Processors of different kinds round "
+                    "differently: for those, or if this is intended: --audit-allow diverged.",
+                )
         if len(self._digests) > _STEPS_KEPT:
             del self._digests[min(self._digests)]
         return None
-
-
-def _diverged(one: str, other: str, step: int) -> BridgeError:
-    return BridgeError(
-        f"The variables of {one} and {other} have diverged at global step {step}.",
-        expected="the same values, bit for bit, in every replica",
-        received="different digests",
-        fix="Check for variables that are assigned without an aggregation (tf.VariableAggregation.MEAN, or synchronization ON_READ for "
-        "moving averages), for updates outside the optimizer, and for different initial values. Processors of different kinds round "
-        "differently: for those, or if this is intended: --audit-allow diverged.",
-    )
 
 
 def rules(tasks: Sequence[TaskId], allowed: Sequence[str] = ()) -> list[AuditRule]:

@@ -9,54 +9,40 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.audit.audit import Audit
 from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
-from estimator_bridge.launcher.monitors.remote_trainers import RemoteTrainers
+from estimator_bridge.launcher.monitors.remote_tasks import RemoteTrainers
 from estimator_bridge.launcher.outcome import Outcome
 
 
-class FinishDeadline:
-    """The time that other tasks have after the chief's end.
+def judge_finish(cluster: LocalCluster) -> Outcome | None:
+    """Returns the end if a task still runs long after the chief, or after the first worker of a cluster without a chief.
 
     Args:
         cluster: Cluster whose ``finish`` is the limit.
     """
-
-    def __init__(self, cluster: LocalCluster) -> None:
-        self._cluster = cluster
-
-    def judge(self) -> Outcome | None:
-        """Returns the end if a task still runs long after the chief, or after the first worker of a cluster without a chief."""
-        seconds = self._cluster.timeouts.finish
-        late = [task for task in self._cluster.tasks if not task.state.has_ended and task.name.job != "ps"]
-        last = max(task.ended_at for task in self._cluster.tasks)
-        leader = next(iter(self._cluster.trainers), None)
-        if leader is None or not leader.state.has_ended or not late or time.monotonic() - last < seconds:
-            return None
-        problem = BridgeError(
-            f"{', '.join(str(task.name) for task in late)}: still running {seconds:g} s after the end of the training.",
-            expected=f"an end soon after that of {leader.name}",
-            fix="Read the logs of these tasks, or give them time with --finish-timeout SECONDS.",
-        )
-        return Outcome(1, problem)
+    seconds = cluster.timeouts.finish
+    late = [task for task in cluster.tasks if not task.state.has_ended and task.name.job != "ps"]
+    last = max(task.ended_at for task in cluster.tasks)
+    leader = next(iter(cluster.trainers), None)
+    if leader is None or not leader.state.has_ended or not late or time.monotonic() - last < seconds:
+        return None
+    problem = BridgeError(
+        f"{', '.join(str(task.name) for task in late)}: still running {seconds:g} s after the end of the training.",
+        expected=f"an end soon after that of {leader.name}",
+        fix="Read the logs of these tasks, or give them time with --finish-timeout SECONDS.",
+    )
+    return Outcome(1, problem)
 
 
-class AuditFindings:
-    """The faults that an audit finds in the records of the tasks.
+def judge_audit(cluster: LocalCluster, audit: Audit | None) -> Outcome | None:
+    """Returns the end if the audit finds a fault in the records of the tasks.
 
     Args:
         cluster: Cluster that is audited.
         audit: Audit of the cluster; None if the user did not ask for one.
     """
-
-    def __init__(self, cluster: LocalCluster, audit: Audit | None) -> None:
-        self._cluster = cluster
-        self._audit = audit
-
-    def judge(self) -> Outcome | None:
-        """Returns the end if the audit finds a fault."""
-        if self._audit is None:
-            return None
-        problem = self._audit.check(is_over=bool(self._cluster.trainers) and self._cluster.have_trainers_ended)
-        return None if problem is None else Outcome(1, problem)
+    is_over = bool(cluster.trainers) and cluster.have_trainers_ended
+    problem = audit.check(is_over) if audit else None
+    return Outcome(1, problem) if problem else None
 
 
 class Completion:

@@ -62,7 +62,6 @@ class Heartbeats:
         self._cluster = cluster
         self._addresses = cluster.layout.addresses
         self._own = cluster.layout.tf_configs.keys()
-        self._timeouts = cluster.timeouts
         self._preflight = preflight
         self._updated_at = 0.0
         self._launchers: dict[TaskId, _Launcher] = {}
@@ -102,7 +101,7 @@ class Heartbeats:
     def _ask_silent(self) -> Mapping[TaskId, str]:
         """Asks the servers of silent launchers, and returns why each missing one counts as gone."""
         silent = {task: self._addresses[task] for task, each in self._launchers.items() if each.silence > _SILENT_SECONDS}
-        answers = ask(silent, _ASK_SECONDS) if silent and self._timeouts.ready else []
+        answers = ask(silent, _ASK_SECONDS) if silent and self._cluster.timeouts.ready else []
         return {answer.task: answer.reason for answer in answers if answer.health is not Health.READY}
 
     def _report_change(self, task: TaskId, launcher: _Launcher) -> None:
@@ -117,14 +116,14 @@ class Heartbeats:
         if launcher.presence is Presence.PRESENT:
             return f"the launcher of {task} is back"
         if launcher.presence is Presence.SILENT:
-            server = "answers" if self._timeouts.ready else "was not asked (--ready-timeout 0)"
+            server = "answers" if self._cluster.timeouts.ready else "was not asked (--ready-timeout 0)"
             return f"the launcher of {task} gave {silence}: it is stopped, or cannot reach the rendezvous; its server {server}"
         loss = (
             f"{task} at {self._addresses[task]} is lost: its launcher gave {silence}, its server no answer ({launcher.reason})"
         )
         if not self._is_needed(task):
             return f"{loss}; training goes on without it, and accepts it when it is back"
-        left = max(self._timeouts.lost - launcher.silence, 0.0)
+        left = max(self._cluster.timeouts.lost - launcher.silence, 0.0)
         until = time.strftime("%H:%M:%S", time.localtime(time.time() + left))
         return f"{loss}; training does not go on without it, and ends if it is not back by {until} (--return-timeout)"
 
@@ -140,7 +139,7 @@ class Heartbeats:
     @property
     def given_up(self) -> Collection[TaskId]:
         """The lost tasks that the launcher has waited for long enough."""
-        return {task for task in self.lost if self._launchers[task].silence >= self._timeouts.lost}
+        return {task for task in self.lost if self._launchers[task].silence >= self._cluster.timeouts.lost}
 
     @property
     def is_needed_task_lost(self) -> bool:
@@ -160,7 +159,7 @@ class Heartbeats:
     def _task_lost(self, task: TaskId, launcher: _Launcher) -> BridgeError:
         return BridgeError(
             f"{task} at {self._addresses[task]} is lost, and training does not go on without it.",
-            expected=f"a heartbeat of its launcher, or an answer of its server, within {self._timeouts.lost:g} s",
+            expected=f"a heartbeat of its launcher, or an answer of its server, within {self._cluster.timeouts.lost:g} s",
             received=f"no heartbeat for {launcher.silence:.0f} s; {launcher.reason}",
             fix="Check that machine, and start the launcher of every task again: training goes on from the last checkpoint. If a "
             "scheduler restarts a lost launcher, give it the necessary time with --return-timeout SECONDS.",

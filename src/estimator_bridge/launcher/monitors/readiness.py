@@ -36,7 +36,6 @@ class Preflight:
         self.lost: Collection[TaskId] = ()
         self._cluster = cluster
         self._addresses = cluster.layout.addresses
-        self._timeout = cluster.timeouts.ready
         self._asked_at = self._since = 0.0
         self._incarnations: dict[TaskId, int | None] = {}
         self._before: dict[TaskId, int | None] = {}
@@ -50,14 +49,14 @@ class Preflight:
         self._before = {task: number for task, number in self._incarnations.items() if task not in own}
         if self._cluster.layout.is_whole:  # a task of another launcher may not have read the last step yet
             self._cluster.rendezvous.clear_last_step()
-        if self._timeout == 0 or not self._cluster.layout.has_servers:
+        if self._cluster.timeouts.ready == 0 or not self._cluster.layout.has_servers:
             self._cluster.rendezvous.set_flag(Flag.READY)
         else:
             self._await(set(self._addresses))
 
     def await_again(self, tasks: Iterable[TaskId]) -> None:
         """Begins to wait for tasks that were restarted while the others go on."""
-        if self._timeout and self._cluster.layout.has_servers:
+        if self._cluster.timeouts.ready and self._cluster.layout.has_servers:
             self._await(self.awaited | (set(tasks) & set(self._addresses)))
 
     def _await(self, tasks: set[TaskId]) -> None:
@@ -77,7 +76,7 @@ class Preflight:
             self._since = self._asked_at
         mistaken = [describe(answer) for answer in answers if answer.health is Health.MISTAKEN]
         missing = [describe(answer) for answer in answers if answer.health is Health.MISSING]
-        if mistaken or (missing and self._asked_at - self._since > self._timeout):
+        if mistaken or (missing and self._asked_at - self._since > self._cluster.timeouts.ready):
             return Outcome(1, self._not_ready(mistaken + missing))
         if missing:
             return None

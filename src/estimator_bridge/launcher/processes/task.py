@@ -12,7 +12,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -20,7 +20,6 @@ from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.processes.guard import ENDED, STARTED, TERMINATE
 from estimator_bridge.launcher.processes.spawner import Spawner
-from estimator_bridge.launcher.task_log import Log
 
 Sink = Callable[[str, str], None]
 """Function that prints a line to the user; its arguments are the name of the line's task and the line."""
@@ -217,6 +216,46 @@ class Task:
                 text = line.decode("utf-8", "replace").rstrip("\r\n")
                 self.tail.append(text)
                 self._sink(str(self.name), text)
+
+
+class Log:
+    """The log file of a task, which takes lines while it can be written; the first failure is reported.
+
+    A write may fail, because the task must not wait for a full disk.
+
+    Args:
+        path: Path of the file.
+        say: Function that prints one line to the user.
+    """
+
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        self._path = path
+        self._say = say
+        self._file: IO[bytes] | None = None
+        self._has_failed = False
+
+    def append(self, line: bytes) -> None:
+        """Writes a line, so that others can read it at once."""
+        with self._report_failure():
+            if self._file is None:
+                self._file = self._path.open("ab")
+            self._file.write(line)
+            self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file. A network's disk may report only now that it is full."""
+        with self._report_failure():
+            if self._file is not None:
+                self._file.close()
+
+    @contextlib.contextmanager
+    def _report_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not self._has_failed:
+                self._has_failed = True
+                self._say(f"{self._path} cannot be written: {error.strerror}; lines are printed here, but missing there")
 
 
 def kill_all(tasks: Sequence[Task], say: Callable[[str], None]) -> None:

@@ -193,16 +193,13 @@ def _connect(cpus: int, rendezvous: Path | None) -> Any:
     own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": _OBJECTS}
     try:
         if address and re.fullmatch(r"[^/]+:\d+", address):
-            _knock(*address.rsplit(":", 1))
+            host, port = address.rsplit(":", 1)
+            # Fails at once if no server listens; Ray itself would try for minutes.
+            socket.create_connection((host.strip("[]"), int(port)), _KNOCK_SECONDS).close()
         ray.init("auto" if address else "local", logging_level=logging.ERROR, log_to_driver=False, **({} if address else own))
     except (OSError, RuntimeError, ValueError) as error:
         raise BridgeError("Ray did not start, or does not answer.", received=error, fix=_CHECK) from error
     return ray
-
-
-def _knock(host: str, port: str) -> None:
-    """Fails at once if no server listens; Ray itself would try for minutes."""
-    socket.create_connection((host.strip("[]"), int(port)), _KNOCK_SECONDS).close()
 
 
 def _find_nodes(ray: Any, places: Mapping[TaskId, Any], seconds: float) -> dict[TaskId, str]:

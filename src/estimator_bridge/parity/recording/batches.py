@@ -8,41 +8,25 @@ from typing import Any
 
 import tensorflow as tf
 
-Structure = Any
+
+def serialize(tensors: Sequence[Any]) -> bytes:
+    """Returns the record of a batch with the values of its tensors, in order."""
+    example = tf.train.Example()
+    parts = [tf.make_tensor_proto(value).SerializeToString() for value in tensors]
+    example.features.feature["tensors"].bytes_list.value.extend(parts)
+    return bytes(example.SerializeToString())
 
 
-class BatchWriter:
-    """Appends batches to a record file.
-
-    Args:
-        path: Path of the file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._writer = tf.io.TFRecordWriter(str(path))
-
-    def write(self, tensors: Sequence[Any]) -> None:
-        """Writes the values of a batch's tensors, in order."""
-        parts = [tf.make_tensor_proto(value).SerializeToString() for value in tensors]
-        example = tf.train.Example()
-        example.features.feature["tensors"].bytes_list.value.extend(parts)
-        self._writer.write(example.SerializeToString())
-
-    def close(self) -> None:
-        """Completes the file."""
-        self._writer.close()
-
-
-def leaves(structure: Structure) -> list[Any]:
+def leaves(structure: Any) -> list[Any]:
     """Returns the tensors of (features, labels); those of composite tensors are their components."""
     return [leaf for leaf in tf.nest.flatten(structure, expand_composites=True) if tf.is_tensor(leaf)]
 
 
-def replay(path: Path, input_fn: Callable[[], Structure]) -> Callable[..., Structure]:
+def replay(path: Path, input_fn: Callable[[], Any]) -> Callable[..., Any]:
     """Returns an input_fn that yields recorded batches in place of those of ``input_fn``.
 
     Args:
-        path: File that ``BatchWriter`` wrote.
+        path: TFRecord file with one record of ``serialize`` for each batch.
         input_fn: The script's own; it gives the structure, dtypes and static shapes of batches, and its data are not read.
 
     Returns:
@@ -50,31 +34,25 @@ def replay(path: Path, input_fn: Callable[[], Structure]) -> Callable[..., Struc
         them.
     """
 
-    def replayed(params: Any = None) -> Structure:
+    def replayed(params: Any = None) -> Any:
         with tf.Graph().as_default():
-            element = _one_element(input_fn())
+            element = input_fn()
+            if isinstance(element, tf.data.Dataset):
+                element = tf.compat.v1.data.make_initializable_iterator(element).get_next()
+            elif isinstance(element, list):
+                element = tuple(element)
             specs = [tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves(element)]
 
         def parse(record: Any) -> Any:
             feature = {"tensors": tf.io.FixedLenFeature([len(specs)], tf.string)}
             parts = tf.io.parse_single_example(record, feature)["tensors"]
-            tensors = [tf.ensure_shape(tf.io.parse_tensor(parts[i], spec.dtype), spec.shape) for i, spec in enumerate(specs)]
-            return _with_leaves(element, tensors)
+            tensors = iter(
+                [tf.ensure_shape(tf.io.parse_tensor(parts[i], spec.dtype), spec.shape) for i, spec in enumerate(specs)]
+            )
+            flat = tf.nest.flatten(element, expand_composites=True)
+            recorded = [next(tensors) if tf.is_tensor(leaf) else leaf for leaf in flat]
+            return tf.nest.pack_sequence_as(element, recorded, expand_composites=True)
 
         return tf.compat.v1.data.TFRecordDataset(str(path)).map(parse)
 
     return replayed
-
-
-def _one_element(result: Any) -> Structure:
-    if isinstance(result, tf.data.Dataset):
-        return tf.compat.v1.data.make_initializable_iterator(result).get_next()
-    return tuple(result) if isinstance(result, list) else result
-
-
-def _with_leaves(structure: Structure, tensors: Sequence[Any]) -> Structure:
-    remaining = iter(tensors)
-    flat = tf.nest.flatten(structure, expand_composites=True)
-    return tf.nest.pack_sequence_as(
-        structure, [next(remaining) if tf.is_tensor(leaf) else leaf for leaf in flat], expand_composites=True
-    )

@@ -1,4 +1,4 @@
-"""Helpers of both sides: names of calls, saved predictions, and metrics that are numbers."""
+"""The recording of an Estimator's calls, as both sides do it."""
 
 from __future__ import annotations
 
@@ -11,27 +11,64 @@ from typing import Any
 import numpy as np
 
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.runtime.estimator_calls import Engine, EvaluateCall, ExportCall, PredictCall, TrainCall
 
 MAX_PREDICTIONS = 1000  # of one call are compared
 
 
-class CallNames:
-    """Names such as ``train-0``, ``train-1``, ``evaluate-0``: equal on both sides as long as they make the same calls."""
+class TracedEngine(Engine):
+    """Lets an engine execute the calls, and writes each to a trace.
 
-    def __init__(self) -> None:
+    Calls have names such as ``train-0``, ``train-1``, ``evaluate-0``: equal on both sides as long as they make the same calls.
+
+    Args:
+        engine: Engine that executes the calls.
+        trace: Trace of the side.
+    """
+
+    def __init__(self, engine: Engine, trace: Trace) -> None:
+        self._engine = engine
+        self._trace = trace
         self._seen: Counter[str] = Counter()
 
-    def next(self, verb: str) -> str:
-        """Returns the name of the next call of a verb."""
-        name = f"{verb}-{self._seen[verb]}"
+    def prepare(self, estimator: Any, call: Any, name: str) -> Any:
+        """Returns a call as this side executes it, immediately before it does."""
+        raise NotImplementedError
+
+    def train(self, estimator: Any, call: TrainCall) -> Any:
+        """Executes ``Estimator.train``."""
+        import tensorflow as tf
+
+        name = self._name("train")
+        self._trace.write("train", call=name, max_steps=call.max_steps or call.steps)
+        self._engine.train(estimator, self.prepare(estimator, call, name))
+        self._trace.write("trained", call=name, checkpoint=tf.train.latest_checkpoint(estimator.model_dir))
+        return estimator
+
+    def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
+        """Executes ``Estimator.evaluate`` and records its metrics."""
+        name = self._name("evaluate")
+        metrics = self._engine.evaluate(estimator, self.prepare(estimator, call, name))
+        self._trace.write("evaluated", call=name, name=call.name or "", metrics=scalar_metrics(metrics))
+        return metrics
+
+    def predict(self, estimator: Any, call: PredictCall) -> Iterator[Any]:
+        """Executes ``Estimator.predict`` and records the first predictions."""
+        name = self._name("predict")
+        return write_predictions(self._trace, name, self._engine.predict(estimator, self.prepare(estimator, call, name)))
+
+    def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
+        """Executes ``Estimator.export_saved_model``."""
+        return self._engine.export_saved_model(estimator, call)
+
+    def _name(self, verb: str) -> str:
         self._seen[verb] += 1
-        return name
+        return f"{verb}-{self._seen[verb] - 1}"
 
 
 def scalar_metrics(metrics: dict[str, Any]) -> dict[str, float]:
     """Returns the metrics that are numbers."""
-    scalars = {name: value for name, value in metrics.items() if np.ndim(value) == 0}
-    return {name: float(value) for name, value in scalars.items() if not isinstance(value, bytes | str)}
+    return {name: float(value) for name, value in metrics.items() if np.ndim(value) == 0 and not isinstance(value, bytes | str)}
 
 
 def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Iterator[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,13 +12,13 @@ import tensorflow as tf
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
-from estimator_bridge.parity.recording.batches import BatchWriter, leaves
-from estimator_bridge.parity.recording.calls import CallNames, scalar_metrics, write_predictions
+from estimator_bridge.parity.recording.batches import leaves, serialize
+from estimator_bridge.parity.recording.calls import TracedEngine
 from estimator_bridge.parity.recording.ordering import order_assignments
 from estimator_bridge.parity.recording.randomness import random_functions, random_operations
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.batch_digest import batch_digest
-from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, EvaluateCall, ExportCall, PredictCall, TrainCall
+from estimator_bridge.runtime.estimator_calls import EstimatorEngine, TrainCall
 from estimator_bridge.runtime.patching import replace
 
 v1 = tf.compat.v1
@@ -26,8 +26,8 @@ _batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> te
 _specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> EstimatorSpec of its training
 
 
-class RecordingEngine(Engine):
-    """Executes calls as tensorflow-estimator does and records them.
+class RecordingEngine(TracedEngine):
+    """Executes calls as tensorflow-estimator does and records their batches and training steps.
 
     Args:
         trace: Trace of the legacy side.
@@ -35,10 +35,8 @@ class RecordingEngine(Engine):
     """
 
     def __init__(self, trace: Trace, recording: bool) -> None:
-        self._estimator = EstimatorEngine()
-        self._trace = trace
+        super().__init__(EstimatorEngine(), trace)
         self._recording = recording
-        self._names = CallNames()
         _remember_batches()
         _remember_specs()
 
@@ -50,35 +48,12 @@ class RecordingEngine(Engine):
                 expected="a RunConfig without train_distribute, and no cluster in TF_CONFIG",
                 fix="Compare the same script on one device.",
             )
-        name = self._names.next("train")
-        self._trace.write("train", call=name, max_steps=call.max_steps or call.steps)
-        self._estimator.train(estimator, _with_hook(call, _TrainHook(self._trace, name, self._recording)))
-        self._trace.write("trained", call=name, checkpoint=tf.train.latest_checkpoint(estimator.model_dir))
-        return estimator
+        return super().train(estimator, call)
 
-    def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
-        """Executes ``Estimator.evaluate`` and records its metrics."""
-        name = self._names.next("evaluate")
-        hook = _BatchHook(self._trace, name, self._recording)
-        metrics: dict[str, Any] = self._estimator.evaluate(estimator, _with_hook(call, hook))
-        self._trace.write("evaluated", call=name, name=call.name or "", metrics=scalar_metrics(metrics))
-        return metrics
-
-    def predict(self, estimator: Any, call: PredictCall) -> Iterator[Any]:
-        """Executes ``Estimator.predict`` and records the first predictions."""
-        name = self._names.next("predict")
-        hook = _BatchHook(self._trace, name, self._recording)
-        return write_predictions(self._trace, name, self._estimator.predict(estimator, _with_hook(call, hook)))
-
-    def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
-        """Executes ``Estimator.export_saved_model``."""
-        exported: bytes = self._estimator.export_saved_model(estimator, call)
-        return exported
-
-
-def _with_hook(call: Any, hook: Any) -> Any:
-    """Returns a call with one more session hook, which comes last."""
-    return dataclasses.replace(call, hooks=[*(call.hooks or []), hook])
+    def prepare(self, estimator: Any, call: Any, name: str) -> Any:
+        """Returns the call with one more session hook, which comes last."""
+        hook = (_TrainHook if isinstance(call, TrainCall) else _BatchHook)(self._trace, name, self._recording)
+        return dataclasses.replace(call, hooks=[*(call.hooks or []), hook])
 
 
 class _BatchHook(tf.compat.v1.train.SessionRunHook):
@@ -87,7 +62,7 @@ class _BatchHook(tf.compat.v1.train.SessionRunHook):
     def __init__(self, trace: Trace, call: str, recording: bool) -> None:
         self._trace = trace
         self._call = call
-        self._writer = BatchWriter(trace.batches(call)) if recording else None
+        self._writer = tf.io.TFRecordWriter(str(trace.batches(call))) if recording else None
 
     def begin(self) -> None:
         self._batch = _batches[v1.get_default_graph()]
@@ -99,7 +74,7 @@ class _BatchHook(tf.compat.v1.train.SessionRunHook):
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         if self._writer:
-            self._writer.write(run_values.results["batch"])
+            self._writer.write(serialize(run_values.results["batch"]))
 
     def end(self, session: Any) -> None:
         if self._writer:

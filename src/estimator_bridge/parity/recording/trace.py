@@ -37,26 +37,25 @@ class Trace:
 
     def events(self, *kinds: str) -> Iterator[dict[str, Any]]:
         """Yields the events so far, of these kinds (all by default), but for a line that is not complete yet."""
-        if not self._events.exists():
-            return
-        with self._events.open(encoding="utf-8") as file:
-            for line in file:
-                if line.endswith("\n"):
-                    event: dict[str, Any] = json.loads(line)
-                    if not kinds or event["event"] in kinds:
-                        yield event
+        return (event for event, _ in self._read(0) if not kinds or event["event"] in kinds)
 
     def follow(self, position: int, watch: Callable[[dict[str, Any]], None]) -> int:
         """Calls ``watch`` with each complete event after a byte position; returns the position of the next event."""
+        for event, following in self._read(position):
+            watch(event)
+            position = following
+        return position
+
+    def _read(self, position: int) -> Iterator[tuple[dict[str, Any], int]]:
+        """Yields each complete event after a byte position, and the position after the event."""
         if not self._events.exists():
-            return position
+            return
         with self._events.open("rb") as file:
             file.seek(position)
             for line in file:
                 if line.endswith(b"\n"):
-                    watch(json.loads(line))
                     position += len(line)
-        return position
+                    yield json.loads(line), position
 
     def batches(self, call: str) -> Path:
         """Returns the path of a call's record file."""

@@ -1,10 +1,9 @@
 """A ParityResult for people and programs: tables on the terminal, one offline HTML page, strict JSON.
 
 - ``terminal.print_report``: the compact tables.
-- ``page.render_html``: the page with its curves; ``plot``, ``ticks``, ``chart``, ``loss_chart``, ``difference_chart`` and
-  ``variables`` are its geometry.
+- ``page.render_html``: the page with its curves; ``charts`` and ``variables`` are its geometry.
 - ``write.write_report``: both files in a folder, whole or not at all; ``write.replace_report``: only over a report.
-- ``summary``, ``rows``, ``gaps``, ``headline``: the content of all three; ``numerals`` and ``text``: its spelling.
+- ``summary`` and ``charts.gaps``: the content of all three; ``charts.numerals`` and ``text``: its spelling.
 
 Nothing is imported here, so that a command line with a mistake in it loads neither rich nor jinja2.
 """

@@ -6,12 +6,10 @@ import dataclasses
 import json
 import math
 import numbers
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from estimator_bridge.parity.report.summary import summarize
-
-if TYPE_CHECKING:
-    from estimator_bridge.parity.result import ParityResult
+from estimator_bridge.parity.result import ParityResult
 
 
 def render_json(result: ParityResult) -> str:
@@ -58,11 +56,6 @@ def to_strict(value: Any) -> Any:
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
-        return _strict_float(float(value))
+        number = float(value)
+        return number if math.isfinite(number) else json.dumps(number)  # as Python's own JSON spells it, in quotes
     return str(value)
-
-
-def _strict_float(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

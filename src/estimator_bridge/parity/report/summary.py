@@ -1,4 +1,4 @@
-"""The few numbers that summarise a comparison."""
+"""The content of a report: one sentence, a few numbers, and the rows of thousands that are worth showing first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ import dataclasses
 from collections.abc import Sequence
 
 from estimator_bridge.parity.report.charts.gaps import loss_gaps, severity, variable_outside, worst
-from estimator_bridge.parity.result import ParityResult
+from estimator_bridge.parity.result import Level, LossPoint, MetricPair, ParityResult, VariableDiff
+
+_WHERE: dict[Level, str] = {
+    "initial values": "in their initial values",
+    "batch": "in a batch",
+    "first update": "at the first update",
+    "loss": "in the loss",
+    "metric": "in a metric",
+    "variable": "in a variable",
+    "prediction": "in a prediction",
+    "calls": "in the calls that they make",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +41,34 @@ class Summary:
     max_variable_abs_diff: float | None
 
 
+def headline(result: ParityResult) -> str:
+    """Returns the sentence that goes with the verdict.
+
+    Args:
+        result: Result of a comparison.
+
+    Returns:
+        One sentence; if the sides differ, it names the step or the level.
+
+    Example:
+        >>> from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
+        >>> headline(ParityResult((), "replay", "different", Thresholds(), findings=(ParityFinding("loss", "0.5 and 0.6", 2),)))
+        'The two sides differ at step 2.'
+        >>> headline(ParityResult((), "replay", "different", Thresholds(), findings=(ParityFinding("metric", "0.5 and 0.6"),)))
+        'The two sides differ in a metric.'
+    """
+    if result.verdict == "equal":
+        return "The modern path trains as the legacy path does."
+    if result.verdict == "not comparable":
+        return "The two sides could not be compared."
+    if not result.findings:
+        return "The two sides differ."
+    cause = result.findings[0]
+    # A level that is not in the table yet is still a word that says where.
+    where = _WHERE.get(cause.level, f"in: {cause.level}") if cause.step is None else f"at step {cause.step:,}"
+    return f"The two sides differ {where}."
+
+
 def summarize(result: ParityResult) -> Summary:
     """Summarises a comparison.
 
@@ -44,7 +83,7 @@ def summarize(result: ParityResult) -> Summary:
         (0.5, 2, 1)
     """
     gaps, steps, thresholds = loss_gaps(result), [point.step for point in result.losses], result.thresholds
-    outside = [step for step, gap in zip(steps, gaps, strict=True) if not gap.share <= 1]
+    outside = [step for step, gap in zip(steps, gaps, strict=True) if gap.outside]
     (share, share_step), (largest, largest_step), (relative, relative_step) = (
         _worst([getattr(gap, name) for gap in gaps], steps) for name in ("share", "abs_diff", "rel_diff")
     )
@@ -66,6 +105,83 @@ def summarize(result: ParityResult) -> Summary:
         num_variables_one_sided=len(result.variables) - len(variables),
         max_variable_abs_diff=max(variables, key=severity, default=None),
     )
+
+
+def representative_steps(result: ParityResult) -> list[tuple[LossPoint, str]]:
+    """Chooses the few steps that summarise a run, each with the reason for its choice.
+
+    Args:
+        result: Result of a comparison.
+
+    Returns:
+        At most six steps in order; empty without losses.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds
+        >>> run = ParityResult((), "replay", "equal", Thresholds(), losses=(LossPoint(1, 2.0, 2.0), LossPoint(2, 1.0, 1.0)))
+        >>> [(point.step, reason) for point, reason in representative_steps(run)]
+        [(1, 'first'), (2, 'last')]
+    """
+    if not result.losses:
+        return []
+    gaps = loss_gaps(result)
+    picks = [(0, "first")]
+    outside = next((index for index, gap in enumerate(gaps) if gap.outside), None)
+    if outside is not None:
+        picks.append((outside, "first outside"))
+    picks += [(worst([getattr(gap, name) for gap in gaps]), f"max {name}") for name in ("abs_diff", "rel_diff")]
+    picks.append((len(gaps) - 1, "last"))
+    reasons: dict[int, list[str]] = {}
+    for index, reason in picks:
+        # In a run without differences every step is the worst one, which says nothing about the first.
+        if not reason.startswith("max") or severity(gaps[index].abs_diff) > 0:
+            reasons.setdefault(index, []).append(reason)
+    return [(result.losses[index], ", ".join(reasons[index])) for index in sorted(reasons)]
+
+
+def final_metrics(metrics: Sequence[MetricPair]) -> list[MetricPair]:
+    """Returns each metric of each evaluation at its last step.
+
+    Args:
+        metrics: Metrics of all evaluations.
+
+    Returns:
+        One pair for each (evaluation, metric), in their first order.
+
+    Example:
+        >>> from estimator_bridge.parity.result import MetricPair
+        >>> pairs = [MetricPair("", 1, "loss", 2.0, 2.0), MetricPair("", 2, "loss", 1.0, 1.0)]
+        >>> [pair.step for pair in final_metrics(pairs)]
+        [2]
+    """
+    last: dict[tuple[str, str], MetricPair] = {}
+    for pair in metrics:
+        key = (pair.evaluation, pair.metric)
+        if key not in last or last[key].step <= pair.step:
+            last[key] = pair
+    return list(last.values())
+
+
+def worst_variables(result: ParityResult) -> list[VariableDiff]:
+    """Returns all variables, the most different first.
+
+    Args:
+        result: Result of a comparison.
+
+    Returns:
+        Variables outside the threshold, variables that one side lacks, then the others; each group by falling max_abs_diff.
+
+    Example:
+        >>> from estimator_bridge.parity.result import ParityResult, Thresholds
+        >>> worst_variables(ParityResult((), "replay", "equal", Thresholds()))
+        []
+    """
+
+    def rank(variable: VariableDiff) -> tuple[int, float, str]:
+        group = 0 if variable_outside(variable, result.thresholds) else 1 if variable.max_abs_diff is None else 2
+        return group, -severity(variable.max_abs_diff or 0.0), variable.name
+
+    return sorted(result.variables, key=rank)
 
 
 def _worst(differences: Sequence[float], steps: Sequence[int]) -> tuple[float, int] | tuple[None, None]:

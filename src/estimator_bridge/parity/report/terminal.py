@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import rich.box
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -13,19 +13,15 @@ from rich.text import Text
 from estimator_bridge.parity.report import text
 from estimator_bridge.parity.report.charts import numerals
 from estimator_bridge.parity.report.charts.gaps import spell_pair, variable_outside
-from estimator_bridge.parity.report.headline import headline
-from estimator_bridge.parity.report.rows import final_metrics, representative_steps, worst_variables
-from estimator_bridge.parity.report.summary import summarize
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from estimator_bridge.parity.result import ParityFinding, ParityResult, Verdict
+from estimator_bridge.parity.report.summary import final_metrics, headline, representative_steps, summarize, worst_variables
+from estimator_bridge.parity.result import ParityFinding, ParityResult, Verdict
 
 STYLES: dict[Verdict, str] = {"equal": "bold green", "different": "bold red", "not comparable": "bold yellow"}
 MOST_VARIABLES, MOST_METRICS, MOST_FINDINGS, MOST_NOTES = 10, 20, 10, 20
 NAME_LENGTH, MESSAGE_LENGTH = 120, 600
-INDENT = (0, 0, 0, 2)
+INDENT = 2
+NUMBERS = {"step", "legacy", "modern", "abs_diff", "rel_diff", "max abs_diff"}  # columns
+OUTSIDE = Text("outside", style="red")
 
 
 def print_report(result: ParityResult, console: Console) -> None:
@@ -56,9 +52,9 @@ def print_report(result: ParityResult, console: Console) -> None:
         writer.line("Time", ", ".join(f"{side} {numerals.seconds(value)}" for side, value in result.seconds.items()))
 
 
-@dataclasses.dataclass(frozen=True)
 class _Writer:
-    console: Console
+    def __init__(self, console: Console) -> None:
+        self.console = console
 
     def verdict(self, result: ParityResult) -> None:
         sentence = headline(result)
@@ -69,7 +65,7 @@ class _Writer:
     def findings(self, result: ParityResult) -> None:
         for index, finding in enumerate(result.findings[:MOST_FINDINGS]):
             label = "cause" if index == 0 and result.verdict == "different" else "found" if index == 0 else "then"
-            self.console.print(Padding(self._finding(label, finding), INDENT, expand=False))
+            self.console.print(Padding.indent(self.finding(label, finding), INDENT))
         self.more(len(result.findings) - MOST_FINDINGS, "finding")
 
     def losses(self, result: ParityResult) -> None:
@@ -80,26 +76,24 @@ class _Writer:
         inside = f"{summary.num_steps - summary.num_steps_outside:,} of {steps} within"
         worst = f"max abs_diff {numerals.difference(summary.max_abs_diff)}, max rel_diff {numerals.difference(summary.max_rel_diff)}"
         self.heading("Loss", f"{inside}; {worst}")
-        table = self.table(*("step", "legacy", "modern", "abs_diff", "rel_diff", ""), numbers=5)
-        for point, reason in representative_steps(result):
-            table.add_row(f"{point.step:,}", *spell_pair(point, result.thresholds), reason)
-        self.print_table(table)
+        chosen = representative_steps(result)
+        self.table(
+            ("step", "legacy", "modern", "abs_diff", "rel_diff", ""),
+            ((f"{point.step:,}", *spell_pair(point, result.thresholds)[:4], reason) for point, reason in chosen),
+        )
 
     def metrics(self, result: ParityResult) -> None:
-        pairs = final_metrics(result.metrics)
+        pairs, limits = final_metrics(result.metrics), result.thresholds
         if not pairs:
             return
-        limits = result.thresholds
-        self.heading(
-            "Metrics",
-            f"equal when rel_diff <= {numerals.threshold(limits.rel)} or abs_diff <= {numerals.threshold(limits.abs)}",
-        )
-        table = self.table("metric", "legacy", "modern", "abs_diff", "rel_diff", "")
+        rel, absolute = numerals.threshold(limits.rel), numerals.threshold(limits.abs)
+        self.heading("Metrics", f"equal when rel_diff <= {rel} or abs_diff <= {absolute}")
+        rows = []
         for pair in pairs[:MOST_METRICS]:
+            *values, outside = spell_pair(pair, limits)
             name = f"{pair.evaluation}/{pair.metric}" if pair.evaluation else pair.metric
-            within = limits.accept(pair.legacy, pair.modern)
-            table.add_row(self.name(name), *spell_pair(pair, result.thresholds), "" if within else _outside())
-        self.print_table(table)
+            rows.append((self.name(name), *values, OUTSIDE if outside else ""))
+        self.table(("metric", "legacy", "modern", "abs_diff", "rel_diff", ""), rows)
         self.more(len(pairs) - MOST_METRICS, "metric")
 
     def variables(self, result: ParityResult) -> None:
@@ -110,14 +104,13 @@ class _Writer:
         largest = numerals.difference(summary.max_variable_abs_diff)
         limit = numerals.threshold(result.thresholds.variable_abs)
         self.heading("Variables", f"{total}, {summary.num_variables_outside:,} outside {limit}; max abs_diff {largest}")
-        table = self.table("variable", "shape", "max abs_diff", "")
+        rows = []
         for variable in ordered[:MOST_VARIABLES]:
-            remark = (
-                _outside() if variable_outside(variable, result.thresholds) else self.plain(text.shorten(variable.note, 60))
-            )
+            outside = variable_outside(variable, result.thresholds)
+            remark = OUTSIDE if outside else self.plain(text.shorten(variable.note, 60))
             shape, value = numerals.shape(variable.shape), numerals.difference(variable.max_abs_diff)
-            table.add_row(self.name(variable.name), shape, value, remark)
-        self.print_table(table)
+            rows.append((self.name(variable.name), shape, value, remark))
+        self.table(("variable", "shape", "max abs_diff", ""), rows)
         self.more(len(ordered) - MOST_VARIABLES, "variable")
 
     def notes(self, result: ParityResult) -> None:
@@ -134,22 +127,19 @@ class _Writer:
 
     def more(self, quantity: int, noun: str) -> None:
         if quantity > 0:
-            self.console.print(
-                Padding(Text(f"... and {numerals.count(quantity, f'more {noun}')}", style="dim"), INDENT, expand=False)
-            )
+            sentence = f"... and {numerals.count(quantity, f'more {noun}')}"
+            self.console.print(Padding.indent(Text(sentence, style="dim"), INDENT))
 
-    def table(self, *columns: str, numbers: int = 0) -> Table:
+    def table(self, columns: Sequence[str], rows: Iterable[Iterable[RenderableType]]) -> None:
         table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-        for index, column in enumerate(columns):
-            # A number that is cut off must look so.
-            right = index < numbers or column in {"legacy", "modern", "abs_diff", "rel_diff", "max abs_diff"}
-            table.add_column(
-                column, justify="right" if right else "left", overflow="ellipsis" if right else "fold", no_wrap=right
-            )
-        return table
-
-    def print_table(self, table: Table) -> None:
-        self.console.print(Padding(table, INDENT, expand=True))
+        for column in columns:
+            if column in NUMBERS:  # a number that is cut off must look so
+                table.add_column(column, justify="right", overflow="ellipsis", no_wrap=True)
+            else:
+                table.add_column(column, overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        self.console.print(Padding(table, (0, 0, 0, INDENT)))
 
     def name(self, name: str) -> Text:
         return self.plain(text.shorten(name, NAME_LENGTH))
@@ -159,17 +149,11 @@ class _Writer:
         shown = text.visible(message)
         return Text(shown.encode("ascii", "backslashreplace").decode() if self.console.options.ascii_only else shown)
 
-    def _finding(self, label: str, finding: ParityFinding) -> Table:
+    def finding(self, label: str, finding: ParityFinding) -> Table:
         grid = Table.grid(padding=(0, 1))
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
         where = "" if finding.step is None else f"step {finding.step:,}, "
-        message = Text.assemble(
-            (f"{where}{finding.level}: ", "bold"), self.plain(text.shorten(finding.message, MESSAGE_LENGTH))
-        )
-        grid.add_row(Text(f"{label:<5}", style="dim"), message)
+        message = self.plain(text.shorten(finding.message, MESSAGE_LENGTH))
+        grid.add_row(Text(f"{label:<5}", style="dim"), Text.assemble((f"{where}{finding.level}: ", "bold"), message))
         return grid
-
-
-def _outside() -> Text:
-    return Text("outside", style="red")

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
-from estimator_bridge.parity.report import text
-from estimator_bridge.parity.report.charts import numerals, plot, ticks
-from estimator_bridge.parity.report.charts.chart import Tick, ZeroAxis, percent
+from estimator_bridge.parity.report.charts import plot
+from estimator_bridge.parity.report.charts.chart import Tick, percent, value_ticks, zero_axis
 from estimator_bridge.parity.report.charts.gaps import variable_outside
-from estimator_bridge.parity.report.rows import worst_variables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from estimator_bridge.parity.result import ParityResult, VariableDiff
+from estimator_bridge.parity.report.summary import worst_variables
+from estimator_bridge.parity.result import ParityResult, VariableDiff
 
 # Rows that are shown at once, and rows with those behind a fold; report.json has all of them.
 FIRST, MOST = 20, 500
 # The left part of the axis, for exact zeros.
 ZERO_STRIP = 0.2
-NAME_LENGTH = 240
 
 
-@dataclasses.dataclass(frozen=True)
-class VariableRow:
+class VariableRow(NamedTuple):
     """One variable; ``at`` is its percentage on the axis, None if only one side has it."""
 
-    name: str
-    shape: str
-    value: str
-    note: str
+    variable: VariableDiff
     state: Literal["inside", "outside", "one-sided"]
     at: float | None
 
 
-@dataclasses.dataclass(frozen=True)
-class VariableTable:
+class VariableTable(NamedTuple):
     """The variables on the page."""
 
     first: tuple[VariableRow, ...]
@@ -60,39 +49,32 @@ def variable_table(result: ParityResult) -> VariableTable | None:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds, VariableDiff
         >>> run = ParityResult((), "replay", "equal", Thresholds(), variables=(VariableDiff("bias", (10,), 2e-7),))
         >>> table = variable_table(run)
-        >>> table.first[0].name, table.first[0].value, table.first[0].state
-        ('bias', '2.00e-7', 'inside')
+        >>> table.first[0].variable.name, table.first[0].state
+        ('bias', 'inside')
     """
     if not result.variables:
         return None
     ordered, limit = worst_variables(result), result.thresholds.variable_abs
     differences = [variable.max_abs_diff for variable in ordered if variable.max_abs_diff is not None]
-    axis = ZeroAxis.of([*differences, limit], ZERO_STRIP, above=1.5, most=6)
+    axis, ticks = zero_axis([*differences, limit], ZERO_STRIP, above=1.5, most=6)
     rows = [_row(variable, result, axis) for variable in ordered[:MOST]]
     # A fold for a handful of rows is not worth it.
     first = FIRST if len(rows) > FIRST + 5 else len(rows)
-    labels = zip(axis.ticks, ticks.tick_labels(axis.ticks), strict=True)
     return VariableTable(
         first=tuple(rows[:first]),
         more=tuple(rows[first:]),
         left_out=len(ordered) - len(rows),
-        axis=tuple(Tick(percent(axis.fraction(value)), label) for value, label in labels),
+        axis=value_ticks(ticks, axis.fraction),
         limit=percent(axis.fraction(limit)),
         everything=_strokes(map(axis.fraction, differences)) if len(differences) > first else "",
     )
 
 
-def _row(variable: VariableDiff, result: ParityResult, axis: ZeroAxis) -> VariableRow:
-    one_sided = variable.max_abs_diff is None
+def _row(variable: VariableDiff, result: ParityResult, axis: plot.Scale) -> VariableRow:
+    if variable.max_abs_diff is None:
+        return VariableRow(variable, "one-sided", None)
     outside = variable_outside(variable, result.thresholds)
-    return VariableRow(
-        name=text.shorten(variable.name, NAME_LENGTH),
-        shape=numerals.shape(variable.shape),
-        value=numerals.difference(variable.max_abs_diff),
-        note=text.shorten(variable.note, NAME_LENGTH) or ("only one side has it" if one_sided else ""),
-        state="one-sided" if one_sided else "outside" if outside else "inside",
-        at=None if variable.max_abs_diff is None else percent(axis.fraction(variable.max_abs_diff)),
-    )
+    return VariableRow(variable, "outside" if outside else "inside", percent(axis.fraction(variable.max_abs_diff)))
 
 
 def _strokes(fractions: Iterable[float], columns: int = 400) -> str:

@@ -8,14 +8,10 @@ import pathlib
 import re
 import secrets
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from estimator_bridge.errors import BridgeError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from estimator_bridge.parity.result import ParityResult
+from estimator_bridge.parity.result import ParityResult
 
 HTML_NAME, JSON_NAME = "report.html", "report.json"
 _MARK = re.compile(rb'"generator"(: | content=)"estimator-bridge"')  # in both files; it survives copies of the folder

@@ -14,7 +14,7 @@ from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.trackable import Node
 from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE, OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.reading import tensors
-from estimator_bridge.compat.checkpoint.reading.rows import stream
+from estimator_bridge.compat.checkpoint.reading.values import stream
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
 from tests.cli.convert.test_checkpoint import write_keras_side
 

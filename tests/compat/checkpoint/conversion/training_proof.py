@@ -20,7 +20,7 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.compat.checkpoint import convert
-from estimator_bridge.compat.checkpoint.slots.table import ITERATIONS
+from estimator_bridge.compat.checkpoint.slots import ITERATIONS
 from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 from tests.compat.checkpoint.conversion.tf1_optimizers import AdaMax, AdamW, BertAdam, Lamb, LazyAdam
 

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable
 from typing import Any
 
-from estimator_bridge.compat.checkpoint.writing.storage import Disk
+from estimator_bridge.compat.checkpoint.writing.staging import Disk
 
 OPERATIONS = [name for name in vars(Disk) if not name.startswith("_")]
 

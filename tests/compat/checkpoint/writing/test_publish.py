@@ -11,11 +11,11 @@ import pytest
 
 from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.errors import CheckpointError, TargetError
-from estimator_bridge.compat.checkpoint.reading import state_file, tensors, values
+from estimator_bridge.compat.checkpoint.reading import locate, tensors, values
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, publish
 from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
-from estimator_bridge.compat.checkpoint.writing.storage import Disk
+from estimator_bridge.compat.checkpoint.writing.staging import Disk
 from tests.compat.checkpoint.writing.faulty_disk import Faults
 
 OLD = {"w": 1.0, "other": 2.0, "global_step": 5}
@@ -81,7 +81,7 @@ def test_a_fault_anywhere_leaves_the_old_state_or_the_new_one(
         convert(source, target, None, options)
         assert contents(target) == new
         assert sorted(path.name for path in target.parent.iterdir() if path.name.startswith(".")) == []
-        assert state_file.latest(target.parent) == target
+        assert locate.latest(target.parent) == target
     assert seen == {"old", "new"}
     assert set(rehearsal.operations) >= {"create", "write", "sync", "sync_folder", "rename"}
     assert digest(source.parent) == before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import signal
 from pathlib import Path
@@ -18,17 +20,17 @@ from estimator_bridge.legacy import install
 from estimator_bridge.legacy.distribution import sync_replicas
 from estimator_bridge.legacy.distribution.launched import reporting
 from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
-from estimator_bridge.legacy.distribution.launched.task_hook import TaskHook
+from estimator_bridge.legacy.distribution.launched.task_hook import LeavingHook, TaskHook
 from estimator_bridge.legacy.distribution.replicas import Replicas
 
 
 class Task:
     """One of several that train in step; its session knows the global step."""
 
-    def __init__(self, meeting: Rendezvous, index: int, first_step: int) -> None:
+    def __init__(self, rendezvous: Rendezvous, index: int, first_step: int) -> None:
         self.told, self.stopped, self.step = Preemption(), False, first_step
         config = SimpleNamespace(task_type="worker", task_id=index)
-        self.hook = TaskHook(meeting, config, "step", self.told, is_in_step=True)
+        self.hook = TaskHook(rendezvous, config, "step", self.told, is_in_step=True)
         self.hook.after_create_session(self, None)
 
     def run(self, fetch: str) -> int:
@@ -46,9 +48,9 @@ class Task:
 @pytest.mark.parametrize("told", [[0], [1], [0, 1]])
 @pytest.mark.parametrize("order", [1, -1])
 def test_tasks_in_step_end_after_the_same_one(told: list[int], order: int, tmp_path: Path) -> None:
-    meeting = Rendezvous(tmp_path)
-    meeting.report_last_step(9)  # of an earlier life of this cluster, which went on from there
-    tasks = [Task(meeting, index, first_step=9) for index in range(2)]
+    rendezvous = Rendezvous(tmp_path)
+    rendezvous.report_last_step(9)  # of an earlier life of this cluster, which went on from there
+    tasks = [Task(rendezvous, index, first_step=9) for index in range(2)]
     for step in range(10, 20):
         for index in told:
             tasks[index].told.is_requested |= step == 15
@@ -67,9 +69,9 @@ def test_who_trains_in_step_stays_for_the_last_step_where_all_hear_of_it(
 ) -> None:
     """On several machines, too. Where others are told nothing, they would wait for it."""
     monkeypatch.setattr(reporting, "_recovery", lambda strategy: Recovery.GANG)
-    (meeting := Rendezvous(tmp_path)).set_flag(mark)
+    (rendezvous := Rendezvous(tmp_path)).set_flag(mark)
     config = SimpleNamespace(task_type="worker", task_id=0, num_worker_replicas=2)
-    train = reporting._with_task_hook(lambda *arguments: signal.getsignal(signal.SIGTERM), meeting)
+    train = functools.partial(reporting._train_with_task_hook, rendezvous, lambda *arguments: signal.getsignal(signal.SIGTERM))
     before = signal.getsignal(signal.SIGTERM)
 
     handler = train(SimpleNamespace(_train_distribution=None, config=config), None, [], [], None, [])
@@ -126,7 +128,52 @@ def test_a_task_alone_saves_and_ends_and_goes_on_later(tmp_path: Path, monkeypat
         train()
     assert tf.train.load_variable(str(tmp_path / "model"), "global_step") == 12
     assert signal.getsignal(signal.SIGTERM) is before
-    meeting = Rendezvous(tmp_path)
-    assert meeting.step(TaskId("worker", 0)) == 12
-    assert not meeting.is_training(TaskId("worker", 0))
-    assert meeting.recovery() is Recovery.TASK
+    rendezvous = Rendezvous(tmp_path)
+    assert rendezvous.step(TaskId("worker", 0)) == 12
+    assert not rendezvous.is_training(TaskId("worker", 0))
+    assert rendezvous.recovery() is Recovery.TASK
+
+
+def train_once(fails: bool = False) -> tf.Session:
+    """Trains once, and returns the session of the training."""
+    with tf.Graph().as_default(), contextlib.suppress(InterruptedError):
+        tf.train.create_global_step()
+        with tf.train.MonitoredSession(hooks=[LeavingHook()]) as monitored:
+            session: tf.Session = monitored._tf_sess()
+            if fails:
+                raise InterruptedError
+    return session
+
+
+def is_open(session: tf.Session) -> bool:
+    with contextlib.suppress(RuntimeError):
+        session.run(session.graph.get_operations()[0])
+        return True
+    return False
+
+
+def test_a_session_stays_open_until_the_next_training_begins() -> None:
+    first = train_once()
+    assert is_open(first)
+    second = train_once()
+    assert not is_open(first)
+    assert is_open(second)
+
+
+def test_a_training_that_fails_closes_its_session() -> None:
+    assert not is_open(train_once(fails=True))
+
+
+@pytest.mark.parametrize("recovery", Recovery)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_who_leaves_its_session(recovery: Recovery, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install()
+    monkeypatch.setattr(reporting, "_recovery", lambda strategy: recovery)
+    config = SimpleNamespace(task_type="worker", task_id=0, num_worker_replicas=workers)
+    reported = functools.partial(
+        reporting._train_with_task_hook, Rendezvous(tmp_path), lambda self, spec, worker_hooks, *rest: worker_hooks
+    )
+
+    hooks = reported(SimpleNamespace(_train_distribution=None, config=config), None, [], [], None, [])
+
+    assert any(isinstance(hook, LeavingHook) for hook in hooks) == (recovery is Recovery.GANG and workers == 2)

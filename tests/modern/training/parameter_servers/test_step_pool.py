@@ -17,11 +17,9 @@ from tests.modern import jobs  # noqa: F401 -- installs the legacy path
 
 from estimator_bridge.modern.training import train  # isort: skip
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard  # isort: skip
-from estimator_bridge.modern.callbacks.stop import StopAtStep  # isort: skip
+from estimator_bridge.modern.callbacks.at_steps import StopAtStep  # isort: skip
 from estimator_bridge.modern.training.parameter_servers import train as shared_training  # isort: skip
-from estimator_bridge.modern.training.parameter_servers.step_pool import StepPool  # isort: skip
-from estimator_bridge.modern.training.parameter_servers.step_tickets import TakenSteps  # isort: skip
-from estimator_bridge.modern.training.parameter_servers.workers import Workers, finished  # isort: skip
+from estimator_bridge.modern.training.parameter_servers.step_pool import StepPool, TakenSteps, Workers, finished  # isort: skip
 
 
 class LosingPool:

@@ -63,7 +63,7 @@ def test_a_line_has_one_part_for_each_run_and_every_point_in_it(points: list[tup
 
 
 def test_an_area_reaches_down_to_its_base_and_closes() -> None:
-    assert plot.area([(0, 0.5), (0.5, 1), (1, math.nan), (1, 0.5)], base=0.1) == "M0 500L500 0V900H0Z"
+    assert plot.area([(0, 0.5), (0.5, 1), (1, math.nan), (1, 0.5)]) == "M0 500L500 0V1000H0Z"
 
 
 @settings(max_examples=30, deadline=None)

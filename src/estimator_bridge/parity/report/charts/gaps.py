@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from estimator_bridge.parity.report.charts import numerals
 from estimator_bridge.parity.result import LossPoint, MetricPair, ParityResult, Thresholds, VariableDiff, abs_diff, rel_diff
 
 
-@dataclasses.dataclass(frozen=True)
-class Gap:
+class Gap(NamedTuple):
     """The gap between a pair of values.
 
     ``share`` is the part of the threshold that the gap uses: the smaller of abs_diff and rel_diff over its threshold, since
@@ -21,6 +20,21 @@ class Gap:
     abs_diff: float
     rel_diff: float
     share: float
+
+    @property
+    def outside(self) -> bool:
+        """True if the pair is not equal."""
+        return not self.share <= 1
+
+
+class SpelledPair(NamedTuple):
+    """A pair of values and its gap, as the reader sees them."""
+
+    legacy: str
+    modern: str
+    abs_diff: str
+    rel_diff: str
+    outside: bool
 
 
 def measure(legacy: float, modern: float, thresholds: Thresholds) -> Gap:
@@ -36,11 +50,10 @@ def measure(legacy: float, modern: float, thresholds: Thresholds) -> Gap:
         >>> measure(1.0, 1.0, Thresholds())
         Gap(abs_diff=0.0, rel_diff=0.0, share=0.0)
     """
-    if math.isnan(legacy) or math.isnan(modern):
-        return Gap(0.0, 0.0, 0.0) if math.isnan(legacy) and math.isnan(modern) else Gap(math.nan, math.nan, math.nan)
+    if math.isnan(legacy) and math.isnan(modern):
+        return Gap(0.0, 0.0, 0.0)
     absolute, relative = abs_diff(legacy, modern), rel_diff(legacy, modern)
-    shares = (_ratio(absolute, thresholds.abs), _ratio(relative, thresholds.rel))
-    return Gap(absolute, relative, min(shares, key=severity))
+    return Gap(absolute, relative, min(_ratio(absolute, thresholds.abs), _ratio(relative, thresholds.rel), key=severity))
 
 
 def severity(value: float) -> float:
@@ -104,8 +117,8 @@ def variable_outside(variable: VariableDiff, thresholds: Thresholds) -> bool:
     return variable.max_abs_diff is not None and not thresholds.accept_variable(variable.max_abs_diff, variable.largest)
 
 
-def spell_pair(pair: LossPoint | MetricPair, thresholds: Thresholds) -> tuple[str, str, str, str]:
-    """Spells a pair of values: legacy, modern, abs_diff, rel_diff.
+def spell_pair(pair: LossPoint | MetricPair, thresholds: Thresholds) -> SpelledPair:
+    """Spells a pair of values and its gap.
 
     Args:
         pair: Losses or metrics.
@@ -114,14 +127,14 @@ def spell_pair(pair: LossPoint | MetricPair, thresholds: Thresholds) -> tuple[st
     Example:
         >>> from estimator_bridge.parity.result import LossPoint, Thresholds
         >>> spell_pair(LossPoint(1, 0.5, 0.25), Thresholds())
-        ('0.5', '0.25', '2.50e-1', '5.00e-1')
+        SpelledPair(legacy='0.5', modern='0.25', abs_diff='2.50e-1', rel_diff='5.00e-1', outside=True)
     """
     gap = measure(pair.legacy, pair.modern, thresholds)
     values = numerals.number(pair.legacy), numerals.number(pair.modern)
-    return *values, numerals.difference(gap.abs_diff), numerals.difference(gap.rel_diff)
+    return SpelledPair(*values, numerals.difference(gap.abs_diff), numerals.difference(gap.rel_diff), gap.outside)
 
 
 def _ratio(value: float, limit: float) -> float:
     if limit:
         return value / limit
-    return 0.0 if value == 0 else severity(value) * math.inf
+    return value * math.inf if value else 0.0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from estimator_bridge.parity.report.charts.ticks import SMALLEST
 
@@ -12,32 +13,38 @@ from estimator_bridge.parity.report.charts.ticks import SMALLEST
 UNITS = 1000
 
 
-@dataclasses.dataclass(frozen=True)
-class Scale:
-    """An axis from ``lo`` to ``hi``, linear or logarithmic (then both are positive); both are within 1e300, as ticks are."""
+class Scale(NamedTuple):
+    """An axis from ``lo`` to ``hi``, both within 1e300, as ticks are.
+
+    Attributes:
+        log: True if the axis is logarithmic; then both ends are positive.
+        strip: Fraction at the low end for exact zeros, which have no logarithm.
+    """
 
     lo: float
     hi: float
     log: bool = False
+    strip: float = 0.0
 
     def fraction(self, value: float) -> float:
         """Returns the place of a value on the axis.
 
         Args:
-            value: Any number but NaN.
+            value: Any number; NaN, which is worse than any other, is at the high end.
 
         Returns:
-            0 at ``lo``, 1 at ``hi``; values beyond an end are placed on it.
+            ``strip`` at ``lo``, 1 at ``hi``; values beyond an end are placed on it.
 
         Example:
             >>> Scale(0.01, 100, log=True).fraction(1), Scale(0, 10).fraction(25)
             (0.5, 1.0)
         """
-        lo, hi, at = (self._position(number) for number in (self.lo, self.hi, value))
-        return min(max((at - lo) / (hi - lo), 0.0), 1.0)
-
-    def _position(self, value: float) -> float:
-        return math.log10(max(value, SMALLEST)) if self.log else value
+        if math.isnan(value):
+            return 1.0
+        if self.strip and value == 0:
+            return self.strip / 2
+        lo, hi, at = (math.log10(max(end, SMALLEST)) if self.log else end for end in (self.lo, self.hi, value))
+        return self.strip + (1 - self.strip) * min(max((at - lo) / (hi - lo), 0.0), 1.0)
 
 
 def helps_log(values: Iterable[float], ratio: float = 20.0) -> bool:
@@ -93,12 +100,11 @@ def line(points: Iterable[tuple[float, float]]) -> str:
     return "".join(_polyline(run) if len(run) > 1 else dots(run) for run in _runs(points))
 
 
-def area(points: Iterable[tuple[float, float]], base: float = 0.0) -> str:
-    """Returns the path of the surface between a curve and a horizontal line.
+def area(points: Iterable[tuple[float, float]]) -> str:
+    """Returns the path of the surface below a curve.
 
     Args:
         points: Fractions, see ``line``.
-        base: Fraction from the bottom of the horizontal line.
 
     Returns:
         The ``d`` of an SVG path.
@@ -107,8 +113,7 @@ def area(points: Iterable[tuple[float, float]], base: float = 0.0) -> str:
         >>> area([(0, 0.5), (1, 1)])
         'M0 500L1000 0V1000H0Z'
     """
-    parts = (f"{_polyline(run)}V{_unit(1 - base)}H{_unit(run[0][0])}Z" for run in _runs(points) if len(run) > 1)
-    return "".join(parts)
+    return "".join(f"{_polyline(run)}V{UNITS}H{_unit(run[0][0])}Z" for run in _runs(points) if len(run) > 1)
 
 
 def dots(points: Iterable[tuple[float, float]]) -> str:
@@ -160,15 +165,9 @@ def _landmarks(values: Sequence[float], indices: range) -> Iterator[int]:
 
 
 def _runs(points: Iterable[tuple[float, float]]) -> Iterator[list[tuple[float, float]]]:
-    run: list[tuple[float, float]] = []
-    for point in points:
-        if not math.isnan(point[1]):
-            run.append(point)
-        elif run:
-            yield run
-            run = []
-    if run:
-        yield run
+    for is_gap, run in itertools.groupby(points, lambda point: math.isnan(point[1])):
+        if not is_gap:
+            yield list(run)
 
 
 def _polyline(run: Sequence[tuple[float, float]]) -> str:

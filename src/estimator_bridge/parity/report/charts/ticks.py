@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 # Beyond these a difference of two floats overflows or a power of ten underflows; no real loss is that large or small.
 LARGEST, SMALLEST = 1e300, 1e-300
