@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
-from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.legacy.upstream_contrib.packages import contrib, imported
+from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
 

@@ -84,7 +84,7 @@ def fill_protobuf(module: types.ModuleType, source: str, imports: Callable[[ast.
         node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)) and "tensorflow" in ast.unparse(node)
     ]
     for node in others:  # messages of other files must be known first
-        exec(compile(ast.Module([imports(node)], []), "imports", "exec"), vars(module))
+        exec(compile(ast.Module([imports(node)], []), "imports", "exec"), vars(module))  # noqa: S102 -- the import itself
     module.DESCRIPTOR = descriptor_pool.Default().AddSerializedFile(_serialized(tree))  # type: ignore[attr-defined]
     builder.BuildMessageAndEnumDescriptors(module.DESCRIPTOR, vars(module))  # type: ignore[attr-defined]
     builder.BuildTopDescriptorsAndMessages(module.DESCRIPTOR, module.__name__, vars(module))  # type: ignore[attr-defined]

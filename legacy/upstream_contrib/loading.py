@@ -86,7 +86,7 @@ class _Source:
             for name in wanted:
                 _provide(name)
             module.__dict__["__builtins__"] = builtins
-            exec(code, module.__dict__)
+            exec(code, module.__dict__)  # noqa: S102 -- what an import is
 
 
 @functools.cache
@@ -127,7 +127,7 @@ def _compiled(path: str, source: bytes) -> tuple[list[str], types.CodeType]:
     key = hashlib.sha256(_table_version() + source).hexdigest()
     file = cache.folder() / "compiled" / key[:2] / key
     try:
-        loaded: tuple[list[str], types.CodeType] = marshal.loads(file.read_bytes())  # noqa: S302 -- as Python's own .pyc files
+        loaded: tuple[list[str], types.CodeType] = marshal.loads(file.read_bytes())  # trusted as Python's own .pyc files are
         return loaded
     except (OSError, EOFError, ValueError, TypeError):
         made = _compile(path, source.decode())
