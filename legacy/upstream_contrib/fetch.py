@@ -69,8 +69,11 @@ def _found(wheel: Wheel, source: Path) -> Path:
 
 
 def _checked(wheel: Wheel, file: Path) -> Path:
+    hashed = hashlib.sha256()
     with file.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest() if sys.version_info >= (3, 11) else _digest(stream)
+        while block := stream.read(1 << 20):
+            hashed.update(block)
+    digest = hashed.hexdigest()
     if digest != wheel.sha256:
         raise BridgeError(
             f"{file} is not the official wheel.",
@@ -79,13 +82,6 @@ def _checked(wheel: Wheel, file: Path) -> Path:
             fix="Remove the file and fetch it again.",
         )
     return file
-
-
-def _digest(stream: object) -> str:
-    digest = hashlib.sha256()
-    for block in iter(lambda: stream.read(1 << 20), b""):  # type: ignore[attr-defined]
-        digest.update(block)
-    return digest.hexdigest()
 
 
 def _downloaded(wheel: Wheel, folder: Path, report: Report) -> Path:

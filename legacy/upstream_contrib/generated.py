@@ -86,8 +86,8 @@ def fill_protobuf(module: types.ModuleType, source: str, imports: Callable[[ast.
     for node in others:  # messages of other files must be known first
         exec(compile(ast.Module([imports(node)], []), "imports", "exec"), vars(module))  # noqa: S102 -- the import itself
     module.DESCRIPTOR = descriptor_pool.Default().AddSerializedFile(_serialized(tree))  # type: ignore[attr-defined]
-    builder.BuildMessageAndEnumDescriptors(module.DESCRIPTOR, vars(module))  # type: ignore[attr-defined]
-    builder.BuildTopDescriptorsAndMessages(module.DESCRIPTOR, module.__name__, vars(module))  # type: ignore[attr-defined]
+    builder.BuildMessageAndEnumDescriptors(module.DESCRIPTOR, vars(module))
+    builder.BuildTopDescriptorsAndMessages(module.DESCRIPTOR, module.__name__, vars(module))
 
 
 def _serialized(tree: ast.Module) -> bytes:

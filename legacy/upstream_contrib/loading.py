@@ -199,7 +199,7 @@ def install() -> None:
     """Makes ``tensorflow.contrib`` importable in this process. A second call does nothing."""
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         _keep_first_registrations()
-        sys.meta_path.insert(0, Finder())  # type: ignore[arg-type]
+        sys.meta_path.insert(0, Finder())
 
 
 def _keep_first_registrations() -> None:
