@@ -8,8 +8,7 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import ConfigPart
+from estimator_bridge.compat.config.model import ConfigPart, LegacyConfig
 from estimator_bridge.compat.config.output.calls import Call, Name, given, source_lines
 from estimator_bridge.compat.config.proto.fields import message_of
 
