@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from estimator_bridge.compat.config.decisions import CLUSTERED
-from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig, job_sizes
+from estimator_bridge.compat.config.model import JobFacts, LegacyConfig, job_sizes
 from estimator_bridge.compat.rules import Fidelity
 
 

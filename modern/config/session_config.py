@@ -6,7 +6,7 @@ from typing import Any
 
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.report import Row
-from estimator_bridge.compat.config.steps import merge_steps, note_unread, session_settings
+from estimator_bridge.compat.config.to_modern import merge_steps, note_unread, session_settings
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.config.runtime_settings import RUNTIME, find_gpu_settings, set_runtime

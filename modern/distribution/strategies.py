@@ -13,9 +13,8 @@ from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
 from estimator_bridge.cluster.tasks import TaskContext
 from estimator_bridge.compat.config.decisions import Decision, decide, public_name
-from estimator_bridge.compat.config.legacy import LegacyConfig
 from estimator_bridge.compat.config.live_objects import short_device
-from estimator_bridge.compat.config.model import ConfigPart, ModernConfig, Strategy
+from estimator_bridge.compat.config.model import ConfigPart, LegacyConfig, ModernConfig, Strategy
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.config.make_strategy import make_strategy
