@@ -89,6 +89,17 @@ def _wrapped(original: Callable[..., Any], function: Callable[..., Any]) -> Call
     return call
 
 
+def wrap(owner: Any, /, **functions: Callable[..., Any]) -> None:
+    """Does for the life of the process what ``wrapped`` does for a time.
+
+    Args:
+        owner: Module, class, function or object whose attributes change.
+        functions: Functions by the method's name. Each gets the method that it wraps, then the arguments of the call.
+    """
+    for name, function in functions.items():
+        replace(owner, name, _wrapped(getattr(owner, name), function))
+
+
 def replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
     """Gives an attribute another value.
 

@@ -19,7 +19,7 @@ from estimator_bridge.parity.recording.randomness import random_functions, rando
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.batch_digest import batch_digest
 from estimator_bridge.runtime.estimator_calls import EstimatorEngine, TrainCall
-from estimator_bridge.runtime.patching import replace
+from estimator_bridge.runtime.patching import wrap
 
 v1 = tf.compat.v1
 _batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> tensors that its input_fn returned
@@ -37,8 +37,7 @@ class RecordingEngine(TracedEngine):
     def __init__(self, trace: Trace, recording: bool) -> None:
         super().__init__(EstimatorEngine(), trace)
         self._recording = recording
-        _remember_batches()
-        _remember_specs()
+        _remember_batches_and_specs()
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
         """Executes ``Estimator.train`` and records each step."""
@@ -140,26 +139,18 @@ def _race(variables: Sequence[str]) -> str:
     )
 
 
-def _remember_batches() -> None:
+def _remember_batches_and_specs() -> None:
     from tensorflow_estimator.python.estimator import util
+    from tensorflow_estimator.python.estimator.estimator import Estimator
 
-    original = util.parse_input_fn_result
-
-    def parse(result: Any) -> Any:
+    def parse(original: Any, result: Any) -> Any:
         features, labels, hooks = original(result)
         _batches[v1.get_default_graph()] = leaves((features, labels))
         return features, labels, hooks
 
-    replace(util, "parse_input_fn_result", parse)
-
-
-def _remember_specs() -> None:
-    from tensorflow_estimator.python.estimator.estimator import Estimator
-
-    original = Estimator._train_with_estimator_spec
-
-    def train(self: Any, spec: Any, *args: Any) -> Any:
+    def train(original: Any, estimator: Any, spec: Any, *args: Any) -> Any:
         _specs[v1.get_default_graph()] = spec
-        return original(self, spec, *args)
+        return original(estimator, spec, *args)
 
-    replace(Estimator, "_train_with_estimator_spec", train)
+    wrap(util, parse_input_fn_result=parse)
+    wrap(Estimator, _train_with_estimator_spec=train)
