@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import operator
 from collections.abc import Sequence
+from typing import get_args
 
-from estimator_bridge.parity.report.charts.gaps import loss_gaps, severity, variable_outside, worst
+from estimator_bridge.parity.report.charts.gaps import State, loss_gaps, severity, variable_state, worst
 from estimator_bridge.parity.result import Level, LossPoint, MetricPair, ParityResult, VariableDiff
 
 _WHERE: dict[Level, str] = {
@@ -88,6 +91,7 @@ def summarize(result: ParityResult) -> Summary:
         _worst([getattr(gap, name) for gap in gaps], steps) for name in ("share", "abs_diff", "rel_diff")
     )
     variables = [variable.max_abs_diff for variable in result.variables if variable.max_abs_diff is not None]
+    states = [variable_state(variable, thresholds) for variable in result.variables]
     return Summary(
         num_steps=len(steps),
         num_steps_outside=len(outside),
@@ -101,10 +105,33 @@ def summarize(result: ParityResult) -> Summary:
         num_metrics=len(result.metrics),
         num_metrics_outside=sum(not thresholds.accept(pair.legacy, pair.modern) for pair in result.metrics),
         num_variables=len(result.variables),
-        num_variables_outside=sum(variable_outside(variable, thresholds) for variable in result.variables),
-        num_variables_one_sided=len(result.variables) - len(variables),
+        num_variables_outside=states.count("outside"),
+        num_variables_one_sided=states.count("one-sided"),
         max_variable_abs_diff=max(variables, key=severity, default=None),
     )
+
+
+def render_json(result: ParityResult) -> str:
+    """Renders report.json: ``result.as_dict()``, and a ``summary`` of the whole.
+
+    A number that is not finite is written as the string "NaN", "Infinity" or "-Infinity": Python's ``float`` and JavaScript's
+    ``Number`` read all three back. Absent values are null.
+
+    Args:
+        result: Result of a comparison; its numbers may be NumPy's.
+
+    Returns:
+        One JSON object, ASCII only, with a final line feed.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds
+        >>> run = ParityResult((), "replay", "different", Thresholds(), losses=(LossPoint(1, 0.5, float("-inf")),))
+        >>> json.loads(render_json(run))["losses"]
+        [{'step': 1, 'legacy': 0.5, 'modern': '-Infinity'}]
+    """
+    content = result.as_dict() | {"summary": dataclasses.asdict(summarize(result))}
+    loose = json.dumps(content, default=operator.methodcaller("item"))
+    return json.dumps(json.loads(loose, parse_constant=str), indent=1, allow_nan=False) + "\n"
 
 
 def representative_steps(result: ParityResult) -> list[tuple[LossPoint, str]]:
@@ -178,7 +205,7 @@ def worst_variables(result: ParityResult) -> list[VariableDiff]:
     """
 
     def rank(variable: VariableDiff) -> tuple[int, float, str]:
-        group = 0 if variable_outside(variable, result.thresholds) else 1 if variable.max_abs_diff is None else 2
+        group = get_args(State).index(variable_state(variable, result.thresholds))
         return group, -severity(variable.max_abs_diff or 0.0), variable.name
 
     return sorted(result.variables, key=rank)

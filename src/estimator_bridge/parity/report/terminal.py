@@ -12,7 +12,7 @@ from rich.text import Text
 
 from estimator_bridge.parity.report import text
 from estimator_bridge.parity.report.charts import numerals
-from estimator_bridge.parity.report.charts.gaps import spell_pair, variable_outside
+from estimator_bridge.parity.report.charts.gaps import spell_pair, variable_state
 from estimator_bridge.parity.report.summary import final_metrics, headline, representative_steps, summarize, worst_variables
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Verdict
 
@@ -106,7 +106,7 @@ class _Writer:
         self.heading("Variables", f"{total}, {summary.num_variables_outside:,} outside {limit}; max abs_diff {largest}")
         rows = []
         for variable in ordered[:MOST_VARIABLES]:
-            outside = variable_outside(variable, result.thresholds)
+            outside = variable_state(variable, result.thresholds) == "outside"
             remark = OUTSIDE if outside else self.plain(text.shorten(variable.note, 60))
             shape, value = numerals.shape(variable.shape), numerals.difference(variable.max_abs_diff)
             rows.append((self.name(variable.name), shape, value, remark))

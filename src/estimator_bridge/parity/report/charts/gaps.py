@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from estimator_bridge.parity.report.charts import numerals
 from estimator_bridge.parity.result import LossPoint, MetricPair, ParityResult, Thresholds, VariableDiff, abs_diff, rel_diff
+
+State = Literal["outside", "one-sided", "inside"]
 
 
 class Gap(NamedTuple):
@@ -102,8 +104,8 @@ def loss_gaps(result: ParityResult) -> list[Gap]:
     return [measure(point.legacy, point.modern, result.thresholds) for point in result.losses]
 
 
-def variable_outside(variable: VariableDiff, thresholds: Thresholds) -> bool:
-    """Returns True if both sides have the variable and it differs by more than its threshold.
+def variable_state(variable: VariableDiff, thresholds: Thresholds) -> State:
+    """Returns the state of a variable: it differs by more than its threshold, or one side lacks it, or neither.
 
     Args:
         variable: Compared variable.
@@ -111,10 +113,12 @@ def variable_outside(variable: VariableDiff, thresholds: Thresholds) -> bool:
 
     Example:
         >>> from estimator_bridge.parity.result import Thresholds, VariableDiff
-        >>> variable_outside(VariableDiff("kernel", (2,), 0.5), Thresholds())
-        True
+        >>> variable_state(VariableDiff("kernel", (2,), 0.5), Thresholds())
+        'outside'
     """
-    return variable.max_abs_diff is not None and not thresholds.accept_variable(variable.max_abs_diff, variable.largest)
+    if variable.max_abs_diff is None:
+        return "one-sided"
+    return "inside" if thresholds.accept_variable(variable.max_abs_diff, variable.largest) else "outside"
 
 
 def spell_pair(pair: LossPoint | MetricPair, thresholds: Thresholds) -> SpelledPair:
