@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from estimator_bridge.parity.report.charts import plot
 from estimator_bridge.parity.report.charts.chart import Tick, percent, value_ticks, zero_axis
-from estimator_bridge.parity.report.charts.gaps import State, variable_state
-from estimator_bridge.parity.report.summary import worst_variables
+from estimator_bridge.parity.report.summary import State, variable_state, worst_variables
 from estimator_bridge.parity.result import ParityResult, VariableDiff
 
 # Rows that are shown at once, and rows with those behind a fold; report.json has all of them.
