@@ -139,9 +139,7 @@ def h5_of_a_subclassed_model(source: Source) -> Iterator[Misuse]:
 
 def old_strategy_names(source: Source) -> Iterator[Misuse]:
     """Yields names that TensorFlow 2.4 deprecated, and that mean something else in TensorFlow 1's namespace."""
-    message = (
-        "The old name, deprecated since TensorFlow 2.4 and without later fixes. Write tf.distribute.MultiWorkerMirroredStrategy."
-    )
+    message = "The old name, deprecated since TensorFlow 2.4 and without later fixes. Write tf.distribute.MultiWorkerMirroredStrategy."
     for chain, place in source.names.nodes(ast.Attribute):
         name = canonical(source.names.resolve(chain, place.scope) or "").replace("tensorflow.compat.v2.", "tensorflow.")
         if _OLD_STRATEGIES.fullmatch(name):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,11 +16,16 @@ from estimator_bridge.parity.recording.calls import TracedEngine
 from estimator_bridge.parity.recording.ordering import order_assignments
 from estimator_bridge.parity.recording.randomness import random_functions, random_operations
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.report.spelling import first_three
 from estimator_bridge.runtime.batch_digest import batch_digest
 from estimator_bridge.runtime.estimator_calls import EstimatorEngine, TrainCall
 from estimator_bridge.runtime.patching import wrap
 
 v1 = tf.compat.v1
+_RACE = (
+    "a step both reads and assigns {} without a control dependency. The comparison keeps the order of the script's lines; without it "
+    "TensorFlow may choose another order. If the order matters, add tf.control_dependencies."
+)
 _batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> tensors that its input_fn returned
 _specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> EstimatorSpec of its training
 
@@ -99,7 +103,7 @@ class _TrainHook(_BatchHook):
         )
         racing = order_assignments(in_step, given)
         if racing:
-            self._trace.write("note", message=_race(racing))
+            self._trace.write("note", message=_RACE.format(first_three(racing)))
         self._saver = v1.train.Saver(max_to_keep=None, name="estimator_bridge/save")
 
     def after_create_session(self, session: Any, coord: Any) -> None:
@@ -129,14 +133,6 @@ class _TrainHook(_BatchHook):
 
     def _save(self, session: Any, moment: str) -> None:
         self._saver.save(session, self._trace.values(self._call, moment), write_meta_graph=False, write_state=False)
-
-
-def _race(variables: Sequence[str]) -> str:
-    more = f" and {len(variables) - 3} more" if len(variables) > 3 else ""
-    return (
-        f"a step both reads and assigns {', '.join(variables[:3])}{more} without a control dependency. The comparison keeps the order of "
-        "the script's lines; without it TensorFlow may choose another order. If the order matters, add tf.control_dependencies."
-    )
 
 
 def _remember_batches_and_specs() -> None:

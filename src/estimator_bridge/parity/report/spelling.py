@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 
 _HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
@@ -127,6 +128,19 @@ def count(quantity: int, noun: str) -> str:
         ('1 step', '2,000 steps')
     """
     return f"{quantity:,} {noun if quantity == 1 else noun + 's'}"
+
+
+def first_three(names: Sequence[str]) -> str:
+    """Spells the first three of some names, and how many more there are.
+
+    Args:
+        names: Names, at least one.
+
+    Example:
+        >>> first_three(["a", "b"]), first_three(["a", "b", "c", "d"])
+        ('a, b', 'a, b, c and 1 more')
+    """
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def visible(text: str) -> str:

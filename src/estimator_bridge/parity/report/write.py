@@ -11,6 +11,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 
+from estimator_bridge.compat.checkpoint.writing.staging import Disk
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityResult
 
@@ -97,7 +98,8 @@ def _publish(contents: Mapping[pathlib.Path, bytes]) -> None:
                 shutil.copy2(target, backup)
             stack.push(functools.partial(_put_back, target, backup))  # the last one first
             source.replace(target)
-        _sync_folder(next(iter(contents)).parent)
+        with contextlib.suppress(OSError):  # not every system can sync a folder, and the report is complete without it
+            Disk().sync_folder(next(iter(contents)).parent)
 
 
 def _aside(target: pathlib.Path, stack: contextlib.ExitStack) -> pathlib.Path:
@@ -142,13 +144,3 @@ def _folder(folder: pathlib.Path) -> Iterator[None]:
             with contextlib.suppress(OSError):
                 path.rmdir()
         raise
-
-
-def _sync_folder(folder: pathlib.Path) -> None:
-    # So that the new names survive a power cut. Not every system can sync a folder, and the report is complete without it.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
