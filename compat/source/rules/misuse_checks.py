@@ -39,7 +39,7 @@ Misuse = tuple[ast.AST, str, str]
 
 def several_gpus_without_strategy(source: Source) -> Iterator[Misuse]:
     """Yields ``visible_device_list="0,1"`` without a strategy: the process sees two GPUs and trains on the first."""
-    visible = [*_visible_by_calls(source), *_visible_by_assignments(source)]
+    visible = list(_visible_lists(source))
     if not visible or _distributes(source) or _places_on_gpus(source):
         return
     message = (
@@ -49,7 +49,7 @@ def several_gpus_without_strategy(source: Source) -> Iterator[Misuse]:
         yield node, symbol, message
 
 
-def _visible_by_calls(source: Source) -> Iterator[tuple[ast.AST, str]]:
+def _visible_lists(source: Source) -> Iterator[tuple[ast.AST, str]]:
     for node, _ in source.names.nodes(ast.Call):
         for keyword in node.keywords:
             if keyword.arg == "visible_device_list" and _is_several(keyword.value):
@@ -57,9 +57,6 @@ def _visible_by_calls(source: Source) -> Iterator[tuple[ast.AST, str]]:
         is_default = isinstance(node.func, ast.Attribute) and node.func.attr == "setdefault" and len(node.args) == 2
         if is_default and _constant(node.args[0]) == "CUDA_VISIBLE_DEVICES" and _is_several(node.args[1]):
             yield node, "CUDA_VISIBLE_DEVICES"
-
-
-def _visible_by_assignments(source: Source) -> Iterator[tuple[ast.AST, str]]:
     for statement, _ in source.names.nodes(ast.Assign):
         if _is_several(statement.value):
             for target in statement.targets:

@@ -11,7 +11,7 @@ import jinja2
 import markupsafe
 
 from estimator_bridge.parity.report import spelling, summary
-from estimator_bridge.parity.report.charts.chart import difference_chart, loss_chart, percent, step_scale
+from estimator_bridge.parity.report.charts.chart import difference_chart, loss_chart, parting, percent, step_scale, step_ticks
 from estimator_bridge.parity.report.variables import variable_table
 from estimator_bridge.parity.result import MetricPair, ParityResult
 
@@ -46,6 +46,8 @@ def render_html(result: ParityResult) -> str:
         findings=result.findings[:MOST_FINDINGS],
         tiles=list(_tiles(totals)),
         charts=[loss_chart(result), difference_chart(result)] if result.losses else [],
+        step_ticks=step_ticks(result) if result.losses else (),
+        marker=parting(result) if result.losses else None,
         readouts=list(_readouts(result)),
         steps=[
             ((f"{point.step:,}", reason), summary.spell_pair(point, result.thresholds))

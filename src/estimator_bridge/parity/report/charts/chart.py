@@ -34,10 +34,8 @@ class Chart(NamedTuple):
     title: str
     description: str
     unit: str
-    x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     layers: dict[str, str]
-    marker: Tick | None
     bars: tuple[tuple[float, float], ...] = ()
     label: Tick | None = None
     caption: str = ""
@@ -66,10 +64,8 @@ def loss_chart(result: ParityResult) -> Chart:
         title="Training loss",
         description=f"Steps {points[0].step:,} to {points[-1].step:,}: {'; '.join(ends)}.",
         unit="loss, log scale" if y.log else "loss",
-        x_ticks=step_ticks(result),
         y_ticks=value_ticks(labels, lambda value: 1 - y.fraction(value)),
         layers={side: _curve(points, values, x, y) for side, values in sides.items()},
-        marker=parting(result),
         bars=tuple((percent(left), percent(width)) for left, width in plot.stretches(broken, columns)),
         caption=" ".join(filter(None, (_not_finite(side, values, points) for side, values in sides.items()))),
     )
@@ -110,11 +106,9 @@ def difference_chart(result: ParityResult) -> Chart:
         title="Difference of the losses",
         description=f"{spelling.count(len(points), 'step')}, {outside:,} outside the thresholds; the largest abs_diff is {largest}.",
         unit="abs_diff, log scale",
-        x_ticks=step_ticks(result),
         y_ticks=value_ticks(labels, lambda value: 1 - y.fraction(value)),
         layers={"allowed": plot.area(allowed), "limit": plot.line(allowed)}
         | {role: plot.dots(places) for role, places in marks.items() if places},
-        marker=parting(result),
         label=Tick(percent(1 - label_height), "largest difference allowed"),
         caption="On the bottom line: steps without any difference." if y.strip else "",
     )
