@@ -97,5 +97,6 @@ def script_of(arguments: argparse.Namespace) -> Script:
         tuple(arguments.args),
         arguments.module,
         python2=arguments.py2,
+        v2_behavior=getattr(arguments, "v2_behavior", False),
         verbose=getattr(arguments, "verbose", False),
     )
