@@ -129,19 +129,19 @@ class Staging:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Makes the folder, and removes it at the end in any case.
+        """Makes the folder, and removes it at the end in any case; new folders around it stay unless the context fails.
 
         Raises:
             TargetError: Another process is writing the same target.
         """
-        self._disk.make_folder(self.folder)
-        with _locked(self.folder):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(new_folders(self.folder.parent, self._disk))
+            self._disk.make_folder(self.folder)
+            stack.enter_context(_locked(self.folder))
             for path in list(self.folder.iterdir()):
                 self._disk.remove(path)
-            try:
-                yield
-            finally:
-                self._disk.remove(self.folder)
+            stack.callback(self._disk.remove, self.folder)
+            yield
 
     def write(self, name: str, chunks: Iterable[bytes]) -> Path:
         """Writes a file and waits until it is on the disk.
@@ -202,21 +202,21 @@ class Staging:
 
 
 @contextlib.contextmanager
-def folder_for(target: Path, disk: Disk) -> Iterator[None]:
-    """Makes the folder of a target and its parents, and removes them if the context fails.
+def new_folders(folder: Path, disk: Disk) -> Iterator[None]:
+    """Makes a folder and its parents, and removes those that it made if the context fails.
 
     Args:
-        target: Path of the target.
+        folder: Path of the innermost folder.
         disk: Disk that makes the changes.
     """
-    missing = [folder for folder in target.parents if not folder.exists()]
+    missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     try:
-        disk.make_folder(target.parent)
+        disk.make_folder(folder)
         yield
     except BaseException:
-        with contextlib.suppress(OSError):  # another process may use the folder
-            for folder in missing:
-                disk.remove_folder(folder)
+        for path in missing:
+            with contextlib.suppress(OSError):  # it could not be made, or another process uses it
+                disk.remove_folder(path)
         raise
 
 

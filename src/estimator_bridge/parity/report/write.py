@@ -10,6 +10,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 
+from estimator_bridge.compat.checkpoint.writing.staging import Disk, new_folders
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityResult
 
@@ -45,7 +46,7 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
         HTML_NAME: render_html(result).encode("utf-8", "backslashreplace"),
         JSON_NAME: render_json(result).encode("ascii"),
     }
-    with _explained(folder), _folder(folder):
+    with _explained(folder), new_folders(folder, Disk()):
         _check_targets(folder)
         _publish({folder / name: content for name, content in contents.items()})
 
@@ -105,20 +106,6 @@ def _explained(folder: pathlib.Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _folder(folder: pathlib.Path) -> Iterator[None]:
-    """Creates the folder, and removes what it created on an error."""
-    created = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield
-    except BaseException:
-        for path in created:
-            with contextlib.suppress(OSError):
-                path.rmdir()
-        raise
-
-
-@contextlib.contextmanager
 def _staged(target: pathlib.Path, content: bytes) -> Iterator[pathlib.Path]:
     """Yields a file beside ``target`` with ``content``, synced to disk; it is gone in the end."""
     path = _aside(target)
@@ -158,8 +145,4 @@ def _aside(target: pathlib.Path) -> pathlib.Path:
 def _sync_folder(folder: pathlib.Path) -> None:
     # So that the new names survive a power cut. Not every system can sync a folder, and the report is complete without it.
     with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        Disk().sync_folder(folder)
