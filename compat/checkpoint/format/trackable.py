@@ -66,7 +66,7 @@ def decode(data: bytes) -> list[Node]:
         Its nodes, which refer only to each other.
 
     Raises:
-        CorruptError: The message is damaged, or refers to a node that it lacks.
+        CorruptError: The message is damaged, has no nodes, or refers to a node that it lacks.
 
     Example:
         >>> nodes = [Node({"w": 1}), Node(attributes=[Attribute(VALUE, "dense/w", "w/.ATTRIBUTES/VARIABLE_VALUE")])]
@@ -74,6 +74,8 @@ def decode(data: bytes) -> list[Node]:
         True
     """
     nodes = [_node(message) for message in wire.messages(data, 1)]
+    if not nodes:
+        raise CorruptError("The object graph has no nodes.", expected="at least the root")
     for node in nodes:
         numbers = [*node.children.values(), *(number for slot in node.slots for number in (slot.variable, slot.node))]
         if any(number >= len(nodes) for number in numbers):

@@ -62,7 +62,7 @@ def spec(shape: Shape, extents: Extents) -> str:
 
 def is_named(nodes: Sequence[Node]) -> bool:
     """Returns True if an object graph is that of the modern path's model."""
-    model = nodes[0].children.get("model") if nodes else None
+    model = nodes[0].children.get("model")
     return model is not None and VARIABLES in nodes[model].children
 
 

@@ -17,6 +17,8 @@ from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.errors import CheckpointError, CorruptError, NotFoundError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import crc32c, ordered_code, snappy, table
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
+from estimator_bridge.compat.checkpoint.models.object_graph import read_object_model
+from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index, index_path
 from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
@@ -266,3 +268,9 @@ def test_new_tensors_beside_big_endian_ones(good: Path, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="big-endian"):
         publish(draft, tmp_path / "target")
     assert not (tmp_path / "target.index").exists()
+
+
+def test_an_object_graph_without_nodes(tmp_path: Path) -> None:
+    prefix = write_tensors(tmp_path / "m", {OBJECT_GRAPH: tensors.of_strings([b""], ())})
+    with pytest.raises(CorruptError, match="no nodes"):
+        read_object_model(read_index(prefix))
