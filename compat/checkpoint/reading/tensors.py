@@ -83,7 +83,7 @@ def of(value: Any) -> Tensor:
     """Makes a tensor of any value: int, float, bytes, str, or a value that NumPy makes an array of.
 
     Args:
-        value: Value to store. An int, or a list of them, becomes int64, a float becomes float32, and an array keeps its dtype.
+        value: Value to store. An int, or a list of them, becomes int64, a float becomes float32. A value of NumPy keeps its dtype.
 
     Returns:
         The tensor.
@@ -99,9 +99,7 @@ def of(value: Any) -> Tensor:
     import numpy as np
 
     array = np.asarray(value)
-    if array.dtype == np.float64 and (
-        isinstance(value, float) or not hasattr(value, "dtype")
-    ):  # Python's numbers have no width
+    if array.dtype == np.float64 and not hasattr(value, "dtype"):  # Python's numbers have no width
         array = array.astype(np.float32)
     if array.dtype.kind in "OSU":
         return of_strings([item if isinstance(item, bytes) else str(item).encode() for item in array.flat], array.shape)

@@ -7,10 +7,12 @@ import hashlib
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.errors import CheckpointError, TargetError
+from estimator_bridge.compat.checkpoint.format.dtypes import dtype
 from estimator_bridge.compat.checkpoint.reading import locate, tensors, values
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, publish, write_tensors
@@ -133,10 +135,19 @@ def test_a_read_only_folder(source: Path, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_made_leaves_no_new_parents(source: Path, tmp_path: Path) -> None:
-    target = tmp_path / "new" / "deep" / ("too long" * 50) / "m"
-    with pytest.raises(TargetError, match="too long"):
-        convert(source, target)
+    class FullDisk(Disk):
+        def make_folder(self, path: Path) -> None:
+            super().make_folder(path.parent)
+            raise OSError(errno.ENOSPC, "injected")
+
+    with pytest.raises(TargetError, match="full"):
+        convert(source, tmp_path / "new" / "deep" / "m", FullDisk())
     assert not (tmp_path / "new").exists()
+
+
+def test_a_number_of_numpy_keeps_its_dtype(tmp_path: Path) -> None:
+    entries = read_index(write_tensors(tmp_path / "m", {"wide": np.float64(0.1), "plain": 0.1})).entries
+    assert [dtype(entries[name].dtype).name for name in ("wide", "plain")] == ["float64", "float32"]
 
 
 @pytest.mark.parametrize("number", [errno.EXDEV, errno.EPERM])
