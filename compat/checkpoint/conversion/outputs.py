@@ -11,7 +11,7 @@ from estimator_bridge.compat.checkpoint.conversion.sides import Sides
 from estimator_bridge.compat.checkpoint.errors import TargetError
 from estimator_bridge.compat.checkpoint.request import KERAS_FORMATS
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, disk_error, publish, target_exists
+from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, publish, target_exists
 from estimator_bridge.compat.checkpoint.writing.staging import Disk, Staging
 
 _OF_VARIABLES = ("variables", "fingerprint.pb")  # the latter has checksums of the old bytes, and is optional
@@ -77,15 +77,12 @@ def _published(target: Path, overwrite: bool, disk: Disk) -> Iterator[Path]:
             )
         raise target_exists(target)
     staging = Staging(target, disk)
-    try:
-        with staging.opened():
-            staged = staging.folder / target.name
-            yield staged
-            _sync(staged, disk)
-            disk.rename(staged, target)
-            disk.sync_folder(target.parent)
-    except OSError as error:
-        raise disk_error(error, target) from error
+    with staging.opened():
+        staged = staging.folder / target.name
+        yield staged
+        _sync(staged, disk)
+        disk.rename(staged, target)
+        disk.sync_folder(target.parent)
 
 
 def _sync(path: Path, disk: Disk) -> None:

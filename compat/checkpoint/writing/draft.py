@@ -9,7 +9,7 @@ from typing import Any
 
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import crc32c, dtypes
-from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents
+from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Shape
 from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import PACKED, Stored, Tensor
@@ -226,7 +226,15 @@ class Draft:
             raise NamingError(
                 f"{name!r} has fewer rows than slices.", expected=f"at most {entry.shape[0]}", received=num_shards
             )
-        pieces = {extents: _piece(self.source, entry, extents) for extents in _cuts(entry, num_shards)}
+        base, longer = divmod(entry.shape[0], num_shards)  # the first ``longer`` slices have one more row
+        row = entry.size // entry.shape[0]
+        rest = tuple((0, size) for size in entry.shape[1:])
+        pieces, start = dict[Extents, Stored](), 0
+        for number in range(num_shards):
+            rows = base + (number < longer)
+            extents, shape = ((start, rows), *rest), (rows, *entry.shape[1:])
+            pieces[extents] = _rows(self.source, entry, shape, start * row, rows * row)
+            start += rows
         self.put(name, Entry(entry.dtype, entry.shape, slices=tuple(pieces)), pieces)
 
 
@@ -236,22 +244,11 @@ def _in_a_row(entry: Entry, cuts: list[Extents], pieces: list[Entry]) -> bool:
     )
 
 
-def _cuts(entry: Stored, num_shards: int) -> Iterator[Extents]:
-    """Yields the extents of the slices, of which the first ``rows % num_shards`` have one more row."""
-    base, longer = divmod(entry.shape[0], num_shards)
-    start = 0
-    for number in range(num_shards):
-        length = base + (number < longer)
-        yield ((start, length), *((0, size) for size in entry.shape[1:]))
-        start += length
-
-
-def _piece(source: Index, entry: Stored, extents: Extents) -> Stored:
-    row = entry.size // entry.shape[0]
-    (start, length), shape = extents[0], (extents[0][1], *entry.shape[1:])
+def _rows(source: Index, entry: Stored, shape: Shape, start: int, size: int) -> Stored:
+    """Returns some rows of a variable, of which the first byte and the number of bytes are given."""
     if isinstance(entry, Tensor):
-        return Tensor(entry.dtype, shape, length * row, lambda: _range_of(entry, start * row, length * row))
-    piece = Entry(entry.dtype, shape, entry.shard_id, entry.offset + start * row, length * row)
+        return Tensor(entry.dtype, shape, size, lambda: _range_of(entry, start, size))
+    piece = Entry(entry.dtype, shape, entry.shard_id, entry.offset + start, size)
     return piece._replace(crc32c=values.checksum(source, piece))
 
 

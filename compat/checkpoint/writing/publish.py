@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import filecmp
 import os
 from collections.abc import Iterator, Mapping
@@ -71,11 +70,7 @@ def publish(draft: Draft, prefix: Path, options: Options = Options(), disk: Disk
         TargetError: The target is the source, it exists already, or the disk refuses; nothing has changed then.
     """
     _check_not_source(draft, prefix)
-    publication = _Publication(draft, prefix, options, disk or Disk())
-    try:
-        return publication.run()
-    except OSError as error:
-        raise disk_error(error, prefix) from error
+    return _Publication(draft, prefix, options, disk or Disk()).run()
 
 
 def write_tensors(prefix: str | Path, values: Mapping[str, Any], options: Options = Options(update_state=False)) -> Path:
@@ -253,29 +248,4 @@ def target_exists(prefix: Path) -> TargetError:
         "The target already exists and is something else.",
         received=str(prefix),
         fix="Name another target, or replace it with --overwrite.",
-    )
-
-
-_REASONS = {
-    errno.ENOSPC: "The disk is full.",
-    errno.EDQUOT: "The disk quota is used up.",
-    errno.EROFS: "The target is on a read-only file system.",
-    errno.EACCES: "The target's folder cannot be written.",
-    errno.EPERM: "The target's folder cannot be written.",
-    errno.ENOTDIR: "The target's folder is a file.",
-    errno.ENAMETOOLONG: "The target's name is too long.",
-}
-
-
-def disk_error(error: OSError, prefix: Path) -> TargetError:
-    """Makes the error for a refusal of the disk.
-
-    Args:
-        error: Error of the disk.
-        prefix: Path of the target.
-    """
-    return TargetError(
-        _REASONS.get(error.errno or 0, "The checkpoint could not be written."),
-        received=f"{error.strerror or error}: {error.filename or prefix}",
-        fix="Solve that and run the same command again.",
     )
