@@ -21,7 +21,7 @@ class DType(NamedTuple):
     numpy: str | None = None
 
 
-STRING, RESOURCE, VARIANT, BFLOAT16 = 7, 20, 21, 14
+STRING, VARIANT, BFLOAT16 = 7, 21, 14
 _UNKNOWN = DType("unknown", None)
 DTYPES = {
     1: DType("float32", 4, "<f4"),

@@ -10,6 +10,7 @@ import numpy as np
 
 from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.format import dtypes
+from estimator_bridge.compat.checkpoint.inspection import difference
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.values import read_strings, stream
 from estimator_bridge.parity.recording.trace import Trace
@@ -52,10 +53,7 @@ def max_abs_diff(legacy: Any, modern: Any) -> float:
     """
     if not np.issubdtype(legacy.dtype, np.number):
         return 0.0 if (legacy == modern).all() else float("inf")
-    if not legacy.size or np.array_equal(legacy, modern, equal_nan=np.issubdtype(legacy.dtype, np.inexact)):
-        return 0.0
-    difference = float(np.max(np.abs(legacy.astype(np.float64) - modern.astype(np.float64))))
-    return float("inf") if np.isnan(difference) else difference
+    return difference.max_abs_diff(legacy, modern)
 
 
 def initial_values(legacy: str, modern: str, step: int) -> Iterator[ParityFinding]:

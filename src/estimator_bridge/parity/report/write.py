@@ -11,7 +11,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 
-from estimator_bridge.compat.checkpoint.writing.staging import Disk
+from estimator_bridge.compat.checkpoint.writing.staging import Disk, new_folders
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityResult
 
@@ -47,7 +47,7 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
         HTML_NAME: render_html(result).encode("utf-8", "backslashreplace"),
         JSON_NAME: render_json(result).encode("ascii"),
     }
-    with _explained(folder), _folder(folder):
+    with _explained(folder), new_folders(folder, Disk()):
         _check_targets(folder)
         _publish({folder / name: content for name, content in contents.items()})
 
@@ -130,17 +130,3 @@ def _explained(folder: pathlib.Path) -> Iterator[None]:
             received=f"{folder} ({error.strerror or error})",
             fix="Name another folder with --out.",
         ) from error
-
-
-@contextlib.contextmanager
-def _folder(folder: pathlib.Path) -> Iterator[None]:
-    """Creates the folder, and removes what it created on an error."""
-    created = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield
-    except BaseException:
-        for path in created:
-            with contextlib.suppress(OSError):
-                path.rmdir()
-        raise
