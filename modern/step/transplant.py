@@ -9,14 +9,12 @@ import tensorflow as tf
 from tensorflow.python.distribute.values import SyncOnReadVariable
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
-from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.distribution.strategies import Distribution
-from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, refused, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.graph.optimizers import rebuild as optimizers
 from estimator_bridge.modern.graph.optimizers.capture import Update, rebuild, sums_loss
 from estimator_bridge.modern.graph.savers import saved_tensors
-from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
 from estimator_bridge.modern.step.split_checks import check_split
@@ -248,7 +246,7 @@ def table_filler(model: ModelGraph) -> Any:
     initialisers = [operation(op) for op in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
     if not initialisers:
         return None
-    run = Fragment.cut(upstream(initialisers, lambda op: False), []).function([])
+    run = Fragment.cut(upstream(initialisers), []).function([])
 
     @tf.function(autograph=False)
     def fill() -> Tensor:
@@ -269,24 +267,24 @@ def _check_replicas(variables: Sequence[Any], written: frozenset[str]) -> None:
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     by_graph = [v.op for v in variables if v.trainable and v.op.name in written]
     if replicas > 1 and by_graph:
-        error = NotSupportedError(
+        raise refused(
+            by_graph[0],
             f"An optimizer without a Keras counterpart updates {by_graph[0].name!r} and {len(by_graph) - 1} more variables.",
             expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
             fix="Run on one replica, where it is executed as it is, or use --path legacy.",
         )
-        raise located(error, by_graph[0])
 
 
 def _check_waiting(operations: Iterable[Operation]) -> None:
     for op in operations:
         if op.type.endswith("ConditionalAccumulator"):
-            error = NotSupportedError(
+            raise refused(
+                op,
                 "SyncReplicasOptimizer waits for the gradients of other workers, which never arrive on the modern path.",
                 expected="an optimizer that each worker applies by itself",
                 fix="Drop SyncReplicasOptimizer and the ps tasks, and set RunConfig(train_distribute="
                 "tf.distribute.experimental.MultiWorkerMirroredStrategy()), which is synchronous; or use --path legacy.",
             )
-            raise located(error, op)
 
 
 def _slots(store: VariableStore, update: Update, optimizer: Any) -> Iterator[tuple[Any, Any]]:

@@ -12,9 +12,8 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Fragment, Operation, is_copied, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, is_copied, refused, upstream
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
-from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.stages import Stage
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
 from estimator_bridge.modern.step.transplant import Transplant
@@ -116,12 +115,12 @@ def _kinds_with_kernel() -> frozenset[str]:
 def _loss_waits(loss: Operation, ops: Collection[Operation], effects: Effects) -> NotSupportedError:
     without = sorted((op for op in ops if not _can_compile(op, effects)), key=lambda op: op._id)
     after = next((op for op in without if loss in upstream([op], lambda one: one not in ops)), loss)
-    error = NotSupportedError(
+    return refused(
+        after,
         f"XLA cannot compile the loss, which {after.type} {after.name!r} waits for.",
         expected="a train_op in which only operations with an XLA kernel wait for the loss",
         fix="Leave out --jit-compile.",
     )
-    return located(error, after)
 
 
 def _refuse_changes(names: Collection[str]) -> None:

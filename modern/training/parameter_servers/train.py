@@ -20,11 +20,10 @@ from estimator_bridge.modern.distribution.parameter_servers import coordinator, 
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.distribution.worker_feed import end
 from estimator_bridge.modern.graph import model_graph
-from estimator_bridge.modern.graph.fragments import Fragment, Tensor, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, Tensor, refused, upstream
 from estimator_bridge.modern.graph.input_pipeline import read_ahead
 from estimator_bridge.modern.graph.model_graph import v1
 from estimator_bridge.modern.graph.optimizers.capture import Update
-from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.variables import assigned
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training import train as training
@@ -108,13 +107,13 @@ class SharedTransplant(Transplant):
         local = {variable.op.name: variable for variable in self.model.collection(v1.GraphKeys.LOCAL_VARIABLES)}
         written = sorted(assigned(self.operations) & local.keys())
         if written:
-            error = NotSupportedError(
+            raise refused(
+                local[written[0]].op,
                 f"The train_op writes to the local variable {written[0]!r}. On TF1 each worker has its own copy, but on parameter "
                 "servers all workers would share one.",
                 expected="a train_op that writes global variables",
                 fix="Let the train_op not depend on it (summaries may), or use --path legacy.",
             )
-            raise located(error, local[written[0]].op)
 
 
 def train(estimator: Any, call: TrainCall, distribution: Distribution, **options: Any) -> None:
@@ -170,7 +169,7 @@ def _serve(estimator: Any, call: TrainCall) -> None:
     own = feed(estimator.config)
     pipeline = model_graph.input_pipeline(estimator, call.input_fn, model_graph.TRAIN)
     filling = list(pipeline.leaves[0].graph.get_collection(v1.GraphKeys.TABLE_INITIALIZERS))
-    Fragment.cut(upstream(filling, lambda op: False), []).function([])([], [])
+    Fragment.cut(upstream(filling), []).function([])([], [])
     own.publish(iter(read_ahead(pipeline.dataset())))
     if call.hooks:
         names = ", ".join(type(hook).__name__ for hook in call.hooks)
