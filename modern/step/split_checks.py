@@ -52,9 +52,10 @@ def _refused(why: str, op: Operation) -> NotSupportedError:
 
 
 def _reductions(loss: Tensor) -> tuple[list[Operation], list[Operation]]:
-    """Returns the sums over the batch that a loss combines, and the denominators that depend on the batch's values."""
+    """Returns the sums over the batch that a loss combines, and the denominators that depend on the batch's values, in order."""
     sums, weighted = [], []
-    for op in upstream([loss.op], lambda op: is_source(op) or op.type in _OF_SHAPE_ALONE, _linear_parents):
+    combined = upstream([loss.op], lambda op: is_source(op) or op.type in _OF_SHAPE_ALONE, _linear_parents)
+    for op in sorted(combined, key=lambda op: op._id):
         if op.type == "Sum" and _reads_batch(op):
             sums.append(op)
         if op.type in _QUOTIENTS and op.inputs[1].op.type != "Const" and _reads_batch(op.inputs[1].op):
