@@ -12,6 +12,7 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.distribution.strategies import check_one_replica
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, is_copied, refused, upstream
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
 from estimator_bridge.modern.graph.stages import Stage
@@ -32,13 +33,7 @@ class CompiledTransplant(Transplant):
     """
 
     def _import(self) -> None:
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        if replicas > 1:
-            raise NotSupportedError(
-                "XLA compiles steps only on one replica.",
-                received=f"--jit-compile on {replicas} replicas",
-                fix="Leave out --jit-compile, or train on one device.",
-            )
+        check_one_replica(tf.distribute.get_strategy(), "XLA compiles steps", "--jit-compile")
         super()._import()
         effects = Effects(self.model.graph)
         variables = VariableStore(self.model.variables(), {}, shared=self.variables)
