@@ -79,9 +79,8 @@ class SharedTransplant(Transplant):
     def _with_optimizers(self) -> list[tuple[Update, Any]]:
         updates = super()._with_optimizers()
         for update, optimizer in updates:
-            given = {name: value for name, value in update.hyperparameters.items() if name in optimizer._hyper}
-            constants = {name: value for name, value in given.items() if name not in update.changing()}
-            optimizer._hyper |= {name: functools.partial(tf.constant, value, tf.float32) for name, value in constants.items()}
+            for name in optimizer._hyper.keys() & (update.hyperparameters.keys() - update.changing().keys()):
+                optimizer._hyper[name] = functools.partial(tf.constant, update.hyperparameters[name], tf.float32)
             optimizer.gradient_aggregator = list  # the pairs as they are, since a trainer is one replica
         return updates
 
@@ -183,11 +182,8 @@ def _serve(estimator: Any, call: TrainCall) -> None:
 
 def _has_trained(model_dir: str, max_steps: int | None) -> bool:
     """Returns True if the chief ended while this worker was away."""
-    if max_steps is None:
-        return False
-    latest = tf.train.latest_checkpoint(model_dir)
     with contextlib.suppress(tf.errors.OpError):  # an older checkpoint may be deleted meanwhile
-        return latest is not None and int(tf.train.load_variable(latest, "global_step")) >= max_steps
+        return max_steps is not None and training.saved_step(model_dir) >= max_steps
     return False
 
 
