@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tensorflow.python.eager import context
 
 from estimator_bridge.modern.callbacks.session import ReadOnlySession
-from estimator_bridge.modern.step.transplant import Transplant, entries, save
+from estimator_bridge.modern.step.transplant import Transplant
 
 
 class SavingSession(ReadOnlySession):
@@ -22,7 +23,7 @@ class SavingSession(ReadOnlySession):
 
     def __init__(self, transplant: Transplant, saver: Any) -> None:
         super().__init__(transplant.model.graph, transplant.variables, transplant.operations)
-        self._entries = entries(transplant, saver)
+        self._save = functools.partial(transplant.save, transplant.saved(saver))
         self._saving = saver.saver_def.save_tensor_name
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
@@ -36,5 +37,5 @@ class SavingSession(ReadOnlySession):
                 return super().run(fetches, feed_dict, options, run_metadata)
         (prefix,) = feed_dict.values()
         with context.eager_mode():
-            save(self._entries, prefix)
+            self._save(prefix)
         return prefix

@@ -81,7 +81,7 @@ class Evaluation:
 
     def _assign(self, names: Sequence[str] | Mapping[str, Any]) -> None:
         for name in names:
-            self._store.named(name).assign(self._initial[name])
+            self._store.by_name[name].assign(self._initial[name])
 
     def _metric(self, name: str, value: Any) -> GraphMetric:
         fragment = metric_values(tf.nest.flatten(value))
