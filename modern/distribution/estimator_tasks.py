@@ -44,9 +44,8 @@ def tasks() -> Iterator[None]:
             _initialize_strategy=_initialize_strategy,
             _initialize_local_devices=_initialize_local_devices,
         ),
-        replaced(
-            CollectiveAllReduceExtended, __deepcopy__=lambda self, memo: self
-        ),  # Estimator.config copies it in eager mode, too
+        # Estimator.config copies it in eager mode, too.
+        replaced(CollectiveAllReduceExtended, __deepcopy__=lambda self, memo: self),
     ):
         yield
 

@@ -157,6 +157,23 @@ def distribution_for(config: Any, replicas: int = 1) -> Distribution:
     return _MAKERS[row.strategy](config)
 
 
+def check_one_replica(strategy: Any, what: str, flag: str) -> None:
+    """Raises NotSupportedError if a strategy has several replicas.
+
+    Args:
+        strategy: ``tf.distribute`` strategy.
+        what: Subject and verb of the message.
+        flag: Flag that the user has to leave out.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if replicas > 1:
+        raise NotSupportedError(
+            f"{what} only on one replica.",
+            received=f"{flag} on {replicas} replicas",
+            fix=f"Leave out {flag}, or train on one device.",
+        )
+
+
 def _from_devices(config: Any) -> Distribution:
     extended = config.train_distribute.extended
     devices = tuple(map(short_device, extended.worker_devices))

@@ -99,6 +99,12 @@ def train(
         raise SystemExit(EXIT_CODE)
 
 
+def saved_step(model_dir: str) -> int:
+    """Returns the global step of the latest checkpoint; 0 without one."""
+    latest = tf.train.latest_checkpoint(model_dir)
+    return int(tf.train.load_variable(latest, "global_step")) if latest else 0
+
+
 def _model(estimator: Any, input_fn: Callable[..., Any], distribution: Distribution) -> ModelGraph:
     """Builds the training graph from the latest checkpoint."""
     latest = tf.train.latest_checkpoint(estimator.model_dir)
