@@ -14,8 +14,8 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.step.transplant import Transplant
 
 
-def with_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: Sequence[Any]) -> list[Any]:
-    """Returns the hooks, with Estimator's own CheckpointSaverHook if they contain none.
+def default_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: Sequence[Any]) -> list[Any]:
+    """Returns Estimator's own CheckpointSaverHook if the hooks contain none, and gives the first one the listeners.
 
     Args:
         hooks: Session hooks of a training.
@@ -46,7 +46,7 @@ def with_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: 
             )
         first = (savers + own)[0]._listeners
         first += [] if listener in first else [listener]
-    return [*hooks, *own]
+    return own
 
 
 class CheckpointSaver(HookAtSteps):

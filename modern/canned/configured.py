@@ -36,6 +36,11 @@ class Configured:
         return config | {name: getattr(self, name) for name in self._arguments()}
 
     @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Returns the same layer."""
+        return cls(**tf_keras.saving.deserialize_keras_object(config))
+
+    @classmethod
     def _arguments(cls) -> list[str]:
         """Returns the names of the annotated attributes, those of base classes first."""
         return [

@@ -179,6 +179,7 @@ class Evaluation:
 
     Attributes:
         model: Graph of EVAL mode.
+        update: Function that updates all metrics with one batch, given in the order of ``ModelGraph.batch``.
         metrics: Metrics of tf_keras: ``loss``, the mean over batches, then ``eval_metric_ops`` by name.
 
     Raises:
@@ -199,12 +200,8 @@ class Evaluation:
         local = model.initial_values()
         self._store = _store(model, variables, local)
         self._initial = {name: value for name, value in local.items() if name not in variables}
-        self._update = model.batch_function(Fragment.cut(updating, []), self._store)
+        self.update = model.batch_function(Fragment.cut(updating, []), self._store)
         self.metrics = [self._metric(name, value) for name, (value, _) in pairs.items()]
-
-    def update(self, leaves: Sequence[Tensor]) -> None:
-        """Updates all metrics with one batch, given in the order of ``ModelGraph.batch``."""
-        self._update(leaves)
 
     def reset(self) -> None:
         """Resets all local variables as a new session would, not only those that a metric's value reads."""

@@ -185,11 +185,6 @@ class Head(Configured, tf_keras.layers.Layer):
                 )
         return config
 
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Head:
-        """Returns the same head."""
-        return cls(**tf_keras.saving.deserialize_keras_object(config))
-
     def classes(self, ids: Tensor) -> Tensor:
         """Returns the names of class ids, in the same shape."""
         return tf.gather(tf.constant(self.vocabulary), ids) if self.vocabulary else tf.strings.as_string(ids)
