@@ -42,6 +42,10 @@ NATIVE = frozenset(
 # A part of tf-models-official if installed; in a checkout of TensorFlow's models it is a package of TF1 scripts.
 NATIVE_WHEN_INSTALLED = frozenset({"official"})
 
+# Types of the arguments of __import__.
+Names = Mapping[str, Any] | None
+FromList = Sequence[str] | None
+
 
 class TF1Module(types.ModuleType):
     """TensorFlow 1's namespace: ``tf.compat.v1`` with ``compat.v1`` mapped to itself, and ``contrib``.
@@ -109,13 +113,7 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
     original = builtins.__import__
     import_module = importlib.import_module
 
-    def import_(
-        name: str,
-        globals: Mapping[str, Any] | None = None,  # noqa: A002 -- the names of __import__
-        locals: Mapping[str, Any] | None = None,  # noqa: A002
-        fromlist: Sequence[str] | None = (),
-        level: int = 0,
-    ) -> Any:
+    def import_(name: str, globals: Names = None, locals: Names = None, fromlist: FromList = (), level: int = 0) -> Any:  # noqa: A002
         if level or not _is_tensorflow(name) or _is_native(globals or sys._getframe(1).f_globals):
             meant = name if level else find_keras_2(name, tf1, sys._getframe(1))
             return original(meant, globals, locals, fromlist, level)
@@ -137,7 +135,7 @@ def _is_tensorflow(name: str) -> bool:
     return name.partition(".")[0] == "tensorflow"
 
 
-def _contrib(tf1: TF1Module, name: str, fromlist: Sequence[str] | None) -> Any:
+def _contrib(tf1: TF1Module, name: str, fromlist: FromList) -> Any:
     """Returns the module at or below ``tensorflow.contrib`` that a name means; None for other names."""
     path = name.removeprefix("tensorflow.").removeprefix("compat.v1.").split(".")
     return imported(tf1.contrib, path[1:], fromlist or (), sys._getframe(2)) if path[0] == "contrib" else None
