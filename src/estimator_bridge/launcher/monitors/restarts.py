@@ -23,17 +23,6 @@ _LINES_SHOWN = 15  # of the output of a task that failed
 _PORT_TAKEN = ("Could not start gRPC server", "Address already in use")  # words of TensorFlow and of the system
 
 
-def restart_group(task: Task, tasks: Sequence[Task], recovery: Recovery) -> list[Task]:
-    """Returns the tasks that are restarted when one has failed: itself, or all but the evaluator.
-
-    Args:
-        task: Task that failed.
-        tasks: Tasks of this machine.
-        recovery: Recovery that the strategy allows.
-    """
-    return [task] if recovery.restarts_alone(task.name.job) else [each for each in tasks if each.name.serves]
-
-
 def find_obstacle(task: Task, group: Sequence[Task], restarts: int) -> NoRestart | None:
     """Returns why a failed task is not restarted, or None if it is.
 
@@ -101,6 +90,15 @@ class Restarter:
         """Announces the first start of all tasks, so that launchers whose tasks train in step restart theirs."""
         self._preflight.begin()
         self._announce_start()
+
+    def find_group(self, failed: Sequence[Task]) -> Sequence[Task]:
+        """Returns the tasks that are restarted if some have failed: these, or all of this machine but the evaluator.
+
+        Args:
+            failed: Tasks that failed; with none, all but the evaluator are restarted.
+        """
+        can_restart_alone = failed and self._can_restart_alone(failed)
+        return failed if can_restart_alone else [task for task in self._cluster.tasks if task.name.serves]
 
     def restart(self, group: Sequence[Task], reason: str) -> None:
         """Ends the remaining tasks of a group, and schedules the start of all.
@@ -191,7 +189,7 @@ class TaskFailures:
             return None
         task = min(failed, key=lambda task: (task.ended_at, task.name))
         task.state = State.FAILED
-        group = restart_group(task, self._cluster.tasks, self._cluster.rendezvous.recovery())
+        group = self._restarter.find_group([task])
         final = self._cluster.rendezvous.final_reason(task.name)
         obstacle = self._find_obstacle(task, group, final)
         if obstacle is None:
