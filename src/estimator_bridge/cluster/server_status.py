@@ -46,6 +46,10 @@ class Answer:
         incarnation: Number that the server drew when it started; a different one means that it was restarted.
         milliseconds: Time of a round trip over the open connection.
         reason: Reason why the server is not ready.
+
+    Example:
+        >>> print(Answer(TaskId("ps", 0), "127.0.0.1:1", Health.MISSING, reason="no connection"))
+        ps 0 at 127.0.0.1:1: missing, no connection
     """
 
     task: TaskId
@@ -55,6 +59,12 @@ class Answer:
     incarnation: int | None = None
     milliseconds: float | None = None
     reason: str = ""
+
+    def __str__(self) -> str:
+        start = f"{self.task} at {self.address}: {self.health.value}, "
+        if self.health is not Health.READY:
+            return start + self.reason
+        return f"{start}{', '.join(self.devices)}, incarnation {self.incarnation:016x}, {self.milliseconds:.1f} ms"
 
 
 def ask(servers: Mapping[TaskId, str], timeout: float) -> list[Answer]:
