@@ -15,7 +15,7 @@ from estimator_bridge.launcher.monitors.endings import Completion, judge_audit, 
 from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
 from estimator_bridge.launcher.monitors.readiness import Preflight
 from estimator_bridge.launcher.monitors.remote_tasks import RemoteFailures, RemoteTrainers
-from estimator_bridge.launcher.monitors.restarts import Restarter, TaskFailures
+from estimator_bridge.launcher.monitors.restarts import Restarter
 from estimator_bridge.launcher.monitors.stall import Stall
 from estimator_bridge.launcher.outcome import Judge, Outcome
 from estimator_bridge.launcher.processes.task import Task, kill_all
@@ -48,7 +48,7 @@ class Supervisor:
         self._judges: tuple[Judge, ...] = (
             self._judge_signals,
             self._remote_failures.judge,
-            TaskFailures(cluster, restarter, remote_trainers).judge,
+            functools.partial(restarter.judge, remote_trainers),
             heartbeats.judge,
             preflight.judge,
             Stall(cluster, restarter).judge,

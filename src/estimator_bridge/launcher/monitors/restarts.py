@@ -74,7 +74,7 @@ def pause(restarts: int) -> float:
 
 
 class Restarter:
-    """Restarts tasks after a pause, during which the launcher goes on watching the others.
+    """Restarts tasks that fail with the tasks that depend on them, after a pause during which the launcher goes on watching the others.
 
     Args:
         cluster: Cluster whose tasks are restarted.
@@ -90,6 +90,36 @@ class Restarter:
         """Announces the first start of all tasks, so that launchers whose tasks train in step restart theirs."""
         self._preflight.begin()
         self._announce_start()
+
+    def judge(self, remote_trainers: RemoteTrainers) -> Outcome | None:
+        """Handles the first task that failed, or that stopped serving while others train: restarts it, or ends the launch.
+
+        Args:
+            remote_trainers: Chief and workers of other machines.
+        """
+        failed = [
+            task
+            for task in self._cluster.tasks
+            if task.state is State.FAILED
+            or (task.state is State.DONE and task.name.job == "ps" and self._is_training(remote_trainers))
+        ]
+        if not failed:
+            return None
+        task = min(failed, key=lambda task: (task.ended_at, task.name))
+        task.state = State.FAILED
+        group = self.find_group([task])
+        final = self._cluster.rendezvous.final_reason(task.name)
+        obstacle = self._find_obstacle(task, group, final)
+        if obstacle is None:
+            self.restart(group, f"{task.name} ended with exit code {task.exit_code}")
+            return None
+        if self._cluster.is_shared and time.monotonic() - task.ended_at < _REMOTE_SECONDS:
+            return None
+        if final and self._do_others_export(task):
+            return None
+        address = self._cluster.layout.addresses.get(task.name)
+        reason = obstacle.value.format(task=task, address=address, final=final)
+        return Outcome(task.exit_code or 1, _task_failed(task, reason), obstacle)
 
     def find_group(self, failed: Sequence[Task]) -> Sequence[Task]:
         """Returns the tasks that are restarted if some have failed: these, or all of this machine but the evaluator.
@@ -163,46 +193,6 @@ class Restarter:
         for task in trainers:
             task.wait(deadline - time.monotonic())
 
-
-class TaskFailures:
-    """Restarts a failed task with the tasks that depend on it, or ends the launch.
-
-    Args:
-        cluster: Cluster whose tasks fail.
-        restarter: Restarter of tasks.
-        remote_trainers: Chief and workers of other machines.
-    """
-
-    def __init__(self, cluster: LocalCluster, restarter: Restarter, remote_trainers: RemoteTrainers) -> None:
-        self._cluster = cluster
-        self._restarter = restarter
-        self._remote_trainers = remote_trainers
-
-    def judge(self) -> Outcome | None:
-        """Handles the first task that failed, or that stopped serving while others train."""
-        failed = [
-            task
-            for task in self._cluster.tasks
-            if task.state is State.FAILED or (task.state is State.DONE and task.name.job == "ps" and self._is_training())
-        ]
-        if not failed:
-            return None
-        task = min(failed, key=lambda task: (task.ended_at, task.name))
-        task.state = State.FAILED
-        group = self._restarter.find_group([task])
-        final = self._cluster.rendezvous.final_reason(task.name)
-        obstacle = self._find_obstacle(task, group, final)
-        if obstacle is None:
-            self._restarter.restart(group, f"{task.name} ended with exit code {task.exit_code}")
-            return None
-        if self._cluster.is_shared and time.monotonic() - task.ended_at < _REMOTE_SECONDS:
-            return None
-        if final and self._do_others_export(task):
-            return None
-        address = self._cluster.layout.addresses.get(task.name)
-        reason = obstacle.value.format(task=task, address=address, final=final)
-        return Outcome(task.exit_code or 1, _task_failed(task, reason), obstacle)
-
     def _find_obstacle(self, task: Task, group: Sequence[Task], final: str | None) -> NoRestart | None:
         is_starting = task.name in self._cluster.layout.addresses and not self._cluster.rendezvous.has_flag(Flag.READY)
         if is_starting and any(word in line for line in task.tail for word in _PORT_TAKEN):
@@ -215,9 +205,9 @@ class TaskFailures:
             each.state.has_ended for each in self._cluster.trainers
         )
 
-    def _is_training(self) -> bool:
+    def _is_training(self, remote_trainers: RemoteTrainers) -> bool:
         trainers = self._cluster.trainers
-        return not all(task.state.has_ended for task in trainers) if trainers else self._remote_trainers.are_training()
+        return not all(task.state.has_ended for task in trainers) if trainers else remote_trainers.are_training()
 
 
 def _task_failed(task: Task, reason: str) -> BridgeError:
