@@ -14,7 +14,7 @@ from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.monitors.endings import Completion, judge_audit, judge_finish
 from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.monitors.remote_tasks import RemoteFailures, RemoteTrainers
+from estimator_bridge.launcher.monitors.remote_tasks import RemoteTasks
 from estimator_bridge.launcher.monitors.restarts import Restarter
 from estimator_bridge.launcher.monitors.stall import Stall
 from estimator_bridge.launcher.outcome import Judge, Outcome
@@ -41,20 +41,19 @@ class Supervisor:
         preflight = Preflight(cluster)
         self._restarter = restarter = Restarter(cluster, preflight)
         self._heartbeats = heartbeats = Heartbeats(cluster, preflight)
-        self._remote_failures = RemoteFailures(cluster)
-        remote_trainers = RemoteTrainers(cluster)
+        self._remote_tasks = remote_tasks = RemoteTasks(cluster)
         # The first judge that knows an end decides, so causes stand before their consequences: a failure on another machine makes local
         # tasks fail, and the server of a lost machine is late.
         self._judges: tuple[Judge, ...] = (
             self._judge_signals,
-            self._remote_failures.judge,
-            functools.partial(restarter.judge, remote_trainers),
+            remote_tasks.judge,
+            functools.partial(restarter.judge, remote_tasks),
             heartbeats.judge,
             preflight.judge,
             Stall(cluster, restarter).judge,
             functools.partial(judge_finish, cluster),
             functools.partial(judge_audit, cluster, audit),
-            Completion(cluster, remote_trainers, heartbeats).judge,
+            Completion(cluster, remote_tasks, heartbeats).judge,
         )
 
     def run(self) -> Outcome:
@@ -67,7 +66,7 @@ class Supervisor:
                 outcome = self._watch()
             finally:
                 self._end()
-            self._remote_failures.report(outcome)
+            self._remote_tasks.report(outcome)
         return outcome
 
     def _watch(self) -> Outcome:
@@ -112,7 +111,7 @@ class Supervisor:
         """Keeps parameter servers while tasks of other machines save, if a scheduler has asked all machines to end."""
         serves = any(task.name.job == "ps" and not task.state.has_ended for task in self._cluster.tasks)
         is_needed = serves and self._cluster.is_shared and bool(self._signals)
-        while is_needed and not self._must_hurry and time.monotonic() < deadline and not self._remote_failures.have_all_ended():
+        while is_needed and not self._must_hurry and time.monotonic() < deadline and not self._remote_tasks.have_all_ended():
             self._update()
             time.sleep(_POLL_SECONDS)
 

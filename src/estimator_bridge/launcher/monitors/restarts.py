@@ -10,7 +10,7 @@ from estimator_bridge.cluster.rendezvous import Flag, Recovery
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.monitors.remote_tasks import RemoteTrainers
+from estimator_bridge.launcher.monitors.remote_tasks import RemoteTasks
 from estimator_bridge.launcher.outcome import NoRestart, Outcome
 from estimator_bridge.launcher.processes.task import State, Task, kill_all
 
@@ -91,17 +91,17 @@ class Restarter:
         self._preflight.begin()
         self._announce_start()
 
-    def judge(self, remote_trainers: RemoteTrainers) -> Outcome | None:
+    def judge(self, remote_tasks: RemoteTasks) -> Outcome | None:
         """Handles the first task that failed, or that stopped serving while others train: restarts it, or ends the launch.
 
         Args:
-            remote_trainers: Chief and workers of other machines.
+            remote_tasks: Tasks on other machines.
         """
         failed = [
             task
             for task in self._cluster.tasks
             if task.state is State.FAILED
-            or (task.state is State.DONE and task.name.job == "ps" and self._is_training(remote_trainers))
+            or (task.state is State.DONE and task.name.job == "ps" and self._is_training(remote_tasks))
         ]
         if not failed:
             return None
@@ -205,9 +205,9 @@ class Restarter:
             each.state.has_ended for each in self._cluster.trainers
         )
 
-    def _is_training(self, remote_trainers: RemoteTrainers) -> bool:
+    def _is_training(self, remote_tasks: RemoteTasks) -> bool:
         trainers = self._cluster.trainers
-        return not all(task.state.has_ended for task in trainers) if trainers else remote_trainers.are_training()
+        return not all(task.state.has_ended for task in trainers) if trainers else remote_tasks.are_training()
 
 
 def _task_failed(task: Task, reason: str) -> BridgeError:
