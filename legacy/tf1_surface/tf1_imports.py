@@ -72,7 +72,7 @@ class TF1Module(types.ModuleType):
             return getattr(self.__dict__["_v1"], name)
         with contextlib.suppress(KeyError):
             module = sys.modules[f"tensorflow.{name}"]  # an attribute once it is imported, as in any package
-            return _Python("tensorflow.python", module, _tf1=self) if name == "python" else module
+            return _Overlay(module.__name__, module, keras=keras_file(self.keras)) if name == "python" else module
         raise AttributeError(f"module 'tensorflow' has no attribute {name!r} among TensorFlow 1's names")
 
     def __dir__(self) -> list[str]:
@@ -91,13 +91,6 @@ class _Overlay(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         return dir(self.__dict__["_real"])
-
-
-class _Python(_Overlay):
-    """``tensorflow.python``, with TensorFlow 1's Keras."""
-
-    def __getattr__(self, name: str) -> Any:
-        return keras_file(self._tf1.keras) if name == "keras" else super().__getattr__(name)
 
 
 @contextlib.contextmanager
