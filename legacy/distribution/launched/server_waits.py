@@ -12,6 +12,9 @@ import time
 import types
 from typing import Any
 
+from tensorflow.python.distribute import distribute_coordinator
+from tensorflow.python.training import server_lib, session_manager
+
 from estimator_bridge.cluster.loopback import keep_to_loopback_or_warn
 from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
 from estimator_bridge.runtime.patching import replaced, wrapped
@@ -22,8 +25,6 @@ _RECOVERY_WAIT_SECONDS = 1  # between two checks that the chief has initialized 
 
 def patches(rendezvous: Rendezvous) -> list[Any]:
     """Returns patches of the waits in tensorflow-estimator and in the distribute coordinator."""
-    from tensorflow.python.distribute import distribute_coordinator
-    from tensorflow.python.training import server_lib, session_manager
     from tensorflow_estimator.python.estimator import training
 
     clock = types.SimpleNamespace(time=time.time, sleep=functools.partial(_sleep_until_trained, rendezvous))

@@ -27,7 +27,7 @@ def add_script(parser: argparse.ArgumentParser) -> None:
     args.complete = FILE  # type: ignore[attr-defined]
 
 
-def add_format(parser: argparse.ArgumentParser, explanation: str) -> None:
+def add_format(parser: argparse._ActionsContainer, explanation: str) -> None:
     """Adds --format, which selects output for readers or for programs."""
     parser.add_argument("--format", choices=("text", "json"), default="text", help=explanation)
 
