@@ -1,7 +1,5 @@
 """Brings ``tf.estimator`` back: checks the installed packages, then restores its parts in order."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib

@@ -3,8 +3,6 @@
 The tables give each field's counterpart and the reason. Nothing here imports TensorFlow. ``modern.config.apply`` puts a ModernConfig in force.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks for combinations that train wrongly without a warning: each is refused or mended, with the reason and the fix."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias

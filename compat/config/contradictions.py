@@ -1,7 +1,5 @@
 """Contradicting fields: they are refused before anything is converted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from estimator_bridge.compat.config.model import LegacyConfig, job_sizes

@@ -1,7 +1,5 @@
 """Table of strategies: the modern strategy for a TF_CONFIG, a RunConfig and a SyncReplicasOptimizer together, and the settings it reads."""
 
-from __future__ import annotations
-
 import dataclasses
 import typing
 from collections.abc import Iterator, Mapping

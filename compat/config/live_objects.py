@@ -1,7 +1,5 @@
 """Live objects of TensorFlow, read into plain settings: a RunConfig and its specs, a strategy, a resolver."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any

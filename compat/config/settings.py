@@ -1,7 +1,5 @@
 """ModernConfig as flat settings by dotted name, for rules, and as nested dictionaries, for files."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import typing

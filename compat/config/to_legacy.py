@@ -1,7 +1,5 @@
 """Modern -> legacy: RunConfig, ConfigProto, TF_CONFIG and specs from a ModernConfig."""
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

@@ -9,8 +9,6 @@ save      a checkpoint is restored into a loaded model, and the model is saved: 
 ========  ===========================================================================================================
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path

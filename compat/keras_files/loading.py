@@ -1,7 +1,5 @@
 """Loads models from files, configs, functions and SavedModels, and the values of files of weights."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json

@@ -1,7 +1,5 @@
 """The optimizers of loaded models: kept, replaced by one of the other family, or made for a model that has none."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The output of ``check``: lines and a table for readers, JSON for programs."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence

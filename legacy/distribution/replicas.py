@@ -1,7 +1,5 @@
 """The replicas of a training: their tasks, and the token queues of their SyncReplicasOptimizer."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

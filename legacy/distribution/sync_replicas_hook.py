@@ -1,7 +1,5 @@
 """The hook by which synchronous replicas begin together and count their steps, in a table on a parameter server."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -5,8 +5,6 @@ What was removed: these names, with TensorFlow 2.16 (March 2024), and with them 
 Needed by: every script that uses ``tf.estimator``.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 

@@ -8,8 +8,6 @@ versions of Keras in one process, and a failed or concurrent first use ends in R
 Needed by: every Estimator (canned models build Keras layers and optimizers), ``tf.compat.v1.layers``, ``rnn_cell``.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import sys

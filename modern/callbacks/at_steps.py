@@ -1,7 +1,5 @@
 """Callbacks that act at certain steps: TensorFlow's hooks that have a timer, and the ends of a training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tensorflow.python.eager import context

@@ -1,7 +1,5 @@
 """Checkpoints at the start, at the RunConfig's interval and at the end, saved by TF1's own CheckpointSaverHook."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import Any

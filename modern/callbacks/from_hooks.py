@@ -1,7 +1,5 @@
 """Callbacks for session hooks: TF1's own are mapped by a table, a script's own run unchanged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

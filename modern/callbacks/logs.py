@@ -1,7 +1,5 @@
 """Records of a training as TF1 makes them: log lines, TensorBoard event files, and a loss that is NaN."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

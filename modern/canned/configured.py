@@ -1,7 +1,5 @@
 """Keras layers that declare their arguments once."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

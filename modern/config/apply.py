@@ -1,7 +1,5 @@
 """Puts a ModernConfig in force, and reads its settings back."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any

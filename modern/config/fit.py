@@ -1,7 +1,5 @@
 """Arguments and callbacks of ``compile`` and ``fit`` from a ModernConfig, and the evaluator; all are read back."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Collection, Iterator, Mapping

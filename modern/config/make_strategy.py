@@ -1,7 +1,5 @@
 """Strategy that a ModernConfig names, and connections of its process: server, remote cluster, share of the input."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

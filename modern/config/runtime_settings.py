@@ -1,7 +1,5 @@
 """TensorFlow's runtime: a table of its settings, set and read back, and compared with those asked for."""
 
-from __future__ import annotations
-
 import dataclasses
 import operator
 import os

@@ -1,7 +1,5 @@
 """ConfigProto of a session on the modern path: its fields are set through ``tf.config`` and read back."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from estimator_bridge.compat.config.proto.fields import set_fields

@@ -5,8 +5,6 @@ substitute, since it restores the object-based checkpoints of a Keras model. The
 are left out, since strategies of TensorFlow 2 connect by themselves.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The MultiWorkerMirroredStrategy of this process, which connects once, and only to this machine if the launcher says so."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import threading

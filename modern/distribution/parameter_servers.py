@@ -1,7 +1,5 @@
 """Servers and connections of a cluster with parameter servers: workers and parameter servers serve, the chief connects to them."""
 
-from __future__ import annotations
-
 import functools
 import socket
 import time

@@ -1,7 +1,5 @@
 """Choice of the tf.distribute strategy that a RunConfig stands for."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The host_call of a TPUEstimatorSpec as operations that run with each batch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

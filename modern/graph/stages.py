@@ -6,8 +6,6 @@ else are applied. Stage 1 holds the operations that waited for them (e.g., count
 gradients of a second optimizer), and so on.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import graphlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """Variables of a TF1 graph as tf.Variables of a strategy, with their TF1 names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

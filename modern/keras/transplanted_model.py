@@ -1,7 +1,5 @@
 """A transplant as a tf_keras.Model, which ``fit`` trains and tf.train.Checkpoint saves under TF1's names."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

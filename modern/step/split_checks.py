@@ -1,7 +1,5 @@
 """Checks of models whose batches are split: the results of the replicas must add up to the result of one device."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from estimator_bridge.errors import NotSupportedError

@@ -1,7 +1,5 @@
 """The training graph of a model_fn as one function of variables and batch, and checkpoints of it, from which either path resumes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """XLA for the gradients of a transplanted step: choice of the compiled operations, and refusals."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re

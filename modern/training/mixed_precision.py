@@ -1,7 +1,5 @@
 """Mixed precision: bfloat16 for the operations that TensorFlow's graph optimizer chooses for oneDNN's kernels, and a log of them."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Edits of a draft that a user requests: to rename, drop or partition variables, or to give them their averages' values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 

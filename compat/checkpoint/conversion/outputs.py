@@ -1,7 +1,5 @@
 """Writes the target of a conversion: a checkpoint, or a Keras file or folder, which appears whole or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

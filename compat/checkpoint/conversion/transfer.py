@@ -1,7 +1,5 @@
 """The steps that both directions of a conversion share: TF1's names sorted, variables paired, slots and hyperparameters carried over."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Container, Mapping
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """TensorFlow's DataType numbers, with their names, sizes and NumPy names."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple

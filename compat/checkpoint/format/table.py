@@ -12,8 +12,6 @@
 A key is stored as its difference from the key before: ``shared`` bytes of that, then the unshared ones.
 """
 
-from __future__ import annotations
-
 import bisect
 import struct
 from collections.abc import Iterable, Iterator

@@ -9,8 +9,6 @@ TrackableObject           1 children (1 node_id, 2 local_name), 2 attributes (1 
 Node 0 is the root. Other fields of a node (registered savers, whether it has values) are left out. Graphs have circles.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Container, Iterable
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The values of two checkpoints side by side, a chunk at a time."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A checkpoint, a difference of two, or a conversion as tables on the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import rich.box

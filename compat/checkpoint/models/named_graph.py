@@ -12,8 +12,6 @@ A slice of a partitioned variable is a variable of its own; its edge is the name
 TF1's Saver. Hyperparameters are not included: TF1 does not save them, scripts set them.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 

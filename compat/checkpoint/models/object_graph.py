@@ -1,7 +1,5 @@
 """A model and its optimizer as their object graph describes them: variables, slots and hyperparameters."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Pairs the variables of an old checkpoint with those of a model by name, shape and order, and never guesses."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

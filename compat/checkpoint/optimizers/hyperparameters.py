@@ -1,7 +1,5 @@
 """A Keras optimizer's class and hyperparameters, from a checkpoint's slots, variables and the configuration beside them."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

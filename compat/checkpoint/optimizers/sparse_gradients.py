@@ -1,7 +1,5 @@
 """Warnings of variables with sparse gradients that the optimizer of the other side treats differently."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple

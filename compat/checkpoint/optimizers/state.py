@@ -5,8 +5,6 @@ float32, which is 0 after some thousand updates. So t is taken from ``global_ste
 these are 0.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re

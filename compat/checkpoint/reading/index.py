@@ -3,8 +3,6 @@
 An index is checked against itself before it is used: TensorFlow finds contradictions late, tensor by tensor.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import gc
 import math

@@ -1,7 +1,5 @@
 """Finds the variables that a graph reads row by row, so that their gradients are sparse, in the graph beside a checkpoint."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import mmap

@@ -1,7 +1,5 @@
 """Tensors that a conversion adds; their bytes are made in chunks while they are written, so that none must fit in memory."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple

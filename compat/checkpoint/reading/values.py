@@ -1,7 +1,5 @@
 """The bytes of tensors and variables, whole or partitioned, read from the data files in chunks, so that memory stays bounded."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The recurrent cells of one side in the layout of the other, while variables are paired and get their names."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping

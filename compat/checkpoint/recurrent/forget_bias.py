@@ -1,7 +1,5 @@
 """The forget_bias: TF1 adds it to the forget gate at each step and does not save it, Keras has it in the bias."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

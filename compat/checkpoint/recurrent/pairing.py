@@ -3,8 +3,6 @@
 Pairs are found by place, sizes and order, as variables are matched, or as the user decided.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping

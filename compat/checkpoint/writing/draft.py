@@ -1,7 +1,5 @@
 """The draft of a checkpoint: the names of another one, changed, and new tensors."""
 
-from __future__ import annotations
-
 import itertools
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -5,8 +5,6 @@ gets its name: from that instant the checkpoint exists. If one is replaced, its 
 the new names have another number of files (``-of-00003`` instead of ``-of-00002``). The ``checkpoint`` file comes last.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import filecmp

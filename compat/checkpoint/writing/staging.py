@@ -3,8 +3,6 @@
 All changes to the disk are in one class, so that a test can let each of them fail.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

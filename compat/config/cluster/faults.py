@@ -1,7 +1,5 @@
 """Faults in a TF_CONFIG: the key, the reason, and the corrected JSON."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import difflib

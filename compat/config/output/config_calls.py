@@ -1,7 +1,5 @@
 """Calls that a ModernConfig amounts to: its strategy and resolver, the callbacks of ``fit``, the evaluator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Printer of a LegacyConfig as TensorFlow 1 Python, and as the JSON that ``read_source`` reads."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

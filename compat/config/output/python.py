@@ -1,7 +1,5 @@
 """Printer of a ModernConfig as a standalone Python script, with plain TensorFlow and tf_keras."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

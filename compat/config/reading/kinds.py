@@ -1,7 +1,5 @@
 """Classes that a ModernConfig names, with their arguments, and the check of plain values against annotations."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import math

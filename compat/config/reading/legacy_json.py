@@ -1,7 +1,5 @@
 """Reader of a RunConfig, with its TF_CONFIG and specs, from JSON."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Sources of configs: ConfigProto files, TF_CONFIG, RunConfig as JSON, and output of ``convert config``."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import re

@@ -1,7 +1,5 @@
 """Conversion tables; together they cover TensorFlow 2.15 to 2.21 and tensorflow-estimator 2.15."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from estimator_bridge.compat.config.tables.config_proto import CONFIG_PROTO, EXPERIMENTAL, RPC_OPTIONS

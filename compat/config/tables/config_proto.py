@@ -1,7 +1,5 @@
 """ConfigProto's own fields: threads, devices, placement and sessions; its experimental ones; and RPCOptions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 A report has digests of the batch and of the variables, and the number of steps.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Each module beside this one has ``patches(rendezvous)``, which are in force while the script runs.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

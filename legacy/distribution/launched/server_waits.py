@@ -4,8 +4,6 @@ Estimator knows no launcher. So worker i waits 5 (i + 1) seconds, a worker that 
 ``EvalSpec.throttle_secs`` even after training has ended, and a server for ever.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import time

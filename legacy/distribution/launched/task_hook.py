@@ -1,7 +1,5 @@
 """Connects trainings with their launcher: hooks report steps and the possible kind of restart, end on request, and leave sessions open."""
 
-from __future__ import annotations
-
 import functools
 import time
 from typing import Any

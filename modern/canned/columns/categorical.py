@@ -1,7 +1,5 @@
 """Categorical columns: hashes, vocabularies, numbers and crosses of features as ids."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

@@ -1,7 +1,5 @@
 """A head as a Keras layer: maps logits to predictions and computes the loss, reduced to one number, and the metrics."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ The gradients in the pairs of ``apply_gradients`` are nodes of the graph. So cli
 between compute and apply are recorded with them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set

@@ -1,7 +1,5 @@
 """Estimator.train in a cluster with parameter servers: the chief leads, and the workers serve it."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

@@ -1,7 +1,5 @@
 """Servers that other machines cannot reach: TensorFlow's listens on every network interface, whatever address it is given."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """Preemption: a scheduler sends SIGTERM to a task, the cluster saves and ends, and a later start goes on from there."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading

@@ -4,8 +4,6 @@ A server answers an empty request to ``/tensorflow.WorkerService/GetStatus`` wit
 device_attributes.proto of TensorFlow). TensorFlow's generated classes are not used: importing one imports all of TensorFlow.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 import re

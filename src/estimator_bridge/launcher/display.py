@@ -1,7 +1,5 @@
 """The terminal while a cluster runs: the output of the tasks, each line with its task, and a table of them."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import threading

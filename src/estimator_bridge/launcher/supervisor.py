@@ -1,7 +1,5 @@
 """The supervisor of the tasks on this machine: starts them, restarts those that fail, and ends them together."""
 
-from __future__ import annotations
-
 import functools
 import signal
 import time

@@ -1,7 +1,5 @@
 """Reads the traces of both sides and says where they differ: pure comparison, one function a level."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any

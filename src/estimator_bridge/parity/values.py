@@ -1,7 +1,5 @@
 """Compares the variables of two checkpoints, one at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Keeps TensorFlow's start-up and its deprecation warnings out of what a script prints; ``--verbose`` shows them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Ends of a launch by the clock, by an audit, or because training is complete."""
 
-from __future__ import annotations
-
 import time
 
 from estimator_bridge.cluster.rendezvous import Flag

@@ -1,7 +1,5 @@
 """Heartbeats that launchers on several machines give each other: a launcher that is lost with its machine cannot report that."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import enum

@@ -1,7 +1,5 @@
 """Readiness before training and after a restart: every server answers, is the right task, and runs the same TensorFlow."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Collection, Iterable, Sequence

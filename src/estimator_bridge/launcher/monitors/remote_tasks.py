@@ -1,7 +1,5 @@
 """Tasks on other machines: the failures that their launchers report, and whether chief and workers still train."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection
 

@@ -1,7 +1,5 @@
 """Failures of tasks on this machine: which tasks start again, when, and when the launcher gives up."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Stalls: tells training that hangs from training that goes on, and finds the task that holds it up."""
 
-from __future__ import annotations
-
 import time
 
 import psutil

@@ -1,7 +1,5 @@
 """The legacy side of a comparison: tensorflow-estimator itself, with hooks that record what it does."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 from weakref import WeakKeyDictionary

@@ -1,7 +1,5 @@
 """Gives every Estimator of a comparison its own folders: the script's model_dir is only read."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The modern side of a comparison: the same script, the legacy side's initial values, and its batches in a replay."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from pathlib import Path

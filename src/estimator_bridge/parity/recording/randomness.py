@@ -4,8 +4,6 @@ TensorFlow seeds an operation by the number of random operations that its graph 
 paths differ (e.g. a replayed input has no shuffle), so initialisers and dropout would differ although nothing is wrong.
 """
 
-from __future__ import annotations
-
 import random
 import zlib
 from collections import defaultdict

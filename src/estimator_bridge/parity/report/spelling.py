@@ -1,7 +1,5 @@
 """The spelling of numbers and of the user's strings, the same on the terminal and on the page."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """The content of a report: one sentence, a few numbers, and the rows of thousands that are worth showing first."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """The report on the terminal: the verdict, then small tables that fit 80 columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import rich.box
