@@ -103,7 +103,7 @@ def max_abs_diff(one: Any, other: Any) -> float:
     wide = np.complex128 if "c" in (one.dtype.kind, other.dtype.kind) else np.float64
     if one.dtype.kind in "iu" and other.dtype.kind in "iu" and max(one.itemsize, other.itemsize) == 8:
         wide = object  # float64 would round them
-    one, other = one.astype(wide), other.astype(wide)
+    one, other = one.astype(wide).ravel(), other.astype(wide).ravel()  # a scalar is one element
     if wide is object:
         return float(max(np.abs(one - other), default=0))
     with np.errstate(invalid="ignore"):
