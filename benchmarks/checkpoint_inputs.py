@@ -9,9 +9,10 @@ from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
 from estimator_bridge.compat.checkpoint.format.trackable import Attribute, Node, SlotReference
 from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE, OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index, read_index
-from estimator_bridge.compat.checkpoint.reading.tensors import Tensor, int64, of_strings
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 
 COLUMNS = 1024
 ENTRIES = 200_000
@@ -51,7 +52,7 @@ def noise(shape: tuple[int, int]) -> Tensor:
 def write_keras_side(prefix: Path, names: list[str], shape: tuple[int, int], slots: list[str]) -> None:
     """Writes an index with the object graph of a tf_keras model; its data file is a hole of the right size."""
     nodes = [Node({"model": 1, "optimizer": 2}), Node(), Node({"iter": 3, "learning_rate": 4})]
-    values: dict[str, Any] = {"optimizer/iter": int64(0), "optimizer/learning_rate": 0.01}
+    values: dict[str, Any] = {"optimizer/iter": tensors.number(0), "optimizer/learning_rate": 0.01}
     leaves = {key: key.rpartition("/")[2] for key in values}
     nodes += [Node(attributes=[Attribute(trackable.VALUE, leaf, key + ATTRIBUTE)]) for key, leaf in leaves.items()]
     size = shape[0] * shape[1] * 4
@@ -65,7 +66,7 @@ def write_keras_side(prefix: Path, names: list[str], shape: tuple[int, int], slo
             nodes.append(Node(attributes=[Attribute(trackable.VALUE, name + (f"/{slot}" if slot else ""), key + ATTRIBUTE)]))
             values[key] = Entry(1, shape, 1, 0, size)
     small = {key + ATTRIBUTE: value for key, value in values.items() if not isinstance(value, Entry)}
-    write_tensors(prefix, {**small, OBJECT_GRAPH: of_strings([trackable.encode(nodes)], ())})
+    write_tensors(prefix, {**small, OBJECT_GRAPH: tensors.of_strings([trackable.encode(nodes)], ())})
     index = read_index(prefix)
     whole = Index(prefix, Header(2), {**index.entries})
     whole.entries.update({key + ATTRIBUTE: value for key, value in values.items() if isinstance(value, Entry)})

@@ -5,8 +5,6 @@ a small model's step (benchmarks/legacy.py). Only plans are kept, never values. 
 other than nested dicts, lists and tuples of tensors, operations and variables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,7 @@
 """Brings ``tf.estimator`` back: checks the installed packages, then restores its parts in order."""
 
-from __future__ import annotations
-
 import contextlib
+import functools
 import importlib
 import importlib.metadata
 import importlib.util
@@ -10,15 +9,14 @@ import os
 import sys
 import threading
 
+from packaging.version import Version
+
 from estimator_bridge.errors import BridgeError
 
-Version = tuple[int, int]
-
-_LAST_NATIVE: Version = (2, 15)
+_LAST_NATIVE = (2, 15)
 _TENSORFLOW_DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos", "tf-nightly")
 
 _lock = threading.Lock()
-_installed = threading.Event()
 
 
 def install() -> None:
@@ -40,11 +38,10 @@ def install() -> None:
         'train'
     """
     with _lock:
-        if not _installed.is_set():
-            _install()
-            _installed.set()
+        _install()
 
 
+@functools.cache  # keeps no failure
 def _install() -> None:
     version = _tensorflow_version()
     _require_estimator_package()
@@ -66,14 +63,14 @@ def _install() -> None:
         fetch_plans.keep_plans()
 
 
-def _keras_package(version: Version) -> str:
+def _keras_package(version: tuple[int, ...]) -> str:
     """Returns the Keras 2 for ``tf.keras``: TensorFlow 2.15 keeps its own, unless Keras 3 was installed over it."""
     legacy_asked_for = os.environ.get("TF_USE_LEGACY_KERAS") in {"1", "true", "True"}
     has_its_own = version == _LAST_NATIVE and _major_minor(_version("keras") or "3.0") < (3, 0)
     return "keras" if has_its_own and not legacy_asked_for else "tf_keras"
 
 
-def _tensorflow_version() -> Version:
+def _tensorflow_version() -> tuple[int, ...]:
     """Returns the version of the loaded or, without loading it, of the installed TensorFlow."""
     loaded = sys.modules.get("tensorflow")
     text = getattr(loaded, "__version__", None) or _version(*_TENSORFLOW_DISTRIBUTIONS)
@@ -135,6 +132,5 @@ def _version(*distributions: str) -> str | None:
     return None
 
 
-def _major_minor(version: str) -> Version:
-    major, minor = version.split(".")[:2]
-    return int(major), int(minor)
+def _major_minor(version: str) -> tuple[int, ...]:
+    return Version(version).release[:2]

@@ -1,7 +1,5 @@
 """Warnings about what the runner changed for a script, each logged once."""
 
-from __future__ import annotations
-
 import logging
 
 _logger = logging.getLogger(__name__)

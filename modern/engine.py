@@ -79,7 +79,7 @@ class ModernEngine(Engine):
         """Executes ``Estimator.train``."""
         _check_steps(call.steps, call.max_steps)
         with self._outside_graphs(estimator, TRAIN) as distribution:
-            if call.max_steps is not None and call.max_steps <= _saved_step(estimator):
+            if call.max_steps is not None and call.max_steps <= training.saved_step(estimator.model_dir):
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
             train = self._trainer(estimator.config)
@@ -101,8 +101,7 @@ class ModernEngine(Engine):
         """Executes ``Estimator.evaluate``, its event file included."""
         from tensorflow_estimator.python.estimator import estimator as estimator_lib
 
-        if call.steps is not None and call.steps <= 0:
-            raise ValueError(f"Must specify steps > 0, given: {call.steps}")
+        _check_steps(call.steps)
         call = _with_checkpoint(call, estimator)
         with self._outside_graphs(estimator, EVAL):
             results, graph = evaluation.evaluate(estimator, call)
@@ -162,7 +161,7 @@ def _examples(estimator: Any, batch: Any) -> Iterator[Any]:
         yield {key: value[index] for key, value in batch.items()}
 
 
-def _check_steps(steps: int | None, max_steps: int | None) -> None:
+def _check_steps(steps: int | None, max_steps: int | None = None) -> None:
     if steps is not None and max_steps is not None:
         raise ValueError("Can not provide both steps and max_steps.")
     for name, value in (("steps", steps), ("max_steps", max_steps)):
@@ -173,8 +172,3 @@ def _check_steps(steps: int | None, max_steps: int | None) -> None:
 def _with_checkpoint(call: Any, estimator: Any) -> Any:
     """Returns a call of evaluate or predict that names its checkpoint, if there is one."""
     return dataclasses.replace(call, checkpoint_path=call.checkpoint_path or tf.train.latest_checkpoint(estimator.model_dir))
-
-
-def _saved_step(estimator: Any) -> int:
-    latest = tf.train.latest_checkpoint(estimator.model_dir)
-    return int(tf.train.load_variable(latest, "global_step")) if latest else 0

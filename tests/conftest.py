@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests import selection
+from tests.runtime.patched_names import PATTERNS
 
-os.environ["ESTIMATOR_BRIDGE_CHECK_PATCHES"] = "1"  # here and in the processes of tests: each replaced name has its row
+os.environ["ESTIMATOR_BRIDGE_CHECK_PATCHES"] = PATTERNS  # here and in the processes of tests: each replaced name has its row
 WARM = Path(__file__).parent / "warm"
 
 

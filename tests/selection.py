@@ -49,12 +49,14 @@ ONCE = (  # files and folders that do not depend on TensorFlow's version
     "style",
 )
 
-SAMPLED = (  # files whose parametrized tests are so many, and so long, that only each third case runs outside of .ci/full
+SAMPLED = (  # files whose parametrized tests are so many, and so long, that only each fifth case runs outside of .ci/full
+    "cli/test_run.py",
     "compat/checkpoint/conversion/test_training.py",
     "compat/keras_files/test_keras_files.py",
     "integration/test_golden.py",
     "launcher/audit/test_faults.py",
     "launcher/processes/test_guard.py",
+    "legacy/test_input_results.py",
     "modern/canned",
     "modern/config/test_clusters.py",
     "modern/distribution",
@@ -63,43 +65,78 @@ SAMPLED = (  # files whose parametrized tests are so many, and so long, that onl
     "modern/keras",
     "modern/step",
     "modern/test_canned_estimators.py",
+    "modern/test_engine.py",
     "modern/test_exports.py",
+    "modern/test_kmeans.py",
     "modern/training/test_train.py",
     "packaging/test_shadowing.py",
 )
 
 SLOW = (  # tests of clusters, of whole jobs and of installations whose subject a shorter test beside them touches, too
+    "cli/test_closed_streams.py::test_an_endless_script_ends_as_under_python",
+    "cli/test_quiet.py::test_a_comparison_prints_its_report_and_nothing_beside_it",
     "cli/test_quiet.py::test_the_script_s_own_verbosity_shows_estimators_lines",
     "cli/test_quiet.py::test_verbose_shows_what_tensorflow_says",
+    "compat/checkpoint/conversion/test_training.py::test_the_page_is_in_step",
+    "compat/checkpoint/test_memory.py::test_many_names_take_little_memory",
+    "compat/config/test_nothing_silent.py::test_apply_and_fit_account_for_every_setting",
+    "compat/keras_files/test_keras_files.py::test_the_command_in_processes_of_its_own",
     "integration/test_examples.py::test_the_scripts_own_shuffle_is_drawn_alike_in_a_free_run",
     "integration/test_examples.py::test_two_replicas_share_each_batch",
+    "integration/test_examples.py::test_wide_and_deep_trains_alike_to_the_last_bit",
     "launcher/audit/test_faults.py::test_without_the_audit_the_fault_goes_unnoticed",
+    "launcher/monitors/test_heartbeats.py::test_a_machine_that_is_killed_ends_those_that_train_in_step_with_it",
     "launcher/monitors/test_restarts.py::test_a_task_that_holds_up_the_others_is_named_and_restarted",
     "launcher/schedulers/test_slurm.py::test_its_tasks_train",
+    "launcher/test_faults.py::test_workers_in_step_on_two_machines",
     "launcher/test_machines.py::test_a_parameter_server_ends_when_no_chief_or_worker_has_answered_for_long",
+    "legacy/distribution/test_routes.py::test_an_evaluator_beside_workers_that_reduce_together",
+    "legacy/distribution/test_routes.py::test_sparse_gradients_of_other_rows_in_each_step",
     "legacy/distribution/test_routes.py::test_workers_share_the_input",
     "legacy/distribution/test_sync_replicas.py::test_a_killed_replica_gives_as_many_gradients_to_an_update_as_before",
     "legacy/distribution/test_sync_replicas.py::test_backup_replicas",
     "legacy/distribution/test_sync_replicas.py::test_gradients_of_before_do_not_outlive_the_chief",
     "legacy/distribution/test_sync_replicas.py::test_tokens_that_the_script_asks_for",
     "legacy/restored/test_estimators.py::test_mirrored_strategy_trains_on_two_replicas",
+    "legacy/test_installation.py::test_a_failed_import_of_the_estimator_before_the_call_does_no_harm",
     "legacy/test_installation.py::test_a_refused_call_may_be_repeated",
     "legacy/test_installation.py::test_an_alias_whose_first_use_failed_is_mended",
     "legacy/test_installation.py::test_tensorflow_and_keras_3_imported_but_not_used_through_tensorflow",
     "legacy/test_installation.py::test_threads_may_install_and_use_aliases_at_once",
     "modern/callbacks/test_from_hooks.py::test_an_experiment_evaluates_new_checkpoints_while_it_trains",
+    "modern/canned/test_models.py::test_predictions_and_metrics_equal_the_estimators[recurrent]",
+    "modern/canned/test_replicas.py::test_replicas_that_share_a_batch[losses_and_gradients_add_up]",
+    "modern/canned/test_slots.py::test_training_continues_as_the_estimators[2: recurrent]",
+    "modern/config/test_early_stopping.py::test_callbacks_stop_at_the_step_at_which_the_hooks_do",
     "modern/distribution/test_multi_worker.py::test_preempted_killed_and_started_again_in_other_numbers",
+    "modern/distribution/test_parameter_server_audit.py::test_it_ends_while_it_trains_and_says_why",
     "modern/distribution/test_parameter_server_audit.py::test_without_the_audit_the_faults_go_unnoticed",
+    "modern/distribution/test_parameter_servers.py::test_a_lost_parameter_server_ends_the_chief_in_seconds_with_the_reason",
     "modern/distribution/test_parameter_servers.py::test_each_task_runs_its_own_input_fn_with_its_own_identity",
+    "modern/distribution/test_parameter_servers.py::test_the_others_go_on_without_a_worker_and_take_it_back",
     "modern/distribution/test_strategies.py::test_two_devices[whole_batches_train_as_the_legacy_mirrored_strategy]",
     "modern/distribution/test_tpu.py::test_host_calls_write_what_they_write_on_cpu",
+    "modern/evaluation/test_evaluate.py::test_evaluation_writes_the_same_events",
+    "modern/keras/test_from_estimator.py::test_many_steps_at_once_change_nothing",
     "modern/keras/test_from_estimator.py::test_two_optimizers_sparse_strings_a_warm_start_and_a_vocabulary_file",
+    "modern/step/test_checkpoints.py::test_a_killed_training_leaves_a_folder_to_go_on_from",
+    "modern/step/test_transplant_surface.py::test_both_paths_are_equal_bit_for_bit[recurrent networks]",
+    "modern/step/test_transplant_surface.py::test_loops_that_are_to_be_as_tensorflow_1_built_them",
+    "modern/test_canned_estimators.py::test_every_canned_estimator[v2.experimental-RNNClassifier]",
+    "modern/test_canned_estimators.py::test_every_head[contrib-MultiLabelHead]",
+    "modern/test_exports.py::test_folders_curves_and_state_are_those_of_the_legacy_path",
+    "modern/test_exports.py::test_old_exports_are_deleted_and_the_best_are_kept",
     "modern/training/test_mixed_precision.py::test_a_script_that_scales_its_loss_keeps_that_and_is_refused_with_the_flag",
     "packaging/test_installs.py::test_a_regular_install_from_a_checkout",
     "packaging/test_installs.py::test_an_sdist_installs",
+    "packaging/test_shadowing.py::test_in_a_module_under_run",
+    "packaging/test_shadowing.py::test_in_a_script_under_run_from_its_own_folder",
+    "parity/test_compare.py::test_a_free_run_draws_the_same_shuffle_and_dropout",
     "parity/test_compare.py::test_a_job_with_dropout_and_batch_norm_is_equal",
+    "parity/test_compare.py::test_a_side_ends_when_the_comparison_is_killed",
     "parity/test_compare.py::test_dropout_on_two_replicas_is_not_comparable",
     "parity/test_compare.py::test_the_scripts_model_dir_is_read_and_not_written",
+    "parity/test_compare.py::test_two_replicas_without_dropout_are_equal_up_to_batch_norm",
 )
 
 
@@ -125,7 +162,7 @@ def mark(items: Iterable[pytest.Item]) -> None:
         if _listed(item, ONCE):
             item.add_marker("once")
         test, _, case = item.nodeid.partition("[")
-        skipped = bool(case) and _listed(item, SAMPLED) and cases[test] % 3 != int(oldest)  # each TensorFlow has its third
+        skipped = bool(case) and _listed(item, SAMPLED) and cases[test] % 5 != int(oldest)  # each TensorFlow has its fifth
         cases[test] += 1
         if skipped or _listed(item, SLOW):
             item.add_marker("slow")

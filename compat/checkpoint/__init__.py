@@ -14,11 +14,10 @@ from estimator_bridge.compat.checkpoint.errors import (
     UnsupportedError,
 )
 from estimator_bridge.compat.checkpoint.reading.index import Index, read_index
+from estimator_bridge.compat.checkpoint.request import ConversionReport, ConversionRequest
 
 if TYPE_CHECKING:
     from estimator_bridge.compat.checkpoint.conversion.convert import convert
-    from estimator_bridge.compat.checkpoint.request import ConversionRequest
-    from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
 __all__ = [
     "CheckpointError",
@@ -35,16 +34,8 @@ __all__ = [
 ]
 
 
-# Importing them takes more than reading an index needs.
-_LATE = {
-    "ConversionReport": "writing.report",
-    "ConversionRequest": "request",
-    "convert": "conversion.convert",
-}
-
-
 def __getattr__(name: str) -> Any:
-    """Imports a name of the conversion on first use."""
-    if name in _LATE:
-        return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
+    """Imports the conversion on first use: to read an index takes less."""
+    if name == "convert":
+        return importlib.import_module(f"{__name__}.conversion.convert").convert
     raise AttributeError(name)

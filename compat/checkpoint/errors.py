@@ -1,7 +1,5 @@
 """Errors of checkpoints and their conversion; each is a BridgeError with exit code 2."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,13 +1,16 @@
-"""A conversion request: the source, the target and all options."""
+"""A conversion request, i.e. the source, the target and all options, and the report of the conversion."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from estimator_bridge.compat.checkpoint.errors import TargetError
+from estimator_bridge.compat.checkpoint.errors import NamingError, TargetError
+from estimator_bridge.compat.checkpoint.names.matching import Match
+from estimator_bridge.compat.checkpoint.writing.staging import Sharing
 
 TargetKind = Literal["bilingual", "name-based", "object-based", "keras-weights", "keras", "saved-model"]
 KERAS_FORMATS = {"keras-weights": ".weights.h5", "keras": ".keras", "saved-model": ""}  # -> end of the target's name
@@ -74,6 +77,18 @@ class ConversionRequest:
         return self.to in {"name-based", "bilingual"}
 
 
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Compiles a regular expression of a request.
+
+    Raises:
+        NamingError: It is none.
+    """
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise NamingError("This is not a regular expression of Python.", received=f"{pattern}: {error}") from None
+
+
 def check_target(target: Path, to: TargetKind) -> None:
     """Checks a target's name, from which Keras takes the format.
 
@@ -95,3 +110,79 @@ def check_target(target: Path, to: TargetKind) -> None:
             expected=f"a file whose name ends in {ending}",
             received=str(target),
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class Converted:
+    """A slot variable that was converted or left out, or a recurrent cell whose weights got another layout.
+
+    Attributes:
+        source: Name, or the cell's scope, in the source; "" if zeros were written.
+        target: Name, or the cell's scope, in the target; "" if it was left out.
+        note: Change of its values, or the reason why it was left out.
+    """
+
+    source: str
+    target: str
+    note: str = ""
+
+
+@dataclasses.dataclass
+class ConversionReport:
+    """The report of a conversion.
+
+    Attributes:
+        source: Prefix of the source.
+        target: Prefix of the target.
+        to: Kind of the target.
+        written: True if the target was written: nothing was unmatched, and it was no dry run.
+        unchanged: True if the target existed already with the same bytes.
+        renamed: Number of renamed variables.
+        matches: Pairs of variables.
+        slots: Slots of optimizers.
+        layouts: Recurrent cells; their variables have names like "CELL as LAYOUT/..." in ``matches`` and ``slots``.
+        warnings: Warnings for the user.
+        ambiguous: Target variable -> sources that fit equally well.
+        unmatched_sources: Variables of the source for which the target has no place.
+        unmatched_targets: Variables of the target for which the source has no value.
+        sharing: For each data file, "link", "clone" or "copy".
+        allowed: True if the user allowed unmatched variables.
+    """
+
+    source: str
+    target: str
+    to: str
+    written: bool = False
+    unchanged: bool = False
+    renamed: int = 0
+    matches: tuple[Match, ...] = ()
+    slots: list[Converted] = dataclasses.field(default_factory=list)
+    layouts: list[Converted] = dataclasses.field(default_factory=list)
+    warnings: list[str] = dataclasses.field(default_factory=list)
+    ambiguous: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    unmatched_sources: list[str] = dataclasses.field(default_factory=list)
+    unmatched_targets: list[str] = dataclasses.field(default_factory=list)
+    sharing: tuple[Sharing, ...] = ()
+    allowed: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """True if nothing is ambiguous, and nothing is unmatched or the user allowed it."""
+        unmatched = self.unmatched_sources or self.unmatched_targets
+        return not self.ambiguous and (self.allowed or not unmatched)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code: 0 if complete, 1 if something needs a decision."""
+        return 0 if self.complete else 1
+
+    def leave_slots_out(self, reason: str) -> None:
+        """Reports every slot as left out, since the target's format has no place for it."""
+        self.slots = [
+            dataclasses.replace(slot, target="", note=slot.note if not slot.target else reason) for slot in self.slots
+        ]
+        self.warnings.append(f"The optimizer's state is left out: {reason}.")
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the report as plain data."""
+        return dataclasses.asdict(self) | {"complete": self.complete}

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 BETAS = {"beta1_power": "beta_1", "beta2_power": "beta_2"}
+_NEWER = ("tf_keras", "keras3")  # families of Keras optimizers
+_ALL = ("legacy", *_NEWER)
 DUPLICATES = {"keras3": "the gradients of a row that occurs twice are not added up"}
 ITERATIONS = 10_000_000  # beta ** iterations is 0 in float32, so that Keras' bias correction factors are 1
 KERAS_EPSILON = 1e-7  # every Keras optimizer's default
@@ -71,16 +73,6 @@ class OptimizerTable:
     note: str = ""
 
 
-def newer(difference: str) -> Mapping[str, str]:
-    """Returns a difference of both families but "legacy"."""
-    return {"tf_keras": difference, "keras3": difference}
-
-
-def every(difference: str) -> Mapping[str, str]:
-    """Returns a difference of all families."""
-    return {"legacy": difference, **newer(difference)}
-
-
 def _moments(m: str, v: str) -> tuple[SlotRow, SlotRow]:
     """Returns the slots of Adam and its relatives: the first and the second moment."""
     return SlotRow(m, "m", "momentums"), SlotRow(v, "v", "velocities")
@@ -101,7 +93,7 @@ _ADAMW = dataclasses.replace(
     keras_class="AdamW",
     rows=_moments("AdamW", "AdamW_1"),
     absent={"legacy": "tf_keras.optimizers.legacy has no AdamW"},
-    sparse=newer("rows without a gradient decay too"),
+    sparse=dict.fromkeys(_NEWER, "rows without a gradient decay too"),
     note="Keras multiplies weight_decay by the learning rate, tf.contrib does not: divide it by the learning rate",
 )
 _BERT_ADAM = dataclasses.replace(  # AdamWeightDecayOptimizer, which scripts bring along: no bias correction
@@ -127,7 +119,7 @@ _RMSPROP = OptimizerTable(  # TF1 always has the momentum slot, Keras only if mo
     "RMSprop",
     (SlotRow("RMSProp", "rms", "velocities"), SlotRow("RMSProp_1", "momentum", "momentums", absent_when="momentum is 0")),
     epsilon=1e-10,
-    sparse=every("the mean square of rows without a gradient decays"),
+    sparse=dict.fromkeys(_ALL, "the mean square of rows without a gradient decays"),
     sparse_but_momentum=True,
 )
 _OPTIMIZER_TABLES = (
@@ -139,7 +131,7 @@ _OPTIMIZER_TABLES = (
             SlotRow("Adadelta_1", "accum_var", "accumulated_delta_vars"),
         ),
         epsilon=1e-8,
-        sparse=newer("rows without a gradient are updated"),
+        sparse=dict.fromkeys(_NEWER, "rows without a gradient are updated"),
     ),
     OptimizerTable(
         "Adagrad",
@@ -152,7 +144,7 @@ _OPTIMIZER_TABLES = (
         _ADAM,
         name="LazyAdam",
         rows=_moments("LazyAdam", "LazyAdam_1"),
-        sparse=every("LazyAdam does not touch rows without a gradient, Keras' Adam goes on moving them"),
+        sparse=dict.fromkeys(_ALL, "LazyAdam does not touch rows without a gradient, Keras' Adam goes on moving them"),
         note="",
     ),
     OptimizerTable(
@@ -161,7 +153,7 @@ _OPTIMIZER_TABLES = (
         (SlotRow("AdaMax", "m", "m"), SlotRow("AdaMax_1", "v", "u")),
         betas={"beta1_power": "beta_1"},
         epsilon=1e-8,
-        sparse=newer("tf.contrib's does not touch rows without a gradient, Keras' moves them"),
+        sparse=dict.fromkeys(_NEWER, "tf.contrib's does not touch rows without a gradient, Keras' moves them"),
     ),
     _ADAMW,
     _BERT_ADAM,
@@ -176,7 +168,7 @@ _OPTIMIZER_TABLES = (
         "Momentum",  # Nesterov too. TF1 accumulates gradients, Keras steps: velocity = -learning_rate * accumulator
         "SGD",
         (SlotRow("Momentum", "momentum", "momentums", scale="minus learning_rate"),),
-        sparse=newer("velocities of rows without a gradient decay (differences up to 1.05)"),
+        sparse=dict.fromkeys(_NEWER, "velocities of rows without a gradient decay (differences up to 1.05)"),
         note="after a change of the learning rate, scale the velocities by new / old",
     ),
     _RMSPROP,
@@ -195,17 +187,13 @@ TABLES: Mapping[str, OptimizerTable] = {table.name: table for table in _OPTIMIZE
 _ALIKE: Mapping[str, str] = {"Adam": "AdamW, Nadam or Lamb", "SGD": "Lion"}
 
 
-def _by_slots() -> dict[frozenset[str], str]:
-    """Returns the first table for each set of slot names, with and without slots that can be absent."""
-    found: dict[frozenset[str], str] = {}
-    for table in _OPTIMIZER_TABLES:
-        for rows in (table.rows, [row for row in table.rows if not row.absent_when]):
-            found.setdefault(frozenset(row.legacy for row in rows), table.name)
-            found.setdefault(frozenset(row.keras for row in rows), table.name)
-    return found
-
-
-_BY_SLOTS = _by_slots()
+# Names of slots, with and without those that can be absent -> the first table that has them.
+_BY_SLOTS = {
+    names: table.name
+    for table in reversed(_OPTIMIZER_TABLES)
+    for rows in (table.rows, [row for row in table.rows if not row.absent_when])
+    for names in (frozenset(row.legacy for row in rows), frozenset(row.keras for row in rows))
+}
 
 
 def table_of_slots(slots: Sequence[str]) -> str | None:

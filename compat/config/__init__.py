@@ -3,13 +3,10 @@
 The tables give each field's counterpart and the reason. Nothing here imports TensorFlow. ``modern.config.apply`` puts a ModernConfig in force.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
-from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig
-from estimator_bridge.compat.config.model import ModernConfig
+from estimator_bridge.compat.config.model import JobFacts, LegacyConfig, ModernConfig
 from estimator_bridge.compat.config.report import Report, Row
 from estimator_bridge.compat.config.to_legacy import to_legacy
 from estimator_bridge.compat.config.to_modern import to_modern

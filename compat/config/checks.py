@@ -1,13 +1,11 @@
 """Checks for combinations that train wrongly without a warning: each is refused or mended, with the reason and the fix."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from estimator_bridge.compat.config.decisions import CLUSTERED
-from estimator_bridge.compat.config.legacy import JobFacts, LegacyConfig, job_sizes
+from estimator_bridge.compat.config.model import JobFacts, LegacyConfig, job_sizes
 from estimator_bridge.compat.rules import Fidelity
 
 

@@ -1,16 +1,13 @@
-"""Table of strategies: the modern strategy for a TF_CONFIG, a RunConfig and a SyncReplicasOptimizer together."""
-
-from __future__ import annotations
+"""Table of strategies: the modern strategy for a TF_CONFIG, a RunConfig and a SyncReplicasOptimizer together, and the settings it reads."""
 
 import dataclasses
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from estimator_bridge.compat.config.legacy import LegacyConfig, job_sizes
-from estimator_bridge.compat.config.model import Cluster, ConfigPart, Strategy
-from estimator_bridge.compat.config.reading.kinds import CROSS_DEVICE_OPS, STRATEGIES
-from estimator_bridge.compat.config.reading.typing_check import conform
+from estimator_bridge.compat.config.model import Cluster, ConfigPart, LegacyConfig, ModernConfig, Strategy, job_sizes
+from estimator_bridge.compat.config.reading.kinds import CROSS_DEVICE_OPS, STRATEGIES, conform
+from estimator_bridge.compat.config.settings import flatten, from_dict
 from estimator_bridge.compat.rules import Fidelity
 
 ClusterShape = Literal["one task", "parameter servers", "workers"]
@@ -56,8 +53,9 @@ class Decision:
 
     def matches(self, distribute: str | None, cluster: ClusterShape, synchronous: bool, tpu: bool) -> bool:
         """Returns True if the row covers this situation."""
-        asked = ((self.distribute, distribute), (self.cluster, cluster), (self.synchronous, synchronous))
-        return all(row in (ANY, value) for row, value in asked) and (not self.tpu or tpu)
+        if self.distribute not in {distribute, ANY} and not (self.distribute == "a strategy" and distribute is not None):
+            return False
+        return self.cluster in {cluster, ANY} and self.synchronous in {synchronous, ANY} and (not self.tpu or tpu)
 
 
 _LEFT_OUT = "parameter servers are left out of the cluster: variables live on the workers"
@@ -118,11 +116,7 @@ def decide(legacy: LegacyConfig) -> Decision:
     asked = legacy.train_distribute
     distribute = None if asked is None else public_name(asked.kind)
     shape, synchronous, tpu = cluster_shape(legacy), legacy.sync_replicas is not None, legacy.tpu_config is not None
-    for row in DECISIONS:
-        named = "a strategy" if row.distribute == "a strategy" and distribute is not None else distribute
-        if row.matches(named, shape, synchronous, tpu and distribute is None):
-            return row
-    raise AssertionError((distribute, shape, synchronous))
+    return next(row for row in DECISIONS if row.matches(distribute, shape, synchronous, tpu and distribute is None))
 
 
 def public_name(cls: str) -> str:
@@ -160,10 +154,10 @@ def convert_arguments(strategy: ConfigPart) -> tuple[dict[str, Any], list[str]]:
     for key, value in strategy.arguments.items():
         if value is None:
             continue
-        if key not in _ARGUMENTS or (key == "cross_device_ops" and value not in CROSS_DEVICE_OPS):
+        if key not in ARGUMENTS or (key == "cross_device_ops" and value not in CROSS_DEVICE_OPS):
             unknown.append(key)
         else:
-            fields[_ARGUMENTS[key]] = value
+            fields[ARGUMENTS[key]] = value
     if isinstance(fields.get("devices"), str):
         fields["devices"] = (fields["devices"],)
     types = typing.get_type_hints(Strategy)
@@ -171,18 +165,13 @@ def convert_arguments(strategy: ConfigPart) -> tuple[dict[str, Any], list[str]]:
     return checked, sorted(unknown)
 
 
-_KEPT = (
-    "devices",
-    "parameter_device",
-    "cross_device_ops",
-    "num_packs",
-    "bytes_per_pack",
-    "timeout_seconds",
-    "communication",
-    "tpu",
-)
-_RENAMED = {"device": "devices", "compute_devices": "devices", "communication_options": "communication"}
-_ARGUMENTS: Mapping[str, str] = {name: name for name in _KEPT} | _RENAMED
+ARGUMENTS: Mapping[str, str] = {
+    **{name: name for name in ("devices", "parameter_device", "cross_device_ops", "num_packs", "bytes_per_pack")},
+    **{name: name for name in ("timeout_seconds", "communication", "tpu")},
+    "device": "devices",
+    "compute_devices": "devices",
+    "communication_options": "communication",
+}
 """Constructor argument of a strategy -> field of a ``Strategy`` section."""
 
 _CLUSTER = {f"cluster.{field.name}" for field in dataclasses.fields(Cluster)}
@@ -213,3 +202,63 @@ def unread_reason(name: str, strategy: str | None) -> str | None:
     """
     readers = sorted(reader for reader, names in _READS.items() if name in names)
     return None if not readers or strategy in readers else f"only {' and '.join(readers)} reads it"
+
+
+def is_server(config: ModernConfig) -> bool:
+    """Returns True for a ps or a worker under ParameterServerStrategy: the chief sends it its work."""
+    return config.strategy.name == "ParameterServerStrategy" and config.cluster.task_type in {"ps", "worker"}
+
+
+def process_config(config: ModernConfig) -> ModernConfig:
+    """Returns the configuration for this process's strategy; an evaluator makes ``strategy.evaluation``, in no cluster."""
+    if config.cluster.task_type != "evaluator":
+        return config
+    settings = {"name" if key == "kind" else key: value for key, value in config.strategy.evaluation.items()}
+    return dataclasses.replace(config, strategy=from_dict({"strategy": settings}).strategy, cluster=Cluster())
+
+
+def find_unread_settings(config: ModernConfig) -> dict[str, str]:
+    """Finds the settings that a task of this type does not read, on any machine.
+
+    Args:
+        config: Modern configuration.
+
+    Returns:
+        Setting -> reason.
+    """
+    return dict([*_unread(config, flatten(config)), *_evaluation(config), *_filters(config)])
+
+
+def _unread(config: ModernConfig, settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    evaluator = config.cluster.task_type == "evaluator"
+    for name in settings:
+        if name == "cluster.task_type" and evaluator:
+            continue
+        reason = unread_reason(name, None if evaluator else config.strategy.name)
+        if evaluator and (reason is not None or name in {"strategy.name", "strategy.remote_cluster"}):
+            yield name, "an evaluator's process is in no cluster and does not train"
+        elif reason is not None:
+            yield name, reason
+        elif is_server(config) and name in {"strategy.partitioner", "cluster.session_master", "cluster.environment"}:
+            yield name, "this process only serves; the chief's makes the strategy"
+
+
+def _evaluation(config: ModernConfig) -> Iterator[tuple[str, str]]:
+    if config.cluster.task_type == "evaluator":
+        return
+    if config.strategy.evaluation:
+        reason = "fit evaluates under the strategy that it trains with; an evaluator's process makes this one"
+        yield "strategy.evaluation", reason
+    if config.evaluation.sidecar is not None:
+        yield "evaluation.sidecar", "this process trains; the evaluator's, whose cluster.task_type says so, evaluates"
+
+
+def _filters(config: ModernConfig) -> Iterator[tuple[str, str]]:
+    if config.devices.filters is None:
+        return
+    if config.strategy.name in CLUSTERED and config.cluster.task_type != "evaluator":
+        yield "devices.filters", f"{config.strategy.name} connects itself, and sets its own filters"
+    elif not config.strategy.remote_cluster or config.cluster.task_type == "evaluator":
+        yield "devices.filters", "this process contacts no other, so there is nothing to filter"
+    elif config.cluster.task_type is None:
+        yield "devices.filters", "filters belong to a task, and cluster.task_type is not set"

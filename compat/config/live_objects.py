@@ -1,16 +1,12 @@
 """Live objects of TensorFlow, read into plain settings: a RunConfig and its specs, a strategy, a resolver."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from estimator_bridge.compat.config.decisions import public_name
-from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import ConfigPart, ModernConfig
+from estimator_bridge.compat.config.decisions import ARGUMENTS, public_name
+from estimator_bridge.compat.config.model import ConfigPart, LegacyConfig
 from estimator_bridge.compat.config.proto.fields import set_fields
-from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.tables import RUN_CONFIG, TPU_CONFIG
 from estimator_bridge.compat.config.tables.run_config import DEFAULTS, normalize
 from estimator_bridge.compat.config.tables.specs import EVAL_DEFAULTS, EVALUATOR_DEFAULTS
@@ -52,25 +48,8 @@ def from_objects(
         train_spec=None if train_spec is None else _values(train_spec, "max_steps") | _classes(train_spec, "saving_listeners"),
         eval_spec=None if eval_spec is None else _eval_values(eval_spec),
         hooks=tuple(_part(hook) for hook in getattr(train_spec, "hooks", None) or ()),
-        exporters=tuple(_part(one) for one in _several(getattr(eval_spec, "exporters", None))),
+        exporters=tuple(_part(one) for one in getattr(eval_spec, "exporters", None) or ()),
     )
-
-
-def from_strategy(strategy: Any) -> ModernConfig:
-    """Reads a strategy object.
-
-    Args:
-        strategy: A ``tf.distribute.Strategy``.
-
-    Returns:
-        A configuration with the strategy and cluster sections set.
-
-    Example:
-        >>> import tensorflow as tf
-        >>> from_strategy(tf.distribute.OneDeviceStrategy("/cpu:0")).strategy.devices
-        ('CPU:0',)
-    """
-    return unflatten(settings_of_strategy(strategy))
 
 
 def settings_of_strategy(strategy: Any) -> dict[str, Any]:
@@ -169,16 +148,8 @@ def _strategy(run_config: Any, distribute: Any, name: str) -> ConfigPart | None:
     if strategy is None:
         return None
     fields = {name.removeprefix("strategy."): value for name, value in settings_of_strategy(strategy).items()}
-    names = (
-        "devices",
-        "communication",
-        "bytes_per_pack",
-        "timeout_seconds",
-        "cross_device_ops",
-        "num_packs",
-        "parameter_device",
-    )
-    return ConfigPart(public_name(type(strategy).__name__), {name: fields[name] for name in names if name in fields})
+    arguments = {name: value for name, value in fields.items() if name in ARGUMENTS}
+    return ConfigPart(public_name(type(strategy).__name__), arguments)
 
 
 def _jobs(cluster: Any) -> Mapping[str, Any] | None:
@@ -204,7 +175,3 @@ def _eval_values(spec: Any) -> dict[str, Any]:
 
 def _part(thing: Any) -> ConfigPart:
     return ConfigPart(type(thing).__name__, getattr(thing, CONSTRUCTED, {}))
-
-
-def _several(things: Any) -> tuple[Any, ...]:
-    return () if things is None else tuple(things) if isinstance(things, list | tuple) else (things,)

@@ -1,7 +1,5 @@
 """ModernConfig as flat settings by dotted name, for rules, and as nested dictionaries, for files."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import typing
@@ -10,7 +8,7 @@ from typing import Any
 
 from estimator_bridge.compat.config.model import LISTS, SECTIONS, ConfigPart, ModernConfig, Strategy
 from estimator_bridge.compat.config.reading import kinds
-from estimator_bridge.compat.config.reading.typing_check import conform
+from estimator_bridge.compat.config.reading.kinds import conform
 from estimator_bridge.compat.config.tables.graph_options import OPTIONS
 from estimator_bridge.errors import BridgeError
 

@@ -1,7 +1,5 @@
 """Modern -> legacy: RunConfig, ConfigProto, TF_CONFIG and specs from a ModernConfig."""
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -9,8 +7,7 @@ from typing import Any
 
 from estimator_bridge.compat.config import tables
 from estimator_bridge.compat.config.cluster.tf_config import legacy_form
-from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import LISTS, ConfigPart, ModernConfig
+from estimator_bridge.compat.config.model import LISTS, ConfigPart, LegacyConfig, ModernConfig
 from estimator_bridge.compat.config.report import Report, Row
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.compat.config.tables.run_config import DEFAULTS
@@ -55,6 +52,7 @@ def to_legacy(modern: ModernConfig) -> tuple[LegacyConfig, Report]:
     if "model_dir" in run:
         cluster.pop("model_dir", None)
     session |= _virtual_cpus(session, modern, said)
+    partitioners = _values(tables.PARTITIONERS, "partitioner.", settings, said)
     legacy = LegacyConfig(
         session_config=session or None,
         run_config=_without_defaults(run, DEFAULTS),
@@ -67,7 +65,7 @@ def to_legacy(modern: ModernConfig) -> tuple[LegacyConfig, Report]:
         eval_spec=_without_defaults(_values(tables.EVAL_SPEC, "eval_spec.", settings, said), EVAL_DEFAULTS),
         hooks=_parts("callbacks", modern.callbacks, (tables.HOOKS, tables.EARLY_STOPPING), said),
         exporters=_parts("exporters", modern.exporters, (tables.EXPORTERS,), said),
-        partitioner=next(iter(_partitioners(settings, said)), None),
+        partitioner=next((ConfigPart(*named) for named in partitioners.items()), None),
     )
     return legacy, Report(tuple(_rows(settings, said)))
 
@@ -142,10 +140,6 @@ def _strategy(modern: ModernConfig, settings: Mapping[str, Any], said: Said) -> 
             arguments[argument] = settings[f"strategy.{field}"]
             said[f"strategy.{field}"].append((f"train_distribute.{argument}", Fidelity.EXACT, ""))
     return ConfigPart(name, arguments)
-
-
-def _partitioners(settings: Mapping[str, Any], said: Said) -> list[ConfigPart]:
-    return [ConfigPart(*named) for named in _values(tables.PARTITIONERS, "partitioner.", settings, said).items()]
 
 
 def _parts(where: str, parts: tuple[ConfigPart, ...], known: tuple[RuleTable, ...], said: Said) -> tuple[ConfigPart, ...]:

@@ -9,8 +9,6 @@ save      a checkpoint is restored into a loaded model, and the model is saved: 
 ========  ===========================================================================================================
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -56,19 +54,10 @@ class Answerer:
             return {"handle": None, "prefix": prefix, "stateless": {}, "notes": []}
         return self._kept(loading.read(Path(path), architecture), folder, [])
 
-    def _load(
-        self,
-        model: tuple[str, str],
-        optimizer: Mapping[str, Any] | None,
-        family: str | None,
-        learning_rate: float | None,
-        to: str,
-        folder: str,
-    ) -> Answer:
+    def _load(self, model: tuple[str, str], to: str, folder: str, **wanted: Any) -> Answer:
         loaded = loading.load(*model)
         default = "new" if to in WITHOUT_LEGACY_STATE else "legacy"
-        notes = optimizers.equip(loaded, optimizer, family, default, learning_rate)
-        return self._kept(loaded, folder, notes)
+        return self._kept(loaded, folder, optimizers.equip(loaded, default, **wanted))
 
     def _save(self, handle: int, checkpoint: str, path: str, to: str, partial: bool) -> Answer:
         save(self._models[handle], checkpoint, Path(path), to, partial)
@@ -98,7 +87,7 @@ def without_state(library: Library, optimizer: Any) -> dict[str, str]:
         library: Library of the optimizer.
         optimizer: Optimizer of a model.
     """
-    family = optimizers.family(library, optimizer)
+    family = optimizers.family_of(library, optimizer)
     if family == "legacy":
         reason = "Keras' own file formats do not contain the state of tf_keras.optimizers.legacy"
         return dict.fromkeys(WITHOUT_LEGACY_STATE, reason)

@@ -1,7 +1,5 @@
 """The Keras library of a model: tf_keras, the keras of TensorFlow 2.15 (both are Keras 2), or Keras 3."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import zipfile

@@ -1,12 +1,9 @@
 """Loads models from files, configs, functions and SavedModels, and the values of files of weights."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json
 import zipfile
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.trackable import Node
 from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE, OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.reading import tensors
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.compat.keras_files import libraries, optimizers
 from estimator_bridge.compat.keras_files.libraries import Model
 
@@ -37,7 +34,7 @@ def load(how: str, name: str) -> Model:
     Raises:
         KerasError: It has no variables yet.
     """
-    model = _WAYS[how](name)
+    model = _load(how, name)
     libraries.of_model(model)
     with contextlib.suppress(ValueError):  # tf_keras raises it for a model that was never called
         if model.weights:
@@ -151,34 +148,19 @@ def _has_state(path: Path) -> bool:
         return bool(contents.get("optimizer/vars") or contents.get("optimizer_weights"))
 
 
-def _file(name: str) -> Model:
-    check(Path(name))
-    return libraries.of_file(Path(name)).models.load_model(name)
+def _load(how: str, name: str) -> Model:
+    if how == "function":
+        module, _, function = name.partition(":")
+        return getattr(importlib.import_module(module), function)()
+    if how == "saved-model":
+        import tf_keras  # Keras 3 cannot load a SavedModel as a model
 
-
-def _saved_model(name: str) -> Model:
-    """Loads a SavedModel with tf_keras: Keras 3 cannot load it as a model."""
-    import tf_keras
-
-    return tf_keras.models.load_model(name)
-
-
-def _config(name: str) -> Model:
+        return tf_keras.models.load_model(name)
+    if how == "file":
+        check(Path(name))
+        return libraries.of_file(Path(name)).models.load_model(name)
     text = Path(name).read_text(encoding="utf-8")
     config = json.loads(text)
     if not isinstance(config, dict) or "config" not in config:
         raise KerasError("This is not the config of a model.", expected="the result of Model.to_json()", received=name)
     return libraries.of_config(config).models.model_from_json(text)
-
-
-def _function(name: str) -> Model:
-    module, _, function = name.partition(":")
-    return getattr(importlib.import_module(module), function)()
-
-
-_WAYS: Mapping[str, Callable[[str], Model]] = {
-    "file": _file,
-    "config": _config,
-    "function": _function,
-    "saved-model": _saved_model,
-}

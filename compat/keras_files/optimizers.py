@@ -1,7 +1,5 @@
 """The optimizers of loaded models: kept, replaced by one of the other family, or made for a model that has none."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +11,7 @@ from estimator_bridge.compat.keras_files.libraries import Library, Model
 _ASSUMED = {"learning_rate", "momentum", "rho", "beta_1", "beta_2"}  # hyperparameters that matter most
 
 
-def family(library: Library, optimizer: Any) -> str:
+def family_of(library: Library, optimizer: Any) -> str:
     """Returns the family of an optimizer: "legacy" or "new" in Keras 2, otherwise "keras3"."""
     if libraries.is_keras3(library):
         return "keras3"
@@ -21,15 +19,15 @@ def family(library: Library, optimizer: Any) -> str:
 
 
 def equip(
-    model: Model, wanted: Mapping[str, Any] | None, asked: str | None, default: str, learning_rate: float | None
+    model: Model, default: str, *, optimizer: Mapping[str, Any] | None, family: str | None, learning_rate: float | None
 ) -> list[str]:
     """Gives a model an optimizer with all its slots.
 
     Args:
         model: Model; changed.
-        wanted: Class, arguments and names of known arguments of the optimizer for a model without one; None to make none.
-        asked: Family that the user requested, or None.
         default: Family if neither the user nor the model determine it.
+        optimizer: Class, arguments and names of known arguments of the optimizer for a model without one; None to make none.
+        family: Family that the user requested, or None.
         learning_rate: Learning rate of a new optimizer, or None for Keras' default.
 
     Returns:
@@ -39,14 +37,14 @@ def equip(
         KerasError: The requested family has no such class, or there is no such family.
     """
     library = libraries.of_model(model)
-    if asked and libraries.is_keras3(library):
-        raise KerasError("Keras 3 has one family of optimizers.", received=asked, fix="Leave --optimizer-family out.")
+    if family and libraries.is_keras3(library):
+        raise KerasError("Keras 3 has one family of optimizers.", received=family, fix="Leave --optimizer-family out.")
     notes: list[str] = []
     if getattr(model, "optimizer", None):
-        if asked and asked != family(library, model.optimizer):
-            notes = _convert(model, library, asked)
-    elif wanted:
-        notes = _make(model, library, wanted, asked or default, learning_rate)
+        if family and family != family_of(library, model.optimizer):
+            notes = _convert(model, library, family)
+    elif optimizer:
+        notes = _make(model, library, optimizer, family or default, learning_rate)
     if getattr(model, "optimizer", None):
         build(model)
     return notes
@@ -54,7 +52,7 @@ def equip(
 
 def build(model: Model) -> None:
     """Makes the optimizer's slots, which otherwise its first step makes."""
-    if family(libraries.of_model(model), model.optimizer) == "legacy":
+    if family_of(libraries.of_model(model), model.optimizer) == "legacy":
         model.optimizer._create_all_weights(model.trainable_variables)
     else:
         model.optimizer.build(model.trainable_variables)

@@ -1,7 +1,5 @@
 """Judges files and folders: applies every rule to every file."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Iterator, Sequence

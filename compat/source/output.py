@@ -1,7 +1,5 @@
 """The output of ``check``: lines and a table for readers, JSON for programs."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
@@ -9,16 +7,6 @@ from typing import Any
 
 from estimator_bridge.compat.source.checking import FileReport
 from estimator_bridge.compat.source.verdicts import Kind, Verdict
-
-_TITLES = {
-    Kind.TENSORFLOW: "TensorFlow",
-    Kind.CONTRIB: "tf.contrib",
-    Kind.NUMPY: "NumPy",
-    Kind.PYTHON: "Python",
-    Kind.PYTHON2: "Python 2",
-    Kind.CLAIM: "not what it claims",
-    Kind.SYNTAX: "not Python",
-}
 
 
 def as_data(reports: Sequence[FileReport], version: str) -> dict[str, Any]:
@@ -36,7 +24,7 @@ def as_data(reports: Sequence[FileReport], version: str) -> dict[str, Any]:
             "path": report.path,
             "lines": report.lines,
             "findings": [
-                dataclasses.asdict(finding) | {"kind": finding.kind.value, "verdict": finding.verdict.value}
+                dataclasses.asdict(finding) | {"kind": finding.kind.name.lower(), "verdict": finding.verdict.value}
                 for finding in report.findings
             ],
         }
@@ -84,9 +72,9 @@ def _table(reports: Sequence[FileReport]) -> Any:
 
     table = Table("", *(Column(title, justify="right") for title in ("runs", "mended by run", "needs a human")))
     counts = Counter((finding.kind, finding.verdict) for report in reports for finding in report.findings)
-    for kind, title in _TITLES.items():
+    for kind in Kind:
         if any(counts[kind, verdict] for verdict in Verdict):
-            table.add_row(title, *(f"{counts[kind, verdict]:,}" for verdict in Verdict))
+            table.add_row(kind.value, *(f"{counts[kind, verdict]:,}" for verdict in Verdict))
     totals = total(reports)
     table.add_row("all", *(f"{totals[verdict]:,}" for verdict in Verdict))
     return table

@@ -1,7 +1,5 @@
 """The names of TensorFlow that a script finds under the runner, read from a table of listed versions; nothing is imported."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import gzip

@@ -19,16 +19,16 @@ class Verdict(enum.Enum):
 
 
 class Kind(enum.Enum):
-    """The subject of a finding."""
+    """The subject of a finding, and its title for readers; programs read the member's name in lower case."""
 
-    TENSORFLOW = "tensorflow"
-    CONTRIB = "contrib"
-    NUMPY = "numpy"
-    PYTHON = "python"
-    PYTHON2 = "python2"
-    CLAIM = "claim"
+    TENSORFLOW = "TensorFlow"
+    CONTRIB = "tf.contrib"
+    NUMPY = "NumPy"
+    PYTHON = "Python"
+    PYTHON2 = "Python 2"
+    CLAIM = "not what it claims"
     """Code that does something else than it seems to do."""
-    SYNTAX = "syntax"
+    SYNTAX = "not Python"
 
 
 @dataclasses.dataclass(frozen=True, order=True)

@@ -1,11 +1,9 @@
 """The replicas of a training: their tasks, and the token queues of their SyncReplicasOptimizer."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
-_TRAINERS = ("chief", "master", "worker")
+from estimator_bridge.cluster.tasks import TaskId
 
 
 @dataclasses.dataclass
@@ -21,15 +19,15 @@ class Replicas:
     optimizer: Any = None
 
     @property
-    def tasks(self) -> list[tuple[str, int]]:
-        """The job and index of each replica."""
+    def tasks(self) -> list[TaskId]:
+        """The task of each replica, the chief first."""
         jobs = self.config.cluster_spec.as_dict() if self.config.cluster_spec else {}
-        return [(job, index) for job in _TRAINERS for index in range(len(jobs.get(job, ())))]
+        return sorted(task for job in jobs for index in range(len(jobs[job])) if (task := TaskId(job, index)).trains)
 
     @property
     def own(self) -> int:
         """The position of this task among ``tasks``."""
-        return self.tasks.index((self.config.task_type, self.config.task_id))
+        return self.tasks.index(TaskId.of_config(self.config))
 
     @property
     def is_in_step(self) -> bool:

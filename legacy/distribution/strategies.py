@@ -10,8 +10,6 @@
 - Virtual CPUs of a strategy are added to the session's ``device_count``; without that the first step waits for them for ever.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -103,7 +103,7 @@ def _remember_optimizer(optimizer: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _with_own_tokens(ops: Any) -> Any:
-    """Returns the part of ``data_flow_ops`` that SyncReplicasOptimizer uses, with a queue for each replica if all are in step."""
+    """Returns ``data_flow_ops`` for SyncReplicasOptimizer, with a queue for each replica if all are in step."""
 
     def fifo_queue(*args: Any, **kwargs: Any) -> Any:
         replicas = _building.get()
@@ -111,11 +111,7 @@ def _with_own_tokens(ops: Any) -> Any:
             return ops.FIFOQueue(*args, **kwargs)
         return _TokenQueues(ops.FIFOQueue, len(replicas.tasks), replicas.own, *args, **kwargs)
 
-    return SimpleNamespace(
-        FIFOQueue=fifo_queue,
-        ConditionalAccumulator=ops.ConditionalAccumulator,
-        SparseConditionalAccumulator=ops.SparseConditionalAccumulator,
-    )
+    return SimpleNamespace(**vars(ops) | {"FIFOQueue": fifo_queue})
 
 
 class _TokenQueues:

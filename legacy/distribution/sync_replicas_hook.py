@@ -1,7 +1,5 @@
 """The hook by which synchronous replicas begin together and count their steps, in a table on a parameter server."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 
@@ -29,7 +27,7 @@ class ReplicaHook(tf.compat.v1.train.SessionRunHook):
 
     def __init__(self, replicas: Replicas, model_dir: str) -> None:
         self._replicas, self._config, self._model_dir = replicas, replicas.config, model_dir
-        self._tasks = [f"{job} {index}" for job, index in replicas.tasks]
+        self._tasks = list(map(str, replicas.tasks))
         self._local_steps = self._first_step = self._written = 0
         self._before: dict[int, int] = {}
 

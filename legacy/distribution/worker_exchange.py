@@ -1,7 +1,5 @@
 """Exchanges text between the tasks of a cluster before they train, through a table in the first task's server."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from typing import Any

@@ -71,6 +71,5 @@ class _MethodCalls(ast.NodeTransformer):
         if node.attr not in METHODS or not isinstance(node.ctx, ast.Load):
             return node
         self.found = True
-        function = ast.copy_location(ast.Name(_FUNCTION, ast.Load()), node)
-        name = ast.copy_location(ast.Constant(node.attr), node)
-        return ast.copy_location(ast.Call(function, [node.value, name], []), node)
+        call = ast.Call(ast.Name(_FUNCTION, ast.Load()), [node.value, ast.Constant(node.attr)], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))

@@ -1,7 +1,5 @@
 """Functions for methods that arrays and test cases lost; each takes the object, then the method's arguments."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """Functions and values of NumPy 1 that NumPy 2 does not have, as NumPy 1.26 and 1.16 document them."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import sys

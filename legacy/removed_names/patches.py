@@ -14,7 +14,7 @@ import importlib.util
 import sys
 import types
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from estimator_bridge.compat.source.removed_names import Removed
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
 from estimator_bridge.legacy.removed_names.replacements import find_module_name, find_replacement
+from estimator_bridge.legacy.tf1_surface.tf1_imports import FromList, Names
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
@@ -101,13 +102,7 @@ def _log(gone: str, used: str, frame: types.FrameType, logged: set[str]) -> None
 def _imports(logged: set[str]) -> list[Any]:
     original, import_module = builtins.__import__, importlib.import_module
 
-    def import_(
-        name: str,
-        globals: Mapping[str, Any] | None = None,  # noqa: A002 -- the names of __import__
-        locals: Mapping[str, Any] | None = None,  # noqa: A002
-        fromlist: Sequence[str] | None = (),
-        level: int = 0,
-    ) -> Any:
+    def import_(name: str, globals: Names = None, locals: Names = None, fromlist: FromList = (), level: int = 0) -> Any:  # noqa: A002
         try:
             return original(name, globals, locals, fromlist, level)
         except ModuleNotFoundError as error:

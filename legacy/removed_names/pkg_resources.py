@@ -1,7 +1,5 @@
 """The functions of ``pkg_resources`` that scripts use, built on importlib; setuptools dropped the module."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import re

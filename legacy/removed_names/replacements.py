@@ -1,7 +1,5 @@
 """Finds the replacement of a removed name, in today's libraries or in this folder."""
 
-from __future__ import annotations
-
 import pkgutil
 from typing import Any
 

@@ -4,8 +4,6 @@ Each module has a ``restore()`` that puts its part back into the TensorFlow of t
 TensorFlow; this ``__init__`` does not.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterable
 

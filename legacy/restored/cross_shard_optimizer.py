@@ -6,8 +6,6 @@ shard the sum is the gradient itself, so it is left out.
 Needed by: a model_fn that wraps its optimizer whatever ``use_tpu`` is, run by ``TPUEstimator(use_tpu=False)``.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

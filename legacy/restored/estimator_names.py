@@ -5,8 +5,6 @@ What was removed: these names, with TensorFlow 2.16 (March 2024), and with them 
 Needed by: every script that uses ``tf.estimator``.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 
@@ -23,9 +21,8 @@ def restore() -> None:
         >>> tf.compat.v1.estimator.DNNClassifier is tf.estimator.DNNClassifier
         False
     """
-    if (
-        "tensorflow_estimator" not in sys.modules
-    ):  # a script's failed import of it left modules, which would load in a wrong order
+    # After a script's failed import of it, the modules that are left would load in a wrong order.
+    if "tensorflow_estimator" not in sys.modules:
         for name in [name for name in sys.modules if name.startswith("tensorflow_estimator.")]:
             del sys.modules[name]
     apis = {v: importlib.import_module(f"tensorflow_estimator.python.estimator.api._v{v}.estimator") for v in (1, 2)}

@@ -11,8 +11,6 @@ three ways of running, which ``init_run_config`` tells apart:
 - standalone client: ``experimental_distribute.remote_cluster``; this process drives servers that are already running.
 """
 
-from __future__ import annotations
-
 import copy
 import sys
 from collections.abc import Callable, Sequence

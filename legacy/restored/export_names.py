@@ -6,8 +6,6 @@ What was removed: the ``estimator`` API name, its attribute tables, its reserved
 Needed by: ``estimator_export``, the decorator of every public class and function of tensorflow-estimator.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -9,8 +9,6 @@ Needed by: scripts with ``from tensorflow.python.estimator.canned import head`` 
 tpu_config``, as many samples have; their own optimizers, which call ``training_ops``.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

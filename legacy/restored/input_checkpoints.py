@@ -6,8 +6,6 @@ Needed by: ``estimator.train(input_fn, hooks=[CheckpointInputPipelineHook(estima
 call starts at the first example.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

@@ -8,8 +8,6 @@ versions of Keras in one process, and a failed or concurrent first use ends in R
 Needed by: every Estimator (canned models build Keras layers and optimizers), ``tf.compat.v1.layers``, ``rnn_cell``.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import sys
@@ -50,10 +48,9 @@ def restore(package: str = "tf_keras") -> None:
         importlib.import_module(f"{package}.{target}")
     _redirect_submodules(package)
     for loader in _loaders():
+        # If an earlier first use failed halfway, the next one would recurse for ever.
         if _state(loader, "initialized") and _state(loader, "keras_version") is None:
-            vars(loader)[_field(loader, "initialized")] = (
-                False  # an earlier first use failed halfway and would recurse for ever
-            )
+            vars(loader)[_field(loader, "initialized")] = False
         dir(loader)
 
 

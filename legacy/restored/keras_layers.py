@@ -9,8 +9,6 @@ Needed by: scripts that write ``tf.keras.layers.Conv2D(...).apply(inputs)`` in t
 layers use the modules; scripts with ``from tensorflow.python.layers import core``; TensorFlow Ranking of 2019.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -8,8 +8,6 @@ Needed by: tf-slim, the part of tf.contrib that was released until 2020, and scr
 ``tf.pywrap_tensorflow.NewCheckpointReader`` or count the devices by name.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 

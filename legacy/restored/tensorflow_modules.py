@@ -1,7 +1,5 @@
 """TensorFlow's modules: the public ones, which are ``tf`` and each of its compat namespaces, and places for removed ones."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import re

@@ -1,7 +1,5 @@
 """Refusals of TPU features, shared by all stand-ins for them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NoReturn
 

@@ -6,8 +6,6 @@ Needed by: importing TPUEstimator. A TPUEstimator on a TPU asks for a graceful s
 so each class refuses when it is constructed.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -5,8 +5,6 @@ What was removed: a whole float as a dimension, before TensorFlow 2.15. TensorFl
 Needed by: scripts written for Python 2, where ``/`` gave an integer; TensorFlow 1 ran them on Python 3, too.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

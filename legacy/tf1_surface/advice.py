@@ -1,7 +1,5 @@
 """Logs the findings of ``estimator-bridge check`` for the line at which a script fails because a name is missing."""
 
-from __future__ import annotations
-
 import contextlib
 import types
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The mode of TensorFlow that a script sees: graphs without eager execution, and TF1's shapes."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping

@@ -42,6 +42,10 @@ NATIVE = frozenset(
 # A part of tf-models-official if installed; in a checkout of TensorFlow's models it is a package of TF1 scripts.
 NATIVE_WHEN_INSTALLED = frozenset({"official"})
 
+# Types of the arguments of __import__.
+Names = Mapping[str, Any] | None
+FromList = Sequence[str] | None
+
 
 class TF1Module(types.ModuleType):
     """TensorFlow 1's namespace: ``tf.compat.v1`` with ``compat.v1`` mapped to itself, and ``contrib``.
@@ -68,7 +72,7 @@ class TF1Module(types.ModuleType):
             return getattr(self.__dict__["_v1"], name)
         with contextlib.suppress(KeyError):
             module = sys.modules[f"tensorflow.{name}"]  # an attribute once it is imported, as in any package
-            return _Python("tensorflow.python", module, _tf1=self) if name == "python" else module
+            return _Overlay(module.__name__, module, keras=keras_file(self.keras)) if name == "python" else module
         raise AttributeError(f"module 'tensorflow' has no attribute {name!r} among TensorFlow 1's names")
 
     def __dir__(self) -> list[str]:
@@ -89,13 +93,6 @@ class _Overlay(types.ModuleType):
         return dir(self.__dict__["_real"])
 
 
-class _Python(_Overlay):
-    """``tensorflow.python``, with TensorFlow 1's Keras."""
-
-    def __getattr__(self, name: str) -> Any:
-        return keras_file(self._tf1.keras) if name == "keras" else super().__getattr__(name)
-
-
 @contextlib.contextmanager
 def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
     """While active, modules outside ``NATIVE`` get TF1's names from ``import tensorflow`` and ``import_module``.
@@ -109,13 +106,7 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
     original = builtins.__import__
     import_module = importlib.import_module
 
-    def import_(
-        name: str,
-        globals: Mapping[str, Any] | None = None,  # noqa: A002 -- the names of __import__
-        locals: Mapping[str, Any] | None = None,  # noqa: A002
-        fromlist: Sequence[str] | None = (),
-        level: int = 0,
-    ) -> Any:
+    def import_(name: str, globals: Names = None, locals: Names = None, fromlist: FromList = (), level: int = 0) -> Any:  # noqa: A002
         if level or not _is_tensorflow(name) or _is_native(globals or sys._getframe(1).f_globals):
             meant = name if level else find_keras_2(name, tf1, sys._getframe(1))
             return original(meant, globals, locals, fromlist, level)
@@ -137,7 +128,7 @@ def _is_tensorflow(name: str) -> bool:
     return name.partition(".")[0] == "tensorflow"
 
 
-def _contrib(tf1: TF1Module, name: str, fromlist: Sequence[str] | None) -> Any:
+def _contrib(tf1: TF1Module, name: str, fromlist: FromList) -> Any:
     """Returns the module at or below ``tensorflow.contrib`` that a name means; None for other names."""
     path = name.removeprefix("tensorflow.").removeprefix("compat.v1.").split(".")
     return imported(tf1.contrib, path[1:], fromlist or (), sys._getframe(2)) if path[0] == "contrib" else None

@@ -1,7 +1,5 @@
 """The module ``tensorflow.examples.tutorials.mnist.input_data``, which many first scripts import."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import types

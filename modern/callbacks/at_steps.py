@@ -1,6 +1,4 @@
-"""Callbacks that act at certain steps: TensorFlow's hooks that ask only for the global step, and the ends of a training."""
-
-from __future__ import annotations
+"""Callbacks that act at certain steps: TensorFlow's hooks that have a timer, and the ends of a training."""
 
 from typing import Any
 
@@ -9,7 +7,8 @@ from tensorflow.python.eager import context
 from estimator_bridge.compat.config.output.callback_rules import stop_step
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.session import ReadOnlySession, script_environment
-from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
+from estimator_bridge.modern.callbacks.session_hook import HookedRun
+from estimator_bridge.modern.graph.model_graph import v1
 from estimator_bridge.modern.step.transplant import Transplant
 
 
@@ -17,13 +16,13 @@ class HookAtSteps(Callback):
     """Runs a hook at its steps; steps in between run in bulk, since the hook does nothing there.
 
     Args:
-        hook: Hook with a ``SecondOrStepTimer``, whose ``before_run`` asks only for the global step.
-        model: Model whose graph is not finished yet.
+        hook: Hook with a timer, whose ``before_run`` asks only for the global step, and for ``report`` at its steps.
+        run: Run whose graph is not finished yet.
     """
 
-    def __init__(self, hook: Any, model: ModelGraph) -> None:
+    def __init__(self, hook: Any, run: HookedRun) -> None:
         self._hook = hook
-        self._graph = model.graph
+        self._graph = run.model.graph
         with script_environment(self._graph):
             hook.begin()
 
@@ -40,17 +39,25 @@ class HookAtSteps(Callback):
             return step + 1
         return None if timer._every_steps is None else int(timer.last_triggered_step() + timer._every_steps)
 
+    def needs_report(self, step: int) -> bool:
+        """Returns True if the timer is due."""
+        return bool(self._hook._timer.should_trigger_for_step(step))
+
     def after(self, progress: Progress) -> bool:
-        """Calls the hook if its timer is due; returns True if it asks to stop.
+        """Calls the hook if its timer is due and the values are there; returns True if it asks to stop.
 
         A hook whose timer is not due would only read the global step, which takes half the time of a small step.
         """
-        if not self._hook._timer.should_trigger_for_step(progress.step):
+        if not self.needs_report(progress.step) or any(tensor.name not in progress.report for tensor in self.report):
             return False
         run = v1.train.SessionRunContext(None, self._session)
         with script_environment(self._graph):
-            self._hook.after_run(run, v1.train.SessionRunValues(progress.step - 1, None, None))
+            self._hook.after_run(run, v1.train.SessionRunValues(self._results(progress), None, None))
         return bool(run.stop_requested)
+
+    def _results(self, progress: Progress) -> Any:
+        """Returns what the hook's ``before_run`` would have asked for: the global step before the update."""
+        return progress.step - 1
 
     def end(self, step: int) -> None:
         """Calls the hook's ``end``."""

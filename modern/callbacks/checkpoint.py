@@ -1,7 +1,6 @@
 """Checkpoints at the start, at the RunConfig's interval and at the end, saved by TF1's own CheckpointSaverHook."""
 
-from __future__ import annotations
-
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +9,11 @@ from tensorflow.python.eager import context
 from estimator_bridge.modern.callbacks.at_steps import HookAtSteps
 from estimator_bridge.modern.callbacks.session import ReadOnlySession
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
-from estimator_bridge.modern.step.transplant import Transplant, entries, save
+from estimator_bridge.modern.step.transplant import Transplant
 
 
-def with_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: Sequence[Any]) -> list[Any]:
-    """Returns the hooks, with Estimator's own CheckpointSaverHook if they contain none.
+def default_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: Sequence[Any]) -> list[Any]:
+    """Returns Estimator's own CheckpointSaverHook if the hooks contain none, and gives the first one the listeners.
 
     Args:
         hooks: Session hooks of a training.
@@ -45,7 +44,7 @@ def with_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listeners: 
             )
         first = (savers + own)[0]._listeners
         first += [] if listener in first else [listener]
-    return [*hooks, *own]
+    return own
 
 
 class CheckpointSaver(HookAtSteps):
@@ -67,7 +66,7 @@ class SavingSession(ReadOnlySession):
 
     def __init__(self, transplant: Transplant, saver: Any) -> None:
         super().__init__(transplant.model.graph, transplant.variables, transplant.operations)
-        self._entries = entries(transplant, saver)
+        self._save = functools.partial(transplant.save, transplant.saved(saver))
         self._saving = saver.saver_def.save_tensor_name
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
@@ -81,5 +80,5 @@ class SavingSession(ReadOnlySession):
                 return super().run(fetches, feed_dict, options, run_metadata)
         (prefix,) = feed_dict.values()
         with context.eager_mode():
-            save(self._entries, prefix)
+            self._save(prefix)
         return prefix

@@ -1,7 +1,5 @@
 """Check that replicas agree on variables without a mean, e.g. integer counts, since one value is saved."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError

@@ -1,7 +1,5 @@
 """Reports for the launcher: the global step, and digests of audited steps."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,95 +1,58 @@
 """Records of a training as TF1 makes them: log lines, TensorBoard event files, and a loss that is NaN."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.compat.config.output.callback_rules import Timer, has_nan
+from estimator_bridge.modern.callbacks.at_steps import HookAtSteps
 from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.callbacks.session import ReadOnlySession
+from estimator_bridge.modern.callbacks.session import Request
+from estimator_bridge.modern.callbacks.session_hook import HookedRun
 from estimator_bridge.modern.step.transplant import Transplant
 
 logging = tf.compat.v1.logging
-_STARTED = tf.compat.v1.SessionLog(status=tf.compat.v1.SessionLog.START)  # TensorBoard drops what an earlier run wrote after it
 
 
-class _Timed(Callback):
-    """Base of callbacks that act at the first step, then by a timer."""
+class TensorLogger(HookAtSteps):
+    """Runs a LoggingTensorHook, which logs tensors at the first step, then by its timer, and perhaps once more at the end."""
 
-    _timer: Any
-    _first = True
-
-    def next_stop(self, step: int) -> int | None:
-        """Returns the first step, then the timer's next step."""
-        return step + 1 if self._first else self._timer.next_stop()
-
-    def needs_report(self, step: int) -> bool:
-        """Returns True at the first step, and if the timer is due."""
-        return self._first or self._timer.is_due(step)
-
-    def _open(self, folder: str, transplant: Transplant) -> Any:
-        """Returns the event writer of a folder; a new one writes the graph for TensorBoard."""
-        with transplant.model.graph.as_default():  # FileWriter cannot be made in eager mode
-            return tf.compat.v1.summary.FileWriterCache.get(folder)
-
-
-class TensorLogger(_Timed):
-    """Logs tensors at the first step, then by a timer, and perhaps once more at the end.
-
-    Args:
-        tensors: Tag -> graph tensor.
-        timer: Timer; None to log only at the end.
-        formatter: Function from values by tag to the line; None for ``tag = value, ...``.
-        at_end: True to log the values after the last step, too.
-    """
-
-    def __init__(
-        self, tensors: dict[str, Any], timer: Timer | None, formatter: Callable[..., str] | None, at_end: bool
-    ) -> None:
-        self._tensors = tensors
-        self._timer = timer
-        self._formatter = formatter
-        self._at_end = at_end
-        self.report = tuple(tensors.values()) if timer else ()
+    def __init__(self, hook: Any, run: HookedRun) -> None:
+        super().__init__(hook, run)
+        self._request = Request(self._graph, hook._current_tensors)
+        self.report = self._request.tensors if isinstance(hook._timer, tf.compat.v1.train.SecondOrStepTimer) else ()
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """Checks the tensors to log at the end.
+        """Gives the hook its session, and checks the tensors to log at the end.
 
         Raises:
             NotSupportedError: A tensor to log at the end would need another batch.
         """
-        self._session = ReadOnlySession(transplant.model.graph, transplant.variables, transplant.operations)
-        if self._at_end:
+        super().begin(transplant, step)
+        if self._hook._log_at_end:
             with self._session.caller("A LoggingTensorHook with at_end=True"):
-                self._session.check(self._tensors)
+                self._session.check(self._hook._current_tensors)
 
     def next_stop(self, step: int) -> int | None:
-        """Returns the first step, then the timer's next step; None without a timer."""
-        return super().next_stop(step) if self._timer else None
+        """Returns the first step, then the timer's next step; None if the hook logs only at the end."""
+        return super().next_stop(step) if self.report else None
 
-    def after(self, progress: Progress) -> bool:
-        """Logs if the timer is due and the values are there."""
-        there = all(tensor.name in progress.report for tensor in self.report)
-        if self._timer and there and self.needs_report(progress.step):
-            self._log({tag: progress.report[tensor.name] for tag, tensor in self._tensors.items()}, progress.step)
-        return False
+    def _results(self, progress: Progress) -> Any:
+        self._hook._iter_count, self._hook._should_trigger = progress.step, True  # as its before_run does
+        return self._request.results(progress.report)
 
-    def end(self, step: int) -> None:
-        """Logs the values after the last step."""
-        if self._at_end:
-            self._log(self._session.run(self._tensors), step)
 
-    def _log(self, values: dict[str, Any], step: int) -> None:
-        first, self._first = self._first, False
-        seconds = self._timer.restart(step)[1] if self._timer else None
-        elapsed = "" if first or seconds is None else f" ({seconds:.3f} sec)"
-        with np.printoptions(suppress=True):
-            line = ", ".join(f"{tag} = {value}" for tag, value in values.items())
-            logging.info("%s", self._formatter(values) if self._formatter else line + elapsed)
+class SummarySaver(HookAtSteps):
+    """Runs a SummarySaverHook, which writes summaries at the first step, then by its timer."""
+
+    def __init__(self, hook: Any, run: HookedRun) -> None:
+        super().__init__(hook, run)
+        hook._timer.reset()  # it may have counted in an earlier training
+        self.report = hook._get_summary_op()
+
+    def _results(self, progress: Progress) -> Any:
+        self._hook._request_summary = True  # as its before_run does
+        return {"global_step": progress.step - 1, "summary": [progress.report[tensor.name] for tensor in self.report]}
 
 
 class LossLogger(Callback):
@@ -118,31 +81,6 @@ class LossLogger(Callback):
         return False
 
 
-class StepCounter(_Timed):
-    """Logs steps per second and writes them as the summary ``global_step/sec``, every N steps after the first."""
-
-    def __init__(self, timer: Timer, folder: str | None) -> None:
-        self._timer = timer
-        self._folder = folder
-
-    def begin(self, transplant: Transplant, step: int) -> None:
-        """Opens the event file; the first step, which is traced, is not measured."""
-        self._writer = self._open(self._folder, transplant) if self._folder else None
-
-    def after(self, progress: Progress) -> bool:
-        """Logs if the timer is due."""
-        if self._first:
-            self._first = False
-            self._timer.restart(progress.step)
-        elif elapsed := self._timer.fire(progress.step):
-            steps, seconds = elapsed
-            logging.info("global_step/sec: %g", steps / seconds)
-            if self._writer:
-                value = tf.compat.v1.Summary.Value(tag="global_step/sec", simple_value=steps / seconds)
-                self._writer.add_summary(tf.compat.v1.Summary(value=[value]), progress.step)
-        return False
-
-
 class NanGuard(Callback):
     """Ends the training if the loss is NaN, before such values are saved."""
 
@@ -157,37 +95,3 @@ class NanGuard(Callback):
         if self._fail:
             raise tf.compat.v1.train.NanLossDuringTrainingError
         return True
-
-
-class SummarySaver(_Timed):
-    """Writes a merged summary at the first step, then by a timer.
-
-    Args:
-        summary: Graph tensor of a serialized Summary.
-        timer: Timer of the later summaries.
-        folder: Folder of the event file.
-    """
-
-    def __init__(self, summary: Any, timer: Timer, folder: str) -> None:
-        self._summary = summary
-        self._timer = timer
-        self._folder = folder
-        self.report = (summary,)
-
-    def begin(self, transplant: Transplant, step: int) -> None:
-        """Opens the event file."""
-        self._writer = self._open(self._folder, transplant)
-
-    def after(self, progress: Progress) -> bool:
-        """Writes if the timer is due."""
-        if self._summary.name in progress.report and self.needs_report(progress.step):
-            if self._first:
-                self._writer.add_session_log(_STARTED, progress.step)
-            self._first = False
-            self._timer.restart(progress.step)
-            self._writer.add_summary(progress.report[self._summary.name], progress.step)
-        return False
-
-    def end(self, step: int) -> None:
-        """Writes all buffered events to disk."""
-        self._writer.flush()

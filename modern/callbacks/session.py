@@ -85,6 +85,10 @@ class ReadOnlySession(SessionInterface):
         """Refuses the call."""
         raise self.refusal("uses session.partial_run_setup", "Use session.run")
 
+    def partial_run(self, handle: Any, fetches: Any, feed_dict: Any = None) -> Any:
+        """Refuses the call."""
+        raise self.refusal("uses session.partial_run", "Use session.run")
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)

@@ -13,7 +13,7 @@ from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.session import ReadOnlySession, Request, script_environment
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.host_call import SummaryWriters
-from estimator_bridge.modern.graph.model_graph import v1
+from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.step.transplant import Transplant
 
 
@@ -21,18 +21,19 @@ class HookedRun:
     """State that the hooks of one run share, as in TF1: the graph, one session, one coordinator, and a context for each step.
 
     Args:
-        graph: Graph of the model_fn.
+        model: Model whose hooks run.
         fetches: Fetches of each step, for ``SessionRunContext.original_args``.
 
     Attributes:
+        model: Model whose hooks run.
         hooks: Calls of each hook, in order.
         session: Session that reads the variables; None before there are any.
         batches: Iterator over the training's input, before the first step.
         context: Context of the present step.
     """
 
-    def __init__(self, graph: Any, fetches: Any) -> None:
-        self.graph = graph
+    def __init__(self, model: ModelGraph, fetches: Any) -> None:
+        self.model = model
         self.hooks: list[HookCalls] = []
         self.session: Any = None
         self.batches: Any = None
@@ -88,7 +89,7 @@ class HookCalls:
         self.wanted: list[Tensor] = []
         self.asking = False
         run.hooks.append(self)
-        with script_environment(run.graph):
+        with script_environment(run.model.graph):
             hook.begin()
 
     def create(self) -> None:
@@ -103,7 +104,7 @@ class HookCalls:
         with self._calling() as session:
             arguments = self.hook.before_run(self._run.context) or v1.train.SessionRunArgs(None)
             session.check_plain(arguments.feed_dict, arguments.options)
-            self._request = None if arguments.fetches is None else Request(self._run.graph, arguments.fetches)
+            self._request = None if arguments.fetches is None else Request(self._run.model.graph, arguments.fetches)
             self.asking = False
             if self._request:
                 later = {element.name for element in self._request.elements if session.needs_step(element)}
@@ -150,7 +151,7 @@ class HookCalls:
 
     def _held(self) -> list[Tensor]:
         """Returns the tensors in the hook's attributes that a step can compute; the hook may ask for them later."""
-        tensors = {one.name: one for one in _tensors(vars(self.hook)) if one.graph is self._run.graph}
+        tensors = {one.name: one for one in _tensors(vars(self.hook)) if one.graph is self._run.model.graph}
         return [tensor for tensor in tensors.values() if _is_possible(tensor, self._run.session)]
 
     def _calling(self) -> contextlib.AbstractContextManager[ReadOnlySession]:
@@ -175,7 +176,7 @@ class SessionHook(Callback):
     def begin(self, transplant: Transplant, step: int) -> None:
         """Gives the hook its session."""
         if self._run.session is None:
-            self._run.session = ReadOnlySession(self._run.graph, transplant.variables, transplant.operations)
+            self._run.session = ReadOnlySession(self._run.model.graph, transplant.variables, transplant.operations)
         if self.every_step:
             v1.logging.info("The session hook %s sees every step, so they run one by one, which is slower.", self._calls.name)
         self._calls.create()

@@ -4,8 +4,6 @@ The package has the name of its main function, and importing any of its modules 
 is therefore callable, so that ``modern.canned(...)`` works in either order of imports.
 """
 
-from __future__ import annotations
-
 import sys
 import types
 from typing import Any

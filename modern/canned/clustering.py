@@ -1,7 +1,5 @@
 """``tf.compat.v1.estimator.experimental.KMeans`` as a Keras model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Keras layers that declare their arguments once."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 
@@ -34,6 +32,11 @@ class Configured:
         """Returns the arguments of ``from_config``."""
         config: dict[str, Any] = super().get_config()  # type: ignore[misc]
         return config | {name: getattr(self, name) for name in self._arguments()}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Returns the same layer."""
+        return cls(**tf_keras.saving.deserialize_keras_object(config))
 
     @classmethod
     def _arguments(cls) -> list[str]:

@@ -1,7 +1,5 @@
 """``modern.canned``: a canned Estimator as a Keras model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -14,6 +14,7 @@ from tensorflow.python.framework.ops import gradient_registry
 from tensorflow.python.saved_model.function_deserialization import fix_node_def, load_function_def_library
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph.fragments import all_nodes
 from estimator_bridge.modern.graph.model_graph import control_flow_v2
 
 Tensor = Any
@@ -178,12 +179,6 @@ def _gradient_of_call(op: Any, *upstream: Tensor) -> Any:
     return tf.raw_ops.SymbolicGradient(input=[*op.inputs, *upstream], Tout=[given.dtype for given in op.inputs], f=op.type)
 
 
-def _nodes(graph_def: Any) -> Iterator[Any]:
-    yield from graph_def.node
-    for function in graph_def.library.function:
-        yield from function.node_def
-
-
 def _placeholder(spec: Any) -> Tensor:
     make = v1.sparse_placeholder if isinstance(spec, tf.SparseTensorSpec) else v1.placeholder
     return make(spec.dtype, spec.shape if spec.shape.rank is None else tuple(spec.shape))
@@ -196,7 +191,7 @@ def _names(value: Any) -> list[str]:
 def _refuse_unsavable(graph: tf.Graph, what: str, fix: str) -> None:
     graph_def = graph.as_graph_def()
     fix_of_variables = "Run the Estimator with `estimator-bridge run --path modern`, which trains any variable."
-    python = any("PyFunc" in node.op for node in _nodes(graph_def))
+    python = any("PyFunc" in node.op for node in all_nodes(graph_def))
     own_gradients = "a function with a custom gradient: tf.custom_gradient, a Defun's, a registered one"
     reasons = (
         (NotSupportedError, "a function that keeps variables", _has_collection(graph, "variables"), fix_of_variables),
@@ -221,13 +216,11 @@ def _has_collection(graph: tf.Graph, ending: str) -> bool:
 
 def _has_custom_gradient(graph: tf.Graph, graph_def: Any) -> bool:
     """Returns True if an operation has a custom gradient: a GraphDef names it for this process only, a Defun's not at all."""
-    inner = (
-        function.graph for function in graph._functions.values() if hasattr(function, "graph")
-    )  # not a Defun's: it has none
+    inner = (function.graph for function in graph._functions.values() if hasattr(function, "graph"))  # a Defun has none
     operations = itertools.chain.from_iterable(each.get_operations() for each in (graph, *inner))
     return (
         bool(graph_def.library.gradient)
-        or any("_gradient_op_type" in node.attr or _is_registered_by_script(node.op) for node in _nodes(graph_def))
+        or any("_gradient_op_type" in node.attr or _is_registered_by_script(node.op) for node in all_nodes(graph_def))
         or any(getattr(getattr(op, "__defun", None), "python_grad_func", None) is not None for op in operations)
     )
 

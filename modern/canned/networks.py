@@ -1,7 +1,5 @@
 """The networks of canned Estimators, from columns to logits, as functional Keras graphs."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import math

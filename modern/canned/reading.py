@@ -6,8 +6,6 @@ hold what the model_fn really uses, such as the head in place of n_classes. tens
 supported TensorFlow versions use, fixes their names.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Copies the values of variables from an Estimator's checkpoint."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Arguments and callbacks of ``compile`` and ``fit`` from a ModernConfig, and the evaluator; all are read back."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -15,34 +13,27 @@ from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.config.runtime_settings import check
 
-_ORIGINS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "evaluate": (
-        ("steps", "evaluation.steps"),
-        ("start_delay_secs", "evaluation.start_delay_secs"),
-        ("throttle_secs", "evaluation.throttle_secs"),
-        ("log_dir", "evaluation.name"),
-        ("log_dir", "training.model_dir"),
-    ),
-    "save": (
-        ("directory", "training.model_dir"),
-        ("every_steps", "checkpoint.interval_steps"),
-        ("every_secs", "checkpoint.interval_secs"),
-        ("max_to_keep", "checkpoint.max_to_keep"),
-        ("keep_checkpoint_every_n_hours", "checkpoint.keep_every_n_hours"),
-    ),
-    "stop": (("last_step", "training.max_steps"),),
-    "events": (("every_steps", "summaries.update_freq"), ("log_dir", "training.model_dir")),
-    "speed": (("every_steps", "summaries.speed_freq"), ("log_dir", "training.model_dir")),
-    "evaluator": (
-        ("steps", "evaluation.steps"),
-        ("log_dir", "evaluation.name"),
-        ("start_delay_secs", "evaluation.start_delay_secs"),
-        ("throttle_secs", "evaluation.throttle_secs"),
-        ("checkpoint_dir", "training.model_dir"),
-        ("max_evaluations", "training.max_steps"),
-    ),
+_EVALUATION = {
+    "evaluation.steps": "steps",
+    "evaluation.name": "log_dir",
+    "evaluation.start_delay_secs": "start_delay_secs",
+    "evaluation.throttle_secs": "throttle_secs",
 }
-"""Origin of a callback, or the evaluator -> its arguments and the settings that they come from."""
+_ORIGINS: Mapping[str, Mapping[str, str]] = {
+    "evaluate": {**_EVALUATION, "training.model_dir": "log_dir"},
+    "save": {
+        "training.model_dir": "directory",
+        "checkpoint.interval_steps": "every_steps",
+        "checkpoint.interval_secs": "every_secs",
+        "checkpoint.max_to_keep": "max_to_keep",
+        "checkpoint.keep_every_n_hours": "keep_checkpoint_every_n_hours",
+    },
+    "stop": {"training.max_steps": "last_step"},
+    "events": {"summaries.update_freq": "every_steps", "training.model_dir": "log_dir"},
+    "speed": {"summaries.speed_freq": "every_steps", "training.model_dir": "log_dir"},
+    "evaluator": {**_EVALUATION, "training.model_dir": "checkpoint_dir", "training.max_steps": "max_evaluations"},
+}
+"""Origin of a callback, or the evaluator -> settings, and the arguments that they become."""
 _UNREAD = frozenset({"checkpoint_name"})  # arguments that the object does not keep
 
 
@@ -243,7 +234,7 @@ def _in_force(origin: str, differing: Mapping[str, Any], settings: Mapping[str, 
         differing: Arguments that the callback holds with another value.
         settings: Setting -> value that was asked for.
     """
-    return {setting: differing.get(argument, settings.get(setting)) for argument, setting in _ORIGINS[origin]}
+    return {setting: differing.get(argument, settings.get(setting)) for setting, argument in _ORIGINS[origin].items()}
 
 
 def _model_folder(config: ModernConfig, what: str) -> str:

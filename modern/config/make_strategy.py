@@ -1,16 +1,13 @@
 """Strategy that a ModernConfig names, and connections of its process: server, remote cluster, share of the input."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
+from estimator_bridge.compat.config.decisions import is_server, process_config
 from estimator_bridge.compat.config.model import Cluster, ModernConfig
 from estimator_bridge.compat.config.output.calls import make
-from estimator_bridge.compat.config.output.config_calls import RESOLVER, partitioner_call, resolver_call, strategy_call
-from estimator_bridge.compat.config.process import is_server, process_config
+from estimator_bridge.compat.config.output.config_calls import RESOLVER, resolver_call, strategy_call
 from estimator_bridge.compat.config.reading.kinds import STRATEGIES
 from estimator_bridge.compat.config.tables.tpu_config import shape_of
 from estimator_bridge.errors import BridgeError
@@ -57,22 +54,6 @@ def resolver(cluster: Cluster) -> Any:
         A ``SimpleClusterResolver``.
     """
     return make(resolver_call(cluster), {"tf": tf, "len": len})
-
-
-def partitioner(arguments: Mapping[str, Any]) -> Any:
-    """Makes a variable partitioner.
-
-    Args:
-        arguments: Class of the partitioner under ``kind``, and its arguments.
-
-    Returns:
-        A partitioner; None without arguments.
-
-    Example:
-        >>> partitioner({"kind": "FixedShardsPartitioner", "num_shards": 2})(__import__("tensorflow").TensorShape([4, 3]), None)
-        [2, 1]
-    """
-    return make(partitioner_call(arguments), {"tf": tf})
 
 
 def tpu_strategy(config: ModernConfig) -> Any:

@@ -1,11 +1,9 @@
 """TensorFlow's runtime: a table of its settings, set and read back, and compared with those asked for."""
 
-from __future__ import annotations
-
 import dataclasses
 import operator
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -17,18 +15,18 @@ from estimator_bridge.errors import BridgeError
 
 @dataclasses.dataclass(frozen=True)
 class RuntimeSetting:
-    """One setting, or a family of them.
+    """One setting.
 
     Attributes:
-        name: Name in a ModernConfig; a family's name ends with a dot.
-        set: Function that sets a value; for a family it takes the key, too.
+        name: Name in a ModernConfig.
+        set: Function that sets a value.
         read: Function that returns the value in force.
         gpu: True if the setting has no effect, on either side, without a GPU.
     """
 
     name: str
-    set: Callable[..., None]
-    read: Callable[..., Any]
+    set: Callable[[Any], None]
+    read: Callable[[], Any]
     gpu: bool = False
 
 
@@ -134,14 +132,11 @@ RUNTIME: tuple[RuntimeSetting, ...] = (
     RuntimeSetting("graph.jit", _call("config.optimizer.set_jit"), lambda: bool(tf.config.optimizer.get_jit())),
     RuntimeSetting("graph.mlir_bridge", _set_mlir, lambda: context.context().config.experimental.enable_mlir_bridge),
     RuntimeSetting("graph.deterministic", _set_deterministic, lambda: bool(config.is_op_determinism_enabled())),
-    RuntimeSetting(
-        "graph.options.",
-        lambda value, key: tf.config.optimizer.set_experimental_options({key: value}),
-        lambda key: tf.config.optimizer.get_experimental_options().get(key),
-    ),
     RuntimeSetting("training.random_seed", _call("random.set_seed"), lambda: context.context()._seed),
 )
 """Settings in the order in which they must be set: devices are made visible before they are configured."""
+OPTIONS = "graph.options."
+"""Prefix of the settings for Grappler, which are set by their own names."""
 
 
 def set_runtime(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,10 +155,11 @@ def set_runtime(settings: Mapping[str, Any]) -> dict[str, Any]:
         >>> set_runtime({"devices.soft_placement": True, "training.max_steps": 5})
         {'devices.soft_placement': True}
     """
-    wanted = list(_wanted(settings))
-    for setting, name, key in wanted:
-        _set(setting, name, key, settings[name])
-    in_force = {name: setting.read(*key) for setting, name, key in wanted}
+    wanted = [setting for setting in RUNTIME if setting.name in settings]
+    wanted += [_option(name) for name in settings if name.startswith(OPTIONS)]
+    for setting in wanted:
+        _set(setting, settings[setting.name])
+    in_force = {setting.name: setting.read() for setting in wanted}
     check(settings, in_force)
     return in_force
 
@@ -209,23 +205,23 @@ def find_gpu_settings(settings: Mapping[str, Any]) -> dict[str, str]:
     return dict.fromkeys(names, "this machine has no GPU") if names and not tf.config.list_physical_devices("GPU") else {}
 
 
-def _wanted(settings: Mapping[str, Any]) -> Iterator[tuple[RuntimeSetting, str, tuple[str, ...]]]:
-    for setting in RUNTIME:
-        for name in settings:
-            if name == setting.name:
-                yield setting, name, ()
-            elif setting.name.endswith(".") and name.startswith(setting.name):
-                yield setting, name, (name.removeprefix(setting.name),)
+def _option(name: str) -> RuntimeSetting:
+    key, optimizer = name.removeprefix(OPTIONS), tf.config.optimizer
+    return RuntimeSetting(
+        name,
+        lambda value: optimizer.set_experimental_options({key: value}),
+        lambda: optimizer.get_experimental_options().get(key),
+    )
 
 
-def _set(setting: RuntimeSetting, name: str, key: tuple[str, ...], value: Any) -> None:
+def _set(setting: RuntimeSetting, value: Any) -> None:
     try:
-        setting.set(value, *key)
+        setting.set(value)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        if setting.read(*key) == held_value(name, value):
+        if setting.read() == held_value(setting.name, value):
             return
         raise BridgeError(
-            f"TensorFlow does not take {name}.",
+            f"TensorFlow does not take {setting.name}.",
             expected="a value that this machine has, before anything else uses TensorFlow",
             received=f"{value!r}: {error}",
             fix="Set it first in the program, or drop the setting.",

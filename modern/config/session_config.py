@@ -1,12 +1,10 @@
 """ConfigProto of a session on the modern path: its fields are set through ``tf.config`` and read back."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from estimator_bridge.compat.config.proto.fields import set_fields
 from estimator_bridge.compat.config.report import Row
-from estimator_bridge.compat.config.steps import merge_steps, note_unread, session_settings
+from estimator_bridge.compat.config.to_modern import merge_steps, note_unread, session_settings
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.config.runtime_settings import RUNTIME, find_gpu_settings, set_runtime

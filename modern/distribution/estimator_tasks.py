@@ -5,8 +5,6 @@ substitute, since it restores the object-based checkpoints of a Keras model. The
 are left out, since strategies of TensorFlow 2 connect by themselves.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator
@@ -44,9 +42,8 @@ def tasks() -> Iterator[None]:
             _initialize_strategy=_initialize_strategy,
             _initialize_local_devices=_initialize_local_devices,
         ),
-        replaced(
-            CollectiveAllReduceExtended, __deepcopy__=lambda self, memo: self
-        ),  # Estimator.config copies it in eager mode, too
+        # Estimator.config copies it in eager mode, too.
+        replaced(CollectiveAllReduceExtended, __deepcopy__=lambda self, memo: self),
     ):
         yield
 

@@ -129,7 +129,7 @@ def batch_size(pipeline: InputPipeline) -> int | None:
     """Returns the number of examples in a batch of the input_fn; None if its graph does not fix it."""
     sizes = {leaf.shape[0] for leaf in pipeline.leaves if leaf.shape.rank}
     if None in sizes:  # batch(n) without drop_remainder: the last one may be smaller
-        ops = upstream([dataset._variant_tensor.op for dataset in pipeline.datasets.values()], lambda op: False)
+        ops = upstream([dataset._variant_tensor.op for dataset in pipeline.datasets.values()])
         sizes = {_constant(op.inputs[1]) for op in ops if op.type in _BATCHES}
     return sizes.pop() if len(sizes) == 1 else None
 

@@ -1,7 +1,5 @@
 """The MultiWorkerMirroredStrategy of this process, which connects once, and only to this machine if the launcher says so."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import threading
@@ -42,27 +40,32 @@ def multi_worker(config: Any) -> Any:
     settings = settings_of_strategy(given) if given is not None else {}
     jobs = tuple((_JOBS[job], tuple(tasks)) for job, tasks in sorted(config.cluster_spec.as_dict().items()) if job in _JOBS)
     options = tuple(settings.get(f"strategy.{name}") for name in _OPTIONS)
-    return _connected(options, jobs, _JOBS[config.task_type], config.task_id)
+    return _multi_worker(options, jobs, _JOBS[config.task_type], config.task_id)
 
 
 @functools.cache
-def _connected(options: tuple[Any, ...], jobs: Jobs, job: str, index: int) -> Any:
+def _multi_worker(options: tuple[Any, ...], jobs: Jobs, job: str, index: int) -> Any:
     own = Strategy("MultiWorkerMirroredStrategy", **dict(zip(_OPTIONS, options, strict=True)))
-    port = int(dict(jobs)[job][index].rpartition(":")[2])
-    with kept_to_loopback(port):
-        try:
-            return make_strategy(ModernConfig(strategy=own, cluster=Cluster(dict(jobs), job, index)))
-        except RuntimeError as error:
-            raise BridgeError(
-                "The workers cannot connect, since this process uses TensorFlow's devices already.",
-                expected="no eager operation and no MirroredStrategy() without devices before the Estimator trains",
-                received=str(error),
-                fix="Use MultiWorkerMirroredStrategy, or name the devices: MirroredStrategy(['/cpu:0']).",
-            ) from error
+    try:
+        return connected(own, jobs, job, index)
+    except RuntimeError as error:
+        raise BridgeError(
+            "The workers cannot connect, since this process uses TensorFlow's devices already.",
+            expected="no eager operation and no MirroredStrategy() without devices before the Estimator trains",
+            received=str(error),
+            fix="Use MultiWorkerMirroredStrategy, or name the devices: MirroredStrategy(['/cpu:0']).",
+        ) from error
+
+
+def connected(strategy: Strategy, jobs: Jobs, job: str, index: int, protocol: str | None = None) -> Any:
+    """Makes a strategy that connects this process, a task of a cluster, to the other tasks."""
+    cluster = Cluster(dict(jobs), job, index, protocol)
+    with _kept_to_loopback(int(cluster.jobs[job][index].rpartition(":")[2])):
+        return make_strategy(ModernConfig(strategy=strategy, cluster=cluster))
 
 
 @contextlib.contextmanager
-def kept_to_loopback(port: int) -> Iterator[None]:
+def _kept_to_loopback(port: int) -> Iterator[None]:
     """While active, keeps a server that starts at ``port`` to this machine, if the launcher says so.
 
     TensorFlow's servers listen on every network interface as soon as they start, so a thread watches for that moment.

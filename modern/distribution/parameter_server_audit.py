@@ -3,8 +3,6 @@
 Every trainer reports its own batches. The chief reports whether the steps of each trainer have an effect.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

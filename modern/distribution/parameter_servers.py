@@ -1,7 +1,5 @@
 """Servers and connections of a cluster with parameter servers: workers and parameter servers serve, the chief connects to them."""
 
-from __future__ import annotations
-
 import functools
 import socket
 import time
@@ -14,11 +12,10 @@ from tensorflow.python.eager import context
 from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.rendezvous import Recovery, Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
-from estimator_bridge.compat.config.model import Cluster, ModernConfig, Strategy
+from estimator_bridge.compat.config.model import Strategy
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.config import session_config
-from estimator_bridge.modern.config.make_strategy import make_strategy
-from estimator_bridge.modern.distribution.multi_worker import kept_to_loopback
+from estimator_bridge.modern.distribution.multi_worker import Jobs, connected
 from estimator_bridge.modern.distribution.parameter_server_audit import BatchReport
 from estimator_bridge.modern.distribution.worker_feed import Batch, Feed
 from estimator_bridge.runtime.server_waits import await_servers
@@ -88,12 +85,10 @@ def coordinator(config: Any) -> Any:
 
 
 @functools.cache
-def _coordinator(jobs: tuple[tuple[str, tuple[str, ...]], ...], index: int, protocol: str | None) -> Any:
+def _coordinator(jobs: Jobs, index: int, protocol: str | None) -> Any:
     _check_free(dict(jobs)["chief"][index])
     await_servers({job: tasks for job, tasks in jobs if job in _SERVING}, _CONNECT_SECONDS, "TF_CONFIG")
-    config = ModernConfig(strategy=Strategy("ParameterServerStrategy"), cluster=Cluster(dict(jobs), "chief", index, protocol))
-    with kept_to_loopback(int(dict(jobs)["chief"][index].rpartition(":")[2])):
-        strategy = make_strategy(config)
+    strategy = connected(Strategy("ParameterServerStrategy"), jobs, "chief", index, protocol)
     if strategy.num_replicas_in_sync > 1:
         raise NotSupportedError(
             "A worker has several GPUs, but an Estimator uses only the first.",

@@ -1,7 +1,5 @@
 """Choice of the tf.distribute strategy that a RunConfig stands for."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
@@ -13,9 +11,8 @@ from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 
 from estimator_bridge.cluster.tasks import TaskContext
 from estimator_bridge.compat.config.decisions import Decision, decide, public_name
-from estimator_bridge.compat.config.legacy import LegacyConfig
 from estimator_bridge.compat.config.live_objects import short_device
-from estimator_bridge.compat.config.model import ConfigPart, ModernConfig, Strategy
+from estimator_bridge.compat.config.model import ConfigPart, LegacyConfig, ModernConfig, Strategy
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.config.make_strategy import make_strategy
@@ -156,6 +153,23 @@ def distribution_for(config: Any, replicas: int = 1) -> Distribution:
             fix="Use --path legacy for this script.",
         )
     return _MAKERS[row.strategy](config)
+
+
+def check_one_replica(strategy: Any, what: str, flag: str) -> None:
+    """Raises NotSupportedError if a strategy has several replicas.
+
+    Args:
+        strategy: ``tf.distribute`` strategy.
+        what: Subject and verb of the message.
+        flag: Flag that the user has to leave out.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if replicas > 1:
+        raise NotSupportedError(
+            f"{what} only on one replica.",
+            received=f"{flag} on {replicas} replicas",
+            fix=f"Leave out {flag}, or train on one device.",
+        )
 
 
 def _from_devices(config: Any) -> Distribution:

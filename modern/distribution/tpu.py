@@ -1,7 +1,5 @@
 """TPUEstimator on the modern path: graphs are built as with use_tpu=False, and a TPU is used by a TPUStrategy."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import functools

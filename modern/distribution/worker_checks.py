@@ -1,7 +1,5 @@
 """Checks between workers that train in step: they start from the same state, and none is lost."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import zlib

@@ -163,7 +163,7 @@ def _begin(hooks: Sequence[Any], model: ModelGraph, fetches: Any) -> HookedRun:
         TypeError: An object is no hook; Estimator raises the same.
     """
     check_hooks(hooks)
-    run = HookedRun(model.graph, fetches)
+    run = HookedRun(model, fetches)
     for hook in hooks:
         HookCalls(hook, run)
     return run

@@ -15,7 +15,9 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.ops import handle_data_util
 
+from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.runtime.dataset_sharding import called_functions, reached_functions
+from estimator_bridge.runtime.user_code import is_users
 
 Operation = Any  # tf.Operation: TensorFlow ships no types
 Tensor = Any
@@ -40,7 +42,7 @@ def producers(op: Operation) -> Iterable[Operation]:
 
 def upstream(
     targets: Iterable[Operation],
-    stop: Callable[[Operation], bool],
+    stop: Callable[[Operation], bool] = lambda op: False,
     parents: Callable[[Operation], Iterable[Operation]] = producers,
 ) -> set[Operation]:
     """Finds every operation that ``targets`` depend on, and ``targets`` themselves.
@@ -68,6 +70,20 @@ def upstream(
             found.add(op)
             waiting.extend(parents(op))
     return found
+
+
+def refused(op: Operation, what: str, **details: Any) -> NotSupportedError:
+    """Returns an error about an operation, with the innermost line of the user's code that led to it, if any.
+
+    Args:
+        op: Operation of a graph.
+        what: One sentence that says what happened.
+        details: Keyword arguments of ``NotSupportedError``.
+    """
+    error = NotSupportedError(what, **details)
+    lines = [f"{frame.filename}:{frame.lineno}" for frame in op.traceback if is_users(frame.filename)]
+    error.asked_by = lines[-1] if lines else None
+    return error
 
 
 def is_source(op: Operation) -> bool:

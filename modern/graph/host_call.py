@@ -1,7 +1,5 @@
 """The host_call of a TPUEstimatorSpec as operations that run with each batch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf
@@ -57,4 +55,4 @@ class SummaryWriters(tf.compat.v1.train.SessionRunHook):
 def _run(operations: list[Operation]) -> None:
     if operations:
         with context.eager_mode():
-            Fragment.cut(upstream(operations, lambda op: False), []).function([])([], [])
+            Fragment.cut(upstream(operations), []).function([])([], [])

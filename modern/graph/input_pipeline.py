@@ -13,9 +13,7 @@ import tensorflow as tf
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.util import structure
 
-from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, upstream
-from estimator_bridge.modern.graph.source_lines import located
+from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, refused, upstream
 from estimator_bridge.runtime.patching import wrapped
 
 _GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync")
@@ -68,15 +66,15 @@ class InputPipeline:
     def check(self) -> None:
         """Raises NotSupportedError if the pipeline reads a variable or a placeholder."""
         variants = [dataset._variant_tensor.op for dataset in self.datasets.values()]
-        for op in upstream([*variants, *(leaf.op for leaf in self.leaves)], lambda op: False):
+        for op in upstream([*variants, *(leaf.op for leaf in self.leaves)]):
             if is_source(op) or op.type in ("VariableV2", "Variable"):
                 kind = "placeholder" if op.type == "Placeholder" else "variable"
-                error = NotSupportedError(
+                raise refused(
+                    op,
                     f"The input_fn reads the {kind} {op.name!r}, which the modern path cannot carry into its input pipeline.",
                     expected="an input_fn that builds its batches from constants, files and Python values",
                     fix="Use --path legacy for this script.",
                 )
-                raise located(error, op)
 
     def dataset(self) -> tf.data.Dataset:
         """Returns the same batches in the same order as flat tuples of ``leaves``; call it in eager mode."""
@@ -174,7 +172,7 @@ class _ReadAhead(dataset_ops._VariantDataset):
 
 def _eager_dataset(dataset: Any, element_spec: Any) -> tf.data.Dataset:
     variant = dataset._variant_tensor
-    ops = upstream([variant.op], lambda op: False)
+    ops = upstream([variant.op])
     with tf.device("/cpu:0"):
         (value,) = Fragment.cut(ops, [variant]).function([])([], [])
     cls = _ReadAhead if variant.op.type.startswith("Prefetch") else dataset_ops._VariantDataset

@@ -11,13 +11,12 @@ import tensorflow as tf
 from tensorflow.python.ops import control_flow_util, resource_variable_ops
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Tensor, is_source, refused, upstream
 from estimator_bridge.modern.graph.host_call import host_call
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, recorded_iterators
 from estimator_bridge.modern.graph.optimizers.capture import Update, recorded_updates
 from estimator_bridge.modern.graph.savers import missing_from, saved_tensors
 from estimator_bridge.modern.graph.shapes import script_shapes
-from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.runtime.patching import replaced
 
@@ -66,12 +65,12 @@ class ModelGraph:
         fed = {placeholder.name for placeholder in self.batch}
         for tensor in tensors:
             if tensor.op.type == "Placeholder" and tensor.name not in fed:
-                error = NotSupportedError(
+                raise refused(
+                    tensor.op,
                     f"The model_fn reads the placeholder {tensor.op.name!r}, and the modern path has no feed_dict.",
                     expected="values that come from features, labels, params or variables",
                     fix="Use tf.compat.v1.placeholder_with_default or a variable, or --path legacy.",
                 )
-                raise located(error, tensor.op)
 
     def batch_function(self, fragment: Fragment, store: VariableStore) -> Callable[[Sequence[Tensor]], list[Tensor]]:
         """Returns a function of the tensors of a batch, in the order of ``batch``, that runs a fragment.
@@ -131,12 +130,12 @@ def metric_values(tensors: Sequence[Tensor]) -> Fragment:
     """
     fragment = Fragment.cut(upstream([tensor.op for tensor in tensors], is_source), tensors)
     if fragment.inputs:
-        error = NotSupportedError(
+        raise refused(
+            tensors[0].op,
             f"The value of a metric depends on the batch ({fragment.inputs[0].name!r}).",
             expected="(value, update) pairs whose value reads only variables, as tf.metrics makes them",
             fix="Make the metric with tf.compat.v1.metrics, or use --path legacy.",
         )
-        raise located(error, tensors[0].op)
     return fragment
 
 
@@ -258,17 +257,17 @@ def _placeholder(leaf: Tensor, pieces: int) -> Tensor:
 
 def _refuse(model: ModelGraph) -> None:
     for saveable in model.collection(v1.GraphKeys.SAVEABLE_OBJECTS):
-        error = NotSupportedError(
+        raise refused(
+            saveable.specs[0].tensor.op,
             f"The model keeps state in {saveable.name!r}, which is not a variable, so the modern path would not save it.",
             expected="variables, and tables that do not change",
             fix="Use --path legacy for this script.",
         )
-        raise located(error, saveable.specs[0].tensor.op)
     for variable in model.variables():
         if not hasattr(variable, "handle"):
-            error = NotSupportedError(
+            raise refused(
+                variable.op,
                 f"The variable {variable.op.name!r} is a reference variable, which cannot be transplanted.",
                 expected="resource variables (use_resource is True or left out)",
                 fix="Drop use_resource=False, or use --path legacy.",
             )
-            raise located(error, variable.op)

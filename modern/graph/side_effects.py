@@ -1,7 +1,5 @@
 """Side effects of operations: none, a printed line, an advanced random state, or changed state."""
 
-from __future__ import annotations
-
 import enum
 import functools
 from collections.abc import Mapping

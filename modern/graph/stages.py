@@ -6,18 +6,23 @@ else are applied. Stage 1 holds the operations that waited for them (e.g., count
 gradients of a second optimizer), and so on.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import graphlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_copied, is_source, producers, upstream
+from estimator_bridge.modern.graph.fragments import (
+    Fragment,
+    Operation,
+    Tensor,
+    is_copied,
+    is_source,
+    producers,
+    refused,
+    upstream,
+)
 from estimator_bridge.modern.graph.optimizers.capture import Update
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
-from estimator_bridge.modern.graph.source_lines import located
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,12 +132,12 @@ def _levels(parents: dict[Operation, list[Operation]], updates: set[Operation]) 
             level[op] = max((level[parent] + (parent in updates) for parent in parents[op]), default=0)
     except graphlib.CycleError as error:
         (op, *_) = error.args[1]
-        refusal = NotSupportedError(
+        raise refused(
+            op,
             f"The training graph has a loop of TensorFlow 1's kind around {op.name!r}.",
             expected="tf.while_loop as TensorFlow 2 builds it",
             fix="Import no MetaGraph with loops and do not switch control flow inside of the model_fn, or use --path legacy.",
-        )
-        raise located(refusal, op) from None
+        ) from None
     return level
 
 

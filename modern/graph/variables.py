@@ -1,7 +1,5 @@
 """Variables of a TF1 graph as tf.Variables of a strategy, with their TF1 names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -28,6 +26,9 @@ class VariableStore:
         updated: Operation names of variables that the graph itself assigns to. Each of several replicas keeps its own copy of these,
             and the mean is saved, as TF1 does with moving averages.
         shared: Operation name -> existing variable to use.
+
+    Attributes:
+        by_name: Operation name -> variable.
     """
 
     def __init__(
@@ -38,25 +39,13 @@ class VariableStore:
         shared: Mapping[str, Variable] = MappingProxyType({}),
     ) -> None:
         new = {v.op.name: v for v in templates}
-        self._by_name = {
+        self.by_name = {
             name: shared[name] if name in shared else _variable(v, values[name], name in updated) for name, v in new.items()
         }
 
     def __getitem__(self, template: Any) -> Variable:
         """Returns the variable for one of the graph's."""
-        return self._by_name[template.op.name]
-
-    def named(self, name: str) -> Variable:
-        """Returns the variable of an operation name."""
-        return self._by_name[name]
-
-    def values(self) -> list[Variable]:
-        """Returns all variables."""
-        return list(self._by_name.values())
-
-    def handles(self, fragment: Fragment) -> list[Tensor]:
-        """Returns the handles that a fragment needs, for the current replica (the first, outside of a replica's context)."""
-        return [_local(self._by_name[handle.op.name], _replica()).handle for handle in fragment.handles]
+        return self.by_name[template.op.name]
 
     def function(self, fragment: Fragment, compiled: bool = False) -> Any:
         """Returns ``call(inputs) -> outputs`` over this store's variables; each replica draws random numbers of its own.
@@ -65,15 +54,18 @@ class VariableStore:
             fragment: Fragment of the graph.
             compiled: True to have XLA compile it.
         """
-        handles = [_local(self._by_name[handle.op.name], 0).handle for handle in fragment.handles]
-        calls = {0: fragment.function(handles, compiled)}
+
+        def handles(replica: int) -> list[Tensor]:
+            return [_local(self.by_name[handle.op.name], replica).handle for handle in fragment.handles]
+
+        first = handles(0)
+        calls = {0: fragment.function(first, compiled)}
 
         def bound(inputs: Sequence[Tensor]) -> list[Tensor]:
             replica = _replica() if fragment.seeded else 0
             if replica not in calls:
-                calls[replica] = fragment.reseeded(replica).function(handles, compiled)
-            outputs: list[Tensor] = calls[replica](self.handles(fragment), list(inputs))
-            return outputs
+                calls[replica] = fragment.reseeded(replica).function(first, compiled)
+            return calls[replica](handles(_replica()), list(inputs))
 
         return bound
 

@@ -1,7 +1,5 @@
 """A compiled Keras model as an Estimator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -15,9 +15,8 @@ import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph import model_graph
-from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, refused, upstream
 from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, ModelGraph, metric_values, operation, v1
-from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
 from estimator_bridge.modern.keras import data as keras_data
 from estimator_bridge.modern.keras.data import Spec
@@ -180,6 +179,7 @@ class Evaluation:
 
     Attributes:
         model: Graph of EVAL mode.
+        update: Function that updates all metrics with one batch, given in the order of ``ModelGraph.batch``.
         metrics: Metrics of tf_keras: ``loss``, the mean over batches, then ``eval_metric_ops`` by name.
 
     Raises:
@@ -200,12 +200,8 @@ class Evaluation:
         local = model.initial_values()
         self._store = _store(model, variables, local)
         self._initial = {name: value for name, value in local.items() if name not in variables}
-        self._update = model.batch_function(Fragment.cut(updating, []), self._store)
+        self.update = model.batch_function(Fragment.cut(updating, []), self._store)
         self.metrics = [self._metric(name, value) for name, (value, _) in pairs.items()]
-
-    def update(self, leaves: Sequence[Tensor]) -> None:
-        """Updates all metrics with one batch, given in the order of ``ModelGraph.batch``."""
-        self._update(leaves)
 
     def reset(self) -> None:
         """Resets all local variables as a new session would, not only those that a metric's value reads."""
@@ -213,7 +209,7 @@ class Evaluation:
 
     def _assign(self, names: Sequence[str] | Mapping[str, Any]) -> None:
         for name in names:
-            self._store.named(name).assign(self._initial[name])
+            self._store.by_name[name].assign(self._initial[name])
 
     def _metric(self, name: str, value: Any) -> GraphMetric:
         fragment = metric_values(tf.nest.flatten(value))
@@ -258,7 +254,7 @@ class Tables(tf.saved_model.experimental.TrackableResource):
     def __init__(self, model: ModelGraph) -> None:
         initialisers = [operation(op) for op in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
         files = {tensor.name: tensor for tensor in model.collection(v1.GraphKeys.ASSET_FILEPATHS)}
-        fragment = Fragment.cut(upstream(initialisers, lambda op: False), [])
+        fragment = Fragment.cut(upstream(initialisers), [])
         self._fill = _given(fragment, list(files.values())).function([])
         self._assets = [tf.saved_model.Asset(tf.compat.as_str(tf.get_static_value(tensor).item())) for tensor in files.values()]
         for index, asset in enumerate(self._assets):
@@ -285,12 +281,12 @@ def _local_values(model: ModelGraph, variables: Variables) -> dict[str, Any]:
     """Returns the values of the variables that are not saved, as in a new session."""
     missing = [v.op for v in model.collection(v1.GraphKeys.GLOBAL_VARIABLES) if v.op.name not in variables]
     if missing:
-        error = NotSupportedError(
+        raise refused(
+            missing[0],
             f"The variable {missing[0].name!r} is not part of the training graph ({len(missing)} such variables).",
             expected="a model_fn that makes the same variables in every mode, as checkpoints require",
             fix="Make the variable in TRAIN mode as well.",
         )
-        raise located(error, missing[0])
     local = [variable for variable in model.variables() if variable.op.name not in variables]
     with model.graph.as_default():
         own = model.spec.scaffold.local_init_op

@@ -1,8 +1,5 @@
 """A transplant as a tf_keras.Model, which ``fit`` trains and tf.train.Checkpoint saves under TF1's names."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -10,7 +7,7 @@ import tf_keras
 
 from estimator_bridge.compat.checkpoint.models import named_graph
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.step.transplant import CheckpointEntry, Transplant, entries
+from estimator_bridge.modern.step.transplant import Transplant
 
 Tensor = Any
 _HOW_TO_RUN = ("steps_per_execution", "run_eagerly", "jit_compile")
@@ -33,10 +30,10 @@ class TransplantedModel(tf_keras.Model):
     def __init__(self, transplant: Transplant) -> None:
         super().__init__(autocast=False)  # types are the graph's
         self.transplant = transplant
-        own = {id(variable) for variable in transplant.store.values()}
-        saved = entries(transplant)
-        setattr(self, named_graph.VARIABLES, _by_label(entry for entry in saved if id(entry.variable) in own))
-        self.optimizer = OptimizerState(_by_label(entry for entry in saved if id(entry.variable) not in own))
+        own = {id(variable) for variable in transplant.store.by_name.values()}
+        saved = {named_graph.label(one.name, one.slice_spec): transplant.settled[one.variable] for one in transplant.saved()}
+        setattr(self, named_graph.VARIABLES, {label: variable for label, variable in saved.items() if id(variable) in own})
+        self.optimizer = OptimizerState({label: variable for label, variable in saved.items() if id(variable) not in own})
         self.compile()
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
@@ -80,7 +77,3 @@ class OptimizerState(tf.__internal__.tracking.AutoTrackable):
         super().__init__()
         for name, variable in variables.items():
             self._track_trackable(variable, name)
-
-
-def _by_label(chosen: Iterable[CheckpointEntry]) -> dict[str, Any]:
-    return {named_graph.label(entry.name, entry.slice_spec): entry.variable for entry in chosen}

@@ -1,14 +1,11 @@
 """Checks of models whose batches are split: the results of the replicas must add up to the result of one device."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_source, refused, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
-from estimator_bridge.modern.graph.source_lines import located
 
 _LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "DivNoNan", "Reshape", "Squeeze", "Cast")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
@@ -44,18 +41,19 @@ def check_split(model: ModelGraph, updates: Sequence[Update]) -> None:
 
 
 def _refused(why: str, op: Operation) -> NotSupportedError:
-    error = NotSupportedError(
+    return refused(
+        op,
         f"A batch of this model cannot be split over replicas: {why}.",
         expected="a loss that is the mean over the batch, and an optimizer's minimize",
         fix="Run on one replica, or set RunConfig(train_distribute=...), so that each replica takes whole batches.",
     )
-    return located(error, op)
 
 
 def _reductions(loss: Tensor) -> tuple[list[Operation], list[Operation]]:
-    """Returns the sums over the batch that a loss combines, and the denominators that depend on the batch's values."""
+    """Returns the sums over the batch that a loss combines, and the denominators that depend on the batch's values, in order."""
     sums, weighted = [], []
-    for op in upstream([loss.op], lambda op: is_source(op) or op.type in _OF_SHAPE_ALONE, _linear_parents):
+    combined = upstream([loss.op], lambda op: is_source(op) or op.type in _OF_SHAPE_ALONE, _linear_parents)
+    for op in sorted(combined, key=lambda op: op._id):
         if op.type == "Sum" and _reads_batch(op):
             sums.append(op)
         if op.type in _QUOTIENTS and op.inputs[1].op.type != "Const" and _reads_batch(op.inputs[1].op):

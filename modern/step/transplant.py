@@ -1,22 +1,18 @@
 """The training graph of a model_fn as one function of variables and batch, and checkpoints of it, from which either path resumes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.distribute.values import SyncOnReadVariable
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
-from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.distribution.strategies import Distribution
-from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, refused, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.graph.optimizers import rebuild as optimizers
-from estimator_bridge.modern.graph.optimizers.capture import Update, rebuild, sums_loss
-from estimator_bridge.modern.graph.savers import saved_tensors
-from estimator_bridge.modern.graph.source_lines import located
+from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
+from estimator_bridge.modern.graph.savers import SavedTensor, saved_tensors
 from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
 from estimator_bridge.modern.step.split_checks import check_split
@@ -58,7 +54,7 @@ class Transplant:
         self._plan = self._planned(report)
         _check_waiting(self._plan.operations)
         model.check_fed([tensor for update in self._plan.updates for tensor in update.changing().values()])
-        kept_by_keras = {v.op.name for update in self._plan.updates for v in update.slots()}
+        kept_by_keras = {slot.op.name for update in self._plan.updates for *_, slot in update.slots()}
         templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
         written = _written(model)
         _check_replicas(templates, written)
@@ -155,20 +151,19 @@ class Transplant:
 
     def _with_optimizers(self) -> list[tuple[Update, Any]]:
         """Makes one Keras optimizer for each TF1 optimizer, which may apply several times in a step and shares Adam's count."""
-        built: dict[int, Any] = {}
+        built: dict[Any, Any] = {}
         for update in self._plan.updates:
-            built.setdefault(id(update.optimizer), optimizers.build(update.optimizer, update.hyperparameters))
-        for identity, optimizer in built.items():
-            own = [update for update in self._plan.updates if id(update.optimizer) == identity]
-            optimizer._create_all_weights([self.store[variable] for update in own for _, variable in update.pairs])
-        return [(update, built[id(update.optimizer)]) for update in self._plan.updates]
+            if update.optimizer not in built:
+                own = [pair for one in self._plan.updates if one.optimizer is update.optimizer for pair in one.pairs]
+                built[update.optimizer] = optimizers.build(update.optimizer, update.hyperparameters)
+                built[update.optimizer]._create_all_weights([self.store[variable] for _, variable in own])
+        return [(update, built[update.optimizer]) for update in self._plan.updates]
 
     def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
-        parts = iter([known[tensor.name] for tensor in update.gradients()])
-        pairs = [(_scaled(rebuild(gradient, parts), weight), self.store[variable]) for gradient, variable in update.pairs]
+        pairs = update.with_gradients([known[tensor.name] for tensor in update.gradients()])
         for name, value in update.changing().items():
             self._set_hyperparameter(optimizer, name, known[value.name])
-        optimizer.apply_gradients(pairs)
+        optimizer.apply_gradients([(_scaled(gradient, weight), self.store[variable]) for gradient, variable in pairs])
 
     def _set_hyperparameter(self, optimizer: Any, name: str, value: Tensor) -> None:
         variable = optimizer._hyper[name]
@@ -182,6 +177,26 @@ class Transplant:
         rows = tf.cast(tf.shape(batch[0])[0], tf.float32)
         return rows / context.all_reduce(tf.distribute.ReduceOp.SUM, rows)
 
+    def saved(self, saver: Any = None) -> list[SavedTensor]:
+        """Finds the tensors that a TF1 Saver of the graph saves, slots and beta powers included.
+
+        Args:
+            saver: Saver of the graph; None for the model's own.
+
+        Raises:
+            NotSupportedError: The Saver saves other objects than variables.
+        """
+        return saved_tensors(self.model.graph, saver or self.model.spec.scaffold.saver)
+
+    def save(self, saved: Sequence[SavedTensor], prefix: str) -> None:
+        """Writes ``PREFIX.index`` and ``PREFIX.data-00000-of-00001``; both appear under their names only when complete."""
+        tf.raw_ops.SaveV2(
+            prefix=prefix,
+            tensor_names=[one.name for one in saved],
+            shape_and_slices=[one.slice_spec for one in saved],
+            tensors=[tf.cast(self.settled[one.variable].read_value(), one.dtype) for one in saved],
+        )
+
     def _combined(self, loss: Tensor, weight: Tensor | None) -> Tensor:
         """Returns the loss of all replicas, as Estimator reports it."""
         context = tf.distribute.get_replica_context()
@@ -189,50 +204,6 @@ class Transplant:
             return loss
         mean = not self._split and getattr(self.model.graph, "_is_loss_scaled_by_optimizer", False)
         return context.all_reduce(tf.distribute.ReduceOp.MEAN if mean else tf.distribute.ReduceOp.SUM, _scaled(loss, weight))
-
-
-class CheckpointEntry(NamedTuple):
-    """One tensor of a checkpoint: a whole variable, or one slice of a partitioned one.
-
-    Attributes:
-        name: TF1 name in a checkpoint; for a slice, the name of the whole variable.
-        slice_spec: Full shape and extents of a slice in TensorFlow's notation, or "".
-        dtype: Type in the checkpoint.
-        variable: Variable with the value.
-    """
-
-    name: str
-    slice_spec: str
-    dtype: tf.DType
-    variable: Any
-
-    def read(self) -> Any:
-        """Returns the value to save."""
-        return tf.cast(self.variable.read_value(), self.dtype)
-
-
-def entries(transplant: Transplant, saver: Any = None) -> list[CheckpointEntry]:
-    """Finds the variables of a transplant that a TF1 Saver of the graph saves, slots and beta powers included.
-
-    Args:
-        transplant: Transplant of the graph.
-        saver: Saver of the same graph; None for the model's own.
-
-    Raises:
-        NotSupportedError: The Saver saves other objects than variables.
-    """
-    saved = saved_tensors(transplant.model.graph, saver or transplant.model.spec.scaffold.saver)
-    return [CheckpointEntry(one.name, one.slice_spec, one.dtype, transplant.settled[one.variable]) for one in saved]
-
-
-def save(items: Sequence[CheckpointEntry], prefix: str) -> None:
-    """Writes ``PREFIX.index`` and ``PREFIX.data-00000-of-00001``; both appear under their names only when complete."""
-    tf.raw_ops.SaveV2(
-        prefix=prefix,
-        tensor_names=[entry.name for entry in items],
-        shape_and_slices=[entry.slice_spec for entry in items],
-        tensors=[entry.read() for entry in items],
-    )
 
 
 def initialise_tables(model: ModelGraph) -> None:
@@ -248,7 +219,7 @@ def table_filler(model: ModelGraph) -> Any:
     initialisers = [operation(op) for op in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
     if not initialisers:
         return None
-    run = Fragment.cut(upstream(initialisers, lambda op: False), []).function([])
+    run = Fragment.cut(upstream(initialisers), []).function([])
 
     @tf.function(autograph=False)
     def fill() -> Tensor:
@@ -269,36 +240,31 @@ def _check_replicas(variables: Sequence[Any], written: frozenset[str]) -> None:
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     by_graph = [v.op for v in variables if v.trainable and v.op.name in written]
     if replicas > 1 and by_graph:
-        error = NotSupportedError(
+        raise refused(
+            by_graph[0],
             f"An optimizer without a Keras counterpart updates {by_graph[0].name!r} and {len(by_graph) - 1} more variables.",
             expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
             fix="Run on one replica, where it is executed as it is, or use --path legacy.",
         )
-        raise located(error, by_graph[0])
 
 
 def _check_waiting(operations: Iterable[Operation]) -> None:
     for op in operations:
         if op.type.endswith("ConditionalAccumulator"):
-            error = NotSupportedError(
+            raise refused(
+                op,
                 "SyncReplicasOptimizer waits for the gradients of other workers, which never arrive on the modern path.",
                 expected="an optimizer that each worker applies by itself",
                 fix="Drop SyncReplicasOptimizer and the ps tasks, and set RunConfig(train_distribute="
                 "tf.distribute.experimental.MultiWorkerMirroredStrategy()), which is synchronous; or use --path legacy.",
             )
-            raise located(error, op)
 
 
 def _slots(store: VariableStore, update: Update, optimizer: Any) -> Iterator[tuple[Any, Any]]:
     """Yields the variables that an optimizer made in the graph, each with the variable of the Keras optimizer that replaces it."""
     rule = optimizers.RULES[type(update.optimizer).__name__]
-    for _, variable in update.pairs:
-        for old, new in rule.slots.items():
-            template = update.optimizer.get_slot(variable, old)
-            if template is not None:
-                yield template, optimizer.get_slot(store[variable], new)
-    for name, template in update.powers().items():
-        yield template, optimizer.powers[name]
+    for variable, name, template in update.slots():
+        yield template, optimizer.powers[name] if variable is None else optimizer.get_slot(store[variable], rule.slots[name])
 
 
 def _scaled(value: Any, weight: Tensor | None) -> Any:

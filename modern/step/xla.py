@@ -1,7 +1,5 @@
 """XLA for the gradients of a transplanted step: choice of the compiled operations, and refusals."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re
@@ -12,9 +10,9 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Fragment, Operation, is_copied, upstream
+from estimator_bridge.modern.distribution.strategies import check_one_replica
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, is_copied, refused, upstream
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
-from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.stages import Stage
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
 from estimator_bridge.modern.step.transplant import Transplant
@@ -33,13 +31,7 @@ class CompiledTransplant(Transplant):
     """
 
     def _import(self) -> None:
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        if replicas > 1:
-            raise NotSupportedError(
-                "XLA compiles steps only on one replica.",
-                received=f"--jit-compile on {replicas} replicas",
-                fix="Leave out --jit-compile, or train on one device.",
-            )
+        check_one_replica(tf.distribute.get_strategy(), "XLA compiles steps", "--jit-compile")
         super()._import()
         effects = Effects(self.model.graph)
         variables = VariableStore(self.model.variables(), {}, shared=self.variables)
@@ -116,12 +108,12 @@ def _kinds_with_kernel() -> frozenset[str]:
 def _loss_waits(loss: Operation, ops: Collection[Operation], effects: Effects) -> NotSupportedError:
     without = sorted((op for op in ops if not _can_compile(op, effects)), key=lambda op: op._id)
     after = next((op for op in without if loss in upstream([op], lambda one: one not in ops)), loss)
-    error = NotSupportedError(
+    return refused(
+        after,
         f"XLA cannot compile the loss, which {after.type} {after.name!r} waits for.",
         expected="a train_op in which only operations with an XLA kernel wait for the loss",
         fix="Leave out --jit-compile.",
     )
-    return located(error, after)
 
 
 def _refuse_changes(names: Collection[str]) -> None:

@@ -1,7 +1,5 @@
 """Mixed precision: bfloat16 for the operations that TensorFlow's graph optimizer chooses for oneDNN's kernels, and a log of them."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +11,7 @@ from tensorflow.python.training.experimental import mixed_precision_global_state
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.distribution.strategies import Distribution
+from estimator_bridge.modern.distribution.strategies import Distribution, check_one_replica
 from estimator_bridge.modern.graph.fragments import all_nodes
 from estimator_bridge.modern.step.transplant import Transplant
 
@@ -99,13 +97,7 @@ def _check(distribution: Distribution) -> None:
             received=f"--mixed-precision with a {min(accelerators)}",
             fix="Leave out --mixed-precision, or hide the device (for GPUs: CUDA_VISIBLE_DEVICES=-1).",
         )
-    replicas = distribution.strategy.num_replicas_in_sync
-    if replicas > 1:
-        raise NotSupportedError(
-            "Mixed precision works only on one replica.",
-            received=f"--mixed-precision on {replicas} replicas",
-            fix="Leave out --mixed-precision, or train on one device.",
-        )
+    check_one_replica(distribution.strategy, "Mixed precision works", "--mixed-precision")
 
 
 def _log(metadata: Any) -> None:

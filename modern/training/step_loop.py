@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -63,6 +64,7 @@ class _Limits(NamedTuple):
     report_from: Tensor
 
 
+@dataclasses.dataclass(eq=False)
 class StepLoop:
     """The compiled loop over one dataset.
 
@@ -78,27 +80,20 @@ class StepLoop:
         audited: True if the batch's last tensor is its digest, repeated for each row.
     """
 
+    transplant: Transplant
+    iterator: Any
+    distribution: Distribution
+    endless: bool
+    audited: bool
     exact = False
 
-    def __init__(
-        self,
-        transplant: Transplant,
-        iterator: Any,
-        distribution: Distribution,
-        endless: bool,
-        audited: bool,
-    ) -> None:
-        self._transplant = transplant
-        self._iterator = iterator
-        self._distribution = distribution
-        self._checks_inputs = distribution.workers > 1 and not endless
-        self._audited = audited
+    def __post_init__(self) -> None:
         self._losses = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1]), trainable=False)
         self._digests = tf.Variable(tf.zeros([MAX_STEPS_PER_CALL + 1], tf.int64), trainable=False)
         self._done = tf.Variable(0, trainable=False, dtype=tf.int64)
         self._agreed = tf.Variable(0, trainable=False, dtype=tf.int64)
         self._ended = tf.Variable(False, trainable=False)
-        self._watched = WatchedTensors(transplant)
+        self._watched = WatchedTensors(self.transplant)
         traced = tf.function(self._steps, autograph=False)  # no conversion is needed, and it would take seconds
         # Finding the one trace of a function again takes TensorFlow as long as a small step.
         with keys_kept():
@@ -126,7 +121,7 @@ class StepLoop:
         try:
             state = self._run(tf.constant([steps, until, report_from], tf.int64))
         except tf.errors.OutOfRangeError:
-            if self._distribution.workers > 1:
+            if self.distribution.workers > 1:
                 raise BridgeError(
                     "The input of this worker has ended, although it repeats without end: its share of the input has no batch.",
                     expected="a share with batches for every worker; if files are sharded, at least one file for each",
@@ -145,7 +140,7 @@ class StepLoop:
         """Runs the steps of a call. It returns tensors, since TensorFlow optimises only functions that do."""
         self._done.assign(0)
         self._ended.assign(False)
-        steps, until = tf.unstack(tf.reduce_min(self._distribution.gather(limits[:2]), axis=0))
+        steps, until = tf.unstack(tf.reduce_min(self.distribution.gather(limits[:2]), axis=0))
         to = _Limits(steps, until, limits[2])
         self._agreed.assign(to.steps)
         # These pass from step to step, since reading them in each would take time.
@@ -154,23 +149,23 @@ class StepLoop:
         return self._state()
 
     def _global_step(self) -> Tensor:
-        return tf.cast(self._transplant.global_step.read_value(), tf.int64)
+        return tf.cast(self.transplant.global_step.read_value(), tf.int64)
 
     def _state(self) -> list[Tensor]:
         """Returns the results of the steps that ran, also if the end of the input interrupted the last one."""
-        counts = [self._done, self._transplant.global_step, self._agreed, self._ended]
+        counts = [self._done, self.transplant.global_step, self._agreed, self._ended]
         variables = [*counts, self._losses, self._digests, *self._watched.variables]
         return [variable.read_value() for variable in variables]
 
     def _one_step(self, done: Tensor, before: Tensor, to: _Limits) -> Any:
         """Runs a step unless an input has ended. Returns whether another step follows, the steps so far, and the global step."""
-        number = 1 if self._distribution.split else self._distribution.replicas // self._distribution.workers
+        number = 1 if self.distribution.split else self.distribution.replicas // self.distribution.workers
         # A distributed iterator would do the same, but may wait without end if it is dropped before its input ends.
-        if not self._checks_inputs:
-            return self._step_with([next(self._iterator) for _ in range(number)], done, before, to)
-        batches = [self._iterator.get_next_as_optional() for _ in range(number)]
+        if self.endless or self.distribution.workers == 1:
+            return self._step_with([next(self.iterator) for _ in range(number)], done, before, to)
+        batches = [self.iterator.get_next_as_optional() for _ in range(number)]
         own = tf.reduce_all([batch.has_value() for batch in batches])
-        everywhere = tf.reduce_all(self._distribution.gather(tf.cast([own], tf.int64)) > 0)
+        everywhere = tf.reduce_all(self.distribution.gather(tf.cast([own], tf.int64)) > 0)
         return tf.cond(
             everywhere,
             lambda: self._step_with([batch.get_value() for batch in batches], done, before, to),
@@ -179,35 +174,33 @@ class StepLoop:
 
     def _at_the_end(self, *counts: Tensor) -> list[Tensor]:
         self._ended.assign(True)
-        self._transplant.settle(tf.constant(True))  # no earlier step knew that it was the last
+        self.transplant.settle(tf.constant(True))  # no earlier step knew that it was the last
         return [tf.constant(False), *counts]
 
     def _step_with(self, batches: Any, done: Tensor, before: Tensor, to: _Limits) -> list[Tensor]:
         # At the end of the input no part of a step may run, not even counting, which needs no batch.
         with tf.control_dependencies(tf.nest.flatten(batches)):
-            results = self._distribution.strategy.run(self._replica_step, args=(batches, before, done + 1 >= to.steps, to))
-            loss, digest, last, after = [
-                self._distribution.strategy.experimental_local_results(result)[0] for result in results
-            ]
+            results = self.distribution.strategy.run(self._replica_step, args=(batches, before, done + 1 >= to.steps, to))
+            loss, digest, last, after = [self.distribution.strategy.experimental_local_results(result)[0] for result in results]
             loss = tf.reshape(tf.cast(loss, tf.float32), [])  # the shape is unknown in some models
             last |= tf.math.is_nan(loss)  # TF1's NanTensorHook ends the training there
             self._losses.scatter_update(tf.IndexedSlices(loss, done))
-            if self._audited:
+            if self.audited:
                 self._digests.scatter_update(tf.IndexedSlices(digest, done))
             self._done.assign(done + 1)
-            self._transplant.settle(last)
+            self.transplant.settle(last)
             return [tf.logical_not(last), done + 1, after]
 
     def _replica_step(self, batches: Any, before: Tensor, full: Tensor, to: _Limits) -> tuple[Tensor, ...]:
-        batch = replica_rows(batches, self._distribution)
-        tensors = batch[:-1] if self._audited else batch
-        digest = batch[-1][0] if self._audited else tf.constant(0, tf.int64)
+        batch = replica_rows(batches, self.distribution)
+        tensors = batch[:-1] if self.audited else batch
+        digest = batch[-1][0] if self.audited else tf.constant(0, tf.int64)
         early = self._watched.read_early(tf.logical_or(full, before + 1 >= to.until))
         with tf.control_dependencies(tf.nest.flatten(batches)):  # again in the thread of each replica
-            loss, known = self._transplant.step(tensors)
+            loss, known = self.transplant.step(tensors)
         after = self._global_step()
         last = tf.where(after >= to.until, before + 1 >= to.until, full)
-        if self._distribution.replica == 0:
+        if self.distribution.replica == 0:
             self._watched.keep(tf.logical_and(last, after >= to.report_from), known, early)
         return loss, digest, last, after
 

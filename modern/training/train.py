@@ -13,14 +13,13 @@ from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.preemption import EXIT_CODE, Preemption, catch_preemption
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
-from estimator_bridge.compat.config.output.callback_rules import Timer
 from estimator_bridge.modern.callbacks.at_steps import StopAtStep
 from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.callbacks.checkpoint import with_saver
+from estimator_bridge.modern.callbacks.checkpoint import default_saver
 from estimator_bridge.modern.callbacks.counts import EqualCounts
 from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
 from estimator_bridge.modern.callbacks.launcher_reports import AuditReport, StepReport
-from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, StepCounter, SummarySaver
+from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, SummarySaver
 from estimator_bridge.modern.callbacks.progress import show_progress
 from estimator_bridge.modern.callbacks.session_hook import HookedRun
 from estimator_bridge.modern.distribution.input_sharding import batch_size, common_seed, is_endless, own_share, with_context
@@ -68,8 +67,8 @@ def train(
     """
     model = _model(estimator, call.input_fn, distribution)
     stop = StopAtStep(call.steps, call.max_steps)
-    run = HookedRun(model.graph, [model.spec.train_op, model.spec.loss])
-    own = _callbacks(model, run, estimator.config, call, stop, distribution.worker == 0)
+    run = HookedRun(model, [model.spec.train_op, model.spec.loss])
+    own = _callbacks(run, estimator.config, call, stop, distribution.worker == 0)
     counts = [EqualCounts(distribution)] if distribution.replicas > 1 else []  # must come before the saver
     launched = _launcher_callbacks(model, estimator.config, distribution, make_loop is None)
     every = [*counts, *own, *launched, *callbacks]
@@ -97,6 +96,12 @@ def train(
     if preempted:
         logging.warn("A task received the order to end, so all tasks end here. Everything is saved.")
         raise SystemExit(EXIT_CODE)
+
+
+def saved_step(model_dir: str) -> int:
+    """Returns the global step of the latest checkpoint; 0 without one."""
+    latest = tf.train.latest_checkpoint(model_dir)
+    return int(tf.train.load_variable(latest, "global_step")) if latest else 0
 
 
 def _model(estimator: Any, input_fn: Callable[..., Any], distribution: Distribution) -> ModelGraph:
@@ -250,24 +255,23 @@ class Pace:
         return ran
 
 
-def _callbacks(
-    model: ModelGraph, run: HookedRun, config: Any, call: TrainCall, stop: StopAtStep, is_chief: bool
-) -> list[Callback]:
+def _callbacks(run: HookedRun, config: Any, call: TrainCall, stop: StopAtStep, is_chief: bool) -> list[Callback]:
     """Returns the callbacks in TF1's order; those of a worker that is not the chief write nothing."""
-    spec, every = model.spec, config.log_step_count_steps
+    model, spec, every = run.model, run.model.spec, config.log_step_count_steps
     hooks, own = (given if is_chief else _without_writers(given) for given in (call.hooks or (), spec.training_hooks or ()))
     writers: list[Callback] = []
     if is_chief:
         _add_loss_summary(model)
         given = [*hooks, *own, *spec.training_chief_hooks]
-        saver = with_saver(given, model, config, call.saving_listeners or ())[len(given) :]
-        writers += callbacks_for([*saver, *spec.training_chief_hooks], model, run)
-        writers += [StepCounter(Timer(steps=every), config.model_dir)] if every else []
+        saver = default_saver(given, model, config, call.saving_listeners or ())
+        counter = [v1.train.StepCounterHook(every, output_dir=config.model_dir)] if every else []
+        writers += callbacks_for([*saver, *spec.training_chief_hooks, *counter], run)
     losses = [LossLogger(every)] if every else []
-    others = [*callbacks_for(hooks, model, run), stop, NanGuard(), *losses, *callbacks_for(own, model, run)]
+    others = [*callbacks_for(hooks, run), stop, NanGuard(), *losses, *callbacks_for(own, run)]
     summary = _merged_summaries(model) if is_chief else None  # after the hooks, which may add summaries
     if config.save_summary_steps and summary is not None:
-        writers.append(SummarySaver(summary, Timer(steps=config.save_summary_steps), config.model_dir))
+        saving = v1.train.SummarySaverHook(config.save_summary_steps, output_dir=config.model_dir, summary_op=summary)
+        writers.append(SummarySaver(saving, run))
     return [*writers, *others]
 
 

@@ -1,7 +1,5 @@
 """Errors for requests that cannot be carried out: one clear message, never a traceback."""
 
-from __future__ import annotations
-
 
 class BridgeError(Exception):
     """A request that cannot be carried out; the command line prints it and exits with ``exit_code``.

@@ -16,7 +16,7 @@ from typing import TextIO, cast
 import pytest
 
 from estimator_bridge.cli.closed_streams import DroppingStream
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.launcher.display import open_display
 
 _EQUAL = """

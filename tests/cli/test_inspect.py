@@ -18,8 +18,7 @@ from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index, index_path
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.publish import publish
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import publish, write_tensors
 
 VALUES: dict[str, Any] = {
     "dense/kernel": [[1.0, 2.0], [3.0, 4.0]],

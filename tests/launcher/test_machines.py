@@ -219,8 +219,8 @@ def never_answered(
     counts = {"chief": 1, "worker": servers - 1}
     layout = hosted_layout(hosts()[:servers], counts, "evaluator:0")
     cluster = local_cluster(layout, rendezvous, lambda name, line: said.append(line), ready=ready, finish=100)
-    asks = remote_tasks.RemoteTrainers(cluster)
-    while not asks.have_ended() and now < 1050:
+    asks = remote_tasks.RemoteTasks(cluster)
+    while not asks.is_training_over() and now < 1050:
         now += 10
     return now - 50, said
 

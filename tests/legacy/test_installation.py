@@ -229,7 +229,7 @@ def test_what_is_missing_or_too_old_is_refused(
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else find_spec(name))
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
-    monkeypatch.setattr(installation._installed, "is_set", lambda: False)
+    monkeypatch.setattr(installation, "_install", installation._install.__wrapped__)
     monkeypatch.setenv("TF_USE_LEGACY_KERAS", "0")
     with pytest.raises(BridgeError, match=message) as refused:
         installation.install()

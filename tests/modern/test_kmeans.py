@@ -23,7 +23,7 @@ class Ordered(v1.train.SessionRunHook):
 
     def begin(self) -> None:
         step = v1.get_default_graph().get_operation_by_name("control_dependency")
-        order_assignments(upstream([step], lambda op: False))
+        order_assignments(upstream([step]))
 
 
 def points(batch_size: int, epochs: int | None = None) -> Callable[[], tf.data.Dataset]:

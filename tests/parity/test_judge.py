@@ -133,6 +133,19 @@ def test_metrics_are_compared_by_name_and_step(pair: Pair) -> None:
     ]
 
 
+@pytest.mark.parametrize(("modern", "equal"), [((0.9, 0.5), True), ((0.5, 0.5), False), ((0.9, 0.9), False)])
+def test_evaluations_of_one_name_and_step_are_paired_by_their_order(
+    pair: Pair, modern: tuple[float, float], *, equal: bool
+) -> None:
+    for trace, values in ((pair.legacy, (0.9, 0.5)), (pair.modern, modern)):  # e.g. on the training set, then on the test set
+        for number, accuracy in enumerate(values):
+            metrics = {"accuracy": accuracy, "global_step": 7}
+            trace.write("evaluated", call=f"evaluate-{number}", name="", metrics=metrics)
+    result = pair.judge()
+    assert [(metric.legacy, metric.modern) for metric in result.metrics] == list(zip((0.9, 0.5), modern, strict=True))
+    assert found(result) == ([] if equal else [("metric", 7)])
+
+
 @pytest.mark.parametrize(
     ("legacy", "modern", "equal"),
     [

@@ -50,11 +50,17 @@ def test_each_variable_has_its_difference(tmp_path: Path) -> None:
         (np.array([], np.float32), np.array([], np.float32), 0.0),
         (np.array([np.nan]), np.array([np.nan]), 0.0),
         (np.array([np.nan]), np.array([1.0]), float("inf")),
+        (np.array([np.nan, 1.0]), np.array([np.nan, 1.5]), 0.5),
         (np.array([np.inf]), np.array([np.inf]), 0.0),
+        (np.array([2**60]), np.array([2**60 + 1]), 1.0),
         (np.array([1, 2]), np.array([1, 4]), 2.0),
         (np.array([b"a"]), np.array([b"a"]), 0.0),
         (np.array([b"a"]), np.array([b"b"]), float("inf")),
         (np.array([True]), np.array([False]), float("inf")),
+        (np.array(41, np.int64), np.array(40, np.int64), 1.0),
+        (np.array(1.5), np.array(1.0), 0.5),
+        (np.array([[1, 2], [3, 4]], np.int64), np.array([[1, 2], [3, 9]], np.int64), 5.0),
+        (np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 4.5]]), 0.5),
     ],
 )
 def test_differences_of_what_is_no_plain_number(legacy: Any, modern: Any, expected: float) -> None:

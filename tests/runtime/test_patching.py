@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import estimator_bridge
-from estimator_bridge.runtime.patched_names import PATCHED, PatchedNames, find_row
 from estimator_bridge.runtime.patching import CHECKED, path_of, preceded, replace, replaced
+from tests.runtime.patched_names import PATCHED, PatchedNames
 
 _FOLDERS = [
     Path(estimator_bridge.__file__).parent,
@@ -159,10 +159,12 @@ def _words_of_patches(file: Path) -> Iterator[str]:
 
 
 def test_the_row_of_a_name_is_found_by_pattern() -> None:
-    row = find_row("tensorflow._api.v2.compat.v1", "disable_v2_behavior")
-    assert row is not None
-    assert row.owner == "tensorflow*"
-    assert find_row("tensorflow.python.training.optimizer.Optimizer", "minimize") is None
+    namespace = types.ModuleType("tensorflow._api.v2.compat.v1")
+    namespace.disable_v2_behavior = namespace.minimize = 1  # type: ignore[attr-defined]
+    with replaced(namespace, disable_v2_behavior=2):
+        assert namespace.disable_v2_behavior == 2
+    with pytest.raises(LookupError, match=r"compat\.v1\.minimize"), replaced(namespace, minimize=2):
+        pass
 
 
 def test_a_function_that_precedes_a_method_sees_its_arguments_and_may_refuse() -> None:

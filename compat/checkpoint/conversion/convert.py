@@ -19,13 +19,12 @@ from estimator_bridge.compat.checkpoint.errors import NamingError, UnsupportedEr
 from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.models import named_graph
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, read_graph, read_object_model
-from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, SAVE_COUNTER
+from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, SAVE_COUNTER, is_object
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import check_learning_rate
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.recurrent.exchange import as_cells, as_layers
-from estimator_bridge.compat.checkpoint.request import ConversionRequest, check_target
+from estimator_bridge.compat.checkpoint.request import ConversionReport, ConversionRequest, check_target
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 
 _P = ParamSpec("_P")
 
@@ -63,7 +62,7 @@ def convert(request: ConversionRequest) -> ConversionReport:
 
     Example:
         >>> import tempfile
-        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+        >>> from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     old = write_tensors(f"{folder}/old/model.ckpt-7", {"scope/w": [1.0, 2.0], "global_step": 7})
         ...     report = convert(old, f"{folder}/new/model.ckpt-7", to="name-based", rename=[("^scope/", "tower/")])
@@ -108,7 +107,7 @@ class _Conversion:
             edits.swap_averages(draft)
         if request.use_averages:
             edits.use_averages(draft)
-        has_names = not all(map(edits.is_object, draft.entries))
+        has_names = not all(map(is_object, draft.entries))
         if not has_names:
             self._add_names(draft)
         self.report.renamed = edits.rename(draft, request.rename)
@@ -145,7 +144,7 @@ class _Conversion:
         for name, old in sorted(self.sides.old.entries.items()) if self.sides.old else ():
             new = draft.entries.get(name)
             same = new is not None and (new.shape, new.dtype) == (old.shape, old.dtype)
-            if not same and name not in reported and not edits.is_object(name):
+            if not same and name not in reported and not is_object(name):
                 report.unmatched_targets.append(name)
 
     def _check_graph_is_rewritten(self, draft: Draft) -> None:
@@ -186,7 +185,7 @@ class _Conversion:
         with as_layers(draft, model, report, request) as (left, given):
             ToObjects(draft, left, report, request, of_keras=not has_names).run(given)
         if SAVE_COUNTER not in draft.entries and b"save_counter" in model.graph:
-            draft.put(SAVE_COUNTER, tensors.int64(1))
+            draft.put(SAVE_COUNTER, tensors.number(1))
         missing = report.unmatched_targets
         if missing and self.sides.saved_model:  # the graph stays as it is, and needs every variable
             for name in model.index.entries.keys() & missing:

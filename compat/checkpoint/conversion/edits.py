@@ -1,25 +1,13 @@
 """Edits of a draft that a user requests: to rename, drop or partition variables, or to give them their averages' values."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
-from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, slot_of
+from estimator_bridge.compat.checkpoint.names.naming import is_object, slot_of
+from estimator_bridge.compat.checkpoint.request import compiled
 from estimator_bridge.compat.checkpoint.slots import SHADOW
-from estimator_bridge.compat.checkpoint.writing import partitions
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-
-
-def is_object(name: str) -> bool:
-    """Returns True if a name belongs to an object graph.
-
-    Example:
-        >>> is_object("model/w/.ATTRIBUTES/VARIABLE_VALUE"), is_object("dense/kernel")
-        (True, False)
-    """
-    return ".ATTRIBUTES/" in name or name == OBJECT_GRAPH
 
 
 def keep(draft: Draft, objects: bool) -> None:
@@ -38,7 +26,7 @@ def rename(draft: Draft, rules: Sequence[tuple[str, str]]) -> int:
     """
     if not rules:
         return 0
-    patterns = [(_compiled(pattern), replacement) for pattern, replacement in rules]
+    patterns = [(compiled(pattern), replacement) for pattern, replacement in rules]
 
     def substituted(name: str) -> str:
         for pattern, replacement in patterns:
@@ -71,11 +59,7 @@ def drop(draft: Draft, patterns: Iterable[str]) -> None:
         NamingError: A pattern finds nothing.
     """
     for pattern in patterns:
-        expression = _compiled(pattern)
-        names = [name for name in draft.entries if expression.search(name)]
-        if not names:
-            raise NamingError("No variable has such a name.", received=pattern, fix=SEE_NAMES)
-        draft.drop(names)
+        draft.drop(_found(draft.entries, pattern, compiled(pattern).search))
 
 
 def use_averages(draft: Draft) -> None:
@@ -123,19 +107,17 @@ def partition(draft: Draft, rules: Sequence[tuple[str, int]]) -> None:
         UnsupportedError: A variable is a scalar, or has strings.
     """
     for pattern, num_shards in rules:
-        expression = _compiled(pattern)
-        variables = [name for name in draft.entries if expression.fullmatch(name) and not is_object(name)]
-        if not variables:
-            raise NamingError("No variable has such a name.", received=pattern, fix=SEE_NAMES)
-        for variable in variables:
+        names = [name for name in draft.entries if not is_object(name)]
+        for variable in _found(names, pattern, compiled(pattern).fullmatch):
             shape = draft.entries[variable].shape
             followers = [n for n, e in draft.entries.items() if n.startswith(f"{variable}/") and e.shape == shape]
             for name in {variable, *followers}:
-                partitions.split(draft, name, num_shards)
+                draft.split(name, num_shards)
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise NamingError("This is not a regular expression of Python.", received=f"{pattern}: {error}") from None
+def _found(names: Iterable[str], pattern: str, test: Callable[[str], object]) -> list[str]:
+    """Returns the names that pass a test of a pattern; there must be one."""
+    found = [name for name in names if test(name)]
+    if not found:
+        raise NamingError("No variable has such a name.", received=pattern, fix=SEE_NAMES)
+    return found

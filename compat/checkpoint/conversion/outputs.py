@@ -1,7 +1,5 @@
 """Writes the target of a conversion: a checkpoint, or a Keras file or folder, which appears whole or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator
@@ -11,8 +9,8 @@ from estimator_bridge.compat.checkpoint.conversion.sides import Sides
 from estimator_bridge.compat.checkpoint.errors import TargetError
 from estimator_bridge.compat.checkpoint.request import KERAS_FORMATS
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, disk_error, publish, target_exists
-from estimator_bridge.compat.checkpoint.writing.staging import Disk, Staging, folder_for
+from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, publish, target_exists
+from estimator_bridge.compat.checkpoint.writing.staging import Disk, Staging
 
 _OF_VARIABLES = ("variables", "fingerprint.pb")  # the latter has checksums of the old bytes, and is optional
 
@@ -42,17 +40,18 @@ def write(draft: Draft, sides: Sides, partial: bool = False, disk: Disk | None =
         if sides.saved_model:
             _copy_graph(sides.saved_model, staged, disk)
             return publish(draft, staged / "variables" / "variables", as_is, disk)
-        done = publish(draft, staged.with_name("values") / "values", as_is, disk)
+        values = staged.with_name("values") / "values"
+        publish(draft, values, as_is, disk)
         if sides.model:
             sides.keras.ask(
                 do="save",
                 handle=sides.model.handle,
-                checkpoint=str(done.prefix),
+                checkpoint=str(values),
                 path=str(staged),
                 to=to,
                 partial=partial,
             )
-    return Published(target, ())
+    return Published(())
 
 
 def _copy_graph(saved_model: Path, target: Path, disk: Disk) -> None:
@@ -76,15 +75,12 @@ def _published(target: Path, overwrite: bool, disk: Disk) -> Iterator[Path]:
             )
         raise target_exists(target)
     staging = Staging(target, disk)
-    try:
-        with folder_for(target, disk), staging.opened():
-            staged = staging.folder / target.name
-            yield staged
-            _sync(staged, disk)
-            disk.rename(staged, target)
-            disk.sync_folder(target.parent)
-    except OSError as error:
-        raise disk_error(error, target) from error
+    with staging.opened():
+        staged = staging.folder / target.name
+        yield staged
+        _sync(staged, disk)
+        disk.rename(staged, target)
+        disk.sync_folder(target.parent)
 
 
 def _sync(path: Path, disk: Disk) -> None:

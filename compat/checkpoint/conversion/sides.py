@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.compat.checkpoint.conversion import edits
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.models.keras_process import KerasModel, KerasProcess, keras_model
 from estimator_bridge.compat.checkpoint.models.object_graph import Flavour, ObjectModel, read_object_model, read_saved_model
-from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, is_object
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import find_optimizer
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.request import KERAS_FORMATS, ConversionRequest
@@ -86,11 +84,6 @@ class Sides:
             self._choose_objects()
         self._check_all_used(bool(keras_model(request.source)))
 
-    @functools.cached_property
-    def _folder(self) -> Path:
-        """A temporary folder, made on first use: most conversions write only the target."""
-        return Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
-
     def _open_source(self, source: str | Path) -> Index:
         model = keras_model(source)
         if model is None:
@@ -107,9 +100,9 @@ class Sides:
 
     def _choose_old(self) -> Index | None:
         """Returns the checkpoint with TF1's names if such names have to be added or checked."""
-        if self.request.to != "name-based" and not all(map(edits.is_object, self.source.entries)):
+        if self.request.to != "name-based" and not all(map(is_object, self.source.entries)):
             return None
-        return next((index for index in self._checkpoints if not all(map(edits.is_object, index.entries))), None)
+        return next((index for index in self._checkpoints if not all(map(is_object, index.entries))), None)
 
     def _choose_objects(self) -> None:
         """Chooses the object graph, and the Keras model with it; a SavedModel whose graph files stay as they are needs no Keras."""
@@ -175,7 +168,7 @@ class Sides:
         """Asks for a model; ``own`` is the user's description of it."""
         if own and own.how == "function":
             self.notes.append(f"{own.name} was imported and called; it is your own code.")
-        answer = self.keras.ask(**question, folder=str(self._folder))
+        answer = self.keras.ask(**question, folder=self._stack.enter_context(tempfile.TemporaryDirectory()))
         self.notes += answer["notes"]
         index = self._stack.enter_context(open_checkpoint(answer["prefix"]))
         return LoadedModel(answer["handle"], index, answer["stateless"].get(self.request.to, ""))

@@ -12,7 +12,7 @@ from estimator_bridge.compat.checkpoint.format.bundle import Header
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectSlot
 from estimator_bridge.compat.checkpoint.names.matching import Match, find_by_hand
 from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, state
-from estimator_bridge.compat.checkpoint.reading import tensors, values
+from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.slots import (
     AVERAGE,
@@ -67,7 +67,7 @@ class ToNames(Transfer):
         self._add_hyperparameters()
 
     def _kept_names(self, given: Mapping[str, str]) -> dict[str, str]:
-        known = self._keras_variables()
+        known = self.model.variables
         by_hand = {find_by_hand(known, name, place).key: name for name, place in given.items()}
         pairs = [Match(v.key, by_hand.get(v.key, v.name), "map" if v.key in by_hand else "name") for v in known]
         self.report.matches = tuple(pairs)
@@ -162,7 +162,8 @@ class ToNames(Transfer):
 
     def _add_step(self, tables: Collection[OptimizerTable]) -> None:
         """Adds ``global_step`` and the beta powers of the old graph."""
-        counts = {values.read_integer(self.draft.source, key) for key in self.model.iterations}
+        source = Draft(self.draft.source)
+        counts = {source.number(key, *state.INTEGERS) for key in self.model.iterations}
         known = sorted(count for count in counts if count is not None)
         if not known:
             self.report.unmatched_targets.append(state.STEP)
@@ -176,7 +177,7 @@ class ToNames(Transfer):
         step, warnings = state.updates(known[-1], tables, powers)
         self.report.warnings += warnings
         if state.STEP not in self.draft.entries:
-            self.draft.put(state.STEP, tensors.int64(step))
+            self.draft.put(state.STEP, tensors.number(step))
         old = state.known_betas(Draft(self._old_index))
         for name, kind in powers.items():
             beta = BETAS[kind]
@@ -186,7 +187,7 @@ class ToNames(Transfer):
             if value is None:
                 value = state.DEFAULTS[beta]
                 self.report.warnings.append(f"{name}: neither checkpoint contains {beta}; {value} is assumed.")
-            self.draft.put(name, tensors.float32(value ** (step + 1)))
+            self.draft.put(name, tensors.number(value ** (step + 1), "float32"))
 
     def _add_hyperparameters(self) -> None:
         """Adds hyperparameters that a canned Estimator of TF2 keeps: Keras' value if there is one, else the old graph's."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import struct
 from collections.abc import Collection, Mapping
 
 from estimator_bridge.compat.checkpoint.conversion.transfer import Tf1Names, Transfer, copy_of
@@ -11,7 +10,6 @@ from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectSlot
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, state
-from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import PACKED
 from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.slots import AVERAGE, NO_COUNTERPART, advice, another_optimizer
 
@@ -128,7 +126,7 @@ class ToObjects(Transfer):
         if self.request.learning_rate is not None:
             for key in self._keras_hyperparameters("learning_rate"):
                 kind = dtypes.dtype(self.model.others[key].entry.dtype).name
-                self.draft.put(key, tensors.of_bytes(struct.pack(PACKED[kind], self.request.learning_rate), kind))
+                self.draft.put(key, tensors.number(self.request.learning_rate, kind))
 
     def _copy_others(self) -> None:
         """Copies hyperparameters, metrics and configurations of the model that the source does not have."""

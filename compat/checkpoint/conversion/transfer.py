@@ -1,26 +1,22 @@
 """The steps that both directions of a conversion share: TF1's names sorted, variables paired, slots and hyperparameters carried over."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Container, Mapping
 from typing import ClassVar
 
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.format import dtypes
-from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
 from estimator_bridge.compat.checkpoint.names.matching import Match, Named, match
-from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, canned_hyperparameter
+from estimator_bridge.compat.checkpoint.names.naming import canned_hyperparameter, is_object
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import hyperparameters
 from estimator_bridge.compat.checkpoint.optimizers.state import STEP, SourceSlot, beta_powers, is_loose, source_slots
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index
-from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
-from estimator_bridge.compat.checkpoint.request import ConversionRequest
+from estimator_bridge.compat.checkpoint.reading.tensors import Stored, Tensor
+from estimator_bridge.compat.checkpoint.request import ConversionReport, ConversionRequest, Converted
 from estimator_bridge.compat.checkpoint.slots import SlotRow
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedSlot
 
 
 class Tf1Names:
@@ -57,7 +53,7 @@ class Tf1Names:
         self.powers = beta_powers(names)
         self.hyperparameters = {name: kept for name in sorted(names) if (kept := canned_hyperparameter(name))}
         self._special = {slot.name for slot in self.slots}.union(*self.synonyms.values(), self.powers, self.hyperparameters)
-        self._special |= {STEP, OBJECT_GRAPH}
+        self._special.add(STEP)
 
     def variables(self, given: Container[str]) -> tuple[list[Named], list[str]]:
         """Finds the variables to match.
@@ -68,11 +64,10 @@ class Tf1Names:
         Returns:
             The variables, and the names of slots whose variable or optimizer is not known, which must not be matched.
         """
-        names = [name for name in sorted(self._entries) if name not in self._special and ".ATTRIBUTES/" not in name]
+        names = [name for name in sorted(self._entries) if name not in self._special and not is_object(name)]
         loose = [name for name in names if name not in given and is_loose(name, self._entries)]
         left = set(names).difference(loose)
-        entries = self._entries
-        return [Named(name, name, entries[name].shape, entries[name].dtype) for name in names if name in left], loose
+        return [Named(name, name, self._entries[name]) for name in names if name in left], loose
 
 
 @dataclasses.dataclass
@@ -98,9 +93,6 @@ class Transfer:
         given = self.request.learning_rate
         self._rate = self._known.get("learning_rate") if given is None else given
 
-    def _keras_variables(self) -> list[Named]:
-        return [Named(v.key, v.full_name, v.entry.shape, v.entry.dtype) for v in self.model.variables]
-
     def _pair(self, names: Tf1Names, given: Mapping[str, str]) -> dict[str, str]:
         """Pairs variables, which is the same in both directions, and reports it as seen from the source.
 
@@ -108,7 +100,7 @@ class Transfer:
             Key of a Keras variable -> TF1's name.
         """
         variables, loose = names.variables(given)
-        found = match(variables, self._keras_variables(), given, self.request.accept_order)
+        found = match(variables, self.model.variables, given, self.request.accept_order)
         report, back = self.report, self.is_back
         report.ambiguous = found.ambiguous
         report.matches = tuple(Match(m.target, m.source, m.how) for m in found.matches) if back else found.matches
@@ -117,7 +109,7 @@ class Transfer:
         return {pair.target: pair.source for pair in found.matches}
 
     def _report_slot(self, source: str, target: str, note: str = "") -> None:
-        self.report.slots.append(ConvertedSlot(source, target, note))
+        self.report.slots.append(Converted(source, target, note))
 
     def _add_slot(self, row: SlotRow, source: str, target: str) -> None:
         """Adds a slot of the source under its name in the target, scaled if the two optimizers keep different values.
@@ -140,13 +132,13 @@ class Transfer:
         verb = "divided by" if self.is_back else "times"
         self._report_slot(source, target, f"{verb} {-self._rate:g}, which is minus the learning rate")
 
-    def _add_zeros(self, like: Entry | Tensor, target: str, reason: str) -> None:
+    def _add_zeros(self, like: Stored, target: str, reason: str) -> None:
         self.draft.put(target, tensors.zeros(like.dtype, like.shape))
         self._report_slot("", target, f"zeros: {reason}")
 
     def _keras_hyperparameters(self, name: str) -> list[str]:
         """Returns the keys of the Keras variables that keep one hyperparameter."""
-        return [key for key, other in self.model.others.items() if other.full_name.rpartition("/")[2] == name]
+        return [key for key, other in self.model.others.items() if other.name.rpartition("/")[2] == name]
 
 
 def copy_of(index: Index, name: str) -> Tensor:

@@ -1,7 +1,5 @@
 """CRC-32C as checkpoints store it: masked, since a checksum of data that contains checksums would be weak."""
 
-from __future__ import annotations
-
 import google_crc32c
 
 _MASK_DELTA = 0xA282EAD8

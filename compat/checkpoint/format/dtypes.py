@@ -1,7 +1,5 @@
 """TensorFlow's DataType numbers, with their names, sizes and NumPy names."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,7 +19,7 @@ class DType(NamedTuple):
     numpy: str | None = None
 
 
-STRING, RESOURCE, VARIANT, BFLOAT16 = 7, 20, 21, 14
+STRING, VARIANT, BFLOAT16 = 7, 21, 14
 _UNKNOWN = DType("unknown", None)
 DTYPES = {
     1: DType("float32", 4, "<f4"),

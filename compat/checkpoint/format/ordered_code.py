@@ -10,8 +10,6 @@ A key consists of these parts:
 A signed number starts with as many one bits as it has bytes, and a zero bit; its value follows. A negative number is inverted.
 """
 
-from __future__ import annotations
-
 import re
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError

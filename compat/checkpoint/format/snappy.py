@@ -5,8 +5,6 @@ literal: the high six bits hold length - 1, or, from 60 to 63, say that the next
 length and distance take 2, 3 or 5 bytes. A copy may overlap its own output.
 """
 
-from __future__ import annotations
-
 from estimator_bridge.compat.checkpoint.errors import CorruptError
 from estimator_bridge.runtime.protobuf import varint
 

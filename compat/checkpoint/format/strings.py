@@ -5,8 +5,6 @@ fixed-width integers of four bytes, or eight if a string has 4 GiB or more. The 
 lengths, the stored checksum and the strings.
 """
 
-from __future__ import annotations
-
 import itertools
 import struct
 from collections.abc import Sequence

@@ -9,8 +9,6 @@ TrackableObject           1 children (1 node_id, 2 local_name), 2 attributes (1 
 Node 0 is the root. Other fields of a node (registered savers, whether it has values) are left out. Graphs have circles.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Container, Iterable
 from typing import NamedTuple
@@ -66,7 +64,7 @@ def decode(data: bytes) -> list[Node]:
         Its nodes, which refer only to each other.
 
     Raises:
-        CorruptError: The message is damaged, or refers to a node that it lacks.
+        CorruptError: The message is damaged, has no nodes, or refers to a node that it lacks.
 
     Example:
         >>> nodes = [Node({"w": 1}), Node(attributes=[Attribute(VALUE, "dense/w", "w/.ATTRIBUTES/VARIABLE_VALUE")])]
@@ -74,6 +72,8 @@ def decode(data: bytes) -> list[Node]:
         True
     """
     nodes = [_node(message) for message in wire.messages(data, 1)]
+    if not nodes:
+        raise CorruptError("The object graph has no nodes.", expected="at least the root")
     for node in nodes:
         numbers = [*node.children.values(), *(number for slot in node.slots for number in (slot.variable, slot.node))]
         if any(number >= len(nodes) for number in numbers):
@@ -106,15 +106,25 @@ def reachable(nodes: list[Node], root: int) -> list[Node]:
         >>> [sorted(node.children.items()) for node in reachable([Node({"other": 1}), Node(), Node({"model": 1})], 2)]
         [[('model', 1)], []]
     """
-    order = {root: 0}
-    waiting = [root]
-    for number in waiting:  # grows during the loop
-        node = nodes[number]
-        for child in [*node.children.values(), *(slot.node for slot in node.slots)]:
-            if child not in order:
-                order[child] = len(order)
-                waiting.append(child)
-    return [_renumbered(nodes[number], order) for number in waiting]
+    order = {number: place for place, number in enumerate(breadth_first(nodes, root, slots=True))}
+    return [_renumbered(nodes[number], order) for number in order]
+
+
+def breadth_first(nodes: list[Node], root: int = 0, slots: bool = False) -> list[int]:
+    """Returns the number of every node that can be reached, once: graphs have circles.
+
+    Args:
+        nodes: Nodes of the graph.
+        root: Number of the first node.
+        slots: True to follow an optimizer's slots, too.
+    """
+    order, seen = [root], {root}
+    for number in order:  # grows during the loop
+        followed = [slot.node for slot in nodes[number].slots] if slots else []
+        new = dict.fromkeys(child for child in [*nodes[number].children.values(), *followed] if child not in seen)
+        order += new
+        seen |= new.keys()
+    return order
 
 
 def without(nodes: list[Node], keys: Container[str]) -> list[Node]:

@@ -1,7 +1,5 @@
 """The values of two checkpoints side by side, a chunk at a time."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
@@ -65,7 +63,7 @@ def _compare(one: Index, other: Index, name: str) -> Difference:
     if None not in (kinds[0].size, kinds[1].size):
         note = "" if kinds[0] == kinds[1] else f"{kinds[0].name} and {kinds[1].name}"
         chunks = _aligned(_arrays(one, name), _arrays(other, name))
-        return Difference(name, max(itertools.starmap(_chunk_diff, chunks), default=0.0), note)
+        return Difference(name, max(itertools.starmap(max_abs_diff, chunks), default=0.0), note)
     equal = entry.dtype == counterpart.dtype and _opaque(one, entry, name) == _opaque(other, counterpart, name)
     return Difference(name, 0.0 if equal else None, "" if equal else f"{kinds[0].name} values differ")
 
@@ -93,8 +91,11 @@ def _aligned(one: Iterator[Any], other: Iterator[Any]) -> Iterator[tuple[Any, An
         right = right[size:] if size < len(right) else next(other, None)
 
 
-def _chunk_diff(one: Any, other: Any) -> float:
-    """Returns the largest difference. NaN equals NaN and an infinity equals itself; both differ infinitely from other values."""
+def max_abs_diff(one: Any, other: Any) -> float:
+    """Returns the largest difference of two arrays of numbers.
+
+    NaN equals NaN and an infinity equals itself; both differ infinitely from other values.
+    """
     import numpy as np
 
     if np.array_equal(one, other):
@@ -102,7 +103,7 @@ def _chunk_diff(one: Any, other: Any) -> float:
     wide = np.complex128 if "c" in (one.dtype.kind, other.dtype.kind) else np.float64
     if one.dtype.kind in "iu" and other.dtype.kind in "iu" and max(one.itemsize, other.itemsize) == 8:
         wide = object  # float64 would round them
-    one, other = one.astype(wide), other.astype(wide)
+    one, other = one.astype(wide).ravel(), other.astype(wide).ravel()  # a scalar is one element
     if wide is object:
         return float(max(np.abs(one - other), default=0))
     with np.errstate(invalid="ignore"):

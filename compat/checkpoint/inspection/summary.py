@@ -10,8 +10,10 @@ from estimator_bridge.compat.checkpoint.errors import CorruptError
 from estimator_bridge.compat.checkpoint.format.bundle import Shape
 from estimator_bridge.compat.checkpoint.format.dtypes import dtype
 from estimator_bridge.compat.checkpoint.names import naming
+from estimator_bridge.compat.checkpoint.optimizers.state import INTEGERS
 from estimator_bridge.compat.checkpoint.reading import locate, values
 from estimator_bridge.compat.checkpoint.reading.index import Index
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 CheckpointKind = Literal["name-based", "object-based", "bilingual", "name-based, in V1's format"]
 _MOST_NAMED = 10
@@ -119,7 +121,7 @@ def summarize(index: Index, shown_as: str | None = None) -> Summary:
     Example:
         >>> import tempfile
         >>> from estimator_bridge.compat.checkpoint import read_index
-        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+        >>> from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
         >>> values = {"global_step": 7, "w": [1.0, 2.0], "w/Adam": [0.0, 0.0], "w/Adam_1": [0.0, 0.0]}
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     summary = summarize(read_index(write_tensors(f"{folder}/model.ckpt-7", values)))
@@ -127,7 +129,8 @@ def summarize(index: Index, shown_as: str | None = None) -> Summary:
         ('name-based', 7, 32, ['Adam'])
     """
     values.check_shards(index)
-    steps = ((name, values.read_integer(index, name)) for name in _STEPS)
+    checkpoint = Draft(index)
+    steps = ((name, checkpoint.number(name, *INTEGERS)) for name in _STEPS)
     step_name, step = next((found for found in steps if found[1] is not None), (None, None))
     shards = tuple((path.name, path.stat().st_size) for path in index.shards() if path.exists())
     v1 = None if shown_as is None else locate.v1(shown_as)
@@ -175,8 +178,7 @@ def verify_all(index: Index, progress: Callable[[int], None] = lambda size: None
 def _kind(index: Index) -> CheckpointKind:
     if naming.OBJECT_GRAPH not in index.entries:
         return "name-based"
-    plain = any(".ATTRIBUTES/" not in name for name in index.entries if name != naming.OBJECT_GRAPH)
-    return "bilingual" if plain else "object-based"
+    return "object-based" if all(map(naming.is_object, index.entries)) else "bilingual"
 
 
 def _variables(index: Index) -> tuple[Variable, ...]:

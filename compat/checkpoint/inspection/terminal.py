@@ -1,6 +1,4 @@
-"""The contents of a checkpoint as tables on the terminal."""
-
-from __future__ import annotations
+"""A checkpoint, a difference of two, or a conversion as tables on the terminal."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,9 +10,11 @@ from rich.text import Text
 
 from estimator_bridge.compat.checkpoint.inspection.difference import Difference
 from estimator_bridge.compat.checkpoint.inspection.summary import Summary, Variable
+from estimator_bridge.compat.checkpoint.request import ConversionReport
 
 MOST_ROWS = 50
 MOST_SCOPES = 30
+MOST_CONVERTED = 40
 _NUMBERS = {"bytes", "max abs_diff", "slots", "variables"}  # columns that stand on the right
 
 
@@ -63,7 +63,44 @@ def print_differences(found: Sequence[Difference], tolerance: float, console: Co
     console.print(f"{len(found) - len(outside):,} of {_count(len(found), 'variable')} equal", highlight=False)
     rows = [(row.name, "-" if row.max_abs_diff is None else f"{row.max_abs_diff:.3g}", row.note) for row in outside]
     _print_table(("variable", "max abs_diff", ""), rows[:MOST_ROWS], console)
-    _more(len(rows) - MOST_ROWS, "variable", console)
+    _print_more(len(rows) - MOST_ROWS, console, "variable")
+
+
+def print_report(report: ConversionReport, console: Console, dry_run: bool = False) -> None:
+    """Prints the report of a conversion; variables without a counterpart come first.
+
+    Args:
+        report: Report of the conversion.
+        console: Console to print to.
+        dry_run: True if nothing should be written.
+
+    Example:
+        >>> import sys
+        >>> done = ConversionReport("old/m", "new/m", "name-based", written=True, renamed=2, sharing=("link",))
+        >>> print_report(done, Console(file=sys.stdout, width=80))
+        Wrote new/m: name-based, 2 renamed, 1 data file (link)
+    """
+    console.print(Text(_headline(report, dry_run)), soft_wrap=True)
+    lists: dict[str, Sequence[str]] = {
+        "Ambiguous": [f"{target}: {' or '.join(sources)}" for target, sources in report.ambiguous.items()],
+        "In the source only": report.unmatched_sources,
+        "In the target only": report.unmatched_targets,
+        "Note": report.warnings,
+    }
+    for label, items in lists.items():
+        for item in items[:MOST_CONVERTED]:
+            console.print(Text.assemble((f"{label}: ", "bold yellow"), item), soft_wrap=True)
+        _print_more(len(items) - MOST_CONVERTED, console)
+    tables: dict[tuple[str, ...], Sequence[tuple[str, ...]]] = {
+        ("source", "target", "by"): [(pair.source, pair.target, pair.how) for pair in report.matches],
+        ("cell in the source", "in the target", ""): [(cell.source, cell.target, cell.note) for cell in report.layouts],
+        ("slot in the source", "in the target", ""): [
+            (slot.source or "-", slot.target or "left out", slot.note) for slot in report.slots
+        ],
+    }
+    for columns, rows in tables.items():
+        _print_table(columns, rows[:MOST_CONVERTED], console)
+        _print_more(len(rows) - MOST_CONVERTED, console, after=": --format json")
 
 
 def size(num_bytes: int) -> str:
@@ -75,6 +112,20 @@ def size(num_bytes: int) -> str:
     """
     unit, name = rich.filesize.pick_unit_and_suffix(num_bytes, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"], 1024)
     return f"{num_bytes} B" if unit == 1 else f"{num_bytes / unit:.1f} {name}"
+
+
+def _headline(report: ConversionReport, dry_run: bool) -> str:
+    if not report.complete:
+        return f"Nothing was written to {report.target}: some variables have no counterpart. See --map and --allow-unmatched."
+    if dry_run:
+        return f"Would write {report.target}: {report.to}"
+    parts = [report.to]
+    if report.renamed:
+        parts.append(f"{report.renamed:,} renamed")
+    if report.sharing:
+        parts.append(f"{_count(len(report.sharing), 'data file')} ({', '.join(sorted(set(report.sharing)))})")
+    verb = "Already there, the same to the last byte:" if report.unchanged else "Wrote"
+    return f"{verb} {report.target}: {', '.join(parts)}"
 
 
 def _print_optimizers(summary: Summary, console: Console) -> None:
@@ -111,7 +162,7 @@ def _print_scopes(variables: Sequence[Variable], console: Console) -> None:
         slots = sum(variable.slot is not None for variable in members)
         rows.append((f"{scope}/" if scope else "(none)", f"{len(members) - slots:,}", f"{slots:,}", size(_total(members))))
     _print_table(("scope", "variables", "slots", "bytes"), rows[:MOST_SCOPES], console)
-    _more(len(rows) - MOST_SCOPES, "scope", console)
+    _print_more(len(rows) - MOST_SCOPES, console, "scope")
     console.print(Text("Each variable: --all, or --format json.", style="dim"))
 
 
@@ -131,9 +182,10 @@ def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], console:
     console.print(table)
 
 
-def _more(quantity: int, noun: str, console: Console) -> None:
-    if quantity > 0:
-        console.print(f"... and {_count(quantity, f'more {noun}')}", highlight=False)
+def _print_more(left: int, console: Console, noun: str = "", after: str = "") -> None:
+    if left > 0:
+        more = _count(left, f"more {noun}") if noun else f"{left:,} more"
+        console.print(f"... and {more}{after}", highlight=False)
 
 
 def _count(quantity: int, noun: str) -> str:

@@ -12,8 +12,6 @@ A slice of a partitioned variable is a variable of its own; its edge is the name
 TF1's Saver. Hyperparameters are not included: TF1 does not save them, scripts set them.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 
@@ -22,8 +20,10 @@ from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Shape
 from estimator_bridge.compat.checkpoint.format.trackable import Node
 from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE, OBJECT_GRAPH, SAVE_COUNTER
-from estimator_bridge.compat.checkpoint.reading import consistency, tensors
-from estimator_bridge.compat.checkpoint.writing.draft import Draft, Stored
+from estimator_bridge.compat.checkpoint.reading import tensors
+from estimator_bridge.compat.checkpoint.reading.index import check_partitioned, slice_shape
+from estimator_bridge.compat.checkpoint.reading.tensors import Stored
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 VARIABLES = "named_variables"
 _SAVE_COUNTER = "save_counter"
@@ -46,21 +46,21 @@ def label(name: str, slice_spec: str = "") -> str:
     return name if shape == tuple(length for _, length in extents) else f"{name} {slice_spec}"
 
 
-def spec(shape: Sequence[int], extents: Extents) -> str:
+def spec(shape: Shape, extents: Extents) -> str:
     """Returns TF1's notation of a slice.
 
     Example:
         >>> spec((10, 3), ((0, 5), (0, -1)))
         '10 3 0,5:0,3'
     """
-    lengths = (size if length < 0 else length for size, (_, length) in zip(shape, extents, strict=True))
+    lengths = slice_shape(shape, extents)
     ranges = ":".join(f"{start},{length}" for (start, _), length in zip(extents, lengths, strict=True))
     return " ".join([*map(str, shape), ranges])
 
 
 def is_named(nodes: Sequence[Node]) -> bool:
     """Returns True if an object graph is that of the modern path's model."""
-    model = nodes[0].children.get("model") if nodes else None
+    model = nodes[0].children.get("model")
     return model is not None and VARIABLES in nodes[model].children
 
 
@@ -82,7 +82,7 @@ def add_objects(draft: Draft) -> None:
     variables = (trackable.variable(edge, _key(edge)) for edge in numbers)  # one at a time: there may be hundreds of thousands
     graph = trackable.encode(itertools.chain(fixed, variables))
     del numbers, fixed
-    draft.put(SAVE_COUNTER, tensors.int64(1))
+    draft.put(SAVE_COUNTER, tensors.number(1))
     for edge, stored in edges:
         draft.put(_key(edge), stored)
     draft.put(OBJECT_GRAPH, tensors.of_strings([graph], ()))
@@ -114,7 +114,7 @@ def add_names(draft: Draft, nodes: Sequence[Node]) -> None:
             draft.alias(value.key, name)
     for (name, shape), slices in pieces.items():
         whole = Entry(next(iter(slices.values())).dtype, shape, slices=tuple(sorted(slices)))
-        consistency.check_partitioned(name, whole, slices)
+        check_partitioned(name, whole, slices)
         draft.put(name, whole, slices)
 
 

@@ -1,7 +1,5 @@
 """A model and its optimizer as their object graph describes them: variables, slots and hyperparameters."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,31 +7,17 @@ from typing import Literal
 
 from estimator_bridge.compat.checkpoint.errors import NotFoundError, naming_file
 from estimator_bridge.compat.checkpoint.format import trackable
-from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.format.trackable import Node
+from estimator_bridge.compat.checkpoint.names.matching import Named
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH, SAVE_COUNTER
 from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 
 Flavour = Literal["legacy", "tf_keras", "keras3"]  # tf_keras.optimizers.legacy; newer ones of tf_keras; Keras 3
 _NO_SLOTS = {"_variables", "_trainable_variables", "_index_dict", "_trainable_variables_indices"}
+_ITERATIONS = {"iter", "_iterations"}  # one for each optimizer; a wrapper has that of its inner optimizer
 _KERAS_API = "keras_api"  # in a SavedModel: metrics, and a second path to the model's variables
 _COUNTER = "save_counter"
-
-
-@dataclasses.dataclass(frozen=True)
-class ObjectVariable:
-    """A variable of the graph.
-
-    Attributes:
-        key: Name in the checkpoint.
-        full_name: Name of the tf.Variable.
-        entry: Shape, dtype and place of the value.
-    """
-
-    key: str
-    full_name: str
-    entry: Entry
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +32,7 @@ class ObjectSlot:
 
     slot: str
     variable: str
-    stored: ObjectVariable
+    stored: Named
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,11 +54,11 @@ class ObjectModel:
     index: Index
     graph: bytes
     nodes: list[Node]
-    variables: tuple[ObjectVariable, ...]
+    variables: tuple[Named, ...]
     slots: tuple[ObjectSlot, ...]
     flavour: Flavour | None
     iterations: tuple[str, ...]
-    others: Mapping[str, ObjectVariable]
+    others: Mapping[str, Named]
     copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -145,17 +129,26 @@ class _Sorter:
     def __init__(self, index: Index, graph: bytes, nodes: list[Node]) -> None:
         self._index, self._graph, self._nodes = index, graph, nodes
         self._variables = [_variable(node, index) for node in nodes]
-        self._order = _breadth_first(nodes)
+        self._order = trackable.breadth_first(nodes)
         self._optimizers = [nodes[number] for number in self._order if _is_optimizer(nodes[number])]
 
     def model(self) -> ObjectModel:
         slots = tuple(slot for optimizer in self._optimizers for slot in self._slots_of(optimizer))
-        others, iterations = self._hyperparameters()
+        kept = [
+            (name, variable)
+            for optimizer in self._optimizers
+            for name, child in optimizer.children.items()
+            if (variable := self._variables[child])
+        ]
+        others = {variable.key: variable for name, variable in kept if name not in _ITERATIONS}
+        iterations = tuple(dict.fromkeys(variable.key for name, variable in kept if name in _ITERATIONS))
         copies = dict(pair for number in self._order for pair in self._copies(self._nodes[number]))
         taken = {slot.stored.key for slot in slots}.union(others, iterations, copies)
         variables = {variable.key: variable for variable in self._found(self._order) if variable.key not in taken}
+        root = self._nodes[0].children
         for name in (_COUNTER, _KERAS_API):
-            for variable in self._found(_breadth_first(self._nodes, self._nodes[0].children.get(name))):
+            reached = trackable.breadth_first(self._nodes, root[name]) if name in root else []
+            for variable in self._found(reached):
                 if name == _COUNTER or variable.key.startswith(f"{_KERAS_API}/"):
                     others[variable.key] = variables.pop(variable.key, variable)
         first = self._optimizers[0].children if self._optimizers else ()
@@ -165,7 +158,7 @@ class _Sorter:
             self._index, self._graph, self._nodes, tuple(variables.values()), slots, flavour, iterations, others, copies
         )
 
-    def _found(self, numbers: Iterable[int]) -> Iterator[ObjectVariable]:
+    def _found(self, numbers: Iterable[int]) -> Iterator[Named]:
         """Yields the variables among some nodes."""
         return (variable for number in numbers if (variable := self._variables[number]))
 
@@ -193,9 +186,9 @@ class _Sorter:
                 variable = trained.get(position) or self._of_slot(stored)
                 yield ObjectSlot(name.lstrip("_"), variable.key if variable else "", stored)
 
-    def _of_slot(self, slot: ObjectVariable) -> ObjectVariable | None:
+    def _of_slot(self, slot: Named) -> Named | None:
         """Finds the variable of a slot such as ``m/dense/kernel`` or ``Adam/m/dense/kernel``; None if several have that name."""
-        name = slot.full_name
+        name = slot.name
         for _ in range(2):
             name = name.partition("/")[2]
             same = [variable for variable in self._by_name.get(name, ()) if variable.entry.shape == slot.entry.shape]
@@ -204,50 +197,28 @@ class _Sorter:
         return None
 
     @functools.cached_property
-    def _by_name(self) -> dict[str, list[ObjectVariable]]:
-        by_name: dict[str, list[ObjectVariable]] = {}
+    def _by_name(self) -> dict[str, list[Named]]:
+        by_name: dict[str, list[Named]] = {}
         for variable in {variable.key: variable for variable in self._found(self._order)}.values():
-            by_name.setdefault(variable.full_name, []).append(variable)
+            by_name.setdefault(variable.name, []).append(variable)
         return by_name
 
-    def _listed(self, node: Node, name: str) -> dict[int, ObjectVariable]:
+    def _listed(self, node: Node, name: str) -> dict[int, Named]:
         """Returns the position and the variable of each member of a list."""
         members = self._nodes[node.children[name]].children.items() if name in node.children else ()
         found = ((position, self._variables[child]) for position, child in members if position.isdecimal())
         return {int(position): variable for position, variable in found if variable}
 
-    def _hyperparameters(self) -> tuple[dict[str, ObjectVariable], tuple[str, ...]]:
-        others: dict[str, ObjectVariable] = {}
-        iterations: dict[str, None] = {}  # in order and without duplicates: a wrapper has the one of its inner optimizer
-        for name, child in (edge for optimizer in self._optimizers for edge in optimizer.children.items()):
-            variable = self._variables[child]
-            if variable and name in {"iter", "_iterations"}:
-                iterations[variable.key] = None
-            elif variable:
-                others[variable.key] = variable
-        return others, tuple(iterations)
 
-
-def _variable(node: Node, index: Index) -> ObjectVariable | None:
+def _variable(node: Node, index: Index) -> Named | None:
     value = node.value()
     entry = index.entries.get(value.key) if value else None
-    return ObjectVariable(value.key, value.full_name, entry) if value and entry else None
+    return Named(value.key, value.full_name, entry) if value and entry else None
 
 
-def _contents(variable: ObjectVariable) -> tuple[object, ...]:
-    return variable.full_name, variable.entry.dtype, variable.entry.shape, variable.entry.crc32c
+def _contents(variable: Named) -> tuple[object, ...]:
+    return variable.name, variable.entry.dtype, variable.entry.shape, variable.entry.crc32c
 
 
 def _is_optimizer(node: Node) -> bool:
     return "iter" in node.children or {"_iterations", "_variables"} <= node.children.keys()
-
-
-def _breadth_first(nodes: list[Node], start: int | None = 0) -> list[int]:
-    """Returns every node that can be reached, once: graphs have circles."""
-    order = [start] if nodes and start is not None else []
-    seen = set(order)
-    for number in order:  # grows during the loop
-        new = dict.fromkeys(child for child in nodes[number].children.values() if child not in seen)
-        order += new
-        seen |= new.keys()
-    return order

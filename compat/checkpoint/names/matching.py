@@ -1,7 +1,5 @@
 """Pairs the variables of an old checkpoint with those of a model by name, shape and order, and never guesses."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re
@@ -12,6 +10,7 @@ from typing import Literal, NamedTuple
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Shape
+from estimator_bridge.compat.checkpoint.reading.tensors import Stored
 
 How = Literal["map", "name", "end of name", "scope", "shape", "order"]
 LONGEST_ENDING = 8  # parts of a name
@@ -34,20 +33,18 @@ class Named(NamedTuple):
 
     Attributes:
         key: Name in its checkpoint.
-        name: Name to compare.
-        shape: Shape of the variable.
-        dtype: Number of its DataType.
+        name: Name to compare, e.g. that of the tf.Variable.
+        entry: Shape, dtype and place of the value.
     """
 
     key: str
     name: str
-    shape: Shape
-    dtype: int
+    entry: Stored
 
     @property
     def shape_and_dtype(self) -> ShapeAndDtype:
         """The properties that are equal in every pair."""
-        return self.shape, self.dtype
+        return self.entry.shape, self.entry.dtype
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,8 +97,10 @@ def match(
         NamingError: ``given`` names a variable that is missing or not unique, or pairs different shapes or dtypes.
 
     Example:
-        >>> old = [Named("m/h/kernel", "m/h/kernel", (4, 6), 1), Named("m/h/bias", "m/h/bias", (6,), 1)]
-        >>> new = [Named("model/w", "sequential/h/kernel", (4, 6), 1), Named("model/b", "sequential/h/bias", (6,), 1)]
+        >>> from estimator_bridge.compat.checkpoint.format.bundle import Entry
+        >>> kernel, bias = Entry(1, (4, 6)), Entry(1, (6,))
+        >>> old = [Named("m/h/kernel", "m/h/kernel", kernel), Named("m/h/bias", "m/h/bias", bias)]
+        >>> new = [Named("model/w", "sequential/h/kernel", kernel), Named("model/b", "sequential/h/bias", bias)]
         >>> [(pair.source, pair.target, pair.how) for pair in match(old, new).matches]
         [('m/h/kernel', 'model/w', 'end of name'), ('m/h/bias', 'model/b', 'end of name')]
     """
@@ -162,8 +161,8 @@ class _Matcher:
             if source.shape_and_dtype != target.shape_and_dtype:
                 raise NamingError(
                     f"--map pairs variables of different shapes or dtypes: {key!r} and {wanted!r}.",
-                    expected=f"{dtypes.dtype(target.dtype).name} {list(target.shape)}",
-                    received=f"{dtypes.dtype(source.dtype).name} {list(source.shape)}",
+                    expected=f"{dtypes.dtype(target.entry.dtype).name} {list(target.entry.shape)}",
+                    received=f"{dtypes.dtype(source.entry.dtype).name} {list(source.entry.shape)}",
                 )
             self._take(source, target, "map")
 

@@ -62,6 +62,16 @@ class Slot:
     suffix: str
 
 
+def is_object(name: str) -> bool:
+    """Returns True if a name belongs to an object graph.
+
+    Example:
+        >>> is_object("model/w/.ATTRIBUTES/VARIABLE_VALUE"), is_object("dense/kernel")
+        (True, False)
+    """
+    return ".ATTRIBUTES/" in name or name == OBJECT_GRAPH
+
+
 def slot_of(name: str, names: Container[str]) -> Slot | None:
     """Reads the name of a slot variable, name-based or object-based.
 

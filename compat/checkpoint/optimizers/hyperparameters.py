@@ -1,24 +1,18 @@
 """A Keras optimizer's class and hyperparameters, from a checkpoint's slots, variables and the configuration beside them."""
 
-from __future__ import annotations
-
 import json
 import math
-import struct
 from typing import Any
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError, UnsupportedError
-from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, read_object_model
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.optimizers.state import known_betas, source_slots
-from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.slots import TABLES, table_of_slots
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.runtime.protobuf import wire
 
-PACKED = {"float32": "<f", "float64": "<d"}  # float64 after a call of keras.config.set_floatx
 _METADATA = "keras_metadata.pb"  # SavedMetadata: nodes = 1; SavedObject: metadata = 5, a JSON object
 _ARGUMENTS: dict[str, dict[str, Any]] = {"Momentum": {"momentum": 0.9}, "centered RMSProp": {"centered": True}}
 _DIGITS = 6  # a user chose the beta, and its power is rounded
@@ -36,12 +30,11 @@ def hyperparameters(model: ObjectModel) -> dict[str, float]:
         ``learning_rate``, ``beta_1`` and so on -> value, without those for which several optimizers have different values.
     """
     kept: dict[str, set[float]] = {}
+    checkpoint = Draft(model.index)
     for key, variable in model.others.items():
-        name = variable.full_name.rpartition("/")[2]
-        packed = PACKED.get(dtypes.dtype(variable.entry.dtype).name)
-        if packed and variable.entry.shape == ():
-            data = b"".join(values.chunks(model.index, variable.entry, key))
-            kept.setdefault(name, set()).add(struct.unpack(packed, data)[0])
+        value = checkpoint.number(key, "float32", "float64")  # float64 after a call of keras.config.set_floatx
+        if value is not None:
+            kept.setdefault(variable.name.rpartition("/")[2], set()).add(value)
     stored = {name: next(iter(found)) for name, found in kept.items() if len(found) == 1}
     return {name: value for name, value in _configured(model.index).items() if name not in kept} | stored
 

@@ -1,7 +1,5 @@
 """Warnings of variables with sparse gradients that the optimizer of the other side treats differently."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -11,8 +9,9 @@ from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
 from estimator_bridge.compat.checkpoint.optimizers.state import SourceSlot
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.row_access import RowAccess, read_row_access
+from estimator_bridge.compat.checkpoint.reading.tensors import Stored
 from estimator_bridge.compat.checkpoint.slots import TABLES, OptimizerTable
-from estimator_bridge.compat.checkpoint.writing.draft import Draft, Stored
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
 _ADAM, _LAZY_ADAM = TABLES["Adam"], TABLES["LazyAdam"]  # the slots of both have one name: only the graph tells them apart
 _NO_GRAPH = RowAccess(frozenset(), frozenset(), Path())
@@ -53,9 +52,7 @@ def of_source(
     Yields:
         A warning for each variable that is treated differently.
     """
-    if not _needs_graph([slot.table for slot in slots if slot.table], model):
-        return
-    access = (read_row_access(draft.source.prefix) if has_graph else None) or _NO_GRAPH
+    access = _row_access(draft.source.prefix if has_graph else None, [slot.table for slot in slots if slot.table], model)
     source, trained = draft.source, {}
     gathered, assigned = ({_place(source, name) for name in names if name in source.entries} for names in access[:2])
     for slot in slots:
@@ -80,9 +77,7 @@ def of_target(
     Yields:
         A warning for each variable that is treated differently.
     """
-    if not _needs_graph(tables.values(), model):
-        return
-    access = (read_row_access(like.prefix) if like else None) or _NO_GRAPH
+    access = _row_access(like.prefix if like else None, tables.values(), model)
     shapes = {variable.key: variable.entry.shape for variable in model.variables}
     trained = []
     for key, name in ((key, names[key]) for key in tables):
@@ -123,9 +118,10 @@ def _embeddings(model: ObjectModel) -> set[str]:
     return {value.key for number in numbers if (value := model.nodes[number].value())}
 
 
-def _needs_graph(tables: Iterable[OptimizerTable], model: ObjectModel) -> bool:
-    """Returns True if the graph, which takes a while to read, can lead to a warning."""
-    return any(_difference(table, model) or table == _ADAM for table in tables)
+def _row_access(prefix: Path | None, tables: Iterable[OptimizerTable], model: ObjectModel) -> RowAccess:
+    """Reads the graph beside a checkpoint, which takes a while, if it can lead to a warning."""
+    needed = any(_difference(table, model) or table == _ADAM for table in tables)
+    return (read_row_access(prefix) if prefix and needed else None) or _NO_GRAPH
 
 
 def _difference(table: OptimizerTable, model: ObjectModel) -> str:

@@ -5,12 +5,9 @@ float32, which is 0 after some thousand updates. So t is taken from ``global_ste
 these are 0.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re
-import struct
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
 from estimator_bridge.compat.checkpoint.errors import UnsupportedError
@@ -19,7 +16,7 @@ from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.slots import AVERAGE, BETAS, ITERATIONS, TABLES, OptimizerTable, SlotRow
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 
-STEP = "global_step"
+STEP, INTEGERS = "global_step", ("int32", "int64")
 _POWER = re.compile(r"(beta[12]_power)(_\d+)?")
 DEFAULTS = {"beta_1": 0.9, "beta_2": 0.999}  # Keras' and TF1's
 _SMALLEST = 1e-30  # float32 values below may have lost digits
@@ -91,9 +88,7 @@ def _given_to(slot: SourceSlot, table: OptimizerTable) -> SourceSlot:
 
 def _slots(names: Collection[str]) -> Iterator[SourceSlot]:
     for name in sorted(names):
-        if ".ATTRIBUTES/" in name:
-            continue
-        slot = naming.slot_of(name, names)
+        slot = None if naming.is_object(name) else naming.slot_of(name, names)
         if slot is None:
             continue
         scope, _, suffix = name.rpartition("/")
@@ -153,7 +148,7 @@ def known_betas(checkpoint: Draft) -> dict[str, float]:
     Returns:
         ``beta_1`` and ``beta_2`` -> value, without a beta that is not known or that differs between optimizers.
     """
-    step = read_step(checkpoint) or 0
+    step = checkpoint.number(STEP, *INTEGERS) or 0
     found: dict[str, set[float | None]] = {}
     for _, name, power in _powers(checkpoint):
         found.setdefault(name, set()).add(beta_of(power, step))
@@ -170,7 +165,7 @@ def differing_betas(checkpoint: Draft, model: Mapping[str, float]) -> Iterator[s
     Yields:
         A warning for each such power; none without ``global_step``.
     """
-    step = read_step(checkpoint)
+    step = checkpoint.number(STEP, *INTEGERS)
     if step is None:
         return
     for name, beta, power in _powers(checkpoint):
@@ -193,7 +188,7 @@ def step_of_powers(checkpoint: Draft) -> int | None:
     Example:
         >>> import tempfile
         >>> from estimator_bridge.compat.checkpoint.reading.index import read_index
-        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+        >>> from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     step_of_powers(Draft(read_index(write_tensors(f"{folder}/m", {"beta1_power": 0.9**21, "beta2_power": 0.999**21}))))
         20
@@ -220,7 +215,7 @@ def add_iterations(draft: Draft, key: str, tables: Iterable[OptimizerTable]) -> 
     Returns:
         Warnings if the number is no plain copy of ``global_step``; None if it is not known.
     """
-    step = read_step(draft)
+    step = draft.number(STEP, *INTEGERS)
     warnings: list[str] = []
     uncorrected = [table.name for table in tables if table.uncorrected]
     if uncorrected and not beta_powers(draft.entries.keys()):
@@ -235,10 +230,10 @@ def add_iterations(draft: Draft, key: str, tables: Iterable[OptimizerTable]) -> 
         if step is None:
             return None
         warnings.append(f"There is no {STEP}; iterations is {step:,}, computed from the beta powers under TF1's default betas.")
-    elif draft.entries[STEP].dtype == tensors.int64(0).dtype:
+    elif draft.entries[STEP].dtype == tensors.number(0).dtype:
         draft.alias(STEP, key)
         return []
-    draft.put(key, tensors.int64(step))  # Keras counts in int64, an old graph's own counter may differ
+    draft.put(key, tensors.number(step))  # Keras counts in int64, an old graph's own counter may differ
     return warnings
 
 
@@ -265,16 +260,7 @@ def updates(iterations: int, tables: Iterable[OptimizerTable], powers: Iterable[
     return iterations, [warning]
 
 
-def read_step(checkpoint: Draft) -> int | None:
-    """Returns the value of ``global_step``; None if there is no such integer."""
-    data = checkpoint.scalar(STEP, "int32", "int64")
-    return (
-        None if data is None else int.from_bytes(data, "big" if checkpoint.source.header.big_endian else "little", signed=True)
-    )
-
-
 def _powers(checkpoint: Draft) -> Iterator[tuple[str, str, float]]:
     """Yields each beta power's name, the hyperparameter that it is a power of, and its value; 0.0 for all but float32 scalars."""
     for name, kind in beta_powers(checkpoint.entries.keys()).items():
-        data = checkpoint.scalar(name, "float32")
-        yield name, BETAS[kind], 0.0 if data is None else struct.unpack("<f", data)[0]
+        yield name, BETAS[kind], checkpoint.number(name, "float32") or 0.0

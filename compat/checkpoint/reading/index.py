@@ -1,21 +1,24 @@
-"""A checkpoint's index in memory: names and the places of their bytes. To read it takes no TensorFlow and reads no tensor."""
+"""A checkpoint's index in memory: names and the places of their bytes. To read it takes no TensorFlow and reads no tensor.
 
-from __future__ import annotations
+An index is checked against itself before it is used: TensorFlow finds contradictions late, tensor by tensor.
+"""
 
 import dataclasses
 import gc
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from estimator_bridge.compat.checkpoint.errors import CorruptError, naming_file
 from estimator_bridge.compat.checkpoint.format import ordered_code, table
-from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Header
-from estimator_bridge.compat.checkpoint.reading import consistency
+from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Header, Shape
+from estimator_bridge.compat.checkpoint.format.dtypes import dtype
 from estimator_bridge.compat.checkpoint.reading.locate import resolve
+from estimator_bridge.compat.checkpoint.reading.tensors import Stored
 
-Pieces = dict[Extents, Entry]
+_MOST_BYTES = 2**63
 _SLOT_OF_SLICE = re.compile(r"(?P<variable>.+)/part_\d+/(?P<slot>[^/]+)")
 
 
@@ -33,7 +36,7 @@ class Index:
     prefix: Path
     header: Header
     entries: dict[str, Entry] = dataclasses.field(default_factory=dict)
-    pieces: dict[str, Pieces] = dataclasses.field(default_factory=dict)
+    pieces: dict[str, dict[Extents, Entry]] = dataclasses.field(default_factory=dict)
 
     def shard(self, number: int) -> Path:
         """Returns the path of a data file."""
@@ -73,7 +76,7 @@ def read_index(path: str | Path) -> Index:
 
     Example:
         >>> import tempfile, pathlib
-        >>> from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+        >>> from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
         >>> folder = tempfile.TemporaryDirectory()
         >>> prefix = write_tensors(pathlib.Path(folder.name) / "model.ckpt-7", {"global_step": 7})
         >>> sorted(read_index(prefix).entries)
@@ -90,8 +93,102 @@ def read_index(path: str | Path) -> Index:
         for key, value in records:
             _add(index, key, Entry.decode(value))
         _complete_slots(index)
-        consistency.check(index.header, index.entries, index.pieces)
+        _check(index)
     return index
+
+
+def _check(index: Index) -> None:
+    """Checks every entry against the header, its shape against its size, and slices against the whole.
+
+    Raises:
+        CorruptError: There is a contradiction; the message names the tensor.
+    """
+    entries, num_shards = index.entries, index.header.num_shards
+    for name, entry in entries.items():
+        if entry.slices:
+            check_partitioned(name, entry, index.pieces.get(name, {}))
+        else:
+            _check_stored(name, entry, num_shards)
+    for name, slices in index.pieces.items():
+        if name not in entries or not entries[name].slices:
+            raise _contradiction(name, "slices of a variable that is not partitioned")
+        for extents, piece in slices.items():
+            _check_stored(name, piece, num_shards)
+            if piece.slices or piece.shape != slice_shape(entries[name].shape, extents):
+                raise _contradiction(name, f"a slice {extents} of shape {piece.shape}")
+
+
+def slice_shape(shape: Shape, extents: Extents) -> Shape:
+    """Returns the shape of a slice.
+
+    Example:
+        >>> slice_shape((11, 3), ((4, 4), (0, -1)))
+        (4, 3)
+    """
+    return tuple(size if length < 0 else length for size, (_, length) in zip(shape, extents, strict=True))
+
+
+def _check_stored(name: str, entry: Entry, num_shards: int) -> None:
+    shard, offset, size = entry.shard_id, entry.offset, entry.size
+    if shard >= num_shards or offset + size >= _MOST_BYTES:
+        raise _contradiction(name, f"{size} bytes at {offset} of data file {shard} of {num_shards}")
+    element = dtype(entry.dtype).size
+    if element is not None and math.prod(entry.shape) * element != size:
+        raise _contradiction(name, f"{size} bytes for {dtype(entry.dtype).name} of shape {list(entry.shape)}")
+
+
+def check_partitioned(name: str, entry: Entry, pieces: Mapping[Extents, Stored]) -> None:
+    """Checks that slices make up their variable.
+
+    Args:
+        name: Name of the variable.
+        entry: Entry of the whole variable.
+        pieces: Slices.
+
+    Raises:
+        CorruptError: They do not.
+    """
+    if set(entry.slices) != set(pieces):
+        raise _contradiction(name, f"{len(set(entry.slices))} slices announced and {len(pieces)} there")
+    for extents, piece in pieces.items():
+        if piece.dtype != entry.dtype or not inside(entry.shape, extents):
+            raise _contradiction(name, f"slice {extents} of shape {list(entry.shape)}")
+    covered = sum(math.prod(piece.shape) for piece in pieces.values())
+    if covered != math.prod(entry.shape):
+        raise _contradiction(name, f"slices of {covered} elements in all, for shape {list(entry.shape)}")
+    edges = [[(at, at + size) for (at, _), size in zip(cut, piece.shape, strict=True)] for cut, piece in pieces.items()]
+    _check_disjoint(name, edges)
+
+
+def _check_disjoint(name: str, slices: Sequence[Sequence[tuple[int, int]]]) -> None:
+    """Checks that no slices overlap; slices with as many elements as the whole then leave no gap."""
+    cut = max(range(len(slices[0])), key=lambda axis: len({piece[axis] for piece in slices}), default=None)
+    if cut is None:
+        return
+    ordered = sorted(slices, key=lambda piece: piece[cut])  # compared only with slices that begin before it ends
+    for number, one in enumerate(ordered):
+        for other in map(ordered.__getitem__, range(number + 1, len(ordered))):
+            if other[cut][0] >= one[cut][1]:
+                break
+            if all(start < end and begin < stop for (start, stop), (begin, end) in zip(one, other, strict=True)):
+                raise _contradiction(name, f"slices {one} and {other}, which overlap")
+
+
+def inside(shape: Shape, extents: Extents) -> bool:
+    """Returns True if a slice lies within a shape.
+
+    Example:
+        >>> inside((11, 3), ((4, 4), (0, -1))), inside((11, 3), ((8, 4), (0, -1)))
+        (True, False)
+    """
+    return len(extents) == len(shape) and all(
+        (start, length) == (0, -1) or (start >= 0 < length and start + length <= size)
+        for size, (start, length) in zip(shape, extents, strict=True)
+    )
+
+
+def _contradiction(name: str, received: str) -> CorruptError:
+    return CorruptError(f"The index contradicts itself at {name!r}.", received=received, fix="Restore the file from a backup.")
 
 
 def encode_index(index: Index) -> Iterator[bytes]:
@@ -117,11 +214,6 @@ def shard_path(prefix: Path, number: int, num_shards: int) -> Path:
     return prefix.with_name(f"{prefix.name}.data-{number:05d}-of-{num_shards:05d}")
 
 
-def _sorted(names: Iterable[str]) -> list[str]:
-    """Sorts names by their bytes. ASCII needs no keys, which for many names would take as much memory again."""
-    return sorted(names) if all(map(str.isascii, names)) else sorted(names, key=_key)
-
-
 def _records(index: Index) -> Iterator[tuple[bytes, bytes]]:
     """Yields keys and values in ascending order: the header, slices, whose keys start with a zero byte, and names."""
     yield b"", index.header.encode()
@@ -132,7 +224,8 @@ def _records(index: Index) -> Iterator[tuple[bytes, bytes]]:
     }
     for key in sorted(slices):
         yield key, slices[key].encode()
-    for name in _sorted(index.entries):
+    # Names are sorted by their bytes. ASCII needs no keys, which for many names would take as much memory again.
+    for name in sorted(index.entries, key=None if all(map(str.isascii, index.entries)) else _key):
         yield _key(name), index.entries[name].encode()
 
 

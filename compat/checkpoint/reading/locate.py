@@ -3,8 +3,6 @@
 The ``checkpoint`` file of a model_dir, a CheckpointState in protobuf's text format, names the latest checkpoint.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import re

@@ -1,7 +1,5 @@
 """Finds the variables that a graph reads row by row, so that their gradients are sparse, in the graph beside a checkpoint."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import mmap
@@ -18,6 +16,7 @@ _FORWARDING = {"Identity", "ReadVariableOp", "Enter", "RefEnter", "Switch", "Ref
 _GATHERS = {"Gather", "GatherV2", "GatherNd", "ResourceGather", "ResourceGatherNd"}
 _ASSIGNS = {"ScatterUpdate", "ResourceScatterUpdate"}
 _RELEVANT = _VARIABLES | _FORWARDING | _GATHERS | _ASSIGNS
+_NAME_OP_INPUT = [wire.tag(number, wire.BYTES) for number in (1, 2, 3)]
 _NODES = {"node", "node_def"}  # blocks; the latter is inside of a function
 _TEXT = re.compile(r'^ *(?:(?P<field>\w+): "(?P<value>[^"]*)"|(?P<open>\w+) \{|(?P<close>\}))\s*$')
 
@@ -118,7 +117,8 @@ def _binary(path: Path) -> Iterator[GraphNode]:
 
 
 def _node(data: bytes) -> GraphNode:
-    names, ops, inputs = ([bytes(text).decode() for text in wire.messages(data, number)] for number in (1, 2, 3))
+    texts = [(tag, bytes(text).decode()) for tag, text in wire.fields(data) if tag in _NAME_OP_INPUT]
+    names, ops, inputs = ([text for tag, text in texts if tag == wanted] for wanted in _NAME_OP_INPUT)
     return GraphNode("".join(names), "".join(ops), tuple(inputs))
 
 

@@ -1,15 +1,14 @@
 """Tensors that a conversion adds; their bytes are made in chunks while they are written, so that none must fit in memory."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from estimator_bridge.compat.checkpoint.format import dtypes, strings
-from estimator_bridge.compat.checkpoint.format.bundle import Shape
+from estimator_bridge.compat.checkpoint.format.bundle import Entry, Shape
 
 _CHUNK = 1 << 20
+PACKED = {"float32": "f", "float64": "d", "int32": "i", "int64": "q"}  # dtypes of counters and hyperparameters, for struct
 
 
 class Tensor(NamedTuple):
@@ -31,14 +30,7 @@ class Tensor(NamedTuple):
     crc32c: int | None = None
 
 
-def of_bytes(data: bytes, dtype: str, shape: Shape = ()) -> Tensor:
-    """Makes a tensor of fixed-size elements from their little-endian bytes.
-
-    Example:
-        >>> of_bytes(bytes(8), "int64").shape
-        ()
-    """
-    return Tensor(dtypes.number(dtype), shape, len(data), lambda: [data])
+Stored = Entry | Tensor  # bytes that are in a data file, or are to be written
 
 
 def of_strings(values: Sequence[bytes], shape: Shape | None = None) -> Tensor:
@@ -59,14 +51,19 @@ def of_strings(values: Sequence[bytes], shape: Shape | None = None) -> Tensor:
     return Tensor(dtypes.STRING, (len(values),) if shape is None else shape, sum(map(len, parts)), lambda: parts, masked)
 
 
-def int64(value: int) -> Tensor:
-    """Makes a scalar, e.g. a step."""
-    return of_bytes(struct.pack("<q", value), "int64")
+def number(value: float, dtype: str = "int64") -> Tensor:
+    """Makes a scalar, e.g. a step or a hyperparameter.
 
+    Args:
+        value: Value to store.
+        dtype: Name of a DataType in ``PACKED``.
 
-def float32(value: float) -> Tensor:
-    """Makes a scalar, e.g. a hyperparameter."""
-    return of_bytes(struct.pack("<f", value), "float32")
+    Example:
+        >>> number(7).size, number(0.5, "float32").size
+        (8, 4)
+    """
+    data = struct.pack("<" + PACKED[dtype], value)
+    return Tensor(dtypes.number(dtype), (), len(data), lambda: [data])
 
 
 def zeros(dtype: int, shape: Shape) -> Tensor:
@@ -84,7 +81,7 @@ def of(value: Any) -> Tensor:
     """Makes a tensor of any value: int, float, bytes, str, or a value that NumPy makes an array of.
 
     Args:
-        value: Value to store. An int, or a list of them, becomes int64, a float becomes float32, and an array keeps its dtype.
+        value: Value to store. An int, or a list of them, becomes int64, a float becomes float32. A value of NumPy keeps its dtype.
 
     Returns:
         The tensor.
@@ -100,11 +97,10 @@ def of(value: Any) -> Tensor:
     import numpy as np
 
     array = np.asarray(value)
-    if array.dtype == np.float64 and (
-        isinstance(value, float) or not hasattr(value, "dtype")
-    ):  # Python's numbers have no width
+    if array.dtype == np.float64 and not hasattr(value, "dtype"):  # Python's numbers have no width
         array = array.astype(np.float32)
     if array.dtype.kind in "OSU":
         return of_strings([item if isinstance(item, bytes) else str(item).encode() for item in array.flat], array.shape)
     little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
-    return of_bytes(little.tobytes(), array.dtype.name, array.shape)
+    data = little.tobytes()
+    return Tensor(dtypes.number(array.dtype.name), array.shape, len(data), lambda: [data])

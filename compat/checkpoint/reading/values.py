@@ -1,7 +1,5 @@
 """The bytes of tensors and variables, whole or partitioned, read from the data files in chunks, so that memory stays bounded."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -130,15 +128,6 @@ def read_strings(index: Index, entry: Entry, name: str = "") -> list[bytes]:
     except CorruptError as error:
         received = f"{index.shard(entry.shard_id)}: {error.received}"
         raise CorruptError(f"The string tensor {name!r} is damaged.", received=received) from None
-
-
-def read_integer(index: Index, name: str) -> int | None:
-    """Reads an integer scalar such as ``global_step``; None if there is none of that name."""
-    entry = index.entries.get(name)
-    if entry is None or entry.shape or entry.slices or dtypes.dtype(entry.dtype).name not in {"int64", "int32"}:
-        return None
-    order = "big" if index.header.big_endian else "little"
-    return int.from_bytes(b"".join(chunks(index, entry, name)), order, signed=True)  # type: ignore[arg-type]
 
 
 def stream(index: Index, name: str) -> Iterator[bytes]:

@@ -1,7 +1,5 @@
 """Assembles a variable from blocks of rows and columns of variables in another layout, a chunk of rows at a time."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,23 +1,20 @@
 """The recurrent cells of one side in the layout of the other, while variables are paired and get their names."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from estimator_bridge.compat.checkpoint.format.bundle import Entry
-from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, ObjectSlot, ObjectVariable
+from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, ObjectSlot
+from estimator_bridge.compat.checkpoint.names.matching import Named
 from estimator_bridge.compat.checkpoint.optimizers.state import source_slots
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.recurrent import assembly
 from estimator_bridge.compat.checkpoint.recurrent.forget_bias import ForgetBias
 from estimator_bridge.compat.checkpoint.recurrent.pairing import FoundCell, Pair, Paired, pair_cells
-from estimator_bridge.compat.checkpoint.request import ConversionRequest
+from estimator_bridge.compat.checkpoint.request import ConversionReport, ConversionRequest, Converted
 from estimator_bridge.compat.checkpoint.slots import AVERAGE, SHADOW
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.report import ConversionReport, ConvertedLayout, ConvertedSlot
 
 _NO_LAYER = "no layer of the model corresponds to its cell"
 
@@ -48,7 +45,7 @@ def as_layers(
         given |= {name: pair.layer.members[part] for part, name in names.items()}
         hidden |= set(pair.cell.members.values())
         exchange.add_slots(pair, names, suffixes)
-    report.slots += [ConvertedSlot(slot.name, "", _NO_LAYER) for slot in slots if slot.variable in paired.withheld]
+    report.slots += [Converted(slot.name, "", _NO_LAYER) for slot in slots if slot.variable in paired.withheld]
     hidden |= {slot.name for slot in slots if slot.variable in hidden}
     aside = {name: (draft.entries[name], draft.pieces.get(name)) for name in sorted(hidden)}
     draft.drop(aside)
@@ -81,15 +78,15 @@ def as_cells(
     paired = pair_cells(old.entries, model, request)
     exchange = _Exchange(draft, report, request, paired, old)
     given, gone = dict(paired.given), _ambiguous_members(paired)
-    variables, slots = list[ObjectVariable](), list[ObjectSlot]()
+    variables, slots = list[Named](), list[ObjectSlot]()
     kinds = [(slot.slot, slot.variable, slot.stored.key) for slot in model.slots]
     for pair in paired.pairs:
         names = exchange.add_variables(pair)
         given |= {pair.cell.members[part]: name for part, name in names.items()}
         gone |= set(pair.layer.members.values())
-        variables += [exchange.as_variable(name, pair.cell.members[part]) for part, name in names.items()]
+        variables += [Named(name, pair.cell.members[part], draft.entries[name]) for part, name in names.items()]
         for kind, made in exchange.add_slots(pair, names, kinds).items():
-            slots += [ObjectSlot(kind, names[part], exchange.as_variable(name, name)) for part, name in made.items()]
+            slots += [ObjectSlot(kind, names[part], Named(name, name, draft.entries[name])) for part, name in made.items()]
     rest = _without(model, gone)
     hidden = paired.withheld | {slot.name for slot in source_slots(set(old.entries)) if slot.variable in paired.withheld}
     entries = {name: entry for name, entry in old.entries.items() if name not in hidden}
@@ -127,7 +124,7 @@ class _Exchange:
         made = self._assembled(pair, source.members, is_slot=False)
         notes = [f"{source.layout.name} as {target.layout.name}", *self._forget_bias.shift(pair.cell, made)]
         notes += [note for note in (source.cell and source.cell.to_layer, target.cell and target.cell.to_cell) if note]
-        self._report.layouts.append(ConvertedLayout(source.scope, target.scope, "; ".join(notes)))
+        self._report.layouts.append(Converted(source.scope, target.scope, "; ".join(notes)))
         return self._put(pair, made, names)
 
     def add_slots(
@@ -157,15 +154,10 @@ class _Exchange:
                 self._forget_bias.shift(pair.cell, made, f"/{SHADOW}")
             elif not made:
                 reason = f"{target.layout.name} needs this slot for every variable of the cell, and some have none"
-                self._report.slots += [ConvertedSlot(name, "", reason) for name in members.values()]
+                self._report.slots += [Converted(name, "", reason) for name in members.values()]
             separator = " " if self._to_cells else "/"
             added[kind] = self._put(pair, made, {part: f"{name}{separator}{kind}" for part, name in names.items()})
         return added
-
-    def as_variable(self, name: str, full_name: str) -> ObjectVariable:
-        """Returns a new variable as one of the model."""
-        stored = self._draft.entries[name]
-        return ObjectVariable(name, full_name, Entry(stored.dtype, stored.shape))
 
     @contextlib.contextmanager
     def undo_at_end(self) -> Iterator[None]:

@@ -1,8 +1,5 @@
 """The forget_bias: TF1 adds it to the forget gate at each step and does not save it, Keras has it in the bias."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +10,7 @@ from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.reading.values import stream
 from estimator_bridge.compat.checkpoint.recurrent.pairing import FoundCell
 from estimator_bridge.compat.checkpoint.recurrent.table import CellLayout
+from estimator_bridge.compat.checkpoint.request import compiled
 
 _BIAS = "bias"
 
@@ -29,10 +27,7 @@ class ForgetBias:
     """
 
     def __init__(self, rules: Sequence[tuple[str, float]], old: Index | None = None) -> None:
-        try:
-            self._rules = [(re.compile(pattern), value) for pattern, value in rules]
-        except re.error as error:
-            raise NamingError("This is not a regular expression of Python.", received=f"{rules}: {error}") from None
+        self._rules = [(compiled(pattern), value) for pattern, value in rules]
         self._old, self._unused = old, {pattern.pattern for pattern, _ in self._rules}
         self._assumed: dict[float, set[str]] = {}
 

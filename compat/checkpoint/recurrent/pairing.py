@@ -3,8 +3,6 @@
 Pairs are found by place, sizes and order, as variables are matched, or as the user decided.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,7 +12,7 @@ from estimator_bridge.compat.checkpoint.errors import NamingError
 from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel
 from estimator_bridge.compat.checkpoint.names.matching import How, Named, match
-from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
+from estimator_bridge.compat.checkpoint.reading.tensors import Stored
 from estimator_bridge.compat.checkpoint.recurrent import table
 from estimator_bridge.compat.checkpoint.recurrent.table import LAYERS, CellLayout, Sizes, Tf1Cell
 from estimator_bridge.compat.checkpoint.request import ConversionRequest
@@ -64,7 +62,7 @@ class FoundCell(NamedTuple):
         return self.scope if self.cell else self.key
 
 
-def find_cells(variables: Mapping[str, Entry | Tensor]) -> Iterator[FoundCell]:
+def find_cells(variables: Mapping[str, Stored]) -> Iterator[FoundCell]:
     """Finds TF1's cells, also by the shapes of variables in scopes with other names.
 
     Args:
@@ -113,7 +111,7 @@ def find_layers(model: ObjectModel) -> Iterator[FoundCell]:
         if kernel is None or kernel in seen:
             continue
         entries = {key: variables[key].entry for key in names.values()}
-        scope = variables[kernel].full_name.rpartition("/")[0]
+        scope = variables[kernel].name.rpartition("/")[0]
         for found in filter(None, (_found(layout, scope, entries, None, names) for layout in LAYERS)):
             seen.add(kernel)
             yield found
@@ -128,11 +126,11 @@ def _by_graph(model: ObjectModel) -> Iterator[dict[str, str]]:
 
 def _by_name(model: ObjectModel) -> Iterator[dict[str, str]]:
     """Yields the same by unique names, for models that Keras 3 tracks only through the optimizer."""
-    times = Counter(variable.full_name for variable in model.variables)
+    times = Counter(variable.name for variable in model.variables)
     scopes: dict[str, dict[str, str]] = {}
     for variable in model.variables:
-        scope, _, name = variable.full_name.rpartition("/")
-        if times[variable.full_name] == 1:
+        scope, _, name = variable.name.rpartition("/")
+        if times[variable.name] == 1:
             scopes.setdefault(scope, {})[name] = variable.key
     yield from scopes.values()
 
@@ -152,7 +150,7 @@ def place(found: FoundCell) -> str:
 def _found(
     layout: CellLayout,
     scope: str,
-    variables: Mapping[str, Entry | Tensor],
+    variables: Mapping[str, Stored],
     cell: Tf1Cell | None,
     members: Mapping[str, str] | None = None,
 ) -> FoundCell | None:
@@ -194,7 +192,7 @@ class Paired(NamedTuple):
     warnings: list[str]
 
 
-def pair_cells(variables: Mapping[str, Entry | Tensor], model: ObjectModel, request: ConversionRequest) -> Paired:
+def pair_cells(variables: Mapping[str, Stored], model: ObjectModel, request: ConversionRequest) -> Paired:
     """Pairs cells and layers.
 
     Args:
@@ -252,7 +250,7 @@ def _take_given(cells: list[FoundCell], layers: list[FoundCell], result: Paired)
 def _match(cells: Iterable[FoundCell], layers: Iterable[FoundCell], accept_order: bool, result: Paired) -> None:
     """Pairs the remaining cells and layers."""
     here, there = ({one.identity: one for one in _left(found, result)} for found in (cells, layers))
-    sources, targets = ([Named(n, place(o), *_kind(o)) for n, o in side.items()] for side in (here, there))
+    sources, targets = ([Named(n, place(o), _kind(o)) for n, o in side.items()] for side in (here, there))
     matching = match(sources, targets, accept_order=accept_order)
     result.pairs.extend(Pair(here[one.source], there[one.target], one.how) for one in matching.matches)
     result.ambiguous.extend((there[key], [here[source] for source in found]) for key, found in matching.ambiguous.items())
@@ -278,9 +276,9 @@ def _left(found: Iterable[FoundCell], result: Paired) -> list[FoundCell]:
     return [one for one in found if one.identity not in paired]
 
 
-def _kind(found: FoundCell) -> tuple[tuple[int, ...], int]:
-    """Returns all that must be equal in a pair: inputs, units, kind of layer, and dtype."""
-    return (*found.sizes, LAYERS.index(found.layer)), found.dtype
+def _kind(found: FoundCell) -> Entry:
+    """Returns all that must be equal in a pair, as the entry of a variable: inputs, units, kind of layer, and dtype."""
+    return Entry(found.dtype, (*found.sizes, LAYERS.index(found.layer)))
 
 
 def _names(layer: FoundCell) -> Collection[str]:
@@ -297,7 +295,7 @@ def _other_grus(cells: list[FoundCell], layers: list[FoundCell], result: Paired)
     kinds = {_kind(layer): layer for layer in _left(layers, result)}
     for cell in _left(cells, result):
         other = _GRUS.get(cell.layer)
-        layer = other and kinds.get(((*cell.sizes, LAYERS.index(other)), cell.dtype))
+        layer = other and kinds.get(Entry(cell.dtype, (*cell.sizes, LAYERS.index(other))))
         if layer:
             yield (
                 f"{cell.scope} is a {cell.layout.name}, which computes what Keras' {cell.layer.name} does, and {layer.scope} is a "

@@ -15,8 +15,6 @@ hidden bias    one                                   1, added to the hidden prod
 Gates: i input, f forget, c candidate (TF1's j, Keras' c or h), o output; z update (TF1's u), r reset.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

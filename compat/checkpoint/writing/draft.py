@@ -1,20 +1,16 @@
-"""The draft of a checkpoint, i.e. the names of another one, changed, and new tensors; and the layout of the draft's data files."""
-
-from __future__ import annotations
+"""The draft of a checkpoint: the names of another one, changed, and new tensors."""
 
 import itertools
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, CorruptError, NamingError, UnsupportedError
+from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError, UnsupportedError
 from estimator_bridge.compat.checkpoint.format import crc32c, dtypes
-from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents
+from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Shape
 from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import Index
-from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
-
-Stored = Entry | Tensor
+from estimator_bridge.compat.checkpoint.reading.tensors import PACKED, Stored, Tensor
 
 
 class Draft:
@@ -133,12 +129,14 @@ class Draft:
         index = Index(self.source.prefix, self.source.header, {name: entry}, {name: stored} if stored else {})
         return lambda: values.stream(index, name)
 
-    def scalar(self, name: str, *dtype_names: str) -> bytes | None:
-        """Returns the bytes of a scalar of one of some dtypes, or None if there is none of that name."""
+    def number(self, name: str, *dtype_names: str) -> Any:
+        """Returns a scalar of one of some dtypes, which ``tensors.PACKED`` has, or None if there is none of that name."""
         entry = self.entries.get(name)
-        if entry is None or entry.shape or name in self.pieces or dtypes.dtype(entry.dtype).name not in dtype_names:
+        kind = dtypes.dtype(entry.dtype).name if entry is not None else ""
+        if entry is None or entry.shape or name in self.pieces or kind not in dtype_names:
             return None
-        return b"".join(map(bytes, self.reader(name)()))
+        order = ">" if self.source.header.big_endian else "<"
+        return struct.unpack(order + PACKED[kind], b"".join(map(bytes, self.reader(name)())))[0]
 
     def scaled(self, name: str, factor: float) -> Tensor:
         """Multiplies a variable by a number in the variable's own precision, a chunk at a time.
@@ -179,59 +177,83 @@ class Draft:
         for pieces in self.pieces.values():
             yield from pieces.values()
 
+    def merge(self, name: str) -> None:
+        """Makes a partitioned variable one entry.
 
-class DataFileLayout:
-    """The data files of a draft.
+        Contiguous slices along the first dimension become one range of bytes, whose checksum is computed from theirs. Others are put
+        together in the data file of new tensors.
 
-    Args:
-        draft: Draft to write.
-        taken: Number of data files that must not be used, since the checkpoint to replace has as many.
+        Args:
+            name: Name of the variable; a whole variable is left as it is.
+        """
+        entry = self.entries[name]
+        if isinstance(entry, Tensor) or not entry.slices:
+            return
+        pieces = sorted(self.pieces[name].items())
+        stored = [piece for _, piece in pieces if isinstance(piece, Entry)]
+        if len(stored) == len(pieces) and _in_a_row(entry, [extents for extents, _ in pieces], stored):
+            crc = size = 0
+            for piece in stored:
+                crc = crc32c.combine(crc, crc32c.unmask(piece.crc32c), piece.size)
+                size += piece.size
+            self.put(name, Entry(entry.dtype, entry.shape, stored[0].shard_id, stored[0].offset, size, crc32c.mask(crc)))
+        else:
+            size = dtypes.num_bytes(entry.dtype, entry.shape)
+            self.put(name, Tensor(entry.dtype, entry.shape, size, self.reader(name)))
 
-    Attributes:
-        shards: Data files of the source that are shared, in their new order.
-        num_shards: Number of all data files, with the one for new tensors; the last may be empty.
-    """
+    def split(self, name: str, num_shards: int) -> None:
+        """Cuts a variable along its first dimension as ``tf.compat.v1.fixed_size_partitioner`` does.
 
-    def __init__(self, draft: Draft, taken: int | None) -> None:
-        self._draft = draft
-        self.shards = sorted({stored.shard_id for stored in draft.stored() if isinstance(stored, Entry)})
-        self._new = list({id(tensor): tensor for tensor in draft.stored() if isinstance(tensor, Tensor)}.values())
-        self._numbers = {old: new for new, old in enumerate(self.shards)}
-        self._places: dict[int, Entry] = {}
-        self.num_shards = max(1, len(self.shards) + bool(self._new))
-        self.num_shards += self.num_shards == taken
-        if self._new and draft.source.header.big_endian:
-            raise UnsupportedError(
-                "Tensors cannot be added to a checkpoint of a big-endian machine.",
-                fix="Restore the checkpoint with TensorFlow on a little-endian machine, and save it again.",
+        The data stays where it is; it is read once for the checksums of the slices.
+
+        Args:
+            name: Name of the variable.
+            num_shards: Number of slices; 1 for a whole variable.
+
+        Raises:
+            NamingError: It has fewer rows.
+            UnsupportedError: It is a scalar, or has strings.
+        """
+        self.merge(name)
+        entry = self.entries[name]
+        if num_shards == 1:
+            return
+        if not entry.shape or dtypes.dtype(entry.dtype).size is None:
+            raise UnsupportedError(f"{name!r} cannot be partitioned.", expected="a tensor of numbers with rows")
+        if num_shards > entry.shape[0]:
+            raise NamingError(
+                f"{name!r} has fewer rows than slices.", expected=f"at most {entry.shape[0]}", received=num_shards
             )
+        base, longer = divmod(entry.shape[0], num_shards)  # the first ``longer`` slices have one more row
+        row = entry.size // entry.shape[0]
+        rest = tuple((0, size) for size in entry.shape[1:])
+        pieces, start = dict[Extents, Stored](), 0
+        for number in range(num_shards):
+            rows = base + (number < longer)
+            extents, shape = ((start, rows), *rest), (rows, *entry.shape[1:])
+            pieces[extents] = _rows(self.source, entry, shape, start * row, rows * row)
+            start += rows
+        self.put(name, Entry(entry.dtype, entry.shape, slices=tuple(pieces)), pieces)
 
-    def new_bytes(self) -> Iterator[bytes]:
-        """Yields the data file of new tensors; must be read to its end before ``index``."""
-        offset = 0
-        for tensor in self._new:
-            start, crc = offset, 0
-            for data in tensor.chunks():
-                crc = crc32c.value(data, crc)
-                offset += len(data)
-                yield data
-            if offset - start != tensor.size:
-                raise CorruptError("A tensor has another size than was announced.", received=f"{offset - start} bytes")
-            masked = crc32c.mask(crc) if tensor.crc32c is None else tensor.crc32c
-            self._places[id(tensor)] = Entry(tensor.dtype, tensor.shape, len(self.shards), start, tensor.size, masked)
 
-    def index(self, prefix: Path) -> Index:
-        """Returns the index."""
-        draft = self._draft
-        entries = {name: self._placed(stored) for name, stored in draft.entries.items()}
-        pieces = {
-            name: {extents: self._placed(stored) for extents, stored in slices.items()} for name, slices in draft.pieces.items()
-        }
-        return Index(prefix, draft.source.header._replace(num_shards=self.num_shards), entries, pieces)
+def _in_a_row(entry: Entry, cuts: list[Extents], pieces: list[Entry]) -> bool:
+    return all(values.whole_rows(entry, extents) for extents in cuts) and all(
+        one.shard_id == other.shard_id and one.offset + one.size == other.offset for one, other in itertools.pairwise(pieces)
+    )
 
-    def _placed(self, stored: Stored) -> Entry:
-        if isinstance(stored, Tensor):
-            return self._places[id(stored)]
-        if stored.slices or self._numbers[stored.shard_id] == stored.shard_id:
-            return stored
-        return stored._replace(shard_id=self._numbers[stored.shard_id])
+
+def _rows(source: Index, entry: Stored, shape: Shape, start: int, size: int) -> Stored:
+    """Returns some rows of a variable, of which the first byte and the number of bytes are given."""
+    if isinstance(entry, Tensor):
+        return Tensor(entry.dtype, shape, size, lambda: _range_of(entry, start, size))
+    piece = Entry(entry.dtype, shape, entry.shard_id, entry.offset + start, size)
+    return piece._replace(crc32c=values.checksum(source, piece))
+
+
+def _range_of(tensor: Tensor, start: int, size: int) -> Iterator[bytes]:
+    position = 0
+    for data in tensor.chunks():
+        wanted = data[max(0, start - position) : max(0, start + size - position)]
+        position += len(data)
+        if len(wanted):
+            yield wanted

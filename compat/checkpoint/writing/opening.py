@@ -13,8 +13,7 @@ from estimator_bridge.compat.checkpoint.format import dtypes, ordered_code, save
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Extents, Header
 from estimator_bridge.compat.checkpoint.format.saved_slices import SavedTensor
 from estimator_bridge.compat.checkpoint.reading import tensors
-from estimator_bridge.compat.checkpoint.reading.consistency import inside, slice_shape
-from estimator_bridge.compat.checkpoint.reading.index import Index, read_index
+from estimator_bridge.compat.checkpoint.reading.index import Index, inside, read_index, slice_shape
 from estimator_bridge.compat.checkpoint.reading.locate import v1
 from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.writing.draft import Draft

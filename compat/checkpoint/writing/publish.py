@@ -5,20 +5,22 @@ gets its name: from that instant the checkpoint exists. If one is replaced, its 
 the new names have another number of files (``-of-00003`` instead of ``-of-00002``). The ``checkpoint`` file comes last.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
-import errno
 import filecmp
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from estimator_bridge.compat.checkpoint.errors import TargetError
-from estimator_bridge.compat.checkpoint.reading import locate
-from estimator_bridge.compat.checkpoint.reading.index import encode_index, index_path, read_index, shard_path
-from estimator_bridge.compat.checkpoint.writing.draft import DataFileLayout, Draft
-from estimator_bridge.compat.checkpoint.writing.staging import Disk, Sharing, Staging, folder_for
+from estimator_bridge.compat.checkpoint.errors import CorruptError, TargetError, UnsupportedError
+from estimator_bridge.compat.checkpoint.format import crc32c
+from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
+from estimator_bridge.compat.checkpoint.reading import locate, tensors
+from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index, index_path, read_index, shard_path
+from estimator_bridge.compat.checkpoint.reading.tensors import Stored, Tensor
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
+from estimator_bridge.compat.checkpoint.writing.staging import Disk, Sharing, Staging
 from estimator_bridge.errors import BridgeError
 
 
@@ -42,12 +44,10 @@ class Published:
     """A target that was written.
 
     Attributes:
-        prefix: Prefix of the target.
         sharing: For each data file of the source, "link", "clone" or "copy".
         unchanged: True if the target existed already with the same bytes.
     """
 
-    prefix: Path
     sharing: tuple[Sharing, ...]
     unchanged: bool = False
 
@@ -68,34 +68,67 @@ def publish(draft: Draft, prefix: Path, options: Options = Options(), disk: Disk
         TargetError: The target is the source, it exists already, or the disk refuses; nothing has changed then.
     """
     _check_not_source(draft, prefix)
-    publication = _Publication(draft, prefix, options, disk or Disk())
-    try:
-        return publication.run()
-    except OSError as error:
-        raise disk_error(error, prefix) from error
+    return _Publication(draft, prefix, options, disk or Disk()).run()
+
+
+def write_tensors(prefix: str | Path, values: Mapping[str, Any], options: Options = Options(update_state=False)) -> Path:
+    """Writes a small name-based checkpoint from values in memory, e.g. for a test.
+
+    Args:
+        prefix: Prefix of the checkpoint.
+        values: Name -> int, float, bytes, list, NumPy array or Tensor.
+        options: Options for writing.
+
+    Returns:
+        The prefix.
+
+    Raises:
+        TargetError: It cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_tensors(f"{folder}/model.ckpt-1", {"global_step": 1}).name
+        'model.ckpt-1'
+    """
+    draft = Draft(Index(Path(prefix).with_name(f"{Path(prefix).name}.nothing"), Header(1)))
+    for name, value in values.items():
+        draft.put(name, tensors.of(value))
+    publish(draft, Path(prefix), options)
+    return Path(prefix)
 
 
 class _Publication:
-    """One run of ``publish``."""
+    """One run of ``publish``: data files that the source shares, then one for new tensors, then the index."""
 
     def __init__(self, draft: Draft, prefix: Path, options: Options, disk: Disk) -> None:
         self._draft, self._prefix, self._options, self._disk = draft, prefix, options, disk
         self._old_shards = _shards_in_use(prefix)
         self._staging = Staging(prefix, disk)
-        self._layout = DataFileLayout(draft, taken=self._old_shards if options.overwrite else None)
+        shared = sorted({stored.shard_id for stored in draft.stored() if isinstance(stored, Entry)})
+        self._numbers = {old: new for new, old in enumerate(shared)}
+        self._new = list({id(tensor): tensor for tensor in draft.stored() if isinstance(tensor, Tensor)}.values())
+        self._places: dict[int, Entry] = {}  # of new tensors, once they are written
+        self._num_shards = max(1, len(shared) + bool(self._new))
+        self._num_shards += options.overwrite and self._num_shards == self._old_shards
+        if self._new and draft.source.header.big_endian:
+            raise UnsupportedError(
+                "Tensors cannot be added to a checkpoint of a big-endian machine.",
+                fix="Restore the checkpoint with TensorFlow on a little-endian machine, and save it again.",
+            )
 
     def run(self) -> Published:
         self._check_free()
-        with folder_for(self._prefix, self._disk), self._staging.opened():
+        with self._staging.opened():
             shards, sharing = self._stage_shards()
-            index = self._layout.index(self._prefix)
+            index = self._index()
             moves = list(zip(shards, index.shards(), strict=True))
             moves.append((self._staging.write("index", encode_index(index)), index_path(self._prefix)))
             unchanged = self._same(moves)
             if not unchanged:
                 self._move(moves)
             self._write_state()
-        return Published(self._prefix, sharing, unchanged)
+        return Published(sharing, unchanged)
 
     def _check_free(self) -> None:
         """Refuses to replace another checkpoint; the same one may be left of a run that was killed near its end."""
@@ -119,14 +152,43 @@ class _Publication:
     def _stage_shards(self) -> tuple[list[Path], tuple[Sharing, ...]]:
         shared = [
             self._staging.share(self._draft.source.shard(old), f"data-{new}", self._options.copy)
-            for new, old in enumerate(self._layout.shards)
+            for old, new in self._numbers.items()
         ]
         paths = [path for path, _ in shared]
-        while len(paths) < self._layout.num_shards:
+        while len(paths) < self._num_shards:
             # A further, empty file only makes the number of files another.
-            new = self._layout.new_bytes() if len(paths) == len(shared) else ()
+            new = self._new_bytes() if len(paths) == len(shared) else ()
             paths.append(self._staging.write(f"data-{len(paths)}", new))
         return paths, tuple(sharing for _, sharing in shared)
+
+    def _new_bytes(self) -> Iterator[bytes]:
+        """Yields the data file of new tensors, whose places are known at its end."""
+        offset = 0
+        for tensor in self._new:
+            start, crc = offset, 0
+            for data in tensor.chunks():
+                crc = crc32c.value(data, crc)
+                offset += len(data)
+                yield data
+            if offset - start != tensor.size:
+                raise CorruptError("A tensor has another size than was announced.", received=f"{offset - start} bytes")
+            masked = crc32c.mask(crc) if tensor.crc32c is None else tensor.crc32c
+            self._places[id(tensor)] = Entry(tensor.dtype, tensor.shape, len(self._numbers), start, tensor.size, masked)
+
+    def _index(self) -> Index:
+        draft = self._draft
+        entries = {name: self._placed(stored) for name, stored in draft.entries.items()}
+        pieces = {
+            name: {extents: self._placed(stored) for extents, stored in slices.items()} for name, slices in draft.pieces.items()
+        }
+        return Index(self._prefix, draft.source.header._replace(num_shards=self._num_shards), entries, pieces)
+
+    def _placed(self, stored: Stored) -> Entry:
+        if isinstance(stored, Tensor):
+            return self._places[id(stored)]
+        if stored.slices or self._numbers[stored.shard_id] == stored.shard_id:
+            return stored
+        return stored._replace(shard_id=self._numbers[stored.shard_id])
 
     def _move(self, moves: list[tuple[Path, Path]]) -> None:
         """Gives the files their names, the index at last."""
@@ -145,7 +207,7 @@ class _Publication:
             raise
         self._disk.sync_folder(self._prefix.parent)
         old = self._old_shards or 0
-        if old != self._layout.num_shards:
+        if old != self._num_shards:
             for number in range(old):
                 self._disk.remove(shard_path(self._prefix, number, old))
 
@@ -184,29 +246,4 @@ def target_exists(prefix: Path) -> TargetError:
         "The target already exists and is something else.",
         received=str(prefix),
         fix="Name another target, or replace it with --overwrite.",
-    )
-
-
-_REASONS = {
-    errno.ENOSPC: "The disk is full.",
-    errno.EDQUOT: "The disk quota is used up.",
-    errno.EROFS: "The target is on a read-only file system.",
-    errno.EACCES: "The target's folder cannot be written.",
-    errno.EPERM: "The target's folder cannot be written.",
-    errno.ENOTDIR: "The target's folder is a file.",
-    errno.ENAMETOOLONG: "The target's name is too long.",
-}
-
-
-def disk_error(error: OSError, prefix: Path) -> TargetError:
-    """Makes the error for a refusal of the disk.
-
-    Args:
-        error: Error of the disk.
-        prefix: Path of the target.
-    """
-    return TargetError(
-        _REASONS.get(error.errno or 0, "The checkpoint could not be written."),
-        received=f"{error.strerror or error}: {error.filename or prefix}",
-        fix="Solve that and run the same command again.",
     )

@@ -3,8 +3,6 @@
 All changes to the disk are in one class, so that a test can let each of them fail.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl
@@ -26,6 +24,16 @@ _COPY_CHUNK = 4 * 1024 * 1024
 # Larger writes take large pages for the cache, which a virtual machine may have to fetch from its host first.
 _WRITE = 64 * 1024
 _NO_CLONE = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EBADF, errno.ETXTBSY}
+
+_REASONS = {
+    errno.ENOSPC: "The disk is full.",
+    errno.EDQUOT: "The disk quota is used up.",
+    errno.EROFS: "The target is on a read-only file system.",
+    errno.EACCES: "The target's folder cannot be written.",
+    errno.EPERM: "The target's folder cannot be written.",
+    errno.ENOTDIR: "The target's folder is a file.",
+    errno.ENAMETOOLONG: "The target's name is too long.",
+}
 
 
 class Disk:
@@ -125,23 +133,30 @@ class Staging:
 
     def __init__(self, prefix: Path, disk: Disk) -> None:
         self.folder = prefix.with_name(f".{prefix.name}.partial")
-        self._disk = disk
+        self._prefix, self._disk = prefix, disk
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Makes the folder, and removes it at the end in any case.
+        """Makes the folder, and removes it at the end in any case; new folders around it stay unless the context fails.
 
         Raises:
-            TargetError: Another process is writing the same target.
+            TargetError: The disk refuses something in the context, or another process is writing the same target.
         """
-        self._disk.make_folder(self.folder)
-        with _locked(self.folder):
-            for path in list(self.folder.iterdir()):
-                self._disk.remove(path)
-            try:
+        try:
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(new_folders(self.folder.parent, self._disk))
+                self._disk.make_folder(self.folder)
+                stack.enter_context(_locked(self.folder))
+                for path in list(self.folder.iterdir()):
+                    self._disk.remove(path)
+                stack.callback(self._disk.remove, self.folder)
                 yield
-            finally:
-                self._disk.remove(self.folder)
+        except OSError as error:
+            raise TargetError(
+                _REASONS.get(error.errno or 0, "The checkpoint could not be written."),
+                received=f"{error.strerror or error}: {error.filename or self._prefix}",
+                fix="Solve that and run the same command again.",
+            ) from error
 
     def write(self, name: str, chunks: Iterable[bytes]) -> Path:
         """Writes a file and waits until it is on the disk.
@@ -202,21 +217,21 @@ class Staging:
 
 
 @contextlib.contextmanager
-def folder_for(target: Path, disk: Disk) -> Iterator[None]:
-    """Makes the folder of a target and its parents, and removes them if the context fails.
+def new_folders(folder: Path, disk: Disk) -> Iterator[None]:
+    """Makes a folder and its parents, and removes those that it made if the context fails.
 
     Args:
-        target: Path of the target.
+        folder: Path of the innermost folder.
         disk: Disk that makes the changes.
     """
-    missing = [folder for folder in target.parents if not folder.exists()]
+    missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     try:
-        disk.make_folder(target.parent)
+        disk.make_folder(folder)
         yield
     except BaseException:
-        with contextlib.suppress(OSError):  # another process may use the folder
-            for folder in missing:
-                disk.remove_folder(folder)
+        for path in missing:
+            with contextlib.suppress(OSError):  # it could not be made, or another process uses it
+                disk.remove_folder(path)
         raise
 
 

@@ -1,7 +1,5 @@
 """Faults in a TF_CONFIG: the key, the reason, and the corrected JSON."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import difflib
@@ -98,11 +96,8 @@ def _shape(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault(("task", "type"), f"the task's type is {task['type']!r}, and must be the name of a job")
     for job, tasks in cluster.items() if isinstance(cluster, dict) else ():
         if isinstance(tasks, str):
-            yield Fault(
-                ("cluster", job),
-                f"the addresses of {job} are a string, and must be a list",
-                partial(_wrap, job=job, address=tasks),
-            )
+            what = f"the addresses of {job} are a string, and must be a list"
+            yield Fault(("cluster", job), what, partial(_put, path=("cluster", job), value=tasks.split(",")))
         elif not isinstance(tasks, list | dict) or (isinstance(tasks, dict) and not all(key.isdecimal() for key in tasks)):
             yield Fault(("cluster", job), f"the addresses of {job} are neither a list nor an object by index")
         elif any(not isinstance(address, str) for address in (tasks.values() if isinstance(tasks, dict) else tasks)):
@@ -121,14 +116,12 @@ def _jobs(cluster: Mapping[str, Any], chief_needed: bool) -> Iterator[Fault]:
             mend = partial(_rename, job=job, to=near[0]) if near else None
             yield Fault(("cluster", job), f"{job} is not a job of TensorFlow ({', '.join(JOBS)})", mend)
     if "chief" in cluster and "master" in cluster:
-        yield Fault(
-            ("cluster", "master"), "chief and master are the same job under two names", lambda on: on["cluster"].pop("master")
-        )
+        what = "chief and master are the same job under two names"
+        yield Fault(("cluster", "master"), what, lambda on: on["cluster"].pop("master"))
     chief = "master" if "master" in cluster else "chief"
     if len(cluster.get(chief, ())) > 1:
-        yield Fault(
-            ("cluster", chief), f"there is one {chief}, not {len(cluster[chief])}", partial(_chief_to_workers, chief=chief)
-        )
+        what = f"there is one {chief}, not {len(cluster[chief])}"
+        yield Fault(("cluster", chief), what, partial(_chief_to_workers, chief=chief))
     if chief not in cluster and cluster.get("worker") and (chief_needed or cluster.get("ps")):
         yield Fault(("cluster",), "there is no chief", _first_worker_to_chief)
 
@@ -155,22 +148,20 @@ def _task(tf_config: Mapping[str, Any]) -> Iterator[Fault]:
     if kind is None:
         yield Fault(("task",), "the task's type is missing")
     elif kind not in cluster and kind != "evaluator":
-        near = difflib.get_close_matches(str(kind), list(cluster), 1) or ([_twin(kind)] if _twin(kind) in cluster else [])
-        mend = partial(_set_task, type=near[0]) if near else None
+        twin = {"master": "chief", "chief": "master"}.get(kind, "")
+        near = difflib.get_close_matches(str(kind), list(cluster), 1) or ([twin] if twin in cluster else [])
+        mend = partial(_put, path=("task", "type"), value=near[0]) if near else None
         yield Fault(("task", "type"), f"{kind!r} is not a job of this cluster ({', '.join(cluster)})", mend)
+    mend = partial(_put, path=("task", "index"), value=0)
     if not str(index).isdecimal():
-        yield Fault(
-            ("task", "index"), f"the task's index is {index!r}, and must be a number from 0", partial(_set_task, index=0)
-        )
+        yield Fault(("task", "index"), f"the task's index is {index!r}, and must be a number from 0", mend)
     elif kind == "evaluator" and kind not in cluster and int(index) > 0:
-        yield Fault(("task", "index"), f"{index} is out of range: there is one evaluator", partial(_set_task, index=0))
+        yield Fault(("task", "index"), f"{index} is out of range: there is one evaluator", mend)
     elif kind in cluster and not cluster[kind]:
         yield Fault(("task", "index"), f"{index} is out of range: {kind} has no task")
-    elif kind in cluster and int(index) >= len(cluster[kind]):
-        last = len(cluster[kind]) - 1
-        yield Fault(
-            ("task", "index"), f"{index} is out of range: {kind} has the indices 0 to {last}", partial(_set_task, index=last)
-        )
+    elif kind in cluster and int(index) > (last := len(cluster[kind]) - 1):
+        what = f"{index} is out of range: {kind} has the indices 0 to {last}"
+        yield Fault(("task", "index"), what, partial(mend, value=last))
 
 
 def _hosts(cluster: Mapping[str, Any]) -> Iterator[Fault]:
@@ -182,16 +173,12 @@ def _hosts(cluster: Mapping[str, Any]) -> Iterator[Fault]:
             yield Fault(path, f"the host {host!r} cannot be resolved here")
 
 
-def _twin(kind: Any) -> str:
-    return {"master": "chief", "chief": "master"}.get(kind, "")
-
-
 def _at(cluster: Mapping[str, Any], path: Path) -> Any:
     return cluster[path[1]][path[2]]  # type: ignore[index]
 
 
-def _wrap(mended: Json, job: str, address: str) -> None:
-    mended["cluster"][job] = address.split(",")
+def _put(mended: Json, path: tuple[str, str], value: Any) -> None:
+    mended.setdefault(path[0], {})[path[1]] = value
 
 
 def _rename(mended: Json, job: str, to: str) -> None:
@@ -199,10 +186,6 @@ def _rename(mended: Json, job: str, to: str) -> None:
     mended["cluster"] = {to if name == job else name: tasks for name, tasks in cluster.items() if name == job or name != to}
     if mended.get("task", {}).get("type") == job:
         mended["task"]["type"] = to
-
-
-def _set_task(mended: Json, **values: Any) -> None:
-    mended.setdefault("task", {}).update(values)
 
 
 def _chief_to_workers(mended: Json, chief: str) -> None:

@@ -1,7 +1,5 @@
 """Reading, merging, checking and writing of TF_CONFIG."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

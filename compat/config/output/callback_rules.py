@@ -1,7 +1,5 @@
 """Rules of callbacks, both on the modern path and in printed scripts, which contain this source."""
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Any

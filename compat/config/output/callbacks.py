@@ -1,7 +1,5 @@
 """Keras callbacks in place of session hooks; a printed script contains the source of those that it needs."""
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Any

@@ -1,8 +1,6 @@
 """Calls that a ModernConfig amounts to: its strategy and resolver, the callbacks of ``fit``, the evaluator."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.decisions import CLUSTERED
@@ -118,11 +116,14 @@ def callback_calls(config: ModernConfig) -> dict[str, Call]:
     calls |= {f"callbacks[{index}]": _part(part, config) for index, part in enumerate(config.callbacks)}
     if folder is not None:
         calls |= {f"exporters[{index}]": _export(part, config, folder) for index, part in enumerate(config.exporters)}
-        calls |= _save(config, folder)
+        if config.checkpoint.interval_steps or config.checkpoint.interval_secs:
+            timed = given(every_steps=config.checkpoint.interval_steps, every_secs=config.checkpoint.interval_secs)
+            calls["save"] = Call("SaveCheckpoint", {"manager": _manager(config, folder), **timed})
     if config.training.max_steps is not None:
         calls["stop"] = Call("StopAtStep", {"last_step": MAX_STEPS})
-    if folder is not None:
-        calls |= _summaries(config, folder)
+    for origin, steps in (("events", config.summaries.update_freq), ("speed", config.summaries.speed_freq)):
+        if steps and folder is not None:
+            calls[origin] = Call("WriteSummaries", {"log_dir": folder, "every_steps": steps, "speed": origin == "speed"})
     return calls
 
 
@@ -155,20 +156,6 @@ def evaluator_call(config: ModernConfig, folder: str) -> Call:
 def event_folder(config: ModernConfig, name: str | None) -> str | None:
     """Returns the folder of an evaluation's events, named as an Estimator names it; None without a model_dir."""
     return f"{config.training.model_dir}/eval{'_' + name if name else ''}" if config.training.model_dir else None
-
-
-def _save(config: ModernConfig, folder: str) -> Iterator[tuple[str, Call]]:
-    own = config.checkpoint
-    if own.interval_steps or own.interval_secs:
-        timed = given(every_steps=own.interval_steps, every_secs=own.interval_secs)
-        yield "save", Call("SaveCheckpoint", {"manager": _manager(config, folder), **timed})
-
-
-def _summaries(config: ModernConfig, folder: str) -> Iterator[tuple[str, Call]]:
-    own = config.summaries
-    for origin, steps in (("events", own.update_freq), ("speed", own.speed_freq)):
-        if steps:
-            yield origin, Call("WriteSummaries", {"log_dir": folder, "every_steps": steps, "speed": origin == "speed"})
 
 
 def _manager(config: ModernConfig, folder: str) -> Call:

@@ -1,15 +1,12 @@
 """Printer of a LegacyConfig as TensorFlow 1 Python, and as the JSON that ``read_source`` reads."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any
 
 from google.protobuf import json_format
 
-from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import ConfigPart
+from estimator_bridge.compat.config.model import ConfigPart, LegacyConfig
 from estimator_bridge.compat.config.output.calls import Call, Name, given, source_lines
 from estimator_bridge.compat.config.proto.fields import message_of
 
@@ -29,9 +26,13 @@ def legacy_data(legacy: LegacyConfig) -> dict[str, Any]:
     """
     train = {**(legacy.train_spec or {}), **({"hooks": legacy.hooks} if legacy.hooks else {})}
     evaluation = {**(legacy.eval_spec or {}), **({"exporters": legacy.exporters} if legacy.exporters else {})}
-    session = message_of(legacy.session_config) if legacy.session_config else None
+    session = None
+    if legacy.session_config:
+        session = json_format.MessageToDict(message_of(legacy.session_config), preserving_proto_field_name=True)
+        if "device_count" in session:  # a map of protobuf, whose order differs from process to process
+            session["device_count"] = dict(sorted(session["device_count"].items()))
     objects = {
-        "session_config": session and json_format.MessageToDict(session, preserving_proto_field_name=True),
+        "session_config": session,
         "train_distribute": legacy.train_distribute,
         "eval_distribute": legacy.eval_distribute,
         "partitioner": legacy.partitioner,

@@ -1,16 +1,13 @@
 """Printer of a ModernConfig as a standalone Python script, with plain TensorFlow and tf_keras."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from estimator_bridge.compat.config.decisions import CLUSTERED
+from estimator_bridge.compat.config.decisions import CLUSTERED, find_unread_settings, is_server, process_config
 from estimator_bridge.compat.config.model import ModernConfig
 from estimator_bridge.compat.config.output.calls import Call, source_lines
 from estimator_bridge.compat.config.output.config_calls import callback_calls, evaluator_call, resolver_call, strategy_call
-from estimator_bridge.compat.config.process import find_unread_settings, is_server, process_config
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.compat.config.tables.tpu_config import shape_of
 
@@ -63,19 +60,31 @@ def to_python(config: ModernConfig) -> str:
         strategy = tf.distribute.get_strategy()
         <BLANKLINE>
     """
-    sections = [_imports(config), "\n".join(_runtime(config)), "\n".join(_strategy(config)), "\n".join(_unread(config))]
+    calls = _calls(config)
+    unread = [f"# {name} is not used: {reason}." for name, reason in find_unread_settings(config).items()]
+    sections = [_imports(config, calls), *map("\n".join, (_runtime(config), _strategy(config), unread)), _classes(calls)]
     if not is_server(config):
-        sections += [_classes(config), "\n".join(_training(config)).strip("\n")]
+        sections.append("\n".join(_training(config, calls)).strip("\n"))
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _imports(config: ModernConfig) -> str:
-    kinds = [] if is_server(config) else _classes_needed(config)
-    lines = ["import math", "import time", "from typing import Any", ""] if kinds else []
+def _calls(config: ModernConfig) -> list[Call]:
+    """Returns the calls of our classes: the callbacks of fit, or the evaluator of an evaluator's process."""
+    own, folder = config.evaluation, config.training.model_dir
+    if is_server(config):
+        return []
+    if config.cluster.task_type == "evaluator":
+        return [] if folder is None else [evaluator_call(config, folder)]
+    evaluates = any(value is not None for value in (own.steps, own.name, own.start_delay_secs, own.throttle_secs))
+    return [call for origin, call in callback_calls(config).items() if origin != "evaluate" or evaluates]
+
+
+def _imports(config: ModernConfig, calls: list[Call]) -> str:
+    lines = ["import math", "import time", "from typing import Any", ""] if calls else []
     if config.devices.gpu_allocator == "cuda_malloc_async":
         variable = "os.environ['TF_GPU_ALLOCATOR'] = 'cuda_malloc_async'  # read when the GPUs are initialised"
         lines = ["import os", *lines, variable, ""]
-    keras = ["import tf_keras"] if kinds else []
+    keras = ["import tf_keras"] if calls else []
     return "\n".join([*lines, "import tensorflow as tf", *keras])
 
 
@@ -97,17 +106,12 @@ def _runtime(config: ModernConfig) -> Iterator[str]:
         yield f"# {config.devices.gpu_memory_fraction:g} of each GPU's memory: set it in megabytes, with LogicalDeviceConfiguration."
 
 
-def _unread(config: ModernConfig) -> Iterator[str]:
-    for name, reason in find_unread_settings(config).items():
-        yield f"# {name} is not used: {reason}."
-
-
-def _classes(config: ModernConfig) -> str:
+def _classes(calls: list[Call]) -> str:
     """Returns the source of the classes that the script needs, each after those that it uses."""
     source = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in _SOURCES)
     found = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     needed: set[str] = set()
-    left = set(_classes_needed(config))
+    left = {inner.function for call in calls for inner in call.nested() if isinstance(inner, Call)} & found.keys()
     while left:
         needed |= left
         used = {inner.id for name in left for inner in ast.walk(found[name]) if isinstance(inner, ast.Name)}
@@ -166,47 +170,30 @@ def _tpu(config: ModernConfig) -> Iterator[str]:
     yield "strategy = tf.distribute.TPUStrategy(resolver, device_assignment)"
 
 
-def _classes_needed(config: ModernConfig) -> list[str]:
-    """Returns the names of our classes that the training's lines use."""
-    if config.cluster.task_type != "evaluator":
-        return [call.function for call in _callbacks(config)]
-    if config.training.model_dir is None:
-        return []
-    calls = evaluator_call(config, config.training.model_dir).nested()
-    return [call.function for call in calls if isinstance(call, Call)]
-
-
-def _training(config: ModernConfig) -> Iterator[str]:
+def _training(config: ModernConfig, calls: list[Call]) -> Iterator[str]:
     """Prints the lines that come once there is a model: arguments of compile and fit, callbacks, or an evaluator."""
     steps = config.training.steps_per_execution
     if steps is not None:
         yield f"compile_arguments = {{'steps_per_execution': {steps}}}  # model.compile(loss, optimizer, **compile_arguments)"
     if config.cluster.task_type == "evaluator":
-        yield from _evaluator(config)
+        if not calls:
+            yield "# This process evaluates checkpoints: set training.model_dir to their folder."
+        for call in calls:
+            yield from [
+                "",
+                "",
+                "def make_evaluator(model, validation_data):  # its start() evaluates each checkpoint as it comes",
+            ]
+            yield from source_lines(call, "    return ")
         return
     if config.training.global_batch_size is not None or config.training.per_replica_batch_size is not None:
         yield f"global_batch_size = {config.training.global_batch_size}  # of the dataset; {config.training.per_replica_batch_size} a replica"
     yield from _fit(config)
-    made = _callbacks(config)
-    if made:
+    if calls:
         yield from ["", "", "def make_callbacks(checkpoint, validation_data):", "    return ["]
-        for call in made:
+        for call in calls:
             yield from source_lines(call, "        ", ",")
         yield "    ]"
-
-
-def _evaluator(config: ModernConfig) -> Iterator[str]:
-    if config.training.model_dir is None:
-        yield "# This process evaluates checkpoints: set training.model_dir to their folder."
-        return
-    yield from ["", "", "def make_evaluator(model, validation_data):  # its start() evaluates each checkpoint as it comes"]
-    yield from source_lines(evaluator_call(config, config.training.model_dir), "    return ")
-
-
-def _callbacks(config: ModernConfig) -> list[Call]:
-    own = config.evaluation
-    evaluates = any(value is not None for value in (own.steps, own.name, own.start_delay_secs, own.throttle_secs))
-    return [call for origin, call in callback_calls(config).items() if origin != "evaluate" or evaluates]
 
 
 def _fit(config: ModernConfig) -> Iterator[str]:

@@ -1,17 +1,13 @@
 """Reader of a RunConfig, with its TF_CONFIG and specs, from JSON."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping
 from typing import Any
 
 from estimator_bridge.compat.config.cluster import tf_config
-from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import ConfigPart
-from estimator_bridge.compat.config.proto.fields import set_fields
-from estimator_bridge.compat.config.proto.reading import read_json, read_text
-from estimator_bridge.compat.config.reading.typing_check import conform
+from estimator_bridge.compat.config.model import ConfigPart, LegacyConfig
+from estimator_bridge.compat.config.proto.fields import read_json, read_text, set_fields
+from estimator_bridge.compat.config.reading.kinds import conform
 from estimator_bridge.compat.config.tables import DISTRIBUTE_CONFIG, RUN_CONFIG
 from estimator_bridge.compat.config.tables.run_config import normalize
 from estimator_bridge.errors import BridgeError
@@ -31,32 +27,20 @@ OBJECTS = (
 )
 """Keys of a RunConfig's JSON that contain objects."""
 
-_STRINGS = ("model_dir", "protocol", "task_type", "master", "evaluation_master", "tpu_config.tpu_job_name", "eval_spec.name")
-_SECONDS = ("save_checkpoints_secs", "session_creation_timeout_secs", "experimental_max_worker_delay_secs")
-_INTEGERS = (
-    "tf_random_seed",
-    "save_summary_steps",
-    "save_checkpoints_steps",
-    "keep_checkpoint_max",
-    "log_step_count_steps",
-    "task_id",
-)
-TYPES: Mapping[str, Any] = {
-    **dict.fromkeys(_STRINGS, str),
-    **dict.fromkeys(_INTEGERS, int),
-    **dict.fromkeys(
-        ("tpu_config.num_shards", "tpu_config.num_cores_per_replica", "train_spec.max_steps", "eval_spec.steps"), int
-    ),
-    **dict.fromkeys(
-        (*_SECONDS, "eval_spec.start_delay_secs", "eval_spec.throttle_secs", "keep_checkpoint_every_n_hours"), float
-    ),
-    **{f"sync_replicas_optimizer.{name}": int for name in ("replicas_to_aggregate", "total_num_replicas", "num_tokens")},
-    "cluster_spec": Mapping[str, tuple[str, ...]],
-    "checkpoint_save_graph_def": bool,
-    "tpu_config.iterations_per_loop": int | str,
-    "tpu_config.per_host_input_for_training": bool | int | str,
+_NAMES: Mapping[Any, str] = {
+    str: "model_dir protocol task_type master evaluation_master tpu_config.tpu_job_name eval_spec.name",
+    int: "tf_random_seed task_id save_summary_steps save_checkpoints_steps keep_checkpoint_max log_step_count_steps "
+    "train_spec.max_steps eval_spec.steps tpu_config.num_shards tpu_config.num_cores_per_replica "
+    "sync_replicas_optimizer.replicas_to_aggregate sync_replicas_optimizer.total_num_replicas sync_replicas_optimizer.num_tokens",
+    float: "save_checkpoints_secs session_creation_timeout_secs experimental_max_worker_delay_secs keep_checkpoint_every_n_hours "
+    "eval_spec.start_delay_secs eval_spec.throttle_secs",
+    bool: "checkpoint_save_graph_def",
+    Mapping[str, tuple[str, ...]]: "cluster_spec",
+    int | str: "tpu_config.iterations_per_loop",
+    bool | int | str: "tpu_config.per_host_input_for_training",
 }
-"""Dotted name -> annotation; other names may hold values of any type."""
+"""Annotation -> dotted names of its values; other names may hold values of any type."""
+_TYPES = {name: annotation for annotation, names in _NAMES.items() for name in names.split()}
 
 _MAY_BE_NEGATIVE = {"tf_random_seed", "sync_replicas_optimizer.num_tokens"}
 
@@ -215,7 +199,7 @@ def _check_type(name: str, value: Any) -> Any:
         >>> _check_type("save_checkpoints_secs", 600)
         600
     """
-    annotation = TYPES.get(name, Any)
+    annotation = _TYPES.get(name, Any)
     fitting = conform(value, annotation, name)
     if isinstance(fitting, int | float) and not isinstance(fitting, bool) and fitting < 0 and name not in _MAY_BE_NEGATIVE:
         raise BridgeError(f"{name} is negative.", expected="0 or more", received=value)

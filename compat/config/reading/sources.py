@@ -1,7 +1,5 @@
 """Sources of configs: ConfigProto files, TF_CONFIG, RunConfig as JSON, and output of ``convert config``."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import re
@@ -11,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.compat.config.cluster import tf_config
-from estimator_bridge.compat.config.legacy import LegacyConfig
-from estimator_bridge.compat.config.model import LISTS, SECTIONS
-from estimator_bridge.compat.config.proto.fields import set_fields
-from estimator_bridge.compat.config.proto.reading import is_text, read_binary, read_text
+from estimator_bridge.compat.config.model import LISTS, SECTIONS, LegacyConfig
+from estimator_bridge.compat.config.proto.fields import is_text, read_binary, read_text, set_fields
 from estimator_bridge.compat.config.reading.legacy_json import legacy_of
 from estimator_bridge.compat.config.tables import RUN_CONFIG, TF_CONFIG
 from estimator_bridge.errors import BridgeError

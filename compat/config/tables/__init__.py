@@ -1,11 +1,8 @@
 """Conversion tables; together they cover TensorFlow 2.15 to 2.21 and tensorflow-estimator 2.15."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
-from estimator_bridge.compat.config.tables.config_proto import CONFIG_PROTO, RPC_OPTIONS
-from estimator_bridge.compat.config.tables.experimental import EXPERIMENTAL
+from estimator_bridge.compat.config.tables.config_proto import CONFIG_PROTO, EXPERIMENTAL, RPC_OPTIONS
 from estimator_bridge.compat.config.tables.gpu_options import GPU_OPTIONS
 from estimator_bridge.compat.config.tables.graph_options import GRAPH_OPTIONS, OPTIMIZER_OPTIONS, REWRITER_CONFIG
 from estimator_bridge.compat.config.tables.partitioners import PARTITIONERS

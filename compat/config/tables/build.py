@@ -1,7 +1,5 @@
 """Functions for the common rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """GPUOptions: memory, visibility and logical GPUs; other fields tune an allocator without public settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """GraphOptions, and the messages in it: OptimizerOptions for XLA, RewriterConfig for Grappler's passes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Partitioners, which split a large variable over parameter servers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

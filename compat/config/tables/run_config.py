@@ -1,7 +1,5 @@
 """RunConfig: saving, logging, seeds and processes of a job; and the DistributeConfig in it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

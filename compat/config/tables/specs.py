@@ -1,7 +1,5 @@
 """TrainSpec and EvalSpec, and the objects that they take: session hooks, the factories of early stopping, and exporters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from estimator_bridge.compat.config.tables.build import approximate, dropped, exact, manual, part_rule, zero_is_all

@@ -1,7 +1,5 @@
 """TF_CONFIG: the environment variable that tells a process its cluster and its place in it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """TPUConfig: loops, replicas and input of TPUEstimator."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

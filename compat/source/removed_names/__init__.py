@@ -1,7 +1,5 @@
 """Names that NumPy and Python removed since TensorFlow 1's days: ``check`` reports them, ``run`` replaces them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 RESTORED = "restored:"

@@ -1,7 +1,5 @@
 """Methods that classes lost: found only by their name, so reports say "if", and replaced only on objects of these classes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """All public names that NumPy removed since 1.16; the tests compare this table with the real namespaces."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from estimator_bridge.compat.source.removed_names import RESTORED, Removed

@@ -1,7 +1,5 @@
 """Names that Python removed by 3.13: those of Python 3.6, and those of 2.7 whose modules still exist."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from estimator_bridge.compat.source.removed_names import RESTORED, Removed

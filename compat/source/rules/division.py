@@ -10,19 +10,13 @@ from estimator_bridge.compat.source.scopes import Place, Scope
 from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
 _WHOLE_CALLS = frozenset({"builtins.len", "builtins.int", "builtins.ord"})
-_SIZE_CALLS = {  # which positional arguments are sizes; None: all
-    "builtins.range": None,
-    "builtins.xrange": None,
-    "numpy.zeros": (0,),
-    "numpy.ones": (0,),
-    "numpy.empty": (0,),
-    "tensorflow.zeros": (0,),
-    "tensorflow.ones": (0,),
-    "tensorflow.placeholder": (1,),
-    "tensorflow.reshape": (1,),
-    "tensorflow.layers.dense": (1,),
+_SIZE_CALLS: dict[str, tuple[int, ...] | None] = {  # which positional arguments are sizes; None: all
+    **dict.fromkeys(("builtins.range", "builtins.xrange")),
+    **dict.fromkeys(("numpy.zeros", "numpy.ones", "numpy.empty", "tensorflow.zeros", "tensorflow.ones"), (0,)),
+    **dict.fromkeys(
+        ("tensorflow.placeholder", "tensorflow.reshape", "tensorflow.layers.dense", "tensorflow.get_variable"), (1,)
+    ),
     "tensorflow.layers.conv2d": (1, 2, 3),
-    "tensorflow.get_variable": (1,),
 }
 _SIZE_METHODS = frozenset({"reshape", "batch", "take", "skip", "repeat", "shuffle"})
 _SIZE_KEYWORDS = (

@@ -11,23 +11,16 @@ from estimator_bridge.compat.source.scopes import Place
 from estimator_bridge.compat.source.surface import canonical
 from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
-_STRATEGIES = (
-    "MirroredStrategy",
-    "MultiWorkerMirroredStrategy",
-    "CollectiveAllReduceStrategy",
-    "ParameterServerStrategy",
-    "TPUStrategy",
+_DISTRIBUTING = (
+    "MirroredStrategy MultiWorkerMirroredStrategy CollectiveAllReduceStrategy ParameterServerStrategy TPUStrategy replicate_model_fn "
+    "in_graph_replication TPUEstimator"
 )
-_SPLITS = ("replicate_model_fn", "in_graph_replication", "TPUEstimator")
 _SEVERAL_GPUS = re.compile(r"\s*\d+\s*(,\s*\d+\s*)+")
 _LATER_GPU = re.compile(r"gpu:0*[1-9]", re.IGNORECASE)
 _MODEL_PARALLEL = re.compile(r"model[ _-]?parallel", re.IGNORECASE)
 _DECOMPOSED = re.compile(r"decompos|model[ _-]?parallel|pipeline[ _-]?parallel|shard(ed)?[ _-]?model", re.IGNORECASE)
 _BATCHES = re.compile(r"batch", re.IGNORECASE)
-_OLD_STRATEGIES = {
-    "tensorflow.distribute.experimental.MultiWorkerMirroredStrategy": "tf.distribute.MultiWorkerMirroredStrategy",
-    "tensorflow.distribute.experimental.CollectiveAllReduceStrategy": "tf.distribute.MultiWorkerMirroredStrategy",
-}
+_OLD_STRATEGIES = re.compile(r"tensorflow\.distribute\.experimental\.(MultiWorkerMirrored|CollectiveAllReduce)Strategy")
 
 
 def judge_misuse(source: Source) -> Iterator[SourceFinding]:
@@ -46,8 +39,8 @@ Misuse = tuple[ast.AST, str, str]
 
 def several_gpus_without_strategy(source: Source) -> Iterator[Misuse]:
     """Yields ``visible_device_list="0,1"`` without a strategy: the process sees two GPUs and trains on the first."""
-    visible = [*_visible_by_calls(source), *_visible_by_assignments(source)]
-    if not visible or _names_any(source, (*_STRATEGIES, *_SPLITS)) or _places_on_gpus(source):
+    visible = list(_visible_lists(source))
+    if not visible or _distributes(source) or _places_on_gpus(source):
         return
     message = (
         "Several GPUs become visible, and only the first trains: without a tf.distribute strategy every operation goes there."
@@ -56,7 +49,7 @@ def several_gpus_without_strategy(source: Source) -> Iterator[Misuse]:
         yield node, symbol, message
 
 
-def _visible_by_calls(source: Source) -> Iterator[tuple[ast.AST, str]]:
+def _visible_lists(source: Source) -> Iterator[tuple[ast.AST, str]]:
     for node, _ in source.names.nodes(ast.Call):
         for keyword in node.keywords:
             if keyword.arg == "visible_device_list" and _is_several(keyword.value):
@@ -64,9 +57,6 @@ def _visible_by_calls(source: Source) -> Iterator[tuple[ast.AST, str]]:
         is_default = isinstance(node.func, ast.Attribute) and node.func.attr == "setdefault" and len(node.args) == 2
         if is_default and _constant(node.args[0]) == "CUDA_VISIBLE_DEVICES" and _is_several(node.args[1]):
             yield node, "CUDA_VISIBLE_DEVICES"
-
-
-def _visible_by_assignments(source: Source) -> Iterator[tuple[ast.AST, str]]:
     for statement, _ in source.names.nodes(ast.Assign):
         if _is_several(statement.value):
             for target in statement.targets:
@@ -146,10 +136,10 @@ def h5_of_a_subclassed_model(source: Source) -> Iterator[Misuse]:
 
 def old_strategy_names(source: Source) -> Iterator[Misuse]:
     """Yields names that TensorFlow 2.4 deprecated, and that mean something else in TensorFlow 1's namespace."""
+    message = "The old name, deprecated since TensorFlow 2.4 and without later fixes. Write tf.distribute.MultiWorkerMirroredStrategy."
     for chain, place in source.names.nodes(ast.Attribute):
         name = canonical(source.names.resolve(chain, place.scope) or "").replace("tensorflow.compat.v2.", "tensorflow.")
-        if name in _OLD_STRATEGIES:
-            message = f"The old name, deprecated since TensorFlow 2.4 and without later fixes. Write {_OLD_STRATEGIES[name]}."
+        if _OLD_STRATEGIES.fullmatch(name):
             yield chain, name.replace("tensorflow.", "tf.", 1), message
 
 
@@ -163,9 +153,10 @@ _RULES: tuple[Callable[[Source], Iterator[Misuse]], ...] = (
 )
 
 
-def _names_any(source: Source, names: tuple[str, ...]) -> bool:
+def _distributes(source: Source) -> bool:
+    """Returns True if the file names a strategy, or another way to train on several devices."""
     imported = {dotted.rpartition(".")[2] for dotted, _, _ in source.names.imports}
-    return not imported.isdisjoint(names) or any(chain.attr in names for chain, _ in source.names.nodes(ast.Attribute))
+    return not {*imported, *(chain.attr for chain, _ in source.names.nodes(ast.Attribute))}.isdisjoint(_DISTRIBUTING.split())
 
 
 def _places_on_gpus(source: Source) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from estimator_bridge.compat.source.reading import Source
-from estimator_bridge.compat.source.scopes import Binding, Place, Scope, assignment_targets, by_likelihood
+from estimator_bridge.compat.source.scopes import Place, Scope, assignment_targets, by_likelihood
 from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
 _MAKERS = frozenset(f"{module}.{name}" for module in ("builtins", "six.moves") for name in ("map", "filter", "zip"))
@@ -104,16 +104,15 @@ class _Analysis:
 
     def _of_name(self, node: ast.Call, name: str, place: Place) -> Iterator[Problem]:
         reads: list[ast.Name] = []
-        for binding, home in self._bindings(node, place):
-            for use, where in self._uses(binding, home):
-                context = self._context(use, where)
-                if isinstance(context, str):
-                    yield use, name, context
-                elif context is _Use.RETURNED and where.function is place.function:
-                    self._mark_callers(place, name)
-                elif context is _Use.READ:
-                    reads.append(use)
-                    yield from self._of_read(use, where, place, name)
+        for use, where in self._uses(node, place):
+            context = self._context(use, where)
+            if isinstance(context, str):
+                yield use, name, context
+            elif context is _Use.RETURNED and where.function is place.function:
+                self._mark_callers(place, name)
+            elif context is _Use.READ:
+                reads.append(use)
+                yield from self._of_read(use, where, place, name)
         for first, second in itertools.pairwise(reads):
             if not self._exclusive(first, second):
                 yield second, name, f"Read again, empty since line {first.lineno}."
@@ -124,23 +123,16 @@ class _Analysis:
         elif any(loop not in place.loops for loop in where.loops):
             yield use, name, "Read in a loop: empty from the loop's second iteration on."
 
-    def _bindings(self, node: ast.Call, place: Place) -> Iterator[tuple[Binding, Scope]]:
-        """Yields the bindings of the names that the call is assigned to, directly or as one arm of a condition."""
+    def _uses(self, node: ast.Call, place: Place) -> Iterator[tuple[ast.Name, Place]]:
+        """Yields the reads of the names that the call is assigned to, directly or as one arm of a condition."""
         assignment = next(one for one in self._above(node) if isinstance(one, (ast.Assign, ast.AnnAssign)))
-        for target in assignment_targets(assignment):
-            if isinstance(target, ast.Name):
-                home = place.scope.find(target.id)
-                for binding in home.bindings[target.id] if home else ():
-                    if home and binding.value is assignment.value:
-                        yield binding, home
-
-    def _uses(self, binding: Binding, home: Scope) -> Iterator[tuple[ast.Name, Place]]:
-        identifier = next(name for name, several in home.bindings.items() if binding in several)
+        names = {target.id for target in assignment_targets(assignment) if isinstance(target, ast.Name)}
         for use, where in self.names.nodes(ast.Name):
-            if isinstance(use.ctx, ast.Load) and use.id == identifier and where.scope.find(identifier) is home:
+            home = place.scope.find(use.id) if use.id in names and isinstance(use.ctx, ast.Load) else None
+            if home is not None and where.scope.find(use.id) is home:
                 inside = where.scope is home or _is_comprehension_of(where.scope, home)
-                likely = by_likelihood(home.bindings[identifier], (use.lineno, use.col_offset) if inside else None)
-                if likely[0] is binding:
+                likely = by_likelihood(home.bindings[use.id], (use.lineno, use.col_offset) if inside else None)
+                if likely[0].value is assignment.value:
                     yield use, where
 
     def _context(self, node: ast.expr, place: Place) -> _Context:

@@ -1,7 +1,5 @@
 """Replacements of public names of TensorFlow 1.15.5 that ``tf`` lacks even under the runner; not those of ``tf.contrib``."""
 
-from __future__ import annotations
-
 from estimator_bridge.compat.source.surface import prefixes
 
 _TREES = "TensorFlow Decision Forests (tensorflow_decision_forests)"

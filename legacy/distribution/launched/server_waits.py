@@ -4,13 +4,14 @@ Estimator knows no launcher. So worker i waits 5 (i + 1) seconds, a worker that 
 ``EvalSpec.throttle_secs`` even after training has ended, and a server for ever.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import time
 import types
 from typing import Any
+
+from tensorflow.python.distribute import distribute_coordinator
+from tensorflow.python.training import server_lib, session_manager
 
 from estimator_bridge.cluster.loopback import keep_to_loopback_or_warn
 from estimator_bridge.cluster.rendezvous import Flag, Rendezvous
@@ -22,8 +23,6 @@ _RECOVERY_WAIT_SECONDS = 1  # between two checks that the chief has initialized 
 
 def patches(rendezvous: Rendezvous) -> list[Any]:
     """Returns patches of the waits in tensorflow-estimator and in the distribute coordinator."""
-    from tensorflow.python.distribute import distribute_coordinator
-    from tensorflow.python.training import server_lib, session_manager
     from tensorflow_estimator.python.estimator import training
 
     clock = types.SimpleNamespace(time=time.time, sleep=functools.partial(_sleep_until_trained, rendezvous))

@@ -1,7 +1,5 @@
 """Categorical columns: hashes, vocabularies, numbers and crosses of features as ids."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf
@@ -25,9 +23,8 @@ def hashed(column: Column, inputs: Inputs) -> Ids:
 @builds(CATEGORICAL, "IdentityCategoricalColumn")
 def identity(column: Column, inputs: Inputs) -> Ids:
     """Builds ``categorical_column_with_identity``."""
-    size = column.number_buckets if hasattr(column, "number_buckets") else column.num_buckets
-    layer = InRange(size=size, default=column.default_value, name=inputs.name(column.key, "identity"))
-    return Ids(layer(inputs.without_missing(column.key)), size)
+    layer = InRange(size=column.num_buckets, default=column.default_value, name=inputs.name(column.key, "identity"))
+    return Ids(layer(inputs.without_missing(column.key)), column.num_buckets)
 
 
 @builds(CATEGORICAL, "VocabularyListCategoricalColumn")

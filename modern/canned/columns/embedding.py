@@ -37,9 +37,8 @@ def shared_v2(column: Column, inputs: Inputs, scope: str) -> Representation:
     """Builds TensorFlow 2's ``shared_embeddings``: one variable for all columns of one call."""
     ids = ids_of(column.categorical_column, inputs)
     creator = column.shared_embedding_column_creator
-    settings = types.SimpleNamespace(
-        **{name.lstrip("_"): value for name, value in vars(creator).items()}
-    )  # named as in columns
+    # Its attributes are those of columns, with an underscore.
+    settings = types.SimpleNamespace(**{name.lstrip("_"): value for name, value in vars(creator).items()})
     layer = inputs.once(("shared", creator), lambda: _layer(settings, column, ids, inputs.name(creator._name)))
     return _look_up(layer, ids, creator._name, shared=True)
 

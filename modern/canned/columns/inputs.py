@@ -1,7 +1,5 @@
 """The symbolic inputs of a model, one for each feature that its columns read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """input_layer, linear_model and sequence_input_layer as Keras layers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -108,8 +108,3 @@ class Normalizer(Configured, tf_keras.layers.Layer):
     def call(self, values: Tensor) -> Tensor:
         """Returns the normalized values."""
         return self.function(values)
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Normalizer:
-        """Returns the same layer."""
-        return cls(**tf_keras.saving.deserialize_keras_object(config))

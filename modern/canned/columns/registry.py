@@ -1,7 +1,5 @@
 """Tables of the functions that build feature columns, by the column's class name, and their results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 

@@ -1,7 +1,5 @@
 """Sequences: values and ids with a time axis, and their lengths."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 import tf_keras
 

@@ -1,7 +1,5 @@
 """A head as a Keras layer: maps logits to predictions and computes the loss, reduced to one number, and the metrics."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -184,11 +182,6 @@ class Head(Configured, tf_keras.layers.Layer):
                     fix="Use model.save_weights, or model.export to keep only the predictions.",
                 )
         return config
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Head:
-        """Returns the same head."""
-        return cls(**tf_keras.saving.deserialize_keras_object(config))
 
     def classes(self, ids: Tensor) -> Tensor:
         """Returns the names of class ids, in the same shape."""

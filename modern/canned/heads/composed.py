@@ -1,7 +1,5 @@
 """Heads that contain heads: several objectives on one network, and one head for each step of a sequence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Heads of tf.estimator and their Keras layers: one row for each class of tensorflow-estimator 2.15.0."""
 
-from __future__ import annotations
-
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence

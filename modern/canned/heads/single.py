@@ -1,7 +1,5 @@
 """Heads with one objective: two classes, one of several classes, any number of several classes, or numbers."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

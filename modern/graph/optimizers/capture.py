@@ -4,11 +4,9 @@ The gradients in the pairs of ``apply_gradients`` are nodes of the graph. So cli
 between compute and apply are recorded with them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import tensorflow as tf
@@ -43,16 +41,15 @@ class Update:
         inside = upstream([self.op], lambda op: op not in self.internals)
         return [producer for op in inside for producer in producers(op) if producer not in self.internals]
 
-    def slots(self) -> list[Any]:
-        """Returns the variables that the optimizer made for its pairs, and Adam's beta powers."""
-        names = self.optimizer.get_slot_names()
-        found = [self.optimizer.get_slot(variable, name) for _, variable in self.pairs for name in names]
-        return [*(slot for slot in found if slot is not None), *self.powers().values()]
+    def slots(self) -> list[tuple[Any, str, Any]]:
+        """Returns the variables that the optimizer made: (variable of a pair, slot name, slot variable).
 
-    def powers(self) -> dict[str, Any]:
-        """Returns the variables that belong to no other variable: Adam's ``beta1_power`` and ``beta2_power``."""
-        made = self.optimizer._non_slot_dict.items()
-        return {name: variable for (name, graph), variable in made if graph is self.op.graph}
+        Adam's ``beta1_power`` and ``beta2_power`` belong to no other variable: (None, name, power).
+        """
+        names, made = self.optimizer.get_slot_names(), self.optimizer._non_slot_dict.items()
+        slots = [(variable, name, self.optimizer.get_slot(variable, name)) for _, variable in self.pairs for name in names]
+        powers = [(None, name, power) for (name, graph), power in made if graph is self.op.graph]
+        return [row for row in (*slots, *powers) if row[-1] is not None]
 
     def changing(self) -> dict[str, Tensor]:
         """Returns the hyperparameters that are computed at each step."""
@@ -60,22 +57,17 @@ class Update:
 
     def gradients(self) -> list[Tensor]:
         """Returns the gradients as plain tensors: values, indices and dense shape of sparse ones."""
-        return [part for gradient, _ in self.pairs for part in components(gradient)]
+        return _components(self.pairs)
+
+    def with_gradients(self, tensors: Sequence[Tensor]) -> list[tuple[Any, Any]]:
+        """Returns ``pairs`` with other gradients, given in the order of ``gradients``."""
+        given = tf.nest.pack_sequence_as([gradient for gradient, _ in self.pairs], tensors, expand_composites=True)
+        return [(gradient, variable) for gradient, (_, variable) in zip(given, self.pairs, strict=True)]
 
 
-def components(gradient: Any) -> list[Tensor]:
-    """Returns a dense gradient itself, or the values, indices and dense shape (if any) of an ``IndexedSlices``."""
-    if isinstance(gradient, tf.IndexedSlices):
-        return [part for part in (gradient.values, gradient.indices, gradient.dense_shape) if part is not None]
-    return [gradient]
-
-
-def rebuild(gradient: Any, parts: Iterator[Tensor]) -> Any:
-    """Inverts ``components``: takes as many tensors from ``parts`` as ``gradient`` had."""
-    if isinstance(gradient, tf.IndexedSlices):
-        values, indices = next(parts), next(parts)
-        return tf.IndexedSlices(values, indices, None if gradient.dense_shape is None else next(parts))
-    return next(parts)
+def _components(pairs: Iterable[tuple[Any, Any]]) -> list[Tensor]:
+    """Returns the gradients of pairs, if any, as plain tensors: values, indices and dense shape of sparse ones."""
+    return list(tf.nest.flatten([gradient for gradient, _ in pairs if gradient is not None], expand_composites=True))
 
 
 @contextlib.contextmanager
@@ -94,7 +86,7 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
 
     def compute_gradients(compute: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         pairs = compute(self, *args, **kwargs)
-        computed.update(part.ref() for gradient, _ in pairs if gradient is not None for part in components(gradient))
+        computed.update(part.ref() for part in _components(pairs))
         return pairs
 
     def scale_loss(loss: Any) -> Any:
@@ -113,7 +105,7 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
         done = op if global_step is None else _before_counting(op, made)
         internals = frozenset(made - upstream([op], lambda one: one is done) if global_step is not None else made)
         present = tuple((gradient, variable) for gradient, variable in pairs if gradient is not None)
-        untouched = all(part.ref() in computed for gradient, _ in present for part in components(gradient))
+        untouched = all(part.ref() in computed for part in _components(present))
         updates.append(Update(self, hyperparameters(self), present, done, internals, untouched))
         return op
 

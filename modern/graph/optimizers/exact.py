@@ -21,8 +21,20 @@ Variable = Any
 _BETAS = {"beta1_power": "beta_1", "beta2_power": "beta_2"}
 
 
-class _ReadsOnce:
-    """Mixin that reads hyperparameters once for all variables of a device and type, not once for each."""
+class _OneKernel:
+    """Mixin that applies an update by one kernel, and reads hyperparameters once for all variables of a device and type.
+
+    Attributes:
+        kernels: Kernel for dense gradients, kernel for sparse gradients.
+        slot_arguments: Argument of the kernels -> slot.
+        read_arguments: Argument of the kernels -> hyperparameter.
+        takes_epsilon: True if the kernels have an argument ``epsilon``.
+    """
+
+    kernels: tuple[Any, Any]
+    slot_arguments: Mapping[str, str]
+    read_arguments: Mapping[str, str] = {"lr": "learning_rate"}
+    takes_epsilon = False
 
     def _prepare_local(self: Any, var_device: str, var_dtype: tf.DType, apply_state: Any) -> None:
         names = [name for name in self._hyper if name != "decay"]
@@ -31,20 +43,6 @@ class _ReadsOnce:
     def _read(self: Any, var: Variable, apply_state: Any) -> Mapping[str, Tensor]:
         key = var.device, var.dtype.base_dtype
         return (apply_state or {}).get(key) or self._fallback_apply_state(*key)
-
-
-class _OneKernel(_ReadsOnce):
-    """Mixin that applies an update by one kernel.
-
-    Attributes:
-        kernels: Kernel for dense gradients, kernel for sparse gradients.
-        slot_arguments: Argument of the kernels -> slot.
-        read_arguments: Argument of the kernels -> hyperparameter.
-    """
-
-    kernels: tuple[Any, Any]
-    slot_arguments: Mapping[str, str]
-    read_arguments: Mapping[str, str] = {"lr": "learning_rate"}
 
     def _resource_apply_dense(self: Any, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
         kernel, _ = self.kernels
@@ -57,7 +55,8 @@ class _OneKernel(_ReadsOnce):
     def _arguments(self: Any, var: Variable, apply_state: Any) -> dict[str, Any]:
         read = self._read(var, apply_state)
         slots = {argument: self.get_slot(var, slot).handle for argument, slot in self.slot_arguments.items()}
-        return {"var": var.handle} | slots | {argument: read[name] for argument, name in self.read_arguments.items()}
+        epsilon = {"epsilon": tf.constant(self.epsilon, var.dtype.base_dtype)} if self.takes_epsilon else {}
+        return {"var": var.handle} | slots | {argument: read[name] for argument, name in self.read_arguments.items()} | epsilon
 
 
 class Momentum(_OneKernel, tf_keras.optimizers.legacy.SGD):
@@ -86,12 +85,23 @@ class Adagrad(_OneKernel, tf_keras.optimizers.legacy.Adagrad):
     slot_arguments: Mapping[str, str] = {"accum": "accumulator"}
 
 
-class Adam(_ReadsOnce, tf_keras.optimizers.legacy.Adam):
+class Adam(_OneKernel, tf_keras.optimizers.legacy.Adam):
     """Adam with TF1's running products ``beta1_power`` and ``beta2_power`` in place of ``pow(beta, iterations)``.
 
     Attributes:
         powers: TF1's name -> variable.
     """
+
+    kernels = ops.ResourceApplyAdam, None  # TF1 has no kernel for sparse gradients
+    slot_arguments: Mapping[str, str] = {"m": "m", "v": "v"}
+    read_arguments: Mapping[str, str] = {
+        "lr": "learning_rate",
+        "beta1": "beta_1",
+        "beta2": "beta_2",
+        "beta1_power": "beta1_power",
+        "beta2_power": "beta2_power",
+    }
+    takes_epsilon = True
 
     def _create_slots(self, var_list: list[Variable]) -> None:
         super()._create_slots(var_list)
@@ -112,22 +122,6 @@ class Adam(_ReadsOnce, tf_keras.optimizers.legacy.Adam):
             for name, power in self.powers.items():
                 power.assign(power * self._get_hyper(_BETAS[name], power.dtype))
         return applied
-
-    def _resource_apply_dense(self, grad: Tensor, var: Variable, apply_state: Any = None) -> Any:
-        read = self._read(var, apply_state)
-        return ops.ResourceApplyAdam(
-            var=var.handle,
-            m=self.get_slot(var, "m").handle,
-            v=self.get_slot(var, "v").handle,
-            beta1_power=read["beta1_power"],
-            beta2_power=read["beta2_power"],
-            lr=read["learning_rate"],
-            beta1=read["beta_1"],
-            beta2=read["beta_2"],
-            epsilon=tf.constant(self.epsilon, var.dtype.base_dtype),
-            grad=grad,
-            use_locking=self._use_locking,
-        )
 
     def _resource_apply_sparse(self, grad: Tensor, var: Variable, indices: Tensor, apply_state: Any = None) -> Any:
         read = self._read(var, apply_state)
@@ -156,6 +150,7 @@ class RMSprop(_OneKernel, tf_keras.optimizers.legacy.RMSprop):
     kernels = ops.ResourceApplyRMSProp, ops.ResourceSparseApplyRMSProp
     slot_arguments: Mapping[str, str] = {"ms": "rms", "mom": "momentum"}
     read_arguments: Mapping[str, str] = {"lr": "learning_rate", "rho": "rho", "momentum": "momentum"}
+    takes_epsilon = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -167,6 +162,3 @@ class RMSprop(_OneKernel, tf_keras.optimizers.legacy.RMSprop):
         super()._create_slots(var_list)
         for var in var_list:
             self.add_slot(var, "momentum")
-
-    def _arguments(self, var: Variable, apply_state: Any) -> dict[str, Any]:
-        return super()._arguments(var, apply_state) | {"epsilon": tf.constant(self.epsilon, var.dtype.base_dtype)}

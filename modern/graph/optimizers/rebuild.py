@@ -4,8 +4,6 @@ The targets are ``tf_keras.optimizers.legacy`` and its subclasses in ``exact``, 
 Epsilons are always given, since Keras' defaults differ from TF1's.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any

@@ -7,6 +7,7 @@ steps without Python between them. Only ``Workers`` reads what TensorFlow keeps 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from estimator_bridge.runtime.batch_digest import variables_digest
 _POLL_SECONDS = 0.001
 
 
+@dataclasses.dataclass(eq=False)
 class StepPool:
     """Runs steps on chief and workers.
 
@@ -38,15 +40,11 @@ class StepPool:
         audit: Audit of the trainers, if any.
     """
 
+    transplant: Transplant
+    workers: Workers
+    ticketed: TicketedSteps
+    audit: EffectReport | None = None
     exact = True
-
-    def __init__(
-        self, transplant: Transplant, workers: Workers, ticketed: TicketedSteps, audit: EffectReport | None = None
-    ) -> None:
-        self._transplant = transplant
-        self._workers = workers
-        self._ticketed = ticketed
-        self._audit = audit
 
     @classmethod
     def of_cluster(cls, transplant: Transplant, coordinator: Any, auditing: AuditPlan | None) -> StepPool:
@@ -78,23 +76,23 @@ class StepPool:
         if steps <= 0:
             return Ran(np.zeros(0), np.zeros(0, np.int64), self._global_step(), None, False, steps)
         before = self._global_step()
-        goal = min(until, before + steps * (len(self._workers.indices) + 1))
+        goal = min(until, before + steps * (len(self.workers.indices) + 1))
         reporting = goal >= report_from
         limit = goal - reporting
         audited = self._audited_steps(before, limit)
         reached = self._global_step() if audited else before
-        self._ticketed.tickets.assign(reached)
-        calls = self._workers.schedule(self._ticketed.on_worker, _limits(limit)) if limit > reached else []
+        self.ticketed.tickets.assign(reached)
+        calls = self.workers.schedule(self.ticketed.on_worker, _limits(limit)) if limit > reached else []
         own = []
         if not reporting or steps > 1:  # else the reported step is the chief's only one
-            own.append(self._ticketed.on_chief(_limits(limit)))
-            self._workers.wait()
+            own.append(self.ticketed.on_chief(_limits(limit)))
+            self.workers.wait()
         if reporting:
-            own.append(self._ticketed.on_chief(_limits(0, unticketed=1)))
-        self._workers.wait()
+            own.append(self.ticketed.on_chief(_limits(0, unticketed=1)))
+        self.workers.wait()
         ran = self._ran([*audited, *(TakenSteps(*result) for result in finished(calls)), *map(fetch, own)], steps, reporting)
-        if self._audit is not None:
-            self._audit.count(len(ran.losses), before, ran.step)
+        if self.audit is not None:
+            self.audit.count(len(ran.losses), before, ran.step)
         return ran
 
     def _ran(self, taken: Sequence[TakenSteps], steps: int, reporting: bool) -> Ran:
@@ -102,26 +100,26 @@ class StepPool:
         order = np.argsort(np.concatenate([one.tickets for one in taken]), kind="stable")
         losses = np.concatenate([one.losses for one in taken])[order]
         has_report = reporting and len(chief.losses)
-        report = [variable.numpy() for variable in self._ticketed.watched.variables] if has_report else None
+        report = [variable.numpy() for variable in self.ticketed.watched.variables] if has_report else None
         return Ran(losses, np.zeros(len(losses), np.int64), self._global_step(), report, bool(chief.ended), steps)
 
     def _global_step(self) -> int:
-        return int(self._transplant.global_step.numpy())
+        return int(self.transplant.global_step.numpy())
 
     def _audited_steps(self, before: int, limit: int) -> list[TakenSteps]:
         """Makes the audited steps, each of one trainer while no other trains.
 
         A trainer at place 0 is the chief. The step of a lost trainer is left out; the next pool makes it.
         """
-        turns = self._audit.turns(before, limit, self._global_step) if self._audit is not None else ()
+        turns = self.audit.turns(before, limit, self._global_step) if self.audit is not None else ()
         taken: list[TakenSteps | None] = []
         for place, step in turns:
-            self._ticketed.tickets.assign(step)
+            self.ticketed.tickets.assign(step)
             limits = _limits(step + 1)
             if place == 0:
-                taken.append(fetch(self._ticketed.on_chief(limits)))
+                taken.append(fetch(self.ticketed.on_chief(limits)))
             else:
-                taken.append(self._workers.run_on(place - 1, self._ticketed.on_worker, limits))
+                taken.append(self.workers.run_on(place - 1, self.ticketed.on_worker, limits))
         return [one for one in taken if one is not None]
 
 

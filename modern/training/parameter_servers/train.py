@@ -1,7 +1,5 @@
 """Estimator.train in a cluster with parameter servers: the chief leads, and the workers serve it."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -20,11 +18,10 @@ from estimator_bridge.modern.distribution.parameter_servers import coordinator, 
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.distribution.worker_feed import end
 from estimator_bridge.modern.graph import model_graph
-from estimator_bridge.modern.graph.fragments import Fragment, Tensor, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, Tensor, refused, upstream
 from estimator_bridge.modern.graph.input_pipeline import read_ahead
 from estimator_bridge.modern.graph.model_graph import v1
 from estimator_bridge.modern.graph.optimizers.capture import Update
-from estimator_bridge.modern.graph.source_lines import located
 from estimator_bridge.modern.graph.variables import assigned
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training import train as training
@@ -80,9 +77,8 @@ class SharedTransplant(Transplant):
     def _with_optimizers(self) -> list[tuple[Update, Any]]:
         updates = super()._with_optimizers()
         for update, optimizer in updates:
-            given = {name: value for name, value in update.hyperparameters.items() if name in optimizer._hyper}
-            constants = {name: value for name, value in given.items() if name not in update.changing()}
-            optimizer._hyper |= {name: functools.partial(tf.constant, value, tf.float32) for name, value in constants.items()}
+            for name in optimizer._hyper.keys() & (update.hyperparameters.keys() - update.changing().keys()):
+                optimizer._hyper[name] = functools.partial(tf.constant, update.hyperparameters[name], tf.float32)
             optimizer.gradient_aggregator = list  # the pairs as they are, since a trainer is one replica
         return updates
 
@@ -108,13 +104,13 @@ class SharedTransplant(Transplant):
         local = {variable.op.name: variable for variable in self.model.collection(v1.GraphKeys.LOCAL_VARIABLES)}
         written = sorted(assigned(self.operations) & local.keys())
         if written:
-            error = NotSupportedError(
+            raise refused(
+                local[written[0]].op,
                 f"The train_op writes to the local variable {written[0]!r}. On TF1 each worker has its own copy, but on parameter "
                 "servers all workers would share one.",
                 expected="a train_op that writes global variables",
                 fix="Let the train_op not depend on it (summaries may), or use --path legacy.",
             )
-            raise located(error, local[written[0]].op)
 
 
 def train(estimator: Any, call: TrainCall, distribution: Distribution, **options: Any) -> None:
@@ -170,7 +166,7 @@ def _serve(estimator: Any, call: TrainCall) -> None:
     own = feed(estimator.config)
     pipeline = model_graph.input_pipeline(estimator, call.input_fn, model_graph.TRAIN)
     filling = list(pipeline.leaves[0].graph.get_collection(v1.GraphKeys.TABLE_INITIALIZERS))
-    Fragment.cut(upstream(filling, lambda op: False), []).function([])([], [])
+    Fragment.cut(upstream(filling), []).function([])([], [])
     own.publish(iter(read_ahead(pipeline.dataset())))
     if call.hooks:
         names = ", ".join(type(hook).__name__ for hook in call.hooks)
@@ -184,11 +180,8 @@ def _serve(estimator: Any, call: TrainCall) -> None:
 
 def _has_trained(model_dir: str, max_steps: int | None) -> bool:
     """Returns True if the chief ended while this worker was away."""
-    if max_steps is None:
-        return False
-    latest = tf.train.latest_checkpoint(model_dir)
     with contextlib.suppress(tf.errors.OpError):  # an older checkpoint may be deleted meanwhile
-        return latest is not None and int(tf.train.load_variable(latest, "global_step")) >= max_steps
+        return max_steps is not None and training.saved_step(model_dir) >= max_steps
     return False
 
 

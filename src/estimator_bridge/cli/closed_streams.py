@@ -1,7 +1,5 @@
 """Standard streams of a command that goes on once its reader is gone, e.g. ``head`` has ended or the terminal was closed."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

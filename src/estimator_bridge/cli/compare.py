@@ -139,7 +139,7 @@ def _report_failure(result: ParityResult, arguments: argparse.Namespace) -> None
 
 def _print(result: ParityResult, arguments: argparse.Namespace) -> None:
     if arguments.format == "json":
-        from estimator_bridge.parity.report.strict_json import render_json
+        from estimator_bridge.parity.report.summary import render_json
 
         sys.stdout.write(render_json(result))
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.closed_streams import restore_streams
@@ -70,7 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Runs the script in this process and returns its exit code."""
     from estimator_bridge.script.tracebacks import run_as_python_does
 
-    script = dataclasses.replace(script_of(arguments), v2_behavior=arguments.v2_behavior)
+    script = script_of(arguments)
     _check_path(arguments)
     script.check()
     restore_streams()  # a script ends when the reader of its output has left, as under Python

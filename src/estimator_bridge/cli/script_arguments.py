@@ -27,7 +27,7 @@ def add_script(parser: argparse.ArgumentParser) -> None:
     args.complete = FILE  # type: ignore[attr-defined]
 
 
-def add_format(parser: argparse.ArgumentParser, explanation: str) -> None:
+def add_format(parser: argparse._ActionsContainer, explanation: str) -> None:
     """Adds --format, which selects output for readers or for programs."""
     parser.add_argument("--format", choices=("text", "json"), default="text", help=explanation)
 
@@ -97,5 +97,6 @@ def script_of(arguments: argparse.Namespace) -> Script:
         tuple(arguments.args),
         arguments.module,
         python2=arguments.py2,
+        v2_behavior=getattr(arguments, "v2_behavior", False),
         verbose=getattr(arguments, "verbose", False),
     )

@@ -1,12 +1,9 @@
 """Servers that other machines cannot reach: TensorFlow's listens on every network interface, whatever address it is given."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os
 import socket
-import stat
 import sys
 from pathlib import Path
 
@@ -28,8 +25,9 @@ def keep_to_loopback(port: int) -> bool:
     """
     is_restricted = False
     with contextlib.suppress(OSError, AttributeError):
-        for number in filter(_is_socket, [int(file.name) for file in Path("/proc/self/fd").iterdir()]):
-            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as one:
+        # A socket object of any other file cannot be made, and would leave its copy open.
+        for file in filter(Path.is_socket, list(Path("/proc/self/fd").iterdir())):
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(file.name))) as one:
                 if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and one.getsockname()[1] == port:
                     one.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
                     is_restricted = True
@@ -44,10 +42,3 @@ def keep_to_loopback_or_warn(port: int) -> None:
     """
     if not keep_to_loopback(port):
         _logger.warning("other machines can reach the server at port %d: %s cannot prevent it", port, sys.platform)
-
-
-def _is_socket(number: int) -> bool:
-    """Returns True for a socket: a socket object of any other file cannot be made, and would leave its copy open."""
-    with contextlib.suppress(OSError):
-        return stat.S_ISSOCK(os.fstat(number).st_mode)
-    return False

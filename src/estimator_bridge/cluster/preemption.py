@@ -1,14 +1,35 @@
 """Preemption: a scheduler sends SIGTERM to a task, the cluster saves and ends, and a later start goes on from there."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
-from types import FrameType
+from collections.abc import Callable, Iterator
 
 EXIT_CODE = 128 + signal.SIGTERM
+
+
+@contextlib.contextmanager
+def handle_signals(handler: Callable[[int], object], *numbers: int) -> Iterator[None]:
+    """While active, signals call a function and do nothing else. Only the main thread may call this.
+
+    Args:
+        handler: Function that takes the number of a signal that has arrived.
+        numbers: Numbers of the signals.
+
+    Example:
+        >>> import os, signal
+        >>> arrived = []
+        >>> with handle_signals(arrived.append, signal.SIGTERM):
+        ...     os.kill(os.getpid(), signal.SIGTERM)
+        >>> arrived == [signal.SIGTERM]
+        True
+    """
+    before = {number: signal.signal(number, lambda arrived, frame: handler(arrived)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former or signal.SIG_DFL)  # None: a handler in C, which Python cannot put back
 
 
 class Preemption:
@@ -40,11 +61,8 @@ def catch_preemption(active: bool) -> Iterator[Preemption]:
         yield preemption
         return
 
-    def record(number: int, frame: FrameType | None) -> None:
+    def record(number: int) -> None:
         preemption.is_requested = True
 
-    before = signal.signal(signal.SIGTERM, record)
-    try:
+    with handle_signals(record, signal.SIGTERM):
         yield preemption
-    finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)  # None: a handler in C, which Python cannot put back

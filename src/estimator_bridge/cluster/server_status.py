@@ -4,8 +4,6 @@ A server answers an empty request to ``/tensorflow.WorkerService/GetStatus`` wit
 device_attributes.proto of TensorFlow). TensorFlow's generated classes are not used: importing one imports all of TensorFlow.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 import re
@@ -46,6 +44,10 @@ class Answer:
         incarnation: Number that the server drew when it started; a different one means that it was restarted.
         milliseconds: Time of a round trip over the open connection.
         reason: Reason why the server is not ready.
+
+    Example:
+        >>> print(Answer(TaskId("ps", 0), "127.0.0.1:1", Health.MISSING, reason="no connection"))
+        ps 0 at 127.0.0.1:1: missing, no connection
     """
 
     task: TaskId
@@ -55,6 +57,12 @@ class Answer:
     incarnation: int | None = None
     milliseconds: float | None = None
     reason: str = ""
+
+    def __str__(self) -> str:
+        start = f"{self.task} at {self.address}: {self.health.value}, "
+        if self.health is not Health.READY:
+            return start + self.reason
+        return f"{start}{', '.join(self.devices)}, incarnation {self.incarnation:016x}, {self.milliseconds:.1f} ms"
 
 
 def ask(servers: Mapping[TaskId, str], timeout: float) -> list[Answer]:
@@ -87,7 +95,7 @@ def _ask_one(task: TaskId, address: str, timeout: float) -> Answer:
             started = time.monotonic()
             data = get_status(b"", timeout=max(deadline - started, 0.001))
             milliseconds = (time.monotonic() - started) * 1000
-            return _judge(Answer(task, address, Health.READY, milliseconds=milliseconds), list(_devices(data)))
+            return _judge(task, address, milliseconds, list(_devices(data)))
         except grpc.RpcError as error:
             return Answer(task, address, Health.MISSING, reason=_reason(error, timeout))
         except (BridgeError, UnicodeDecodeError, AttributeError):  # bytes that are no devices
@@ -107,16 +115,10 @@ def _devices(data: bytes) -> Iterator[tuple[str, int]]:
             yield parts[_NAME].decode(), parts.get(_INCARNATION, 0)
 
 
-def _judge(answer: Answer, devices: list[tuple[str, int]]) -> Answer:
+def _judge(task: TaskId, address: str, milliseconds: float, devices: list[tuple[str, int]]) -> Answer:
     found = [match for name, _ in devices if (match := _DEVICE.fullmatch(name))]
     if not found:
-        return dataclasses.replace(answer, health=Health.MISSING, reason="the answer names no device")
+        return Answer(task, address, Health.MISSING, milliseconds=milliseconds, reason="the answer names no device")
     answered_as = TaskId(found[0]["job"], int(found[0]["task"]))
-    is_right = answered_as == answer.task
-    return dataclasses.replace(
-        answer,
-        health=Health.READY if is_right else Health.MISTAKEN,
-        devices=tuple(match["device"] for match in found),
-        incarnation=devices[0][1],
-        reason="" if is_right else f"{answered_as} answers here",
-    )
+    health, reason = (Health.READY, "") if answered_as == task else (Health.MISTAKEN, f"{answered_as} answers here")
+    return Answer(task, address, health, tuple(match["device"] for match in found), devices[0][1], milliseconds, reason)

@@ -1,7 +1,5 @@
 """The terminal while a cluster runs: the output of the tasks, each line with its task, and a table of them."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import threading
@@ -88,19 +86,3 @@ def answer_table(answers: Sequence[Answer]) -> Table:
         incarnation = "" if answer.incarnation is None else f"{answer.incarnation:016x}"
         table.add_row(str(answer.task), answer.address, state, ", ".join(answer.devices), incarnation, trip)
     return table
-
-
-def describe(answer: Answer) -> str:
-    """Returns an answer as a line.
-
-    Example:
-        >>> from estimator_bridge.cluster.tasks import TaskId
-        >>> describe(Answer(TaskId("ps", 0), "127.0.0.1:1", Health.MISSING, reason="no connection"))
-        'ps 0 at 127.0.0.1:1: missing, no connection'
-    """
-    if answer.health is not Health.READY:
-        return f"{answer.task} at {answer.address}: {answer.health.value}, {answer.reason}"
-    return (
-        f"{answer.task} at {answer.address}: ready, {', '.join(answer.devices)}, "
-        f"incarnation {answer.incarnation:016x}, {answer.milliseconds:.1f} ms"
-    )

@@ -1,7 +1,5 @@
 """A launch from the layout to the end: starts the processes, and tries again if a port was taken meanwhile."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os

@@ -1,7 +1,5 @@
 """Layouts of clusters: the tasks, their addresses, and the TF_CONFIG of each."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """A cluster that is running, as far as this launcher sees it."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Sequence

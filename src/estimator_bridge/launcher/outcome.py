@@ -1,7 +1,5 @@
 """The end of a launch, and its limits."""
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 from collections.abc import Callable

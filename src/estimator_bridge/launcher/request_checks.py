@@ -1,7 +1,5 @@
 """Checks that refuse a layout before any task of it starts."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

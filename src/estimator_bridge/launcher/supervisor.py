@@ -1,22 +1,19 @@
 """The supervisor of the tasks on this machine: starts them, restarts those that fail, and ends them together."""
 
-from __future__ import annotations
-
 import functools
 import signal
 import time
 from collections.abc import Sequence
-from types import FrameType
-from typing import Any
 
+from estimator_bridge.cluster.preemption import handle_signals
 from estimator_bridge.launcher.audit.audit import Audit
 from estimator_bridge.launcher.display import Show
 from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.monitors.endings import Completion, judge_audit, judge_finish
 from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.monitors.remote_tasks import RemoteFailures, RemoteTrainers
-from estimator_bridge.launcher.monitors.restarts import Restarter, TaskFailures
+from estimator_bridge.launcher.monitors.remote_tasks import RemoteTasks
+from estimator_bridge.launcher.monitors.restarts import Restarter
 from estimator_bridge.launcher.monitors.stall import Stall
 from estimator_bridge.launcher.outcome import Judge, Outcome
 from estimator_bridge.launcher.processes.task import Task, kill_all
@@ -26,37 +23,8 @@ _LEAD_SECONDS = 3.0
 _POLL_SECONDS = 0.1
 
 
-class Interruption:
-    """While entered, SIGINT, SIGTERM and, unless nohup ignores it, SIGHUP are recorded and do nothing else.
-
-    Attributes:
-        signals: Numbers of the signals that arrived, in their order.
-    """
-
-    def __init__(self) -> None:
-        self.signals: list[int] = []
-        self._handlers: dict[int, Any] = {}
-
-    def __enter__(self) -> None:
-        numbers = [signal.SIGINT, signal.SIGTERM]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            numbers.append(signal.SIGHUP)
-        self._handlers = {number: signal.signal(number, self._record) for number in numbers}
-
-    def __exit__(self, *exception: object) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-
-    def _record(self, number: int, frame: FrameType | None) -> None:
-        self.signals.append(number)
-
-    def judge(self) -> Outcome | None:
-        """Returns the end after the first signal."""
-        return Outcome(128 + self.signals[0]) if self.signals else None
-
-
 class Supervisor:
-    """Starts tasks, watches them and ends them.
+    """Starts tasks, watches them and ends them. SIGINT, SIGTERM and, unless nohup ignores it, SIGHUP end the launch.
 
     Args:
         cluster: Cluster whose tasks have not started yet.
@@ -67,40 +35,42 @@ class Supervisor:
     def __init__(self, cluster: LocalCluster, show: Show, audit: Audit | None = None) -> None:
         self._cluster = cluster
         self._show = show
-        self._interruption = Interruption()
+        self._signals: list[int] = []  # that arrived, in their order
         preflight = Preflight(cluster)
         self._restarter = restarter = Restarter(cluster, preflight)
         self._heartbeats = heartbeats = Heartbeats(cluster, preflight)
-        self._remote_failures = RemoteFailures(cluster)
-        remote_trainers = RemoteTrainers(cluster)
+        self._remote_tasks = remote_tasks = RemoteTasks(cluster)
         # The first judge that knows an end decides, so causes stand before their consequences: a failure on another machine makes local
         # tasks fail, and the server of a lost machine is late.
         self._judges: tuple[Judge, ...] = (
-            self._interruption.judge,
-            self._remote_failures.judge,
-            TaskFailures(cluster, restarter, remote_trainers).judge,
+            self._judge_signals,
+            remote_tasks.judge,
+            functools.partial(restarter.judge, remote_tasks),
             heartbeats.judge,
             preflight.judge,
             Stall(cluster, restarter).judge,
             functools.partial(judge_finish, cluster),
             functools.partial(judge_audit, cluster, audit),
-            Completion(cluster, remote_trainers, heartbeats).judge,
+            Completion(cluster, remote_tasks, heartbeats).judge,
         )
 
     def run(self) -> Outcome:
         """Runs the tasks until the cluster ends; no process of them is left afterwards."""
-        with self._interruption:
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        with handle_signals(self._signals.append, *numbers):
             try:
                 outcome = self._watch()
             finally:
                 self._end()
-            self._remote_failures.report(outcome)
+            self._remote_tasks.report(outcome)
         return outcome
 
     def _watch(self) -> Outcome:
         self._restarter.begin()
         for task in self._cluster.tasks:
-            if not self._interruption.signals:  # hundreds take minutes to start
+            if not self._signals:  # hundreds take minutes to start
                 task.start(self._cluster.spawner)
         while True:
             self._update()
@@ -110,6 +80,9 @@ class Supervisor:
             self._restarter.follow()
             self._restarter.resume()
             time.sleep(_POLL_SECONDS)
+
+    def _judge_signals(self) -> Outcome | None:
+        return Outcome(128 + self._signals[0]) if self._signals else None
 
     def _update(self) -> None:
         self._cluster.update()
@@ -135,8 +108,8 @@ class Supervisor:
     def _let_remote_tasks_save(self, deadline: float) -> None:
         """Keeps parameter servers while tasks of other machines save, if a scheduler has asked all machines to end."""
         serves = any(task.name.job == "ps" and not task.state.has_ended for task in self._cluster.tasks)
-        is_needed = serves and self._cluster.is_shared and bool(self._interruption.signals)
-        while is_needed and not self._must_hurry and time.monotonic() < deadline and not self._remote_failures.have_all_ended():
+        is_needed = serves and self._cluster.is_shared and bool(self._signals)
+        while is_needed and not self._must_hurry and time.monotonic() < deadline and not self._remote_tasks.have_all_ended():
             self._update()
             time.sleep(_POLL_SECONDS)
 
@@ -154,4 +127,4 @@ class Supervisor:
 
     @property
     def _must_hurry(self) -> bool:
-        return len(self._interruption.signals) > 1
+        return len(self._signals) > 1

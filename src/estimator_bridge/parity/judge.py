@@ -1,7 +1,6 @@
 """Reads the traces of both sides and says where they differ: pure comparison, one function a level."""
 
-from __future__ import annotations
-
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -102,30 +101,36 @@ def _loss_findings(losses: Sequence[LossPoint], thresholds: Thresholds) -> Itera
 
 
 def _metrics(legacy: Trace, modern: Trace) -> Iterator[MetricPair]:
-    new = {_evaluation(event): event["metrics"] for event in modern.events("evaluated")}
-    for event in legacy.events("evaluated"):
-        name, step = _evaluation(event)
-        for metric, value in event["metrics"].items():
-            other = new.get((name, step), {}).get(metric)
-            if metric != "global_step" and other is not None:
+    new = _evaluations(modern)
+    for key, metrics in _evaluations(legacy).items():
+        name, step, _ = key
+        for metric, value in metrics.items():
+            other = new.get(key, {}).get(metric)
+            if other is not None:
                 yield MetricPair(name, step, metric, value, other)
 
 
 def _unpaired_metrics(legacy: Trace, modern: Trace) -> list[ParityFinding]:
-    """Returns a finding for each metric without a counterpart at the same evaluation and step."""
+    """Returns a finding for each metric without a counterpart in the same evaluation."""
     old, new = (
-        {(*_evaluation(event), metric) for event in trace.events("evaluated") for metric in event["metrics"]}
-        for trace in (legacy, modern)
+        {(*key, metric) for key, metrics in _evaluations(trace).items() for metric in metrics} for trace in (legacy, modern)
     )
     return [
         ParityFinding("metric", f"{metric} of evaluation {name or 'eval'!r} exists on one side only.", step)
-        for name, step, metric in sorted(old ^ new)
-        if metric != "global_step"
+        for name, step, _, metric in sorted(old ^ new)
     ]
 
 
-def _evaluation(event: dict[str, Any]) -> tuple[str, int]:
-    return event["name"], int(event["metrics"]["global_step"])
+def _evaluations(trace: Trace) -> dict[tuple[str, int, int], dict[str, float]]:
+    """Returns the metrics of each evaluation, by its name, its step, and its number among those of that name and step."""
+    found: dict[tuple[str, int, int], dict[str, float]] = {}
+    seen: Counter[tuple[str, int]] = Counter()
+    for event in trace.events("evaluated"):
+        metrics = dict(event["metrics"])
+        name, step = event["name"], int(metrics.pop("global_step"))
+        found[name, step, seen[name, step]] = metrics
+        seen[name, step] += 1
+    return found
 
 
 def _metric_findings(metrics: Sequence[MetricPair], thresholds: Thresholds) -> Iterator[ParityFinding]:

@@ -1,7 +1,5 @@
 """Progress of both sides on stderr, if that is a terminal."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

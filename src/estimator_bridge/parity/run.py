@@ -1,7 +1,5 @@
 """Runs both sides, one after the other, each in its own process."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

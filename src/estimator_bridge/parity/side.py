@@ -48,15 +48,11 @@ def main(text: str) -> int:
     _end_with_parent()
     with log_to_stderr():
         try:
-            return run_as_python_does(lambda: _run(order, trace))
+            run_script = run_legacy if order.side == "legacy" else run_modern
+            return run_as_python_does(lambda: run_script(order.script, lambda: _make_engine(order, trace)))
         except BridgeError as error:
             trace.write("failed", message=str(error))
             return 2
-
-
-def _run(order: Order, trace: Trace) -> None:
-    run_script = run_legacy if order.side == "legacy" else run_modern
-    run_script(order.script, lambda: _make_engine(order, trace))
 
 
 def _make_engine(order: Order, trace: Trace) -> Engine:

@@ -1,7 +1,5 @@
 """Compares the variables of two checkpoints, one at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +8,11 @@ import numpy as np
 
 from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.format import dtypes
+from estimator_bridge.compat.checkpoint.inspection import difference
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.values import read_strings, stream
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.report.spelling import first_three
 from estimator_bridge.parity.result import ParityFinding, VariableDiff
 
 # An update is a difference of float32 values: it is known to their rounding, and to this share of its own size.
@@ -51,10 +51,7 @@ def max_abs_diff(legacy: Any, modern: Any) -> float:
     """
     if not np.issubdtype(legacy.dtype, np.number):
         return 0.0 if (legacy == modern).all() else float("inf")
-    if not legacy.size or np.array_equal(legacy, modern, equal_nan=np.issubdtype(legacy.dtype, np.inexact)):
-        return 0.0
-    difference = float(np.max(np.abs(legacy.astype(np.float64) - modern.astype(np.float64))))
-    return float("inf") if np.isnan(difference) else difference
+    return difference.max_abs_diff(legacy, modern)
 
 
 def initial_values(legacy: str, modern: str, step: int) -> Iterator[ParityFinding]:
@@ -64,7 +61,7 @@ def initial_values(legacy: str, modern: str, step: int) -> Iterator[ParityFindin
     outside = [diff for diff in compare_values(legacy, modern) if diff.max_abs_diff is None or diff.max_abs_diff > ROUNDING]
     if outside:
         names = [f"{diff.name} ({diff.note or f'{diff.max_abs_diff:.3g}'})" for diff in outside]
-        yield ParityFinding("initial values", f"The initial values differ: {_first_three(names)}.", step)
+        yield ParityFinding("initial values", f"The initial values differ: {first_three(names)}.", step)
 
 
 def first_updates(legacy: Trace, modern: Trace, call: str, step: int) -> Iterator[ParityFinding]:
@@ -81,16 +78,12 @@ def first_updates(legacy: Trace, modern: Trace, call: str, step: int) -> Iterato
         return
     still = [name for name, old, new in outside if not new.any() and old.any()]
     if still:
-        yield ParityFinding("first update", f"The modern side does not update {_first_three(still)}.", step)
+        yield ParityFinding("first update", f"The modern side does not update {first_three(still)}.", step)
         return
     ratios = [f"{name} x{float(np.vdot(old, new) / np.vdot(old, old)):.4g}" for name, old, new in outside if old.any()]
     count = f"{len(outside)} of {len(compared)}"
-    message = f"The first update of {count} variables differs; modern / legacy: {_first_three(ratios)}."
+    message = f"The first update of {count} variables differs; modern / legacy: {first_three(ratios)}."
     yield ParityFinding("first update", message, step)
-
-
-def _first_three(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _updates(legacy: Trace, modern: Trace, call: str) -> Iterator[tuple[str, Any, Any, float]]:

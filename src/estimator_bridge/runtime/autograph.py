@@ -7,8 +7,6 @@ fraction of one, and each later one twice as long.
 AutoGraph rewrites the source in the function's file. If the code was compiled from another source, the rewriting would undo that.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from types import ModuleType

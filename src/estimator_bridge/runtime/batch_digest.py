@@ -1,7 +1,5 @@
 """Digests of a batch and of variables, computed by TensorFlow on their own device or the CPU beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Collective operations that workers in step run repeatedly: in a loop, in a session, in a function of few steps."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from collections.abc import Iterator

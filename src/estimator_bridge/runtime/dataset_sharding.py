@@ -1,7 +1,5 @@
 """The rule of both paths for the datasets of workers: they are shards of one dataset already, or one dataset that has to be sharded."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType

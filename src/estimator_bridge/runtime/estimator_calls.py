@@ -111,27 +111,13 @@ class EstimatorEngine(Engine):
     """The methods of tensorflow-estimator itself, as they were when this engine was made."""
 
     def __init__(self) -> None:
-        self._methods = {name: getattr(_estimator_class(), name) for name in CALLS}
+        self._methods = {arguments: getattr(_estimator_class(), name) for name, arguments in CALLS.items()}
 
-    def train(self, estimator: Any, call: TrainCall) -> Any:
-        """Executes ``Estimator.train``."""
-        return self._methods["train"](estimator, **vars(call))
+    def train(self, estimator: Any, call: Any) -> Any:
+        """Executes any call of an Estimator."""
+        return self._methods[type(call)](estimator, **vars(call))
 
-    def evaluate(self, estimator: Any, call: EvaluateCall) -> Any:
-        """Executes ``Estimator.evaluate``."""
-        return self._methods["evaluate"](estimator, **vars(call))
-
-    def predict(self, estimator: Any, call: PredictCall) -> Any:
-        """Executes ``Estimator.predict``."""
-        return self._methods["predict"](estimator, **vars(call))
-
-    def export_saved_model(self, estimator: Any, call: ExportCall) -> Any:
-        """Executes ``Estimator.export_saved_model``."""
-        return self._methods["export_saved_model"](estimator, **vars(call))
-
-    def export_savedmodel(self, estimator: Any, call: OldExportCall) -> Any:
-        """Executes ``Estimator.export_savedmodel``."""
-        return self._methods["export_savedmodel"](estimator, **vars(call))
+    evaluate = predict = export_saved_model = export_savedmodel = train
 
 
 @contextlib.contextmanager

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import functools
 import os
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from estimator_bridge.runtime.patched_names import PATCHED_PACKAGES, find_row
-
 CHECKED = "ESTIMATOR_BRIDGE_CHECK_PATCHES"
-"""Environment variable of this project's tests: each replaced name must have a row. A user's training never ends for a missing row."""
+"""Environment variable of this project's tests: patterns of all names that may be replaced. A user's training never ends for a missing one."""
+_CHECKED_PACKAGES = ("tensorflow", "tf_keras", "keras")  # tensorflow_estimator included
 
 
 @contextlib.contextmanager
@@ -25,7 +25,7 @@ def replaced(owner: Any, /, **attributes: Any) -> Iterator[None]:
 
     Raises:
         AttributeError: An attribute does not exist.
-        LookupError: The attribute belongs to TensorFlow or Keras and is missing in ``patched_names``; only if ``CHECKED`` is set.
+        LookupError: The attribute belongs to TensorFlow or Keras and matches no pattern in ``CHECKED``, if that is set.
 
     Example:
         >>> import math
@@ -89,6 +89,17 @@ def _wrapped(original: Callable[..., Any], function: Callable[..., Any]) -> Call
     return call
 
 
+def wrap(owner: Any, /, **functions: Callable[..., Any]) -> None:
+    """Does for the life of the process what ``wrapped`` does for a time.
+
+    Args:
+        owner: Module, class, function or object whose attributes change.
+        functions: Functions by the method's name. Each gets the method that it wraps, then the arguments of the call.
+    """
+    for name, function in functions.items():
+        replace(owner, name, _wrapped(getattr(owner, name), function))
+
+
 def replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
     """Gives an attribute another value.
 
@@ -102,11 +113,11 @@ def replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
 
     Raises:
         AttributeError: The attribute does not exist.
-        LookupError: The attribute belongs to TensorFlow or Keras and is missing in ``patched_names``; only if ``CHECKED`` is set.
+        LookupError: The attribute belongs to TensorFlow or Keras and matches no pattern in ``CHECKED``, if that is set.
     """
-    path = path_of(owner)
-    if CHECKED in os.environ and path.startswith(PATCHED_PACKAGES) and find_row(path, name) is None:
-        raise LookupError(f"{path}.{name} is patched, but estimator_bridge.runtime.patched_names does not list it")
+    path, patterns = f"{path_of(owner)}.{name}", os.environ.get(CHECKED)
+    if patterns and path.startswith(_CHECKED_PACKAGES) and not any(fnmatch.fnmatchcase(path, one) for one in patterns.split()):
+        raise LookupError(f"{path} is patched, but {CHECKED} does not list it")
     is_own = name in vars(owner) or isinstance(owner, types.FunctionType)  # a function's __defaults__ are not in vars()
     before = vars(owner)[name] if name in vars(owner) else getattr(owner, name)  # vars() keeps a staticmethod as it is
     setattr(owner, name, value)

@@ -1,7 +1,5 @@
 """Waits, with a deadline, for the servers of a cluster."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Tells the user's own files from ours, Python's and those of installed packages."""
 
-from __future__ import annotations
-
 import functools
 import sysconfig
 from pathlib import Path

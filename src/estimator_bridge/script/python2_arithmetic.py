@@ -1,7 +1,5 @@
 """Arithmetic of Python 2: ``/`` floors whole numbers and arrays and tensors of them; ``round`` gives floats and rounds halves away from zero."""
 
-from __future__ import annotations
-
 import math
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Keeps TensorFlow's start-up and its deprecation warnings out of what a script prints; ``--verbose`` shows them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -31,11 +29,8 @@ def quiet_start_up() -> Iterator[None]:
     if "TF_CPP_MIN_LOG_LEVEL" in os.environ or "tensorflow" in sys.modules:
         yield
         return
-    if any(Path(driver).exists() for driver in _GPU_DRIVERS):
-        level = "1"
-    else:
-        level = "2" if "TF_CONFIG" in os.environ else "3"
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = level
+    has_gpu = any(Path(driver).exists() for driver in _GPU_DRIVERS)
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "1" if has_gpu else "2" if "TF_CONFIG" in os.environ else "3"
     with _without_early_messages() if hasattr(os, "fork") else contextlib.nullcontext():
         yield
 

@@ -1,7 +1,5 @@
 """Warnings about a script's source before it runs: Python 2 in it, and code that is not what it claims to be."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 

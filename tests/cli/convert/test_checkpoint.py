@@ -17,7 +17,7 @@ from estimator_bridge.compat.checkpoint.format import trackable
 from estimator_bridge.compat.checkpoint.format.trackable import Attribute, Node, SlotReference
 from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE, OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.reading import tensors
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 
 OLD: dict[str, Any] = {
     "scope/dense/kernel": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],

@@ -19,8 +19,7 @@ from estimator_bridge.compat.checkpoint.format.dtypes import STRING, dtype
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index, index_path
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.publish import publish
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import publish, write_tensors
 from tests.compat.checkpoint import strategies, tensorflow_side
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -98,7 +97,8 @@ def test_partitioned_variables(scratch: Path, data: st.DataObject) -> None:
     draft = Draft(source)
     draft.alias(name, "alias/" + name)
     draft.rename(lambda old: "renamed/" + old)
-    target = publish(draft, prefix.with_name("target")).prefix
+    target = prefix.with_name("target")
+    publish(draft, target)
     for new in ("renamed/" + name, "renamed/alias/" + name):
         kind = tf.as_dtype(array.dtype)
         whole, *parts = tensorflow_side.restore(target, [new] * (len(specs) + 1), ["", *specs], [kind] * (len(specs) + 1))
@@ -121,7 +121,8 @@ def test_changes_of_names(scratch: Path, saved: dict[str, Any], num_shards: int,
     if len(names) > 1:
         draft.drop([f"{names[-1]}/new"])
     draft.put("added", tensors.of(added))
-    loaded = tensorflow_side.load(publish(draft, prefix.with_name("target")).prefix)
+    publish(draft, prefix.with_name("target"))
+    loaded = tensorflow_side.load(prefix.with_name("target"))
     expected = {f"{name}/new": saved[name] for name in names[: -1 if len(names) > 1 else None]}
     expected |= {"the alias": saved[names[0]], "added": added}
     assert set(loaded) == set(expected)

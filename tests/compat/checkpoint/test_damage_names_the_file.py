@@ -14,7 +14,7 @@ from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
 from estimator_bridge.compat.checkpoint.models.object_graph import read_object_model
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.reading import tensors, values
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.errors import CheckpointError, CorruptError, NotFoundError, UnsupportedError
-from estimator_bridge.compat.checkpoint.format import block, crc32c, ordered_code, snappy, table
+from estimator_bridge.compat.checkpoint.format import crc32c, ordered_code, snappy, table
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
+from estimator_bridge.compat.checkpoint.models.object_graph import read_object_model
+from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.reading import tensors, values
 from estimator_bridge.compat.checkpoint.reading.index import Index, encode_index, index_path
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.runtime.protobuf import varint, wire
 
 HEADER = (b"", Header(1).encode())
@@ -137,15 +139,15 @@ def forged(tmp_path: Path, blocks: list[bytes], handles: list[tuple[int, int]]) 
     """A table of blocks with handles that may lie."""
     offset = sum(map(len, blocks))
     records = [(b"%05d" % number, varint.encode(at) + varint.encode(size)) for number, (at, size) in enumerate(handles)]
-    index = block.seal(block.build(records, interval=1))
-    footer = varint.encode(0) * 2 + varint.encode(offset) + varint.encode(len(index) - block.TRAILER)
+    index = table.seal(table.build_block(records, interval=1))
+    footer = varint.encode(0) * 2 + varint.encode(offset) + varint.encode(len(index) - table.TRAILER)
     index_path(tmp_path / "m").write_bytes(b"".join([*blocks, index, footer.ljust(40, b"\0"), table.MAGIC]))
     return tmp_path / "m"
 
 
 def test_block_offsets_outside_the_file_or_in_a_circle(tmp_path: Path) -> None:
-    records = block.seal(block.build([HEADER, (b"w", Entry(1, (2,), 0, 0, 8).encode())]))
-    size = len(records) - block.TRAILER
+    records = table.seal(table.build_block([HEADER, (b"w", Entry(1, (2,), 0, 0, 8).encode())]))
+    size = len(records) - table.TRAILER
     for handles in ([(2**60, size)], [(0, 2**60)], [(0, 2**64 - 1)], [(0, size)] * 2, [(0, size), (1, size)]):
         with pytest.raises(CorruptError):
             read_index(forged(tmp_path, [records], handles))
@@ -167,8 +169,8 @@ def test_prefix_bomb_takes_little_memory(tmp_path: Path) -> None:
     for number in range(200_000):
         tail = number.to_bytes(4, "big")
         out.append(varint.encode(len(start)) + b"\4" + varint.encode(len(entry)) + tail + entry)
-    sealed = block.seal(b"".join(out) + struct.pack("<II", 0, 1))
-    prefix = forged(tmp_path, [sealed], [(0, len(sealed) - block.TRAILER)])
+    sealed = table.seal(b"".join(out) + struct.pack("<II", 0, 1))
+    prefix = forged(tmp_path, [sealed], [(0, len(sealed) - table.TRAILER)])
     assert index_path(prefix).stat().st_size < 5_000_000
     tracemalloc.start()
     with pytest.raises(CorruptError, match="too many"):
@@ -180,9 +182,9 @@ def test_prefix_bomb_takes_little_memory(tmp_path: Path) -> None:
 
 def test_key_that_shares_more_than_there_is(tmp_path: Path) -> None:
     for record in (b"\x05\x01\x00w", b"\x00\x7fx", b"\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00w", b"\x80" * 11):
-        sealed = block.seal(record + struct.pack("<II", 0, 1))
+        sealed = table.seal(record + struct.pack("<II", 0, 1))
         with pytest.raises(CorruptError):
-            read_index(forged(tmp_path, [sealed], [(0, len(sealed) - block.TRAILER)]))
+            read_index(forged(tmp_path, [sealed], [(0, len(sealed) - table.TRAILER)]))
 
 
 def compressed(contents: bytes) -> bytes:
@@ -194,8 +196,8 @@ def compressed(contents: bytes) -> bytes:
 
 
 def test_snappy_blocks_are_read(tmp_path: Path) -> None:
-    sealed = compressed(block.build([HEADER, (b"w", Entry(1, (2,), 0, 0, 8).encode())]))
-    assert list(read_index(forged(tmp_path, [sealed], [(0, len(sealed) - block.TRAILER)])).entries) == ["w"]
+    sealed = compressed(table.build_block([HEADER, (b"w", Entry(1, (2,), 0, 0, 8).encode())]))
+    assert list(read_index(forged(tmp_path, [sealed], [(0, len(sealed) - table.TRAILER)])).entries) == ["w"]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +264,13 @@ def test_new_tensors_beside_big_endian_ones(good: Path, tmp_path: Path) -> None:
     draft = Draft(read_index(good.with_name("big")))
     publish(draft, tmp_path / "renamed")
     assert read_index(tmp_path / "renamed").header.big_endian
-    draft.put("added", tensors.int64(1))
+    draft.put("added", tensors.number(1))
     with pytest.raises(UnsupportedError, match="big-endian"):
         publish(draft, tmp_path / "target")
     assert not (tmp_path / "target.index").exists()
+
+
+def test_an_object_graph_without_nodes(tmp_path: Path) -> None:
+    prefix = write_tensors(tmp_path / "m", {OBJECT_GRAPH: tensors.of_strings([b""], ())})
+    with pytest.raises(CorruptError, match="no nodes"):
+        read_object_model(read_index(prefix))

@@ -19,7 +19,7 @@ from estimator_bridge.compat.checkpoint.models.object_graph import read_object_m
 from estimator_bridge.compat.checkpoint.names.naming import canned_hyperparameter
 from estimator_bridge.compat.checkpoint.optimizers.state import beta_powers, source_slots
 from estimator_bridge.compat.checkpoint.slots import NO_COUNTERPART, TABLES, table_of_slots
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from tests.compat.checkpoint import tensorflow_side
 
 v1 = tf.compat.v1

@@ -261,14 +261,14 @@ from estimator_bridge import legacy
 legacy.install()
 from estimator_bridge.compat.config import to_legacy, to_modern
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.live_objects import from_objects, from_strategy
+from estimator_bridge.compat.config.live_objects import from_objects, settings_of_strategy
 from estimator_bridge.compat.config.output.python import to_python
 from estimator_bridge.compat.config.settings import flatten, unflatten
 config = unflatten(json.loads(sys.argv[1]))
 made = apply(config).strategy
 printed = {}
 exec(to_python(config), printed)
-found = [from_strategy(made), from_strategy(printed["strategy"]), to_modern(from_objects(tf.estimator.RunConfig(train_distribute=made)))[0]]
+found = [*(unflatten(settings_of_strategy(one)) for one in (made, printed["strategy"])), to_modern(from_objects(tf.estimator.RunConfig(train_distribute=made)))[0]]
 print(json.dumps([{name: value for name, value in flatten(one).items() if name in flatten(config)} for one in found]))
 """
 

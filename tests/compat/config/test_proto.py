@@ -13,8 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator_bridge.compat.config import LegacyConfig, to_legacy, to_modern
-from estimator_bridge.compat.config.proto.fields import config_proto, is_repeated, message_of, pool, set_fields
-from estimator_bridge.compat.config.proto.reading import first_fault, is_text, read_binary, read_json, read_text
+from estimator_bridge.compat.config.proto.fields import (
+    config_proto,
+    first_fault,
+    is_repeated,
+    is_text,
+    message_of,
+    pool,
+    read_binary,
+    read_json,
+    read_text,
+    set_fields,
+)
 from estimator_bridge.compat.config.report import Row, value_text
 from estimator_bridge.compat.config.settings import flatten
 from estimator_bridge.compat.config.tables import SESSION, session_rule
@@ -91,7 +101,7 @@ def test_tensorflows_descriptors_first() -> None:
 
 def test_reading_a_proto_does_not_import_tensorflow() -> None:
     program = (
-        "import sys; from estimator_bridge.compat.config.proto.reading import read_text; read_text('placement_period: 1');"
+        "import sys; from estimator_bridge.compat.config.proto.fields import read_text; read_text('placement_period: 1');"
         "sys.exit('tensorflow' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -273,6 +273,13 @@ def test_the_strategy_of_evaluation_goes_both_ways_and_an_evaluator_makes_it() -
     assert to_legacy(modern)[0].eval_distribute == asked
 
 
+def test_device_counts_are_printed_in_one_order() -> None:
+    """A map of protobuf has another order in each process."""
+    kinds = ["TPU", "XLA_GPU", "GPU", "XLA_CPU", "CPU"]
+    data = legacy_data(LegacyConfig(session_config={"device_count": dict.fromkeys(kinds, 1)}))
+    assert list(data["session_config"]["device_count"]) == sorted(kinds)
+
+
 def test_an_empty_eval_spec_stays() -> None:
     config = LegacyConfig(eval_spec={})
     assert legacy_of(read_object(json.dumps(legacy_data(config)), "run.json")).eval_spec == {}

@@ -22,7 +22,7 @@ from estimator_bridge.cli.main import main
 from estimator_bridge.compat.checkpoint import CheckpointError, ConversionReport, convert
 from estimator_bridge.compat.checkpoint.conversion import sides
 from estimator_bridge.compat.checkpoint.errors import KerasError, TargetError
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.compat.keras_files.answering import Answerer
 from tests.compat.keras_files import keras_models as nets
 from tests.compat.keras_files.keras_models import FAMILIES, X, v1

@@ -168,6 +168,12 @@ ONE_SHOTS = {
             return map(int, flags)
         sizes = list(units())
     """,
+    "two names": """
+        first = second = map(int, flags)
+        for unit in first: pass
+        n = len(second)  # !
+        total = sum(second)  # !
+    """,
     "made a list": """
         units = map(int, flags)
         units = list(units)

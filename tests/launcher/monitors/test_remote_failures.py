@@ -16,7 +16,7 @@ from estimator_bridge.cluster.rendezvous import Recovery, Rendezvous, TaskFailur
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.layout import hosted_layout
-from estimator_bridge.launcher.monitors.remote_tasks import RemoteFailures
+from estimator_bridge.launcher.monitors.remote_tasks import RemoteTasks
 from estimator_bridge.launcher.outcome import Outcome
 from tests.launcher.conftest import DEADLINE, Play, alive, local_cluster, pids, wait_until
 
@@ -44,12 +44,12 @@ def at(monkeypatch: pytest.MonkeyPatch) -> At:
     return set_clock
 
 
-def failures(rendezvous: Rendezvous, name: str, was_preempted: bool = False) -> RemoteFailures:
+def failures(rendezvous: Rendezvous, name: str, was_preempted: bool = False) -> RemoteTasks:
     """Returns the monitor in the launcher of a task on a machine of its own."""
     layout = hosted_layout(HOSTS, COUNTS, name)
     cluster = local_cluster(layout, rendezvous)
     cluster.tasks[0].exit_code = EXIT_CODE if was_preempted else None
-    return RemoteFailures(cluster)
+    return RemoteTasks(cluster)
 
 
 def test_a_failure_reaches_every_launcher_with_its_reason_and_exit_code(rendezvous: Rendezvous) -> None:

@@ -15,7 +15,7 @@ COMMON = """
     import tensorflow.compat.v1 as tf
     from tensorflow.python.tpu import tpu_embedding as by_name
     from estimator_bridge.legacy.restored import tpu_embedding as ours
-    from estimator_bridge.legacy.restored.tpu_embedding_parameters import PARAMETERS, SLOTS
+    from estimator_bridge.legacy.restored.tpu_embedding import PARAMETERS, SLOTS
 
     def outcome(build):
         try:

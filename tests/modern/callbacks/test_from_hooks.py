@@ -150,6 +150,29 @@ def test_waiting_for_a_step_that_nobody_makes_is_refused(tmp_path: Path) -> None
         train("modern", model(), tmp_path, hooks=[v1.train.GlobalStepWaiterHook(9)], steps=1)
 
 
+def test_several_summaries_and_a_writer_of_the_script_let_steps_run_in_bulk(tmp_path: Path, loop_calls: list[int]) -> None:
+    """Hooks may serve in several trainings, each of which begins with a summary."""
+
+    def summarising(features: Any, labels: Any, mode: str, config: Any) -> Any:
+        loss = tf.reduce_mean(tf.square(linear(features["x"]) - labels))
+        both = [v1.summary.scalar(name, loss) for name in ("one", "other")]
+        saver = v1.train.SummarySaverHook(save_steps=10, output_dir=f"{config.model_dir}/own", summary_op=both)
+        train_op = v1.train.AdamOptimizer(0.05).minimize(loss, v1.train.get_global_step())
+        return spec(mode, loss, train_op, training_hooks=[saver])
+
+    with v1.Graph().as_default():
+        counter = v1.train.StepCounterHook(10, summary_writer=v1.summary.FileWriterCache.get(str(tmp_path / "counted")))
+    made = estimator(summarising, tmp_path)
+    for _ in range(2):
+        engine("modern").train(made, regression_input, hooks=[counter], steps=15)
+    v1.summary.FileWriterCache.clear()
+    assert [event[:2] for event in events(tmp_path / "own")] == [
+        (step, tag) for step in (1, 11, 16, 26) for tag in ("one", "other")
+    ]
+    assert [event[:2] for event in events(tmp_path / "counted")] == [(step, "global_step/sec") for step in (11, 26)]
+    assert len(loop_calls) < 20
+
+
 def test_what_is_no_hook_is_refused_as_estimator_does(tmp_path: Path) -> None:
     for path in PATHS:
         with pytest.raises(TypeError, match="SessionRunHook"):

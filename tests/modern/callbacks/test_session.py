@@ -71,6 +71,7 @@ REFUSALS: dict[str, tuple[Callable[[ReadOnlySession], Any], str]] = {
     "options": (lambda session: session.run("tripled:0", options=v1.RunOptions()), "asks for RunOptions"),
     "metadata": (lambda session: session.run("tripled:0", run_metadata=v1.RunMetadata()), "asks for RunOptions or RunMetadata"),
     "partial run": (lambda session: session.partial_run_setup([]), "uses session.partial_run_setup"),
+    "partial run without its setup": (lambda session: session.partial_run("handle", []), "uses session.partial_run,"),
     "something else": (lambda session: session.make_callable("weight:0"), "uses session.make_callable"),
 }
 

@@ -10,15 +10,14 @@ import pytest
 from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.compat.config.tables import ALL, SESSION, session_rule
 from estimator_bridge.compat.config.to_legacy import to_legacy
-from estimator_bridge.modern.config.runtime_settings import RUNTIME
+from estimator_bridge.modern.config.runtime_settings import OPTIONS, RUNTIME
 from tests.forked_programs import OBSERVERS, Run
 from tests.modern.config import test_clusters, test_early_stopping, test_tpu
 
 RUN = """
 import json, sys
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.proto.fields import set_fields
-from estimator_bridge.compat.config.proto.reading import read_binary
+from estimator_bridge.compat.config.proto.fields import read_binary, set_fields
 from estimator_bridge.compat.config.settings import from_dict
 config = from_dict(json.loads(sys.argv[1]))
 applied = apply(config)
@@ -29,7 +28,7 @@ print(json.dumps([applied.in_force, applied.without_effect, set_fields(read_bina
 
 def _runtime_examples() -> list[tuple[str, Any, dict[str, Any]]]:
     """Path, legacy value and settings of every row whose settings are the runtime's."""
-    names = tuple(setting.name for setting in RUNTIME)
+    names = (*(setting.name for setting in RUNTIME), OPTIONS)
     found = []
     for table in ALL:
         for rule in table:
@@ -269,10 +268,12 @@ seen["the oldest export goes first"] = [int(name) > 1_700_000_000 for name in os
 # partitioners: the same cuts
 v1 = tf.compat.v1
 from estimator_bridge.compat.config.live_objects import settings_of_strategy
-from estimator_bridge.modern.config.make_strategy import partitioner, make_strategy, resolver
+from estimator_bridge.compat.config.output.calls import make as called
+from estimator_bridge.compat.config.output.config_calls import partitioner_call
+from estimator_bridge.modern.config.make_strategy import make_strategy, resolver
 for rule in PARTITIONERS:
     for example in rule.examples:
-        modern = partitioner(rule.convert(example).settings["strategy.partitioner"])
+        modern = called(partitioner_call(rule.convert(example).settings["strategy.partitioner"]), {"tf": tf})
         old = getattr(v1, rule.name)(**example)
         shapes = [tf.TensorShape(shape) for shape in ([1024, 4], [7, 3], [4096], [2, 1000])]
         seen["partitioners." + rule.name] = all(list(old(shape=shape, dtype=tf.float32)) == list(modern(shape, tf.float32)) for shape in shapes)

@@ -18,7 +18,8 @@ COMMON = """
 import json, sys
 from estimator_bridge.compat.config import to_legacy, to_modern
 from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.live_objects import from_strategy
+from estimator_bridge.compat.config.live_objects import settings_of_strategy
+from estimator_bridge.compat.config.settings import unflatten
 from estimator_bridge.runtime.json_positions import read_object
 from estimator_bridge.compat.config.reading.legacy_json import legacy_of
 legacy = legacy_of(read_object(sys.argv[1], "run.json"))
@@ -41,7 +42,7 @@ with applied.strategy.scope():
     own = model()
 made = applied.fit(own, tf.train.Checkpoint(model=own))
 own.fit(data.repeat(), verbose=0, callbacks=made.callbacks, **made.arguments)
-back, _ = to_legacy(from_strategy(applied.strategy))
+back, _ = to_legacy(unflatten(settings_of_strategy(applied.strategy)))
 held = {**applied.in_force, **made.in_force}
 step = int(own.optimizer.iterations.numpy())
 print(json.dumps([held, sorted(applied.without_effect), step, own.variables[0].device, back.tf_config], default=str))

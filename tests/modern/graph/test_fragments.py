@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tensorflow.python.ops import control_flow_util
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Fragment, is_copied, is_source, upstream
-from estimator_bridge.modern.graph.optimizers.capture import components, rebuild
+from estimator_bridge.modern.graph.optimizers.capture import Update
 from estimator_bridge.modern.graph.stages import plan
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
 from tests.modern.jobs import v1
@@ -82,10 +83,13 @@ def test_sparse_gradients_go_through_as_tensors_and_come_back() -> None:
     slices = tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([2]), tf.constant([5, 1]))
     without_shape = tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([2]))
     for gradient in (dense, slices, without_shape):
-        parts = components(gradient)
-        again = rebuild(gradient, iter(parts))
-        assert type(again) is type(gradient)
-        assert [part.ref() for part in components(again)] == [part.ref() for part in parts]
+        update = Update(None, {}, ((dense, "a"), (gradient, "b")), None, frozenset(), untouched=True)
+        parts = update.gradients()
+        pairs = tuple(update.with_gradients(parts))
+        assert [variable for _, variable in pairs] == ["a", "b"]
+        assert [type(again) for again, _ in pairs] == [type(dense), type(gradient)]
+        again = dataclasses.replace(update, pairs=pairs).gradients()
+        assert [part.ref() for part in again] == [part.ref() for part in parts]
 
 
 @pytest.mark.parametrize("how", ["plain", "cond", "while", "function", "reading cond"])

@@ -13,7 +13,7 @@ import tensorflow as tf
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph import model_graph
 from estimator_bridge.modern.keras.transplanted_model import TransplantedModel
-from estimator_bridge.modern.step.transplant import Transplant, entries
+from estimator_bridge.modern.step.transplant import Transplant
 from tests.modern.jobs import (
     IDS,
     ModelFn,
@@ -368,10 +368,12 @@ def test_fit_of_the_keras_model_trains_as_the_engine_does(tmp_path: Path) -> Non
     expected = train("legacy", minimizing(adam), tmp_path / "legacy")
     model = model_graph.build(estimator(minimizing(adam), tmp_path), regression_input, model_graph.TRAIN, None)
     transplant = Transplant(model)
-    items = entries(transplant)
+    items = transplant.saved()
     keras_model = TransplantedModel(transplant)
     history = keras_model.fit(model.pipeline.dataset(), steps_per_epoch=10, epochs=2, verbose=0)
     assert len(history.history["loss"]) == 2
     for item in items:
-        np.testing.assert_allclose(item.read(), expected[item.name], rtol=1e-5, atol=1e-5, err_msg=item.name)
+        np.testing.assert_allclose(
+            transplant.settled[item.variable].read_value(), expected[item.name], rtol=1e-5, atol=1e-5, err_msg=item.name
+        )
     assert {variable.name for variable in keras_model.trainable_weights} == {"dense/kernel:0", "dense/bias:0", "embedding:0"}

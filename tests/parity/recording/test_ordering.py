@@ -60,7 +60,7 @@ def test_an_order_of_the_scripts_own_is_none_of_our_business() -> None:
         twice = v1.get_variable("twice", initializer=1.0, use_resource=False)
         with tf.control_dependencies([twice * twice]):
             assignment = twice.assign(2.0).op
-        step = upstream([update, decay, assignment], lambda op: False)
+        step = upstream([update, decay, assignment])
         before = {op: op.control_inputs for op in step}
 
         assert order_assignments(step) == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from estimator_bridge.parity.report import summary
-from estimator_bridge.parity.result import Level, LossPoint, MetricPair, ParityFinding, ParityResult, VariableDiff
+from estimator_bridge.parity.result import Level, LossPoint, MetricPair, ParityFinding, ParityResult, Thresholds, VariableDiff
 
 
 def test_the_step_of_the_first_finding_is_named(different_run: ParityResult) -> None:
@@ -81,3 +81,13 @@ def test_variables_come_worst_first(make: Callable[..., ParityResult]) -> None:
 def test_the_final_metrics_are_those_of_the_last_step_of_each_evaluation() -> None:
     pairs = [MetricPair(name, step, "loss", step, step) for name, step in [("", 10), ("b", 30), ("", 20), ("b", 10)]]
     assert [(pair.evaluation, pair.step) for pair in summary.final_metrics(pairs)] == [("", 20), ("b", 30)]
+
+
+VALUES = [0.0, 1.0, 1.0 + 1e-7, 1.1, 1e-7, -1.0, math.nan, math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("legacy", VALUES)
+@pytest.mark.parametrize("modern", VALUES)
+@pytest.mark.parametrize("thresholds", [Thresholds(), Thresholds(rel=0, abs=0), Thresholds(rel=0), Thresholds(abs=0)])
+def test_the_share_agrees_with_what_the_thresholds_accept(legacy: float, modern: float, thresholds: Thresholds) -> None:
+    assert (summary.measure(legacy, modern, thresholds).share <= 1) == thresholds.accept(legacy, modern)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from estimator_bridge.parity.report.charts import numerals
+from estimator_bridge.parity.report import spelling
 from estimator_bridge.parity.report.variables import FIRST, MOST, variable_table
 from estimator_bridge.parity.result import VariableDiff
 
@@ -32,7 +32,7 @@ def test_of_many_variables_the_worst_are_shown(long_run: ParityResult) -> None:
     table = variable_table(long_run)
     assert table is not None
     assert (len(table.first), len(table.more), table.left_out) == (FIRST, MOST - FIRST, 2000 - MOST)
-    assert numerals.difference(table.first[0].variable.max_abs_diff) == "2.00e-6"
+    assert spelling.difference(table.first[0].variable.max_abs_diff) == "2.00e-6"
     assert 10 < table.everything.count("M") <= 401
 
 

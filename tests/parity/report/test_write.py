@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.report.strict_json import render_json
+from estimator_bridge.parity.report.summary import render_json
 from estimator_bridge.parity.report.write import replace_report, write_report
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.cli.script_arguments import FILE
+from estimator_bridge.cli.script_arguments import FILE, add_format
 from estimator_bridge.errors import BridgeError
 
 _logger = logging.getLogger(__name__)
@@ -70,9 +70,7 @@ def add_parser(kinds: Any) -> None:
         path.complete = FILE
     _add_names(parser)
     _add_optimizer_and_writing(parser)
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="format of the report (default: %(default)s)"
-    )
+    add_format(parser, "format of the report (default: %(default)s)")
     parser.set_defaults(execute=execute, copy=False)
 
 
@@ -127,7 +125,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         from rich.console import Console
 
-        from estimator_bridge.compat.checkpoint.conversion.report_terminal import print_report
+        from estimator_bridge.compat.checkpoint.inspection.terminal import print_report
 
         print_report(report, Console(emoji=False), arguments.dry_run)
     return report.exit_code

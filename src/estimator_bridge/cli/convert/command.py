@@ -1,7 +1,5 @@
 """``estimator-bridge convert``: the pieces of a pipeline on their own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from estimator_bridge.cli.convert import checkpoint, config

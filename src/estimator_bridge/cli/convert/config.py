@@ -8,17 +8,16 @@ import json
 import math
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from estimator_bridge.cli.script_arguments import FILE
 from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
-    from estimator_bridge.compat.config.legacy import JobFacts
+    from estimator_bridge.compat.config.model import JobFacts
     from estimator_bridge.compat.config.reading.sources import Source
     from estimator_bridge.compat.config.report import Report
-
-Config = TypeVar("Config")  # a LegacyConfig or a ModernConfig
 
 _EPILOG = """SOURCE is one of:
   a ConfigProto, as text or binary     session.pbtxt, session.pb
@@ -156,7 +155,7 @@ def _read(arguments: argparse.Namespace) -> Source:
 
 
 def _facts(arguments: argparse.Namespace) -> JobFacts:
-    from estimator_bridge.compat.config.legacy import JobFacts
+    from estimator_bridge.compat.config.model import JobFacts
 
     names = [field.name for field in dataclasses.fields(JobFacts) if field.name != "input_context"]
     context = None if arguments.input_context is None else arguments.input_context == "yes"
@@ -178,7 +177,7 @@ def _to_modern(source: Source, facts: JobFacts, arguments: argparse.Namespace) -
     except ContradictionError as error:
         places = ", ".join(source.where(name) for name in error.names)
         raise BridgeError(f"{places}: {error}") from None
-    return _print(config, to_python, to_dict, report, arguments)
+    return _print(partial(to_python, config), partial(to_dict, config), report, arguments)
 
 
 def _to_legacy(source: Source, arguments: argparse.Namespace) -> int:
@@ -192,17 +191,17 @@ def _to_legacy(source: Source, arguments: argparse.Namespace) -> int:
         raise BridgeError(what, expected="a modern configuration, or a TF_CONFIG", fix="Drop --back.")
     modern = from_dict(source.modern) if source.kind == "modern" else to_modern(source.legacy)[0]
     legacy, report = to_legacy(modern)
-    return _print(legacy, legacy_python, legacy_data, report, arguments)
+    return _print(partial(legacy_python, legacy), partial(legacy_data, legacy), report, arguments)
 
 
-def _print(
-    config: Config,
-    to_python: Callable[[Config], str],
-    to_data: Callable[[Config], dict[str, Any]],
-    report: Report,
-    arguments: argparse.Namespace,
-) -> int:
+def _print(python: Callable[[], str], data: Callable[[], Any], report: Report, arguments: argparse.Namespace) -> int:
     """Prints the result to stdout and the report for readers: to stderr, but with ``--format text`` to stdout, too.
+
+    Args:
+        python: Function that returns the result as Python.
+        data: Function that returns the result as nested dictionaries.
+        report: Report of the conversion.
+        arguments: Arguments of the command.
 
     Returns:
         The exit code.
@@ -214,12 +213,12 @@ def _print(
     if arguments.format == "toml":
         import tomli_w
 
-        text = tomli_w.dumps(to_data(config))
+        text = tomli_w.dumps(data())
     elif arguments.format == "json":
         side = "legacy" if arguments.back else "modern"
-        text = json.dumps({side: to_data(config), "report": report_data(report, arguments.allow)}, indent=2) + "\n"
+        text = json.dumps({side: data(), "report": report_data(report, arguments.allow)}, indent=2) + "\n"
     else:
-        text = to_python(config)
+        text = python()
     code = report.exit_code(arguments.allow)
     if arguments.format != "json":
         Console(stderr=arguments.format != "text", emoji=False).print(report_table(report, arguments.allow))

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from estimator_bridge.cli.script_arguments import DIRECTORY, number, seconds
+from estimator_bridge.cli.script_arguments import DIRECTORY, add_format, number, seconds
 from estimator_bridge.cluster.audit_records import EVERY, KINDS
 
 JOBS = {"chief": (1, 1), "worker": (1000, 0), "ps": (1000, 0), "evaluator": (1, 0)}
@@ -57,11 +57,9 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         help="folder for the tasks' output, one file for each task; existing files are appended to (default: %(default)s)",
     )
     logs.complete = DIRECTORY  # type: ignore[attr-defined]
-    group.add_argument(
-        "--format",
-        choices=("text", "json"),
-        default="text",
-        help="text: print all output on stdout, each line with its task; json: print it on stderr, and one JSON object on stdout at the end "
+    add_format(
+        group,
+        "text: print all output on stdout, each line with its task; json: print it on stderr, and one JSON object on stdout at the end "
         "(default: %(default)s)",
     )
 

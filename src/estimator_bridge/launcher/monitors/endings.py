@@ -1,7 +1,5 @@
 """Ends of a launch by the clock, by an audit, or because training is complete."""
 
-from __future__ import annotations
-
 import time
 
 from estimator_bridge.cluster.rendezvous import Flag
@@ -9,7 +7,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.audit.audit import Audit
 from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
-from estimator_bridge.launcher.monitors.remote_tasks import RemoteTrainers
+from estimator_bridge.launcher.monitors.remote_tasks import RemoteTasks
 from estimator_bridge.launcher.outcome import Outcome
 
 
@@ -50,13 +48,13 @@ class Completion:
 
     Args:
         cluster: Cluster that trains.
-        remote_trainers: Chief and workers of other machines.
+        remote_tasks: Tasks on other machines.
         heartbeats: Heartbeats of other launchers.
     """
 
-    def __init__(self, cluster: LocalCluster, remote_trainers: RemoteTrainers, heartbeats: Heartbeats) -> None:
+    def __init__(self, cluster: LocalCluster, remote_tasks: RemoteTasks, heartbeats: Heartbeats) -> None:
         self._cluster = cluster
-        self._remote_trainers = remote_trainers
+        self._remote_tasks = remote_tasks
         self._heartbeats = heartbeats
         self._is_over = False
 
@@ -69,7 +67,7 @@ class Completion:
         if not cluster.have_trainers_ended:
             return None
         if not self._is_over and (
-            cluster.rendezvous.has_flag(Flag.TRAINED) or self._remote_trainers.have_ended(self._heartbeats.given_up)
+            cluster.rendezvous.has_flag(Flag.TRAINED) or self._remote_tasks.is_training_over(self._heartbeats.given_up)
         ):
             self._is_over = True
             cluster.rendezvous.set_flag(Flag.TRAINED)

@@ -1,7 +1,5 @@
 """Heartbeats that launchers on several machines give each other: a launcher that is lost with its machine cannot report that."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import enum
@@ -150,17 +148,15 @@ class Heartbeats:
         """Returns the end if a task that training needs is given up."""
         for task in sorted(self.given_up):
             if self._is_needed(task):
-                return Outcome(1, self._task_lost(task, self._launchers[task]))
+                problem = BridgeError(
+                    f"{task} at {self._addresses[task]} is lost, and training does not go on without it.",
+                    expected=f"a heartbeat of its launcher, or an answer of its server, within {self._cluster.timeouts.lost:g} s",
+                    received=f"no heartbeat for {self._launchers[task].silence:.0f} s; {self._launchers[task].reason}",
+                    fix="Check that machine, and start the launcher of every task again: training goes on from the last checkpoint. If a "
+                    "scheduler restarts a lost launcher, give it the necessary time with --return-timeout SECONDS.",
+                )
+                return Outcome(1, problem)
         return None
 
     def _is_needed(self, task: TaskId) -> bool:
         return task in self._preflight.awaited or not self._cluster.rendezvous.recovery().goes_on_without(task.job)
-
-    def _task_lost(self, task: TaskId, launcher: _Launcher) -> BridgeError:
-        return BridgeError(
-            f"{task} at {self._addresses[task]} is lost, and training does not go on without it.",
-            expected=f"a heartbeat of its launcher, or an answer of its server, within {self._cluster.timeouts.lost:g} s",
-            received=f"no heartbeat for {launcher.silence:.0f} s; {launcher.reason}",
-            fix="Check that machine, and start the launcher of every task again: training goes on from the last checkpoint. If a "
-            "scheduler restarts a lost launcher, give it the necessary time with --return-timeout SECONDS.",
-        )

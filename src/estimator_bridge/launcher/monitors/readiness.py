@@ -1,7 +1,5 @@
 """Readiness before training and after a restart: every server answers, is the right task, and runs the same TensorFlow."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Collection, Iterable, Sequence
@@ -10,7 +8,6 @@ from estimator_bridge.cluster.rendezvous import Flag, Recovery
 from estimator_bridge.cluster.server_status import Answer, Health, ask
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.launcher.display import describe
 from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.outcome import Outcome
 from estimator_bridge.launcher.processes.task import State
@@ -74,8 +71,8 @@ class Preflight:
         self._asked_at = time.monotonic()
         if not self.awaited.isdisjoint(self.lost):
             self._since = self._asked_at
-        mistaken = [describe(answer) for answer in answers if answer.health is Health.MISTAKEN]
-        missing = [describe(answer) for answer in answers if answer.health is Health.MISSING]
+        mistaken = [str(answer) for answer in answers if answer.health is Health.MISTAKEN]
+        missing = [str(answer) for answer in answers if answer.health is Health.MISSING]
         if mistaken or (missing and self._asked_at - self._since > self._cluster.timeouts.ready):
             return Outcome(1, self._not_ready(mistaken + missing))
         if missing:
@@ -105,7 +102,7 @@ class Preflight:
         for answer in answers:
             before = self._incarnations.get(answer.task)
             restart = f", restarted: it was {before:016x}" if before not in {None, answer.incarnation} else ""
-            self._cluster.say(describe(answer) + restart)
+            self._cluster.say(f"{answer}{restart}")
             self._incarnations[answer.task] = answer.incarnation
         for task in self._cluster.tasks:
             if task.state is State.STARTING and task.name in self.awaited:

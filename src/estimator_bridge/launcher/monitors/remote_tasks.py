@@ -1,7 +1,5 @@
 """Tasks on other machines: the failures that their launchers report, and whether chief and workers still train."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection
 
@@ -18,21 +16,27 @@ _ASK_SECONDS = 5.0  # between two rounds of questions
 _ANSWER_SECONDS = 1.0
 
 
-class RemoteFailures:
-    """The failures of tasks on other machines, which launchers report to each other: the other tasks would wait in vain.
+class RemoteTasks:
+    """Tells how the tasks on other machines are.
+
+    Launchers report failures to each other: the other tasks would wait in vain. If no chief or worker is on this machine, theirs are asked
+    whether they still run, because the tasks here wait for their end.
 
     Args:
-        cluster: Cluster whose launchers report failures.
+        cluster: Cluster that trains: servers answer within ``ready`` from now, and count as gone after ``finish`` without any answer.
     """
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
         self._own = cluster.layout.tf_configs.keys()
-        self._members = [task for task in cluster.layout.addresses if task.trains]
+        self._trainers = {task: address for task, address in cluster.layout.addresses.items() if task.trains}
         self._received: Outcome | None = None
         self._looked_at = 0.0
         self._started_at = time.monotonic()
         self._before = self._remote()
+        self._asked_at = 0.0
+        can_answer = cluster.timeouts.ready > 0 and cluster.layout.has_servers
+        self._answered_at = self._started_at + cluster.timeouts.ready if can_answer else None
 
     def _remote(self) -> dict[TaskId, TaskFailure]:
         return {task: failure for task, failure in self._cluster.rendezvous.failures().items() if task not in self._own}
@@ -71,42 +75,18 @@ class RemoteFailures:
         """Returns True if every chief and worker has ended or failed.
 
         Args:
-            lost: Tasks that failed on other machines; by default those that were reported.
+            lost: Tasks that failed on other machines; by default those whose failures were reported.
         """
         gone = self._remote() if lost is None else lost
-        return all(task in gone or self._cluster.rendezvous.has_ended(task) for task in self._members)
+        return all(task in gone or self._cluster.rendezvous.has_ended(task) for task in self._trainers)
 
-
-def _remote_failure(task: TaskId, problem: str) -> BridgeError:
-    return BridgeError(
-        f"{task} has failed on another machine and is not restarted, so this launch ends, too.",
-        expected="a restart of the task, or its end without an error",
-        received="\n    ".join(["its launcher reported:", *problem.splitlines()]),
-        fix="Correct that error, and start the launcher of every task again.",
-    )
-
-
-class RemoteTrainers:
-    """Asks chief and workers whether they still run, if none of them is on this machine: its other tasks wait for their end.
-
-    Args:
-        cluster: Cluster that trains: servers answer within ``ready`` from now, and count as gone after ``finish`` without any answer.
-    """
-
-    def __init__(self, cluster: LocalCluster) -> None:
-        self._cluster = cluster
-        self._trainers = {task: address for task, address in cluster.layout.addresses.items() if task.trains}
-        self._asked_at = 0.0
-        can_answer = cluster.timeouts.ready > 0 and cluster.layout.has_servers
-        self._answered_at = time.monotonic() + cluster.timeouts.ready if can_answer else None
-
-    def have_ended(self, given_up: Collection[TaskId] = ()) -> bool:
+    def is_training_over(self, given_up: Collection[TaskId] = ()) -> bool:
         """Returns True if every chief and worker has ended, or all have been gone for so long that it makes no difference.
 
         Args:
             given_up: Lost tasks without which the others went on.
         """
-        if self._have_reported_end(given_up):
+        if self.have_all_ended(given_up):
             return True
         if self._cluster.trainers:
             return False
@@ -123,11 +103,17 @@ class RemoteTrainers:
     def are_training(self) -> bool:
         """Returns True if training goes on, by the reports of the launchers, or by an answer if the launchers share no folder."""
         if self._cluster.rendezvous.has_flag(Flag.SHARED):
-            return not (self._cluster.rendezvous.has_flag(Flag.TRAINED) or self._have_reported_end())
+            return not (self._cluster.rendezvous.has_flag(Flag.TRAINED) or self.have_all_ended(()))
         return self._does_any_answer()
-
-    def _have_reported_end(self, ignored: Collection[TaskId] = ()) -> bool:
-        return all(self._cluster.rendezvous.has_ended(task) for task in self._trainers if task not in ignored)
 
     def _does_any_answer(self) -> bool:
         return any(answer.health is Health.READY for answer in ask(self._trainers, _ANSWER_SECONDS))
+
+
+def _remote_failure(task: TaskId, problem: str) -> BridgeError:
+    return BridgeError(
+        f"{task} has failed on another machine and is not restarted, so this launch ends, too.",
+        expected="a restart of the task, or its end without an error",
+        received="\n    ".join(["its launcher reported:", *problem.splitlines()]),
+        fix="Correct that error, and start the launcher of every task again.",
+    )

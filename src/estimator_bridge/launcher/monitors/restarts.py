@@ -1,7 +1,5 @@
 """Failures of tasks on this machine: which tasks start again, when, and when the launcher gives up."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 
@@ -10,7 +8,7 @@ from estimator_bridge.cluster.rendezvous import Flag, Recovery
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.monitors.readiness import Preflight
-from estimator_bridge.launcher.monitors.remote_tasks import RemoteTrainers
+from estimator_bridge.launcher.monitors.remote_tasks import RemoteTasks
 from estimator_bridge.launcher.outcome import NoRestart, Outcome
 from estimator_bridge.launcher.processes.task import State, Task, kill_all
 
@@ -21,17 +19,6 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 30.0
 _REMOTE_SECONDS = 3.0  # for the report of another launcher, whose task may have failed first and caused this failure
 _LINES_SHOWN = 15  # of the output of a task that failed
 _PORT_TAKEN = ("Could not start gRPC server", "Address already in use")  # words of TensorFlow and of the system
-
-
-def restart_group(task: Task, tasks: Sequence[Task], recovery: Recovery) -> list[Task]:
-    """Returns the tasks that are restarted when one has failed: itself, or all but the evaluator.
-
-    Args:
-        task: Task that failed.
-        tasks: Tasks of this machine.
-        recovery: Recovery that the strategy allows.
-    """
-    return [task] if recovery.restarts_alone(task.name.job) else [each for each in tasks if each.name.serves]
 
 
 def find_obstacle(task: Task, group: Sequence[Task], restarts: int) -> NoRestart | None:
@@ -85,7 +72,7 @@ def pause(restarts: int) -> float:
 
 
 class Restarter:
-    """Restarts tasks after a pause, during which the launcher goes on watching the others.
+    """Restarts tasks that fail with the tasks that depend on them, after a pause during which the launcher goes on watching the others.
 
     Args:
         cluster: Cluster whose tasks are restarted.
@@ -101,6 +88,45 @@ class Restarter:
         """Announces the first start of all tasks, so that launchers whose tasks train in step restart theirs."""
         self._preflight.begin()
         self._announce_start()
+
+    def judge(self, remote_tasks: RemoteTasks) -> Outcome | None:
+        """Handles the first task that failed, or that stopped serving while others train: restarts it, or ends the launch.
+
+        Args:
+            remote_tasks: Tasks on other machines.
+        """
+        failed = [
+            task
+            for task in self._cluster.tasks
+            if task.state is State.FAILED
+            or (task.state is State.DONE and task.name.job == "ps" and self._is_training(remote_tasks))
+        ]
+        if not failed:
+            return None
+        task = min(failed, key=lambda task: (task.ended_at, task.name))
+        task.state = State.FAILED
+        group = self.find_group([task])
+        final = self._cluster.rendezvous.final_reason(task.name)
+        obstacle = self._find_obstacle(task, group, final)
+        if obstacle is None:
+            self.restart(group, f"{task.name} ended with exit code {task.exit_code}")
+            return None
+        if self._cluster.is_shared and time.monotonic() - task.ended_at < _REMOTE_SECONDS:
+            return None
+        if final and self._do_others_export(task):
+            return None
+        address = self._cluster.layout.addresses.get(task.name)
+        reason = obstacle.value.format(task=task, address=address, final=final)
+        return Outcome(task.exit_code or 1, _task_failed(task, reason), obstacle)
+
+    def find_group(self, failed: Sequence[Task]) -> Sequence[Task]:
+        """Returns the tasks that are restarted if some have failed: these, or all of this machine but the evaluator.
+
+        Args:
+            failed: Tasks that failed; with none, all but the evaluator are restarted.
+        """
+        can_restart_alone = failed and self._can_restart_alone(failed)
+        return failed if can_restart_alone else [task for task in self._cluster.tasks if task.name.serves]
 
     def restart(self, group: Sequence[Task], reason: str) -> None:
         """Ends the remaining tasks of a group, and schedules the start of all.
@@ -165,46 +191,6 @@ class Restarter:
         for task in trainers:
             task.wait(deadline - time.monotonic())
 
-
-class TaskFailures:
-    """Restarts a failed task with the tasks that depend on it, or ends the launch.
-
-    Args:
-        cluster: Cluster whose tasks fail.
-        restarter: Restarter of tasks.
-        remote_trainers: Chief and workers of other machines.
-    """
-
-    def __init__(self, cluster: LocalCluster, restarter: Restarter, remote_trainers: RemoteTrainers) -> None:
-        self._cluster = cluster
-        self._restarter = restarter
-        self._remote_trainers = remote_trainers
-
-    def judge(self) -> Outcome | None:
-        """Handles the first task that failed, or that stopped serving while others train."""
-        failed = [
-            task
-            for task in self._cluster.tasks
-            if task.state is State.FAILED or (task.state is State.DONE and task.name.job == "ps" and self._is_training())
-        ]
-        if not failed:
-            return None
-        task = min(failed, key=lambda task: (task.ended_at, task.name))
-        task.state = State.FAILED
-        group = restart_group(task, self._cluster.tasks, self._cluster.rendezvous.recovery())
-        final = self._cluster.rendezvous.final_reason(task.name)
-        obstacle = self._find_obstacle(task, group, final)
-        if obstacle is None:
-            self._restarter.restart(group, f"{task.name} ended with exit code {task.exit_code}")
-            return None
-        if self._cluster.is_shared and time.monotonic() - task.ended_at < _REMOTE_SECONDS:
-            return None
-        if final and self._do_others_export(task):
-            return None
-        address = self._cluster.layout.addresses.get(task.name)
-        reason = obstacle.value.format(task=task, address=address, final=final)
-        return Outcome(task.exit_code or 1, _task_failed(task, reason), obstacle)
-
     def _find_obstacle(self, task: Task, group: Sequence[Task], final: str | None) -> NoRestart | None:
         is_starting = task.name in self._cluster.layout.addresses and not self._cluster.rendezvous.has_flag(Flag.READY)
         if is_starting and any(word in line for line in task.tail for word in _PORT_TAKEN):
@@ -217,9 +203,9 @@ class TaskFailures:
             each.state.has_ended for each in self._cluster.trainers
         )
 
-    def _is_training(self) -> bool:
+    def _is_training(self, remote_tasks: RemoteTasks) -> bool:
         trainers = self._cluster.trainers
-        return not all(task.state.has_ended for task in trainers) if trainers else self._remote_trainers.are_training()
+        return not all(task.state.has_ended for task in trainers) if trainers else remote_tasks.are_training()
 
 
 def _task_failed(task: Task, reason: str) -> BridgeError:

@@ -1,7 +1,5 @@
 """Stalls: tells training that hangs from training that goes on, and finds the task that holds it up."""
 
-from __future__ import annotations
-
 import time
 
 import psutil
@@ -40,9 +38,7 @@ class Stall:
             self._cluster.say(line)
         if all(task.step is None for task in self._cluster.tasks):  # a training of another kind, which reports no steps
             return None
-        recovery = self._cluster.rendezvous.recovery()
-        is_local = suspects and all(recovery.restarts_alone(task.name.job) for task in suspects)
-        group = suspects if is_local else [task for task in self._cluster.tasks if task.name.serves]
+        group = self._restarter.find_group(suspects)
         if all(task.restarts < self._cluster.timeouts.restarts for task in group):
             self._restarter.restart(group, f"no step for {seconds:.0f} s")
             return None

@@ -3,8 +3,6 @@
 Fields are those of the resource ``kubeflow.org/v1`` TFJob: https://www.kubeflow.org/docs/components/trainer/legacy-v1/user-guides/tensorflow/
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath

@@ -1,7 +1,5 @@
 """A batch script for Slurm, whose tasks ask TensorFlow's Slurm resolver for the addresses of the others (``runtime.slurm_task``)."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """Recorded batches: one TFRecord file a call, replayed by TensorFlow operations only."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The recording of an Estimator's calls, as both sides do it."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 from collections import Counter, defaultdict

@@ -1,9 +1,6 @@
 """The legacy side of a comparison: tensorflow-estimator itself, with hooks that record what it does."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,11 +14,16 @@ from estimator_bridge.parity.recording.calls import TracedEngine
 from estimator_bridge.parity.recording.ordering import order_assignments
 from estimator_bridge.parity.recording.randomness import random_functions, random_operations
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.report.spelling import first_three
 from estimator_bridge.runtime.batch_digest import batch_digest
 from estimator_bridge.runtime.estimator_calls import EstimatorEngine, TrainCall
-from estimator_bridge.runtime.patching import replace
+from estimator_bridge.runtime.patching import wrap
 
 v1 = tf.compat.v1
+_RACE = (
+    "a step both reads and assigns {} without a control dependency. The comparison keeps the order of the script's lines; without it "
+    "TensorFlow may choose another order. If the order matters, add tf.control_dependencies."
+)
 _batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> tensors that its input_fn returned
 _specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> EstimatorSpec of its training
 
@@ -37,8 +39,7 @@ class RecordingEngine(TracedEngine):
     def __init__(self, trace: Trace, recording: bool) -> None:
         super().__init__(EstimatorEngine(), trace)
         self._recording = recording
-        _remember_batches()
-        _remember_specs()
+        _remember_batches_and_specs()
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
         """Executes ``Estimator.train`` and records each step."""
@@ -100,7 +101,7 @@ class _TrainHook(_BatchHook):
         )
         racing = order_assignments(in_step, given)
         if racing:
-            self._trace.write("note", message=_race(racing))
+            self._trace.write("note", message=_RACE.format(first_three(racing)))
         self._saver = v1.train.Saver(max_to_keep=None, name="estimator_bridge/save")
 
     def after_create_session(self, session: Any, coord: Any) -> None:
@@ -132,34 +133,18 @@ class _TrainHook(_BatchHook):
         self._saver.save(session, self._trace.values(self._call, moment), write_meta_graph=False, write_state=False)
 
 
-def _race(variables: Sequence[str]) -> str:
-    more = f" and {len(variables) - 3} more" if len(variables) > 3 else ""
-    return (
-        f"a step both reads and assigns {', '.join(variables[:3])}{more} without a control dependency. The comparison keeps the order of "
-        "the script's lines; without it TensorFlow may choose another order. If the order matters, add tf.control_dependencies."
-    )
-
-
-def _remember_batches() -> None:
+def _remember_batches_and_specs() -> None:
     from tensorflow_estimator.python.estimator import util
+    from tensorflow_estimator.python.estimator.estimator import Estimator
 
-    original = util.parse_input_fn_result
-
-    def parse(result: Any) -> Any:
+    def parse(original: Any, result: Any) -> Any:
         features, labels, hooks = original(result)
         _batches[v1.get_default_graph()] = leaves((features, labels))
         return features, labels, hooks
 
-    replace(util, "parse_input_fn_result", parse)
-
-
-def _remember_specs() -> None:
-    from tensorflow_estimator.python.estimator.estimator import Estimator
-
-    original = Estimator._train_with_estimator_spec
-
-    def train(self: Any, spec: Any, *args: Any) -> Any:
+    def train(original: Any, estimator: Any, spec: Any, *args: Any) -> Any:
         _specs[v1.get_default_graph()] = spec
-        return original(self, spec, *args)
+        return original(estimator, spec, *args)
 
-    replace(Estimator, "_train_with_estimator_spec", train)
+    wrap(util, parse_input_fn_result=parse)
+    wrap(Estimator, _train_with_estimator_spec=train)

@@ -1,7 +1,5 @@
 """Gives every Estimator of a comparison its own folders: the script's model_dir is only read."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -9,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.runtime.patching import replace
+from estimator_bridge.runtime.patching import wrap
 
 _HOOKS = ("CheckpointSaverHook", "StepCounterHook", "SummarySaverHook")
 _HOOKS_PATHS = ("_checkpoint_dir", "_output_dir", "_save_path")
@@ -30,22 +28,19 @@ def redirect(folder: Path, start: Path) -> None:
     from tensorflow_estimator.python.estimator import run_config
 
     folders = _Folders(folder, start)
-    original: Callable[..., Any] = estimator_lib.maybe_overwrite_model_dir_and_session_config
 
-    def overwrite(config: Any, model_dir: Any) -> Any:
+    def overwrite(original: Callable[..., Any], config: Any, model_dir: Any) -> Any:
         made = original(config, model_dir)
         moved = run_config.RunConfig.replace(made, model_dir=str(folders.instead_of(made.model_dir)))
         if hasattr(made, "uid"):  # by which learn_runner recognises its own configuration
             moved.uid = made.uid
         return moved
 
-    replace(estimator_lib, "maybe_overwrite_model_dir_and_session_config", overwrite)
-    export: Callable[..., Any] = estimator_lib.Estimator._export_all_saved_models  # what every kind of export comes to
+    def export_inside(export: Callable[..., Any], estimator: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> Any:
+        return export(estimator, export_dir(folder, export_dir_base), *args, **kwargs)
 
-    def export_inside(self: Any, export_dir_base: str, *args: Any, **kwargs: Any) -> Any:
-        return export(self, export_dir(folder, export_dir_base), *args, **kwargs)
-
-    replace(estimator_lib.Estimator, "_export_all_saved_models", export_inside)
+    wrap(estimator_lib, maybe_overwrite_model_dir_and_session_config=overwrite)
+    wrap(estimator_lib.Estimator, _export_all_saved_models=export_inside)  # what every kind of export comes to
     _redirect_names(folders.moved)
 
 
@@ -85,26 +80,19 @@ def _redirect_names(moved: Callable[[str], str]) -> None:
     from tensorflow.python.checkpoint import checkpoint_management
     from tensorflow.python.training import basic_session_run_hooks
 
-    for name in _HOOKS:
-        cls = getattr(basic_session_run_hooks, name)
-        replace(cls, "__init__", _moving(cls.__init__, moved))
-    original = checkpoint_management.get_checkpoint_state
+    def init(original: Callable[..., None], hook: Any, *args: Any, **kwargs: Any) -> None:
+        original(hook, *args, **kwargs)
+        for name in _HOOKS_PATHS:
+            if vars(hook).get(name):
+                setattr(hook, name, moved(vars(hook)[name]))
 
-    def state(checkpoint_dir: str, latest_filename: str | None = None) -> Any:
+    def state(original: Callable[..., Any], checkpoint_dir: str, latest_filename: str | None = None) -> Any:
         return original(moved(checkpoint_dir), latest_filename)
 
+    for name in _HOOKS:
+        wrap(getattr(basic_session_run_hooks, name), __init__=init)
     for module in (checkpoint_management, tf.train, tf.compat.v1.train):
-        replace(module, "get_checkpoint_state", state)
-
-
-def _moving(original: Callable[..., None], moved: Callable[[str], str]) -> Callable[..., None]:
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        for name in _HOOKS_PATHS:
-            if vars(self).get(name):
-                setattr(self, name, moved(vars(self)[name]))
-
-    return init
+        wrap(module, get_checkpoint_state=state)
 
 
 def export_dir(folder: Path, asked: str) -> str:

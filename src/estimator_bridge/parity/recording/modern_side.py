@@ -1,8 +1,7 @@
 """The modern side of a comparison: the same script, the legacy side's initial values, and its batches in a replay."""
 
-from __future__ import annotations
-
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import tensorflow as tf
 
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.engine import ModernEngine
-from estimator_bridge.modern.step.transplant import Transplant, entries, save
+from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.parity.recording.batches import replay
 from estimator_bridge.parity.recording.calls import TracedEngine
 from estimator_bridge.parity.recording.model_dirs import install_checkpoint
@@ -64,16 +63,16 @@ class _Recorder(Callback):
         self._call = call
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        self._entries = entries(transplant)
+        self._save = functools.partial(transplant.save, transplant.saved())
         self._first = self._next = step + 1
-        save(self._entries, self._trace.values(self._call, "initial"))
+        self._save(self._trace.values(self._call, "initial"))
 
     def next_stop(self, step: int) -> int | None:
         return self._first if step < self._first else None
 
     def after(self, progress: Progress) -> bool:
         if self._next == self._first:
-            save(self._entries, self._trace.values(self._call, "first"))
+            self._save(self._trace.values(self._call, "first"))
         for loss, digest in zip(progress.losses, progress.digests, strict=True):
             self._trace.write("step", call=self._call, step=self._next, loss=float(loss), batch=int(digest))
             self._next += 1

@@ -1,7 +1,5 @@
 """Removes the races of a training graph: an assignment waits for its batch and for reads on earlier lines of the script."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 
 import tensorflow as tf

@@ -4,9 +4,6 @@ TensorFlow seeds an operation by the number of random operations that its graph 
 paths differ (e.g. a replayed input has no shuffle), so initialisers and dropout would differ although nothing is wrong.
 """
 
-from __future__ import annotations
-
-import functools
 import random
 import zlib
 from collections import defaultdict
@@ -16,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from estimator_bridge.runtime.patching import replace
+from estimator_bridge.runtime.patching import wrap
 
 SEED = 20_171_101  # for scripts that set none
 
@@ -46,10 +43,9 @@ def equalise() -> None:
 
     random.seed(SEED)
     np.random.seed(SEED)  # the global generator is what old scripts use
-    original = random_seed.get_seed
     drawn: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
 
-    def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
+    def get_seed(original: Callable[..., Any], op_seed: int | None) -> tuple[int | None, int | None]:
         graph = ops.get_default_graph()
         if op_seed is not None or context.executing_eagerly():
             seeds: tuple[int | None, int | None] = original(op_seed)
@@ -60,19 +56,14 @@ def equalise() -> None:
         place = zlib.crc32(f"{scope}#{counts[scope]}".encode())
         return (SEED if graph.seed is None else graph.seed) % 2**31, place % 2**31
 
-    replace(random_seed, "get_seed", get_seed)
-    for loops, maker in ((control_flow_ops.WhileContext, "__init__"), (while_v2, "while_loop")):  # v1 control flow, and v2
-        replace(loops, maker, _one_iteration_at_a_time(getattr(loops, maker)))
+    wrap(random_seed, get_seed=get_seed)
+    wrap(control_flow_ops.WhileContext, __init__=_one_iteration_at_a_time)
+    wrap(while_v2, while_loop=_one_iteration_at_a_time)
 
 
-def _one_iteration_at_a_time(make_loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns ``make_loop`` for loops whose iterations wait for each other: in parallel they would draw in any order."""
-
-    @functools.wraps(make_loop)
-    def make(*args: Any, **kwargs: Any) -> Any:
-        return make_loop(*args, **{**kwargs, "parallel_iterations": 1})
-
-    return make
+def _one_iteration_at_a_time(make_loop: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Makes a loop whose iterations wait for each other: in parallel they would draw in any order."""
+    return make_loop(*args, **{**kwargs, "parallel_iterations": 1})
 
 
 def _scopes(graph: Any) -> list[str]:

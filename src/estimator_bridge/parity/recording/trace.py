@@ -10,8 +10,6 @@
       predictions/     one .npz a call
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Iterator

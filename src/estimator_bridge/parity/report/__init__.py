@@ -3,7 +3,7 @@
 - ``terminal.print_report``: the compact tables.
 - ``page.render_html``: the page with its curves; ``charts`` and ``variables`` are its geometry.
 - ``write.write_report``: both files in a folder, whole or not at all; ``write.replace_report``: only over a report.
-- ``summary`` and ``charts.gaps``: the content of all three; ``charts.numerals`` and ``text``: its spelling.
+- ``summary``: the content of all three, and the JSON; ``spelling``: its spelling.
 
 Nothing is imported here, so that a command line with a mistake in it loads neither rich nor jinja2.
 """

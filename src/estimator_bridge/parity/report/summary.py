@@ -1,14 +1,16 @@
 """The content of a report: one sentence, a few numbers, and the rows of thousands that are worth showing first."""
 
-from __future__ import annotations
-
 import dataclasses
+import json
+import math
+import operator
 from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
 
-from estimator_bridge.parity.report.charts.gaps import loss_gaps, severity, variable_outside, worst
-from estimator_bridge.parity.result import Level, LossPoint, MetricPair, ParityResult, VariableDiff
+from estimator_bridge.parity.report import spelling
+from estimator_bridge.parity.result import LossPoint, MetricPair, ParityResult, Thresholds, VariableDiff, abs_diff, rel_diff
 
-_WHERE: dict[Level, str] = {
+_WHERE = {
     "initial values": "in their initial values",
     "batch": "in a batch",
     "first update": "at the first update",
@@ -18,6 +20,34 @@ _WHERE: dict[Level, str] = {
     "prediction": "in a prediction",
     "calls": "in the calls that they make",
 }
+State = Literal["outside", "one-sided", "inside"]
+
+
+class Gap(NamedTuple):
+    """The gap between a pair of values.
+
+    ``share`` is the part of the threshold that the gap uses: the smaller of abs_diff and rel_diff over its threshold, since
+    either one suffices; the pair is equal if it is <= 1. Two NaN are equal; if only one side is NaN, all three are NaN.
+    """
+
+    abs_diff: float
+    rel_diff: float
+    share: float
+
+    @property
+    def outside(self) -> bool:
+        """True if the pair is not equal."""
+        return not self.share <= 1
+
+
+class SpelledPair(NamedTuple):
+    """A pair of values and its gap, as the reader sees them."""
+
+    legacy: str
+    modern: str
+    abs_diff: str
+    rel_diff: str
+    outside: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +69,105 @@ class Summary:
     num_variables_outside: int
     num_variables_one_sided: int
     max_variable_abs_diff: float | None
+
+
+def measure(legacy: float, modern: float, thresholds: Thresholds) -> Gap:
+    """Measures the gap between a pair of values.
+
+    Args:
+        legacy: Value of the legacy side.
+        modern: Value of the modern side.
+        thresholds: Largest differences that count as equal.
+
+    Example:
+        >>> from estimator_bridge.parity.result import Thresholds
+        >>> measure(1.0, 1.0, Thresholds())
+        Gap(abs_diff=0.0, rel_diff=0.0, share=0.0)
+    """
+    if math.isnan(legacy) and math.isnan(modern):
+        return Gap(0.0, 0.0, 0.0)
+    absolute, relative = abs_diff(legacy, modern), rel_diff(legacy, modern)
+    return Gap(absolute, relative, min(_ratio(absolute, thresholds.abs), _ratio(relative, thresholds.rel), key=severity))
+
+
+def severity(value: float) -> float:
+    """Returns a sort key for differences in which NaN is worse than any number.
+
+    Args:
+        value: Difference.
+
+    Returns:
+        ``value``, or infinity for NaN.
+
+    Example:
+        >>> max([0.5, float("nan"), 2.0], key=severity)
+        nan
+    """
+    return math.inf if math.isnan(value) else value
+
+
+def worst(values: Sequence[float]) -> int:
+    """Returns the index of the largest difference, or of the first of several.
+
+    Args:
+        values: Differences, at least one.
+
+    Example:
+        >>> worst([0.5, 2.0, 1.0])
+        1
+    """
+    return max(range(len(values)), key=lambda index: severity(values[index]))
+
+
+def loss_gaps(result: ParityResult) -> list[Gap]:
+    """Returns the gap of every step.
+
+    Args:
+        result: Result of a comparison.
+
+    Returns:
+        One gap for each of ``result.losses``.
+
+    Example:
+        >>> from estimator_bridge.parity.result import ParityResult, Thresholds
+        >>> loss_gaps(ParityResult((), "replay", "equal", Thresholds()))
+        []
+    """
+    return [measure(point.legacy, point.modern, result.thresholds) for point in result.losses]
+
+
+def variable_state(variable: VariableDiff, thresholds: Thresholds) -> State:
+    """Returns the state of a variable: it differs by more than its threshold, or one side lacks it, or neither.
+
+    Args:
+        variable: Compared variable.
+        thresholds: Largest differences that count as equal.
+
+    Example:
+        >>> from estimator_bridge.parity.result import Thresholds, VariableDiff
+        >>> variable_state(VariableDiff("kernel", (2,), 0.5), Thresholds())
+        'outside'
+    """
+    if variable.max_abs_diff is None:
+        return "one-sided"
+    return "inside" if thresholds.accept_variable(variable.max_abs_diff, variable.largest) else "outside"
+
+
+def spell_pair(pair: LossPoint | MetricPair, thresholds: Thresholds) -> SpelledPair:
+    """Spells a pair of values and its gap.
+
+    Args:
+        pair: Losses or metrics.
+        thresholds: Largest differences that count as equal.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, Thresholds
+        >>> spell_pair(LossPoint(1, 0.5, 0.25), Thresholds())
+        SpelledPair(legacy='0.5', modern='0.25', abs_diff='2.50e-1', rel_diff='5.00e-1', outside=True)
+    """
+    gap = measure(pair.legacy, pair.modern, thresholds)
+    values = spelling.number(pair.legacy), spelling.number(pair.modern)
+    return SpelledPair(*values, spelling.difference(gap.abs_diff), spelling.difference(gap.rel_diff), gap.outside)
 
 
 def headline(result: ParityResult) -> str:
@@ -88,6 +217,7 @@ def summarize(result: ParityResult) -> Summary:
         _worst([getattr(gap, name) for gap in gaps], steps) for name in ("share", "abs_diff", "rel_diff")
     )
     variables = [variable.max_abs_diff for variable in result.variables if variable.max_abs_diff is not None]
+    states = [variable_state(variable, thresholds) for variable in result.variables]
     return Summary(
         num_steps=len(steps),
         num_steps_outside=len(outside),
@@ -101,10 +231,33 @@ def summarize(result: ParityResult) -> Summary:
         num_metrics=len(result.metrics),
         num_metrics_outside=sum(not thresholds.accept(pair.legacy, pair.modern) for pair in result.metrics),
         num_variables=len(result.variables),
-        num_variables_outside=sum(variable_outside(variable, thresholds) for variable in result.variables),
-        num_variables_one_sided=len(result.variables) - len(variables),
+        num_variables_outside=states.count("outside"),
+        num_variables_one_sided=states.count("one-sided"),
         max_variable_abs_diff=max(variables, key=severity, default=None),
     )
+
+
+def render_json(result: ParityResult) -> str:
+    """Renders report.json: ``result.as_dict()``, and a ``summary`` of the whole.
+
+    A number that is not finite is written as the string "NaN", "Infinity" or "-Infinity": Python's ``float`` and JavaScript's
+    ``Number`` read all three back. Absent values are null.
+
+    Args:
+        result: Result of a comparison; its numbers may be NumPy's.
+
+    Returns:
+        One JSON object, ASCII only, with a final line feed.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds
+        >>> run = ParityResult((), "replay", "different", Thresholds(), losses=(LossPoint(1, 0.5, float("-inf")),))
+        >>> json.loads(render_json(run))["losses"]
+        [{'step': 1, 'legacy': 0.5, 'modern': '-Infinity'}]
+    """
+    content = result.as_dict() | {"summary": dataclasses.asdict(summarize(result))}
+    loose = json.dumps(content, default=operator.methodcaller("item"))
+    return json.dumps(json.loads(loose, parse_constant=str), indent=1, allow_nan=False) + "\n"
 
 
 def representative_steps(result: ParityResult) -> list[tuple[LossPoint, str]]:
@@ -178,7 +331,7 @@ def worst_variables(result: ParityResult) -> list[VariableDiff]:
     """
 
     def rank(variable: VariableDiff) -> tuple[int, float, str]:
-        group = 0 if variable_outside(variable, result.thresholds) else 1 if variable.max_abs_diff is None else 2
+        group = get_args(State).index(variable_state(variable, result.thresholds))
         return group, -severity(variable.max_abs_diff or 0.0), variable.name
 
     return sorted(result.variables, key=rank)
@@ -188,3 +341,9 @@ def _worst(differences: Sequence[float], steps: Sequence[int]) -> tuple[float, i
     """Returns the largest difference and its step; (None, None) without steps."""
     index = worst(differences) if steps else 0
     return (differences[index], steps[index]) if steps else (None, None)
+
+
+def _ratio(value: float, limit: float) -> float:
+    if limit:
+        return value / limit
+    return value * math.inf if value else 0.0

@@ -1,7 +1,5 @@
 """The report on the terminal: the verdict, then small tables that fit 80 columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import rich.box
@@ -10,10 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from estimator_bridge.parity.report import text
-from estimator_bridge.parity.report.charts import numerals
-from estimator_bridge.parity.report.charts.gaps import spell_pair, variable_outside
-from estimator_bridge.parity.report.summary import final_metrics, headline, representative_steps, summarize, worst_variables
+from estimator_bridge.parity.report import spelling, summary
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Verdict
 
 STYLES: dict[Verdict, str] = {"equal": "bold green", "different": "bold red", "not comparable": "bold yellow"}
@@ -49,7 +44,7 @@ def print_report(result: ParityResult, console: Console) -> None:
         console.print()
     writer.notes(result)
     if result.seconds:
-        writer.line("Time", ", ".join(f"{side} {numerals.seconds(value)}" for side, value in result.seconds.items()))
+        writer.line("Time", ", ".join(f"{side} {spelling.seconds(value)}" for side, value in result.seconds.items()))
 
 
 class _Writer:
@@ -57,7 +52,7 @@ class _Writer:
         self.console = console
 
     def verdict(self, result: ParityResult) -> None:
-        sentence = headline(result)
+        sentence = summary.headline(result)
         self.console.print(Text.assemble((f"{result.verdict.upper()}. ", STYLES[result.verdict]), sentence))
         if not (result.losses or result.metrics or result.variables):
             self.console.print("No step, metric or variable was compared.")
@@ -71,26 +66,28 @@ class _Writer:
     def losses(self, result: ParityResult) -> None:
         if not result.losses:
             return
-        summary = summarize(result)
-        steps = numerals.count(summary.num_steps, "step")
-        inside = f"{summary.num_steps - summary.num_steps_outside:,} of {steps} within"
-        worst = f"max abs_diff {numerals.difference(summary.max_abs_diff)}, max rel_diff {numerals.difference(summary.max_rel_diff)}"
+        totals = summary.summarize(result)
+        steps = spelling.count(totals.num_steps, "step")
+        inside = f"{totals.num_steps - totals.num_steps_outside:,} of {steps} within"
+        worst = (
+            f"max abs_diff {spelling.difference(totals.max_abs_diff)}, max rel_diff {spelling.difference(totals.max_rel_diff)}"
+        )
         self.heading("Loss", f"{inside}; {worst}")
-        chosen = representative_steps(result)
+        chosen = summary.representative_steps(result)
         self.table(
             ("step", "legacy", "modern", "abs_diff", "rel_diff", ""),
-            ((f"{point.step:,}", *spell_pair(point, result.thresholds)[:4], reason) for point, reason in chosen),
+            ((f"{point.step:,}", *summary.spell_pair(point, result.thresholds)[:4], reason) for point, reason in chosen),
         )
 
     def metrics(self, result: ParityResult) -> None:
-        pairs, limits = final_metrics(result.metrics), result.thresholds
+        pairs, limits = summary.final_metrics(result.metrics), result.thresholds
         if not pairs:
             return
-        rel, absolute = numerals.threshold(limits.rel), numerals.threshold(limits.abs)
+        rel, absolute = spelling.threshold(limits.rel), spelling.threshold(limits.abs)
         self.heading("Metrics", f"equal when rel_diff <= {rel} or abs_diff <= {absolute}")
         rows = []
         for pair in pairs[:MOST_METRICS]:
-            *values, outside = spell_pair(pair, limits)
+            *values, outside = summary.spell_pair(pair, limits)
             name = f"{pair.evaluation}/{pair.metric}" if pair.evaluation else pair.metric
             rows.append((self.name(name), *values, OUTSIDE if outside else ""))
         self.table(("metric", "legacy", "modern", "abs_diff", "rel_diff", ""), rows)
@@ -99,23 +96,23 @@ class _Writer:
     def variables(self, result: ParityResult) -> None:
         if not result.variables:
             return
-        ordered, summary = worst_variables(result), summarize(result)
-        total = numerals.count(summary.num_variables, "variable")
-        largest = numerals.difference(summary.max_variable_abs_diff)
-        limit = numerals.threshold(result.thresholds.variable_abs)
-        self.heading("Variables", f"{total}, {summary.num_variables_outside:,} outside {limit}; max abs_diff {largest}")
+        ordered, totals = summary.worst_variables(result), summary.summarize(result)
+        total = spelling.count(totals.num_variables, "variable")
+        largest = spelling.difference(totals.max_variable_abs_diff)
+        limit = spelling.threshold(result.thresholds.variable_abs)
+        self.heading("Variables", f"{total}, {totals.num_variables_outside:,} outside {limit}; max abs_diff {largest}")
         rows = []
         for variable in ordered[:MOST_VARIABLES]:
-            outside = variable_outside(variable, result.thresholds)
-            remark = OUTSIDE if outside else self.plain(text.shorten(variable.note, 60))
-            shape, value = numerals.shape(variable.shape), numerals.difference(variable.max_abs_diff)
+            outside = summary.variable_state(variable, result.thresholds) == "outside"
+            remark = OUTSIDE if outside else self.plain(spelling.shorten(variable.note, 60))
+            shape, value = spelling.shape(variable.shape), spelling.difference(variable.max_abs_diff)
             rows.append((self.name(variable.name), shape, value, remark))
         self.table(("variable", "shape", "max abs_diff", ""), rows)
         self.more(len(ordered) - MOST_VARIABLES, "variable")
 
     def notes(self, result: ParityResult) -> None:
         for note in result.notes[:MOST_NOTES]:
-            self.line("Note", text.shorten(note, MESSAGE_LENGTH))
+            self.line("Note", spelling.shorten(note, MESSAGE_LENGTH))
         self.more(len(result.notes) - MOST_NOTES, "note")
 
     def heading(self, label: str, sentence: str) -> None:
@@ -127,7 +124,7 @@ class _Writer:
 
     def more(self, quantity: int, noun: str) -> None:
         if quantity > 0:
-            sentence = f"... and {numerals.count(quantity, f'more {noun}')}"
+            sentence = f"... and {spelling.count(quantity, f'more {noun}')}"
             self.console.print(Padding.indent(Text(sentence, style="dim"), INDENT))
 
     def table(self, columns: Sequence[str], rows: Iterable[Iterable[RenderableType]]) -> None:
@@ -142,11 +139,11 @@ class _Writer:
         self.console.print(Padding(table, (0, 0, 0, INDENT)))
 
     def name(self, name: str) -> Text:
-        return self.plain(text.shorten(name, NAME_LENGTH))
+        return self.plain(spelling.shorten(name, NAME_LENGTH))
 
     def plain(self, message: str) -> Text:
         """Returns a string from outside as Text that the console can encode; [brackets] in it are not styles."""
-        shown = text.visible(message)
+        shown = spelling.visible(message)
         return Text(shown.encode("ascii", "backslashreplace").decode() if self.console.options.ascii_only else shown)
 
     def finding(self, label: str, finding: ParityFinding) -> Table:
@@ -154,6 +151,6 @@ class _Writer:
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
         where = "" if finding.step is None else f"step {finding.step:,}, "
-        message = self.plain(text.shorten(finding.message, MESSAGE_LENGTH))
+        message = self.plain(spelling.shorten(finding.message, MESSAGE_LENGTH))
         grid.add_row(Text(f"{label:<5}", style="dim"), Text.assemble((f"{where}{finding.level}: ", "bold"), message))
         return grid

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from estimator_bridge.parity.report.charts import plot
 from estimator_bridge.parity.report.charts.chart import Tick, percent, value_ticks, zero_axis
-from estimator_bridge.parity.report.charts.gaps import variable_outside
-from estimator_bridge.parity.report.summary import worst_variables
+from estimator_bridge.parity.report.summary import State, variable_state, worst_variables
 from estimator_bridge.parity.result import ParityResult, VariableDiff
 
 # Rows that are shown at once, and rows with those behind a fold; report.json has all of them.
@@ -21,7 +20,7 @@ class VariableRow(NamedTuple):
     """One variable; ``at`` is its percentage on the axis, None if only one side has it."""
 
     variable: VariableDiff
-    state: Literal["inside", "outside", "one-sided"]
+    state: State
     at: float | None
 
 
@@ -71,10 +70,8 @@ def variable_table(result: ParityResult) -> VariableTable | None:
 
 
 def _row(variable: VariableDiff, result: ParityResult, axis: plot.Scale) -> VariableRow:
-    if variable.max_abs_diff is None:
-        return VariableRow(variable, "one-sided", None)
-    outside = variable_outside(variable, result.thresholds)
-    return VariableRow(variable, "outside" if outside else "inside", percent(axis.fraction(variable.max_abs_diff)))
+    at = None if variable.max_abs_diff is None else percent(axis.fraction(variable.max_abs_diff))
+    return VariableRow(variable, variable_state(variable, result.thresholds), at)
 
 
 def _strokes(fractions: Iterable[float], columns: int = 400) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pathlib
 import re
@@ -10,6 +11,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 
+from estimator_bridge.compat.checkpoint.writing.staging import Disk, new_folders
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityResult
 
@@ -38,14 +40,14 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
     """
     # Imported here, so that a mistake in the command line does not load jinja2.
     from estimator_bridge.parity.report.page import render_html
-    from estimator_bridge.parity.report.strict_json import render_json
+    from estimator_bridge.parity.report.summary import render_json
 
     # Both escape lone surrogates; this is for any other bytes from a terminal.
     contents = {
         HTML_NAME: render_html(result).encode("utf-8", "backslashreplace"),
         JSON_NAME: render_json(result).encode("ascii"),
     }
-    with _explained(folder), _folder(folder):
+    with _explained(folder), new_folders(folder, Disk()):
         _check_targets(folder)
         _publish({folder / name: content for name, content in contents.items()})
 
@@ -83,12 +85,38 @@ def _check_targets(folder: pathlib.Path) -> None:
 
 def _publish(contents: Mapping[pathlib.Path, bytes]) -> None:
     with contextlib.ExitStack() as stack:
-        staged = {target: stack.enter_context(_staged(target, content)) for target, content in contents.items()}
+        staged = {target: _aside(target, stack) for target in contents}
         for target, source in staged.items():
-            # An exception puts replaced files back, the last one first.
-            stack.enter_context(_restored_on_error(target))
+            # Not tempfile: only the owner can read its files, and a report is to be shared.
+            with source.open("xb") as file:
+                file.write(contents[target])
+                file.flush()
+                os.fsync(file.fileno())
+        for target, source in staged.items():
+            backup = _aside(target, stack)
+            if target.is_file():
+                shutil.copy2(target, backup)
+            stack.push(functools.partial(_put_back, target, backup))  # the last one first
             source.replace(target)
-        _sync_folder(next(iter(contents)).parent)
+        with contextlib.suppress(OSError):  # not every system can sync a folder, and the report is complete without it
+            Disk().sync_folder(next(iter(contents)).parent)
+
+
+def _aside(target: pathlib.Path, stack: contextlib.ExitStack) -> pathlib.Path:
+    """Returns the path of a file beside ``target`` that is gone in the end."""
+    path = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    stack.callback(path.unlink, missing_ok=True)
+    return path
+
+
+def _put_back(target: pathlib.Path, backup: pathlib.Path, kind: type[BaseException] | None, *_: object) -> None:
+    """Puts a file back if there was an exception of some kind; removes the file if there was none before."""
+    if kind is not None:
+        with contextlib.suppress(OSError):
+            if backup.exists():
+                backup.replace(target)
+            else:
+                target.unlink()
 
 
 @contextlib.contextmanager
@@ -102,64 +130,3 @@ def _explained(folder: pathlib.Path) -> Iterator[None]:
             received=f"{folder} ({error.strerror or error})",
             fix="Name another folder with --out.",
         ) from error
-
-
-@contextlib.contextmanager
-def _folder(folder: pathlib.Path) -> Iterator[None]:
-    """Creates the folder, and removes what it created on an error."""
-    created = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield
-    except BaseException:
-        for path in created:
-            with contextlib.suppress(OSError):
-                path.rmdir()
-        raise
-
-
-@contextlib.contextmanager
-def _staged(target: pathlib.Path, content: bytes) -> Iterator[pathlib.Path]:
-    """Yields a file beside ``target`` with ``content``, synced to disk; it is gone in the end."""
-    path = _aside(target)
-    try:
-        # Not tempfile: only the owner can read its files, and a report is to be shared.
-        with path.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _restored_on_error(target: pathlib.Path) -> Iterator[None]:
-    backup = _aside(target)
-    with contextlib.ExitStack() as stack:
-        stack.callback(backup.unlink, missing_ok=True)
-        if target.is_file():
-            shutil.copy2(target, backup)
-        try:
-            yield
-        except BaseException:
-            with contextlib.suppress(OSError):
-                if backup.exists():
-                    backup.replace(target)
-                else:
-                    target.unlink()
-            raise
-
-
-def _aside(target: pathlib.Path) -> pathlib.Path:
-    return target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-
-
-def _sync_folder(folder: pathlib.Path) -> None:
-    # So that the new names survive a power cut. Not every system can sync a folder, and the report is complete without it.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -1,7 +1,5 @@
 """Varints of protobuf and SSTables: groups of seven bits, lowest first; every byte but the last has its high bit set."""
 
-from __future__ import annotations
-
 from estimator_bridge.errors import CorruptError
 
 MAX_BYTES = 10  # for 64 bits

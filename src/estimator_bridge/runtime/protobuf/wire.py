@@ -5,8 +5,6 @@ eight bytes (1), a varint length and as many bytes (2), or four bytes (5). Impor
 all of TensorFlow.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.compat.checkpoint import convert
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from tests.compat.checkpoint import tensorflow_side
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "statistics"

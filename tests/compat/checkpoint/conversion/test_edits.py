@@ -19,7 +19,7 @@ from estimator_bridge.compat.checkpoint.errors import NamingError
 from estimator_bridge.compat.checkpoint.format.bundle import Entry, Header
 from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from tests.compat.checkpoint import tensorflow_side
 
 GOLDEN = Path(__file__).parents[3] / "golden"

@@ -15,7 +15,7 @@ from estimator_bridge.compat.checkpoint.models import keras_process
 from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE
 from estimator_bridge.compat.checkpoint.request import ConversionRequest
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.compat.checkpoint.writing.staging import Disk
 from tests.cli.convert.test_checkpoint import OLD, write_keras_side
 from tests.compat.checkpoint.writing.faulty_disk import Faults

@@ -20,8 +20,8 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.compat.checkpoint import convert
+from estimator_bridge.compat.checkpoint.request import ConversionReport
 from estimator_bridge.compat.checkpoint.slots import ITERATIONS
-from estimator_bridge.compat.checkpoint.writing.report import ConversionReport
 from tests.compat.checkpoint.conversion.tf1_optimizers import AdaMax, AdamW, BertAdam, Lamb, LazyAdam
 
 v1 = tf.compat.v1

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from estimator_bridge.compat.checkpoint.errors import NamingError
+from estimator_bridge.compat.checkpoint.format.bundle import Entry
 from estimator_bridge.compat.checkpoint.names.matching import Matching, Named, match
 
 
 def named(**shapes: tuple[int, ...]) -> list[Named]:
-    return [Named(name.replace("__", "/"), name.replace("__", "/"), shape, 1) for name, shape in shapes.items()]
+    return [Named(name.replace("__", "/"), name.replace("__", "/"), Entry(1, shape)) for name, shape in shapes.items()]
 
 
 def pairs(result: Matching) -> dict[str, tuple[str, str]]:
@@ -125,7 +126,9 @@ def test_contradicting_scopes_pair_nothing() -> None:
 def test_contrib_and_canned_names_that_differ_from_keras() -> None:
     table = "dnn/input_from_feature_columns/input_layer"
     old = named(fc1__weights=(4, 4), fc2__weights=(4, 4), fc1__biases=(4,), fc2__biases=(4,))
-    old += [Named(name, name, (9, 2), 1) for name in (f"{table}/{c}_embedding/embedding_weights" for c in ("age", "job"))]
+    old += [
+        Named(name, name, Entry(1, (9, 2))) for name in (f"{table}/{c}_embedding/embedding_weights" for c in ("age", "job"))
+    ]
     old += named(linear__linear_model__bias_weights=(1,))
     new = named(net__fc2__kernel=(4, 4), net__fc1__kernel=(4, 4), net__fc2__bias=(4,), net__fc1__bias=(4,))
     new += named(job_embedding__embeddings=(9, 2), age_embedding__embeddings=(9, 2), linear_model__bias=(1,))
@@ -149,13 +152,17 @@ def test_a_variable_that_fits_two_is_refused_on_either_side() -> None:
 
 
 def test_equal_names_of_other_shapes_or_types_are_no_pair() -> None:
-    result = match([Named("w", "w", (4, 6), 1)], [Named("k1", "w", (6, 4), 1), Named("k2", "w", (4, 6), 2)])
+    result = match(
+        [Named("w", "w", Entry(1, (4, 6)))], [Named("k1", "w", Entry(1, (6, 4))), Named("k2", "w", Entry(2, (4, 6)))]
+    )
     assert (result.matches, result.unmatched_sources, result.unmatched_targets) == ((), ("w",), ("k1", "k2"))
 
 
 def test_many_variables_of_one_shape() -> None:
     names = [f"block_{block}/dense_{layer}/kernel" for block in range(200) for layer in range(100)]
     # A product of both sides would not end before the deadline of every test.
-    result = match([Named(f"net/{n}", f"net/{n}", (4, 4), 1) for n in names], [Named(n, f"m/{n}", (4, 4), 1) for n in names])
+    result = match(
+        [Named(f"net/{n}", f"net/{n}", Entry(1, (4, 4))) for n in names], [Named(n, f"m/{n}", Entry(1, (4, 4))) for n in names]
+    )
     assert len(result.matches) == len(names)
     assert all(pair.source == f"net/{pair.target}" for pair in result.matches)

@@ -15,7 +15,7 @@ from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from estimator_bridge.compat.checkpoint.models.object_graph import read_object_model
 from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE
 from estimator_bridge.compat.checkpoint.optimizers.hyperparameters import hyperparameters
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from tests.cli.convert.test_checkpoint import write_keras_side
 from tests.compat.checkpoint import tensorflow_side
 

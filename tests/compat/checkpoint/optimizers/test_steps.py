@@ -11,12 +11,10 @@ import pytest
 from estimator_bridge.compat.checkpoint import convert
 from estimator_bridge.compat.checkpoint.names.naming import ATTRIBUTE
 from estimator_bridge.compat.checkpoint.optimizers import state
-from estimator_bridge.compat.checkpoint.reading import values
 from estimator_bridge.compat.checkpoint.reading.index import read_index
 from estimator_bridge.compat.checkpoint.slots import ITERATIONS, TABLES
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.publish import publish
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import publish, write_tensors
 from tests.cli.convert.test_checkpoint import OLD, write_keras_side
 
 
@@ -77,7 +75,7 @@ def iterations(folder: Path, table: str, **kept: Any) -> tuple[int | None, list[
     if warnings is None:
         return None, []
     publish(draft, folder / "new")
-    return values.read_integer(read_index(folder / "new"), "iterations"), warnings
+    return Draft(read_index(folder / "new")).number("iterations", *state.INTEGERS), warnings
 
 
 def test_iterations(tmp_path: Path) -> None:
@@ -109,9 +107,9 @@ def test_large_counts_are_exact_in_both_directions(count: int, dtype: type[np.in
     like = write_keras_side(tmp_path / "like" / "m")
     assert convert(old, tmp_path / "keras" / "m", to="object-based", like=like).written
     saved = read_index(tmp_path / "keras" / "m")
-    assert values.read_integer(saved, f"optimizer/iter{ATTRIBUTE}") == count
+    assert Draft(saved).number(f"optimizer/iter{ATTRIBUTE}", *state.INTEGERS) == count
     assert convert(saved.prefix, tmp_path / "back" / "m", to="name-based", allow_unmatched=True).written
-    assert values.read_integer(read_index(tmp_path / "back" / "m"), "global_step") == count
+    assert Draft(read_index(tmp_path / "back" / "m")).number("global_step", *state.INTEGERS) == count
 
 
 @pytest.mark.parametrize("count", LARGE)

@@ -19,7 +19,7 @@ from estimator_bridge.compat.checkpoint.reading.tensors import Tensor
 from estimator_bridge.compat.checkpoint.recurrent import assembly, table
 from estimator_bridge.compat.checkpoint.recurrent.table import Sizes, Tf1Cell
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from tests.compat.checkpoint import tensorflow_side
 from tests.compat.checkpoint.recurrent import recurrent_models
 from tests.compat.checkpoint.recurrent.recurrent_models import FAMILIES, GOLDEN, LAYERS, Side

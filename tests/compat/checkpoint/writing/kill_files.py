@@ -16,7 +16,7 @@ from typing import Any
 from estimator_bridge.compat.checkpoint import ConversionRequest, read_index
 from estimator_bridge.compat.checkpoint.conversion.outputs import write
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from tests.cli.convert.test_checkpoint import OLD
 from tests.compat.checkpoint.conversion.test_outputs import contents, make_saved_model, write_saved_model
 from tests.compat.checkpoint.writing.faulty_disk import Faults, WatchedDisk

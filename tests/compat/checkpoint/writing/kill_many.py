@@ -9,8 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from estimator_bridge.compat.checkpoint.writing.publish import Options
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import Options, write_tensors
 from tests.compat.checkpoint.writing.faulty_disk import WatchedDisk
 from tests.compat.checkpoint.writing.killing import count_operations, kill_somewhere
 from tests.compat.checkpoint.writing.test_publish import OLD, contents, convert, digest

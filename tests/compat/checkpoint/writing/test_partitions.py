@@ -12,7 +12,6 @@ import pytest
 from estimator_bridge.compat.checkpoint import convert, read_index
 from estimator_bridge.compat.checkpoint.errors import CorruptError, NamingError, UnsupportedError
 from estimator_bridge.compat.checkpoint.reading import values
-from estimator_bridge.compat.checkpoint.writing import partitions
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.publish import publish
 from tests.compat.checkpoint import tensorflow_side
@@ -99,7 +98,7 @@ def test_variables_that_cannot_be_cut(tmp_path: Path) -> None:
     source = read_index(tensorflow_side.save(tmp_path / "m", {"s": np.array(["a"], object), "x": np.float32(1), "w": WHOLE}))
     for name, number, error in (("s", 2, UnsupportedError), ("x", 2, UnsupportedError), ("w", 12, NamingError)):
         with pytest.raises(error):
-            partitions.split(Draft(source), name, number)
+            Draft(source).split(name, number)
 
 
 def test_a_damaged_piece_is_not_passed_on(tmp_path: Path) -> None:
@@ -109,7 +108,7 @@ def test_a_damaged_piece_is_not_passed_on(tmp_path: Path) -> None:
     data[5] ^= 1
     source.shard(0).write_bytes(data)
     draft = Draft(source)
-    partitions.merge(draft, "emb")
+    draft.merge("emb")
     with pytest.raises(Exception, match="have changed"):
         publish(draft, tmp_path / "target")
     assert not list(tmp_path.glob("target*"))

@@ -7,14 +7,15 @@ import hashlib
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.errors import CheckpointError, TargetError
+from estimator_bridge.compat.checkpoint.format.dtypes import dtype
 from estimator_bridge.compat.checkpoint.reading import locate, tensors, values
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
-from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, publish
-from estimator_bridge.compat.checkpoint.writing.small_checkpoints import write_tensors
+from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, publish, write_tensors
 from estimator_bridge.compat.checkpoint.writing.staging import Disk
 from tests.compat.checkpoint.writing.faulty_disk import Faults
 
@@ -133,13 +134,29 @@ def test_a_read_only_folder(source: Path, tmp_path: Path) -> None:
         convert(source, folder / "m")
 
 
+def test_a_folder_that_cannot_be_made_leaves_no_new_parents(source: Path, tmp_path: Path) -> None:
+    class FullDisk(Disk):
+        def make_folder(self, path: Path) -> None:
+            super().make_folder(path.parent)
+            raise OSError(errno.ENOSPC, "injected")
+
+    with pytest.raises(TargetError, match="full"):
+        convert(source, tmp_path / "new" / "deep" / "m", FullDisk())
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_number_of_numpy_keeps_its_dtype(tmp_path: Path) -> None:
+    entries = read_index(write_tensors(tmp_path / "m", {"wide": np.float64(0.1), "plain": 0.1})).entries
+    assert [dtype(entries[name].dtype).name for name in ("wide", "plain")] == ["float64", "float32"]
+
+
 @pytest.mark.parametrize("number", [errno.EXDEV, errno.EPERM])
 def test_copies_where_links_are_impossible(source: Path, tmp_path: Path, number: int) -> None:
     rehearsal = Faults()
     convert(source, tmp_path / "rehearsal" / "m", rehearsal.disk)
     done = convert(source, tmp_path / "target" / "m", Faults(rehearsal.operations.index("link"), number).disk)
     assert done.sharing != ("link",)
-    assert contents(done.prefix) == contents(tmp_path / "rehearsal" / "m")
+    assert contents(tmp_path / "target" / "m") == contents(tmp_path / "rehearsal" / "m")
 
 
 def test_links_by_default_and_copies_when_asked(source: Path, tmp_path: Path) -> None:
@@ -203,4 +220,5 @@ def test_two_writers_of_one_target(source: Path, tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="Another process"):
         convert(source, tmp_path / "target" / "m")
     os.close(descriptor)
-    assert contents(convert(source, tmp_path / "target" / "m").prefix)
+    convert(source, tmp_path / "target" / "m")
+    assert contents(tmp_path / "target" / "m")

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.cli import run
 from estimator_bridge.cli.main import main
 from estimator_bridge.cluster.audit_records import AuditPlan, AuditRecord
 from estimator_bridge.cluster.loopback import keep_to_loopback
@@ -24,6 +23,7 @@ from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.legacy import install
 from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
+from estimator_bridge.script import run
 
 
 def _own_address() -> str | None:
@@ -75,10 +75,10 @@ def test_a_launcher_learns_of_ends_that_another_start_would_not_change(
 ) -> None:
     """Others that end with the same exit code may be started again."""
 
-    def end(script: object, arguments: object) -> None:
+    def end(script: object) -> None:
         raise error
 
-    monkeypatch.setattr(run, "_run_legacy", end)
+    monkeypatch.setattr(run, "run_legacy", end)
     monkeypatch.setenv("TF_CONFIG", '{"cluster": {}, "task": {"type": "worker", "index": 1}}')
     monkeypatch.delenv(VARIABLE, raising=False)
     code = main(["run", __file__])
@@ -92,13 +92,13 @@ def test_a_launcher_learns_of_ends_that_another_start_would_not_change(
 
 
 def test_an_exit_code_that_an_exception_led_to_is_not_final(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def end(script: object, arguments: object) -> None:
+    def end(script: object) -> None:
         try:
             Path(tmp_path, "gone").read_bytes()
         except OSError:
             sys.exit(3)
 
-    monkeypatch.setattr(run, "_run_legacy", end)
+    monkeypatch.setattr(run, "run_legacy", end)
     monkeypatch.setenv("TF_CONFIG", '{"cluster": {}, "task": {"type": "worker", "index": 1}}')
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     Rendezvous(tmp_path).report_step(TaskId("worker", 1), 7, training=False)

@@ -18,7 +18,7 @@ from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Recovery, Rendez
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.legacy import install
 from estimator_bridge.legacy.distribution import sync_replicas
-from estimator_bridge.legacy.distribution.launched import reporting
+from estimator_bridge.legacy.distribution.launched import task_hook
 from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
 from estimator_bridge.legacy.distribution.launched.task_hook import LeavingHook, TaskHook
 from estimator_bridge.legacy.distribution.replicas import Replicas
@@ -68,10 +68,10 @@ def test_who_trains_in_step_stays_for_the_last_step_where_all_hear_of_it(
     mark: Flag, noted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On several machines, too. Where others are told nothing, they would wait for it."""
-    monkeypatch.setattr(reporting, "_recovery", lambda strategy: Recovery.GANG)
+    monkeypatch.setattr(task_hook, "_recovery", lambda strategy: Recovery.GANG)
     (rendezvous := Rendezvous(tmp_path)).set_flag(mark)
     config = SimpleNamespace(task_type="worker", task_id=0, num_worker_replicas=2)
-    train = functools.partial(reporting._train_with_task_hook, rendezvous, lambda *arguments: signal.getsignal(signal.SIGTERM))
+    train = functools.partial(task_hook._train_with_task_hook, rendezvous, lambda *arguments: signal.getsignal(signal.SIGTERM))
     before = signal.getsignal(signal.SIGTERM)
 
     handler = train(SimpleNamespace(_train_distribution=None, config=config), None, [], [], None, [])
@@ -88,7 +88,7 @@ def test_the_tasks_to_wait_for_depend_on_the_gradients_of_an_update(aggregated: 
     optimizer = aggregated and tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), aggregated, 2)
     token = sync_replicas._building.set(Replicas(SimpleNamespace(cluster_spec=cluster), optimizer))
     try:
-        assert reporting._recovery(None) is recovery
+        assert task_hook._recovery(None) is recovery
     finally:
         sync_replicas._building.reset(token)
 
@@ -168,10 +168,10 @@ def test_a_training_that_fails_closes_its_session() -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_who_leaves_its_session(recovery: Recovery, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install()
-    monkeypatch.setattr(reporting, "_recovery", lambda strategy: recovery)
+    monkeypatch.setattr(task_hook, "_recovery", lambda strategy: recovery)
     config = SimpleNamespace(task_type="worker", task_id=0, num_worker_replicas=workers)
     reported = functools.partial(
-        reporting._train_with_task_hook, Rendezvous(tmp_path), lambda self, spec, worker_hooks, *rest: worker_hooks
+        task_hook._train_with_task_hook, Rendezvous(tmp_path), lambda self, spec, worker_hooks, *rest: worker_hooks
     )
 
     hooks = reported(SimpleNamespace(_train_distribution=None, config=config), None, [], [], None, [])

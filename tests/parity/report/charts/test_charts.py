@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from estimator_bridge.parity.report.charts.chart import Tick, difference_chart, loss_chart, parting
+from estimator_bridge.parity.report.charts.chart import Tick, difference_chart, loss_chart, parting, step_ticks
 from estimator_bridge.parity.result import LossPoint, Thresholds
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def test_losses_that_are_not_finite_break_the_curve_and_are_named(broken_run: Pa
 def test_a_single_step_of_any_value_can_be_drawn(make: Callable[..., ParityResult], value: float) -> None:
     result = make(losses=(LossPoint(1, value, value),))
     for chart in (loss_chart(result), difference_chart(result)):
-        assert [tick.at for tick in chart.x_ticks] == [50.0]
+        assert [tick.at for tick in step_ticks(result)] == [50.0]
         assert all(0 <= tick.at <= 100 for tick in chart.y_ticks)
         assert not {"", "nan"} & {path for role, path in chart.layers.items() if role in {"limit", "allowed"}}
         assert "nan" not in "".join(chart.layers.values())

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from estimator_bridge.parity.report.charts import numerals, plot, ticks
-from estimator_bridge.parity.report.charts.gaps import loss_gaps, severity
+from estimator_bridge.parity.report import spelling
+from estimator_bridge.parity.report.charts import plot, ticks
+from estimator_bridge.parity.report.summary import loss_gaps, severity
 from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds
 
 # The part of the chart of differences below its smallest power of ten, for exact zeros, which have no logarithm.
@@ -33,10 +34,8 @@ class Chart(NamedTuple):
     title: str
     description: str
     unit: str
-    x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     layers: dict[str, str]
-    marker: Tick | None
     bars: tuple[tuple[float, float], ...] = ()
     label: Tick | None = None
     caption: str = ""
@@ -59,16 +58,14 @@ def loss_chart(result: ParityResult) -> Chart:
     # Not finer than the steps, so that bars of neighbouring steps touch.
     columns = min(max(len(points) - 1, 1), 200)
     broken = [x.fraction(point.step) for point in points if not (math.isfinite(point.legacy) and math.isfinite(point.modern))]
-    ends = (f"{side} goes from {numerals.number(values[0])} to {numerals.number(values[-1])}" for side, values in sides.items())
+    ends = (f"{side} goes from {spelling.number(values[0])} to {spelling.number(values[-1])}" for side, values in sides.items())
     return Chart(
         key="loss",
         title="Training loss",
         description=f"Steps {points[0].step:,} to {points[-1].step:,}: {'; '.join(ends)}.",
         unit="loss, log scale" if y.log else "loss",
-        x_ticks=step_ticks(result),
         y_ticks=value_ticks(labels, lambda value: 1 - y.fraction(value)),
         layers={side: _curve(points, values, x, y) for side, values in sides.items()},
-        marker=parting(result),
         bars=tuple((percent(left), percent(width)) for left, width in plot.stretches(broken, columns)),
         caption=" ".join(filter(None, (_not_finite(side, values, points) for side, values in sides.items()))),
     )
@@ -103,17 +100,15 @@ def difference_chart(result: ParityResult) -> Chart:
     for index in plot.keep_extremes([min(value, ticks.LARGEST) for value in drawn]):
         role = "outside" if gaps[index].outside else "inside" if drawn[index] else "zero"
         marks[role].append((x.fraction(points[index].step), y.fraction(drawn[index])))
-    outside, largest = sum(gap.outside for gap in gaps), numerals.difference(max((gap.abs_diff for gap in gaps), key=severity))
+    outside, largest = sum(gap.outside for gap in gaps), spelling.difference(max((gap.abs_diff for gap in gaps), key=severity))
     return Chart(
         key="difference",
         title="Difference of the losses",
-        description=f"{numerals.count(len(points), 'step')}, {outside:,} outside the thresholds; the largest abs_diff is {largest}.",
+        description=f"{spelling.count(len(points), 'step')}, {outside:,} outside the thresholds; the largest abs_diff is {largest}.",
         unit="abs_diff, log scale",
-        x_ticks=step_ticks(result),
         y_ticks=value_ticks(labels, lambda value: 1 - y.fraction(value)),
         layers={"allowed": plot.area(allowed), "limit": plot.line(allowed)}
         | {role: plot.dots(places) for role, places in marks.items() if places},
-        marker=parting(result),
         label=Tick(percent(1 - label_height), "largest difference allowed"),
         caption="On the bottom line: steps without any difference." if y.strip else "",
     )
@@ -247,8 +242,8 @@ def _not_finite(side: str, values: Sequence[float], points: Sequence[LossPoint])
     broken = [index for index, value in enumerate(values) if not math.isfinite(value)]
     if not broken:
         return ""
-    kind, step = numerals.number(values[broken[0]]), points[broken[0]].step
-    return f"{side} is not finite at {numerals.count(len(broken), 'step')}, first {kind} at step {step:,}."
+    kind, step = spelling.number(values[broken[0]]), points[broken[0]].step
+    return f"{side} is not finite at {spelling.count(len(broken), 'step')}, first {kind} at step {step:,}."
 
 
 def _limit(point: LossPoint, thresholds: Thresholds) -> float:

@@ -1,7 +1,5 @@
 """The geometry of the curves: scales, downsampling, SVG paths. Pure functions over numbers."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence

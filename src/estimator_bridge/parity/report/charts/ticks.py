@@ -1,7 +1,5 @@
 """Round numbers for an axis, and their labels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,16 +1,12 @@
 """Every name of TensorFlow, tensorflow-estimator and Keras that this package replaces while it runs, and why.
 
-In tests, ``patching`` refuses a name that is not listed here. A test proves that each name exists on every supported TensorFlow, and that each is
-replaced somewhere.
+In tests, ``estimator_bridge.runtime.patching`` refuses a name that is not listed here. A test proves that each name exists on every
+supported TensorFlow, and that each is replaced somewhere.
 """
 
 from __future__ import annotations
 
-import fnmatch
-import functools
 from typing import NamedTuple
-
-PATCHED_PACKAGES = ("tensorflow", "tf_keras", "keras")  # tensorflow_estimator included
 
 
 class PatchedNames(NamedTuple):
@@ -110,13 +106,5 @@ PATCHED = tuple(
     PatchedNames(owner, tuple(names.split()), reason) for owner, rows in _REASONS.items() for names, reason in rows.items()
 )
 
-
-@functools.cache
-def find_row(owner: str, name: str) -> PatchedNames | None:
-    """Returns the row of ``PATCHED`` that lists a name; None if no row does.
-
-    Args:
-        owner: Dotted path, as ``patching.path_of`` gives it.
-        name: Attribute name.
-    """
-    return next((row for row in PATCHED if name in row.names and fnmatch.fnmatchcase(owner, row.owner)), None)
+PATTERNS = " ".join(f"{row.owner}.{name}" for row in PATCHED for name in row.names)
+"""The value of ``patching.CHECKED``."""
