@@ -29,7 +29,27 @@ every name that TensorFlow 1 had for it:
 - by source file: `from tensorflow.contrib.layers.python.layers import regularizers`.
 
 What is offered is checked against TensorFlow 1.15.5: values, gradients, variables' names and shapes, checkpoints' names, errors. All
-other names are refused.
+other names are refused, unless the real `tf.contrib` has been fetched.
+
+## The real tf.contrib
+
+```sh
+estimator-bridge contrib fetch     # once; then estimator-bridge run, compare and launch use it
+estimator-bridge contrib fetch --from wheels/     # without a network
+estimator-bridge contrib status
+estimator-bridge contrib remove
+```
+
+The command downloads the official wheels of TensorFlow 1.15.5 and 1.14.0 (for `gan` and `rate`) and of tensorflow-estimator 1.15.1 with
+pip, 222 MB, and keeps their Python files of `tf.contrib` alone, 9 MB. The wheels' sha256 are pinned, and each file is compared with its
+hash when it is loaded. The licence is Apache-2.0; nothing of it is part of this package. The files lie in
+`~/.cache/estimator-bridge/contrib`, or in the folder that the environment variable `ESTIMATOR_BRIDGE_CONTRIB` names.
+`--fetch-contrib` fetches on the way.
+
+Each file is mended in memory: imports of what TensorFlow has moved, names that NumPy 2 and Python 3 dropped. All 92 packages can be
+imported on TensorFlow 2.21. Compiled operations run by TensorFlow 2's own kernels where it has them, or as graphs of other operations,
+such as the `GatherTree` of a beam search; the others are refused at their use, with name, file and line. `cluster_resolver`,
+`distribute`, `summary` and `tpu` stay those listed below. This is new: only imports, and the beam search's operation, are tested so far.
 
 ## Names that are not offered
 

@@ -22,7 +22,7 @@ def warn_about_removed_names(error: BaseException, file: str, line: int) -> None
     from estimator_bridge.compat.source.checking import Judge
     from estimator_bridge.compat.source.surface import installed_version, load_surface
     from estimator_bridge.compat.source.verdicts import Verdict
-    from estimator_bridge.legacy.contrib import offered
+    from estimator_bridge.legacy.upstream_contrib import offered
 
     with contextlib.suppress(BridgeError):  # the file can no longer be read
         for finding in Judge(load_surface(installed_version()), offered).file(Path(file)).findings:

@@ -62,7 +62,7 @@ class TF1Module(types.ModuleType):
             overrides,
             _v1=v1,
             compat=_Overlay("tensorflow.compat", real.compat, v1=self, v2=real.compat.v2),
-            contrib=contrib(),
+            contrib=contrib(keras_file),
         )
         for name in ("__version__", "__file__", "__path__", "__spec__", "__package__"):
             self.__dict__[name] = getattr(real, name)

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.legacy.upstream_contrib.wheels import MANIFEST_SHA256
+from estimator_bridge.legacy.upstream_contrib import wheels
 
 VARIABLE = "ESTIMATOR_BRIDGE_CONTRIB"
 """Environment variable that names another cache folder."""
@@ -39,13 +39,27 @@ def remove() -> None:
             place.unlink(missing_ok=True)
 
 
-def encode_manifest(hashes: dict[str, str]) -> bytes:
-    """Returns the bytes of a manifest.
+def publish(hashes: dict[str, str]) -> None:
+    """Writes the manifest, after which the files are used.
 
     Args:
         hashes: sha256 by module path.
+
+    Raises:
+        BridgeError: They are not the files of the official wheels.
     """
-    return json.dumps(hashes, sort_keys=True, separators=(",", ":")).encode()
+    data = json.dumps(hashes, sort_keys=True, separators=(",", ":")).encode()
+    if hashlib.sha256(data).hexdigest() != wheels.MANIFEST_SHA256:
+        raise BridgeError("The wheels hold other files than expected.", fix="Please report this, with the version of Python.")
+    write(folder() / MANIFEST, data)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Writes a file so that it is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial.write_bytes(data)
+    partial.replace(path)
 
 
 @functools.cache
@@ -59,7 +73,7 @@ def manifest(place: Path) -> dict[str, str]:
         BridgeError: The manifest is not the one that the official wheels give.
     """
     data = (place / MANIFEST).read_bytes()
-    if hashlib.sha256(data).hexdigest() != MANIFEST_SHA256:
+    if hashlib.sha256(data).hexdigest() != wheels.MANIFEST_SHA256:
         raise _altered(place / MANIFEST)
     hashes: dict[str, str] = json.loads(data)
     return hashes

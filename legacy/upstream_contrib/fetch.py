@@ -13,13 +13,18 @@ from pathlib import Path
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.upstream_contrib import cache
-from estimator_bridge.legacy.upstream_contrib.wheels import MANIFEST_SHA256, WHEELS, Wheel
+from estimator_bridge.legacy.upstream_contrib.wheels import WHEELS, Wheel
 
 Report = Callable[[str], None]
 
 
-def fetch(source: Path | None, report: Report) -> None:
-    """Fills the cache folder. A second call after an interruption goes on with the wheels that are missing.
+def on_stderr(line: str) -> None:
+    """Prints a line of progress."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def fetch(source: Path | None = None, report: Report = on_stderr) -> None:
+    """Fills the cache folder, unless it is filled. A call after an interruption goes on with the wheels that are missing.
 
     Args:
         source: A folder with the wheels, or one wheel beside which the others lie; None for pip's package index.
@@ -29,18 +34,15 @@ def fetch(source: Path | None, report: Report) -> None:
         BridgeError: A wheel is missing, has other bytes than the official one, or pip fails.
     """
     place = cache.folder()
+    if cache.is_fetched():
+        return
     with _locked(place):
         hashes: dict[str, str] = {}
         for wheel in WHEELS:
             file = _found(wheel, source) if source else _downloaded(wheel, place / "wheels", report)
             report(f"{wheel.requirement}: taking its Python files")
             hashes |= _extract(wheel, file, place / "sources")
-        data = cache.encode_manifest(hashes)
-        if hashlib.sha256(data).hexdigest() != MANIFEST_SHA256:
-            raise BridgeError(
-                "The wheels hold other files than expected.", fix="Please report this, with the version of Python."
-            )
-        _write(place / cache.MANIFEST, data)  # last: what is there before it is not used
+        cache.publish(hashes)  # last: what is there before it is not used
         for wheel in WHEELS:
             (place / "wheels" / wheel.file).unlink(missing_ok=True)
 
@@ -112,12 +114,5 @@ def _extract(wheel: Wheel, file: Path, sources: Path) -> dict[str, str]:
             if path := wheel.module_path(name):
                 data = archive.read(name)
                 hashes[path] = hashlib.sha256(data).hexdigest()
-                _write(sources / path, data)
+                cache.write(sources / path, data)
     return hashes
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_bytes(data)
-    partial.replace(path)

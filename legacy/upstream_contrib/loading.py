@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import functools
 import hashlib
 import importlib
 import importlib.util
 import marshal
-import os
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,14 @@ _import = importlib.import_module  # a running script sees another one
 
 
 class Finder:
-    """Finds the modules of ``tensorflow.contrib``, and those of TensorFlow 1.15 that it imports and that have moved."""
+    """Finds the modules of ``tensorflow.contrib``, and those of TensorFlow 1.15 that it imports and that have moved.
+
+    Args:
+        keras_file: Function that returns a file of Keras by ``tf.keras`` and its path.
+    """
+
+    def __init__(self, keras_file: Callable[..., types.ModuleType | None]) -> None:
+        self._keras_file = keras_file
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Returns the spec of a module, as ``sys.meta_path`` asks; None for other modules."""
@@ -33,7 +40,7 @@ class Finder:
         if not name.startswith(("tensorflow.", "tensorflow_estimator.")):
             return None
         if name.startswith(f"{CONTRIB}._keras"):
-            return _keras(name)
+            return self._keras(name)
         if name in moved.MODULES and "keras" not in name and importlib.util.find_spec(moved.MODULES[name]):
             return _ready(name, _import(moved.MODULES[name]))
         return self._fetched(name)
@@ -48,6 +55,12 @@ class Finder:
         if name.startswith(CONTRIB) and any(file.startswith(f"{base}/") for file in files):
             return ModuleSpec(name, None, is_package=True)  # a folder without __init__.py
         return None
+
+    def _keras(self, name: str) -> ModuleSpec | None:
+        import tensorflow as tf
+
+        module = self._keras_file(tf.compat.v1.keras, *name.removeprefix(f"{CONTRIB}._keras").split(".")[1:])
+        return ModuleSpec(name, _Ready(module), is_package=True) if module else None  # type: ignore[arg-type]
 
 
 class _Ready:
@@ -106,15 +119,6 @@ def _ready(name: str, module: types.ModuleType) -> ModuleSpec:
     return ModuleSpec(name, _Ready(module), is_package=hasattr(module, "__path__"))  # type: ignore[arg-type]
 
 
-def _keras(name: str) -> ModuleSpec | None:
-    import tensorflow as tf
-
-    from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
-
-    module = keras_file(tf.compat.v1.keras, *name.removeprefix(f"{CONTRIB}._keras").split(".")[1:])
-    return ModuleSpec(name, _Ready(module), is_package=True) if module else None  # type: ignore[arg-type]
-
-
 @functools.cache
 def _table_version() -> bytes:
     """Changes whenever what is compiled would change."""
@@ -131,13 +135,8 @@ def _compiled(path: str, source: bytes) -> tuple[list[str], types.CodeType]:
         return loaded
     except (OSError, EOFError, ValueError, TypeError):
         made = _compile(path, source.decode())
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_name(f"{key}.{os.getpid()}")
-        partial.write_bytes(marshal.dumps(made))
-        partial.replace(file)
-    except OSError:  # a cache folder that cannot be written only costs time
-        pass
+    with contextlib.suppress(OSError):  # a cache folder that cannot be written only costs time
+        cache.write(file, marshal.dumps(made))
     return made
 
 
@@ -195,11 +194,15 @@ def _provide(name: str) -> None:
         setattr(owner, attribute, getattr(_import(source), found))
 
 
-def install() -> None:
-    """Makes ``tensorflow.contrib`` importable in this process. A second call does nothing."""
+def install(keras_file: Callable[..., types.ModuleType | None]) -> None:
+    """Makes ``tensorflow.contrib`` importable in this process. A second call does nothing.
+
+    Args:
+        keras_file: Function that returns a file of Keras by ``tf.keras`` and its path.
+    """
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         _keep_first_registrations()
-        sys.meta_path.insert(0, Finder())
+        sys.meta_path.insert(0, Finder(keras_file))
 
 
 def _keep_first_registrations() -> None:

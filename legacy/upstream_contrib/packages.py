@@ -5,15 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from estimator_bridge.legacy.contrib import namespace
-from estimator_bridge.legacy.upstream_contrib import cache, loading
+from estimator_bridge.legacy.upstream_contrib import OURS, cache, loading
 from estimator_bridge.legacy.upstream_contrib.moved import ROOT_NAMES
-
-OURS = frozenset({"cluster_resolver", "distribute", "summary", "tpu"})
-"""Packages whose real files need internals that TensorFlow 2 no longer has; ``legacy.contrib`` has them."""
 
 _import = importlib.import_module
 
@@ -54,11 +51,15 @@ class Contrib(types.ModuleType):
             raise AttributeError(f"TensorFlow 1.15 had no tf.contrib.{name}") from None
 
 
-def contrib() -> types.ModuleType:
-    """Returns the ``tf.contrib`` of scripts: the real one if it has been fetched, else ours."""
+def contrib(keras_file: Callable[..., types.ModuleType | None]) -> types.ModuleType:
+    """Returns the ``tf.contrib`` of scripts: the real one if it has been fetched, else ours.
+
+    Args:
+        keras_file: Function that returns a file of Keras by ``tf.keras`` and its path.
+    """
     if not cache.is_fetched():
         return namespace.Namespace()
-    loading.install()
+    loading.install(keras_file)
     root = sys.modules.get(loading.CONTRIB)
     if not isinstance(root, Contrib):
         root = sys.modules[loading.CONTRIB] = Contrib()

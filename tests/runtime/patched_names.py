@@ -46,6 +46,10 @@ _REASONS: dict[str, dict[str, str]] = {
     },
     f"{_ESTIMATOR}.util": {"parse_input_fn_result": "keeps the batch for a recording"},
     f"{_ESTIMATOR}.tpu.tpu_estimator.*Estimator*": {"_ctx": "a TPUEstimator builds its graphs as for CPU and GPU"},
+    # The real tf.contrib.
+    "tensorflow.python.framework.registry.Registry": {
+        "register": "what tf.contrib's files register a second time stays as it is"
+    },
     # Tasks of a cluster.
     f"{_ESTIMATOR}.training": {"_DELAY_SECS_PER_WORKER time": "no worker waits by the clock, no evaluator after the training"},
     f"{_ESTIMATOR}.training._ContinuousEvalListener": {"before_eval after_eval": "ends the evaluator after the training's end"},

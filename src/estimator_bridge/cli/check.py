@@ -43,7 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from estimator_bridge.compat.source.checking import Judge, find_files
     from estimator_bridge.compat.source.surface import installed_version, load_surface
     from estimator_bridge.compat.source.verdicts import Verdict
-    from estimator_bridge.legacy.contrib import offered
+    from estimator_bridge.legacy.upstream_contrib import offered
 
     version = installed_version()
     judge = Judge(load_surface(version), offered, arguments.py2)

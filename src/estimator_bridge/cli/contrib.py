@@ -62,8 +62,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
         raise BridgeError(
             "There is nothing to fetch from.", expected="a folder with the wheels, or one of them", received=arguments.source
         )
-    if not cache.is_fetched():
-        fetch(arguments.source, lambda line: print(line, file=sys.stderr, flush=True))  # noqa: T201 -- progress
+    fetch(arguments.source)
     return _show(cache.folder(), "text")
 
 

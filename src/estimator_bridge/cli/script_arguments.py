@@ -70,6 +70,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "action": "store_true",
         "help": "the script and its own modules are Python 2: rewrite them for Python 3 in memory; no file changes",
     },
+    "--fetch-contrib": {
+        "action": "store_true",
+        "help": "fetch the real tf.contrib first, as estimator-bridge contrib fetch does (222 MB, once)",
+    },
     "--verbose": {
         "action": "store_true",
         "help": "also show TensorFlow's start-up messages and deprecation warnings",
@@ -89,9 +93,13 @@ def add_options(parser: argparse.ArgumentParser, *flags: str) -> None:
 
 
 def script_of(arguments: argparse.Namespace) -> Script:
-    """Returns the script that the command line names."""
+    """Returns the script that the command line names; fetches tf.contrib first if that is asked for."""
     from estimator_bridge.script.run import Script
 
+    if arguments.fetch_contrib:
+        from estimator_bridge.legacy.upstream_contrib.fetch import fetch
+
+        fetch()
     return Script(
         arguments.script,
         tuple(arguments.args),

@@ -47,7 +47,7 @@ def add_parser(verbs: Any) -> None:
         "them together.",
         epilog=_EPILOG,
     )
-    add_options(parser, "--path", "--py2")
+    add_options(parser, "--path", "--py2", "--fetch-contrib")
     for add_group in (*options.GROUPS, add_script):
         add_group(parser)
     parser.set_defaults(execute=execute)
