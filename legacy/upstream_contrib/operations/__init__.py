@@ -39,7 +39,8 @@ def _imported_when_called(place: str) -> Callable[..., Any]:
     module, _, name = place.partition(".")
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return getattr(_import(f"{__name__}.{module}"), name)(*args, **kwargs)
+        given = {key: value for key, value in kwargs.items() if value is not None}  # None is the default of an attribute
+        return getattr(_import(f"{__name__}.{module}"), name)(*args, **given)
 
     return call
 

@@ -41,7 +41,7 @@ def gather_tree(step_ids: Any, parent_ids: Any, max_sequence_lengths: Any, end_t
         parents.shape.assert_is_compatible_with(ids.shape.with_rank(3))
         lengths.shape.assert_is_compatible_with(ids.shape[1:2])
         end.shape.assert_has_rank(0)
-        steps, _, width = tf.unstack(tf.shape(ids))
+        steps, _, width = tf.unstack(tf.shape(ids), num=3)
         step, beam = tf.range(steps)[:, tf.newaxis, tf.newaxis], tf.broadcast_to(tf.range(width), tf.shape(ids))
         last = tf.minimum(lengths, steps)[:, tf.newaxis] - 1
 

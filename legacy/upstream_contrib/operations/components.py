@@ -29,8 +29,7 @@ def image_connected_components(image: Any, name: str | None = None) -> Any:
         [[[1, 0, 3], [1, 1, 3]]]
     """
     with tf.name_scope(name, "ImageConnectedComponents", [image]):
-        image = tf.convert_to_tensor(image)
-        image.shape.assert_has_rank(3)
+        image = tf.ensure_shape(image, [None, None, None])
         count = tf.size(image, out_type=tf.int64)
         position = tf.reshape(tf.range(count), tf.shape(image))
         is_set = tf.not_equal(image, tf.zeros_like(image))

@@ -88,7 +88,7 @@ def wals_compute_partial_lhs_and_rhs(
         )
         indices = tf.convert_to_tensor(input_indices, tf.int64)
         indices = tf.where_v2(input_is_transpose, indices[:, ::-1], indices)
-        count, rank = tf.unstack(tf.shape(factors))
+        count, rank = tf.unstack(tf.shape(factors), num=2)
         is_each = tf.equal(tf.size(of_rows) + tf.size(of_columns), 0)
         fits = tf.where_v2(is_each, tf.equal(tf.size(given), tf.size(values)), tf.equal(tf.size(given), 0))
         fits &= is_each | tf.equal(tf.size(of_columns), count)
@@ -102,4 +102,6 @@ def wals_compute_partial_lhs_and_rhs(
         squares = tf.reshape(factors[:, :, tf.newaxis] * factors[:, tf.newaxis], [count, rank * rank])
         left = tf.sparse_tensor_dense_matmul(tf.SparseTensor(indices, weights, shape), squares)
         right = tf.sparse_tensor_dense_matmul(tf.SparseTensor(indices, values * (unobserved_weights + weights), shape), factors)
-        return tf.reshape(left, [-1, rank, rank]), right
+        left = tf.reshape(left, [-1, rank, rank])
+        left.set_shape([None, *[factors.shape.with_rank(2)[1]] * 2])
+        return left, right

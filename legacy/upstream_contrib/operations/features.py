@@ -30,7 +30,8 @@ def decode_libsvm(
         tf.errors.InvalidArgumentError: A line has no label or a wrong format.
 
     Source:
-        TensorFlow 1.15's ``tensorflow/contrib/libsvm/kernels/decode_libsvm_op.cc``. That one refuses the sign in "+1".
+        TensorFlow 1.15's ``tensorflow/contrib/libsvm/kernels/decode_libsvm_op.cc``. That one, and
+        TensorFlow 2.15, refuse the sign in "+1".
 
     Example:
         >>> labels, indices, values, shape = decode_libsvm(["1 3:0.5 7:2", "-1"], 8)

@@ -34,7 +34,7 @@ def bipartite_match(distance_mat: Any, num_valid_rows: Any, top_k: int = -1, nam
         distances = tf.convert_to_tensor(distance_mat, tf.float32)
         distances.shape.assert_has_rank(2)
         valid = tf.cast(tf.reshape(num_valid_rows, []), tf.int32)
-        rows, columns = tf.unstack(tf.shape(distances))
+        rows, columns = tf.unstack(tf.shape(distances), num=2)
         with tf.control_dependencies([tf.assert_less_equal(valid, rows, message="distance_mat has fewer rows.")]):
             valid = tf.where_v2(valid < 0, rows, valid)
         pairs = tf.minimum(valid, columns)

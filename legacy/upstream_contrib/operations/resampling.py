@@ -35,7 +35,7 @@ def resampler(data: Any, warp: Any, name: str | None = None) -> Any:
         data.shape.assert_has_rank(4)
         warp.shape.with_rank_at_least(2)[-1:].assert_is_compatible_with([2])
         warp.shape[:1].assert_is_compatible_with(data.shape[:1])
-        batch, height, width, channels = tf.unstack(tf.shape(data))
+        batch, height, width, channels = tf.unstack(tf.shape(data), num=4)
         points = tf.reshape(warp, [batch, tf.reduce_prod(tf.shape(warp)[1:-1]), 2])
         is_inside = tf.reduce_all((points > -1) & (points < tf.cast([width, height], data.dtype)), -1, keepdims=True)
         points = tf.where_v2(is_inside, points, tf.zeros_like(points))  # no NaN in gradients
@@ -82,7 +82,7 @@ def periodic_resample(values: Any, shape: Sequence[int | None], name: str | None
         values.shape.assert_has_rank(len(wanted))
         if wanted.count(None) != 1:
             raise ValueError(f"Exactly one size of the shape must be None, not {wanted.count(None)} of {wanted}.")
-        free, before = wanted.index(None), tf.unstack(tf.shape(values))
+        free, before = wanted.index(None), tf.unstack(tf.shape(values), num=len(wanted))
         others = [axis for axis in range(len(wanted)) if axis != free]
         rest = tf.size(values) // tf.reduce_prod(tf.constant([wanted[axis] for axis in others], tf.int32))
         sizes = tf.stack([rest if size is None else size for size in wanted])

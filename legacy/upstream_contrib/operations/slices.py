@@ -53,18 +53,30 @@ def _reduce(reduce: Callable[..., Any], empty: float | None, data: Any, indices:
     with tf.name_scope(name, values=[data, indices]):
         data, indices = tf.convert_to_tensor(data), tf.convert_to_tensor(indices)
         data.shape.with_rank_at_least(1)
-        if indices.shape.with_rank_at_least(1).with_rank_at_most(2).rank == 1:
-            indices = tf.stack([indices[:-1], indices[1:]], 1)
-        indices.shape.assert_is_compatible_with([None, 2])
-        axes = tf.range(tf.rank(data))
-        axis = tf.cast(axis, tf.int32)
-        swapped = tf.where_v2(tf.equal(axes, 0), axis, tf.where_v2(tf.equal(axes, axis), 0, axes))
+        if indices.shape.with_rank_at_least(1).with_rank_at_most(2).rank == 2:
+            indices.shape.assert_is_compatible_with([None, 2])
+        swapped = _swapped_axes(data, axis)
         rows = tf.transpose(data, swapped)
-        start = tf.maximum(indices[:, 0], 0)
-        end = tf.maximum(start, tf.minimum(indices[:, 1], tf.cast(tf.shape(rows)[0], indices.dtype)))
+        every, size = tf.rank(indices), tf.cast(tf.shape(rows)[0], indices.dtype)
+        indices = tf.reshape(indices, [-1])  # ends follow their starts, whether they are in pairs or shared
+        start = tf.maximum(indices[:-1:every], 0)
+        end = tf.maximum(start, tf.minimum(indices[1::every], size))
         ranges = tf.ragged.range(start, end)
-        reduced = reduce(tf.gather(rows, ranges.values), ranges.value_rowids(), tf.shape(indices)[0])
+        reduced = reduce(tf.gather(rows, ranges.values), ranges.value_rowids(), tf.size(end))
         if empty is not None and data.dtype.is_floating:
-            is_empty = tf.reshape(tf.equal(start, end), tf.concat([[-1], tf.ones_like(axes[1:])], 0))
+            is_empty = tf.reshape(tf.equal(start, end), tf.concat([[-1], tf.fill([tf.rank(data) - 1], 1)], 0))
             reduced = tf.where_v2(is_empty, tf.cast(empty, data.dtype), reduced)
         return tf.transpose(reduced, swapped)
+
+
+def _swapped_axes(data: Any, axis: Any) -> Any:
+    """Returns all axes of the data, the first and the given one in each other's place; a list if they are known."""
+    known = tf.get_static_value(axis)
+    if known is not None and data.shape.rank is not None:
+        if not 0 <= known < data.shape.rank:
+            raise ValueError(f"The axis must be at least 0 and below {data.shape.rank}, the rank of the data, not {known}.")
+        axes = list(range(data.shape.rank))
+        axes[0], axes[known] = int(known), 0
+        return axes
+    every, axis = tf.range(tf.rank(data)), tf.cast(axis, tf.int32)
+    return tf.where_v2(tf.equal(every, 0), axis, tf.where_v2(tf.equal(every, axis), 0, every))

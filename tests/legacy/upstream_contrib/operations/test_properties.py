@@ -132,6 +132,14 @@ def test_slices(name: str, reduce: np.ufunc, empty: int, seed: int) -> None:
     assert [np.take(received, slot, axis).tolist() for slot in range(len(pairs))] == [part.tolist() for part in expected]
 
 
+def test_slices_of_a_known_axis_keep_the_other_sizes() -> None:
+    with tf.Graph().as_default():
+        data = tf.compat.v1.placeholder(tf.float32, [None, 8, 5])
+        reduced = OPERATIONS["ReduceSliceSum"](data, [[0, 2], [1, 3], [4, 9]], 1)
+
+    assert reduced.shape.as_list() == [None, 3, 5]
+
+
 @pytest.mark.parametrize("own", [False, True])
 def test_skip_grams_stay_in_the_window(own: bool) -> None:
     tokens, labels = OPERATIONS["SkipGramGenerateCandidates"](np.arange(500), 1, 3, 0, -1, own)
