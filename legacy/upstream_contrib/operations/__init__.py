@@ -13,7 +13,6 @@ _PLACES = {
     "BipartiteMatch": "matching.bipartite_match",
     "BucketizeWithInputBoundaries": "features.bucketize_with_input_boundaries",
     "DecodeLibsvm": "features.decode_libsvm",
-    "FusedConv2DBiasActivation": "convolutions.fused_conv2d_bias_activation",
     "GatherTree": "beams.gather_tree",
     "ImageConnectedComponents": "components.image_connected_components",
     "ImageProjectiveTransform": "images.image_projective_transform",
