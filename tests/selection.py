@@ -49,7 +49,7 @@ ONCE = (  # files and folders that do not depend on TensorFlow's version
     "style",
 )
 
-SAMPLED = (  # files whose parametrized tests are so many, and so long, that only each fifth case runs outside of .ci/full
+SAMPLED = (  # files whose parametrized tests are so many, and so long, that only each tenth case runs outside of .ci/full
     "cli/test_run.py",
     "compat/checkpoint/conversion/test_training.py",
     "compat/keras_files/test_keras_files.py",
@@ -88,10 +88,12 @@ SLOW = (  # tests of clusters, of whole jobs and of installations whose subject 
     "launcher/monitors/test_heartbeats.py::test_a_machine_that_is_killed_ends_those_that_train_in_step_with_it",
     "launcher/monitors/test_restarts.py::test_a_task_that_holds_up_the_others_is_named_and_restarted",
     "launcher/schedulers/test_slurm.py::test_its_tasks_train",
+    "launcher/test_faults.py::test_each_killed_task_comes_back_and_sigterm_saves",
     "launcher/test_faults.py::test_workers_in_step_on_two_machines",
     "launcher/test_machines.py::test_a_parameter_server_ends_when_no_chief_or_worker_has_answered_for_long",
     "legacy/distribution/test_routes.py::test_an_evaluator_beside_workers_that_reduce_together",
     "legacy/distribution/test_routes.py::test_sparse_gradients_of_other_rows_in_each_step",
+    "legacy/distribution/test_routes.py::test_synchronous_replicas_are_mirrored_ones",
     "legacy/distribution/test_routes.py::test_workers_share_the_input",
     "legacy/distribution/test_sync_replicas.py::test_a_killed_replica_gives_as_many_gradients_to_an_update_as_before",
     "legacy/distribution/test_sync_replicas.py::test_backup_replicas",
@@ -107,6 +109,7 @@ SLOW = (  # tests of clusters, of whole jobs and of installations whose subject 
     "modern/canned/test_models.py::test_predictions_and_metrics_equal_the_estimators[recurrent]",
     "modern/canned/test_replicas.py::test_replicas_that_share_a_batch[losses_and_gradients_add_up]",
     "modern/canned/test_slots.py::test_training_continues_as_the_estimators[2: recurrent]",
+    "modern/config/test_clusters.py::test_synchronous_workers_and_an_evaluator",
     "modern/config/test_early_stopping.py::test_callbacks_stop_at_the_step_at_which_the_hooks_do",
     "modern/distribution/test_multi_worker.py::test_preempted_killed_and_started_again_in_other_numbers",
     "modern/distribution/test_parameter_server_audit.py::test_it_ends_while_it_trains_and_says_why",
@@ -114,9 +117,13 @@ SLOW = (  # tests of clusters, of whole jobs and of installations whose subject 
     "modern/distribution/test_parameter_servers.py::test_a_lost_parameter_server_ends_the_chief_in_seconds_with_the_reason",
     "modern/distribution/test_parameter_servers.py::test_each_task_runs_its_own_input_fn_with_its_own_identity",
     "modern/distribution/test_parameter_servers.py::test_the_others_go_on_without_a_worker_and_take_it_back",
+    "modern/distribution/test_strategies.py::test_two_devices[split_batches_train_as_one_device]",
     "modern/distribution/test_strategies.py::test_two_devices[whole_batches_train_as_the_legacy_mirrored_strategy]",
     "modern/distribution/test_tpu.py::test_host_calls_write_what_they_write_on_cpu",
     "modern/evaluation/test_evaluate.py::test_evaluation_writes_the_same_events",
+    "modern/graph/test_savers.py::test_a_scaffold_prepares_the_session_as_it_is_asked_to",
+    "modern/keras/test_from_estimator.py::test_a_batch_is_split_over_replicas",
+    "modern/keras/test_from_estimator.py::test_callbacks_of_keras",
     "modern/keras/test_from_estimator.py::test_many_steps_at_once_change_nothing",
     "modern/keras/test_from_estimator.py::test_two_optimizers_sparse_strings_a_warm_start_and_a_vocabulary_file",
     "modern/step/test_checkpoints.py::test_a_killed_training_leaves_a_folder_to_go_on_from",
@@ -162,7 +169,7 @@ def mark(items: Iterable[pytest.Item]) -> None:
         if _listed(item, ONCE):
             item.add_marker("once")
         test, _, case = item.nodeid.partition("[")
-        skipped = bool(case) and _listed(item, SAMPLED) and cases[test] % 5 != int(oldest)  # each TensorFlow has its fifth
+        skipped = bool(case) and _listed(item, SAMPLED) and cases[test] % 10 != int(oldest)  # each TensorFlow has its tenth
         cases[test] += 1
         if skipped or _listed(item, SLOW):
             item.add_marker("slow")
