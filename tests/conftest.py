@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pytest
 from tests import selection
 from tests.runtime.patched_names import PATTERNS
 
+if not importlib.metadata.version("tensorflow").startswith("2.15."):
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"  # as install() does: whichever test comes first, tf.keras is Keras 2
 os.environ["ESTIMATOR_BRIDGE_CHECK_PATCHES"] = PATTERNS  # here and in the processes of tests: each replaced name has its row
 WARM = Path(__file__).parent / "warm"
 

@@ -1,4 +1,4 @@
-"""Where today's TensorFlow has what ``tf.contrib`` imports of TensorFlow 1.15, and what has to be mended in single files."""
+"""Table of what ``tf.contrib`` imports of TensorFlow 1.15, with its place in today's TensorFlow, and of mends in single files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script finds of ``tf.contrib``, for ``estimator-bridge check``: every package once it is fetched, else our own."""
+"""Names of ``tf.contrib`` that a script finds, for ``estimator-bridge check``: every package once it is fetched, else our own."""
 
 from __future__ import annotations
 

@@ -70,9 +70,9 @@ def imported(root: types.ModuleType, path: Sequence[str], names: Sequence[str], 
     """Returns the module of an import statement, of which the names can be had.
 
     Args:
-        root: What ``contrib`` returned.
+        root: Module that ``contrib`` returned.
         path: Path of the module below ``tf.contrib``.
-        names: What follows ``import`` in ``from ... import``.
+        names: Names behind ``import`` in ``from ... import``.
         frame: Frame of the statement.
     """
     if not isinstance(root, Contrib):

@@ -28,7 +28,7 @@ def sparse_feature_cross(
         values: int64 or string values [features] of each sparse column.
         shapes: int64 shape [2] of each sparse column.
         dense: int64 or string dense columns [batch, features].
-        hashed_output: Whether to return numbers in place of texts like "a_X_b".
+        hashed_output: True for numbers in place of texts like "a_X_b".
         num_buckets: Number of different results if hashed; 0 for no limit.
         out_type: int64 if hashed, else string.
         internal_type: Type that the original kernel computed with.

@@ -72,7 +72,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--fetch-contrib": {
         "action": "store_true",
-        "help": "fetch the real tf.contrib first, as estimator-bridge contrib fetch does (222 MB, once)",
+        "help": "fetch the real tf.contrib first, if it is not there yet (222 MB, once)",
     },
     "--verbose": {
         "action": "store_true",
