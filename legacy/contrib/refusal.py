@@ -27,7 +27,7 @@ from estimator_bridge.legacy.contrib.replacements import replacement
 _READS = ("LOAD_ATTR", "LOAD_METHOD")
 
 
-_FETCH = "; or fetch the real tf.contrib (222 MB, once; Apache-2.0): estimator-bridge contrib fetch"
+_FETCH = " Or fetch the real tf.contrib (222 MB, once; Apache-2.0): estimator-bridge contrib fetch"
 
 
 class ContribError(NotSupportedError):
