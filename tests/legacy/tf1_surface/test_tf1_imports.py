@@ -297,13 +297,13 @@ def test_contrib_ends_a_run_with_one_message(project: Path) -> None:
 
     ended = run(project, "old.py")
 
+    fetch = "Or fetch the real tf.contrib (222 MB, once; Apache-2.0): estimator-bridge contrib fetch"
     assert ended.code == 2
     assert ended.err.splitlines() == [
         "estimator-bridge: TensorFlow 2 removed tf.contrib.timeseries.ARRegressor with all of tf.contrib, and it is not restored.",
         "  expected: a name of tf.contrib that is restored; estimator-bridge check SCRIPT lists those that are not",
         f"  received: tf.contrib.timeseries.ARRegressor at {project / 'old.py'}:5",
-        f"  to do:    {replacement('tf.contrib.timeseries.ARRegressor')} Or fetch the real tf.contrib (222 MB, once; Apache-2.0): "
-        "estimator-bridge contrib fetch",
+        f"  to do:    {replacement('tf.contrib.timeseries.ARRegressor')} {fetch}",
     ]
 
 
