@@ -1,6 +1,7 @@
 """Mends results of input_fns that Estimator refuses though their meaning is plain; each mend is logged.
 
-* A dataset built outside the input_fn belongs to another graph than the Estimator's. Its nodes are copied.
+* A dataset built outside the input_fn belongs to another graph than the Estimator's. Its nodes are copied, also where the input_fn only
+  makes the iterator.
 * ``return features,`` and a dataset of 1-tuples mean features without labels, as in Estimator.predict of TensorFlow 1's early releases.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from estimator_bridge.errors import NotSupportedError
@@ -29,14 +30,21 @@ _STATE = (
 )
 
 
-def mend_input_results() -> contextlib.AbstractContextManager[None]:
-    """While active, Estimators get the results of their input_fns from ``mend_result``."""
+@contextlib.contextmanager
+def mend_input_results() -> Iterator[None]:
+    """While active, Estimators get the results of their input_fns from ``mend_result``, and iterators stand in the current graph."""
+    from tensorflow.python.data.ops import dataset_ops
     from tensorflow_estimator.python.estimator import estimator
 
     def call_input_fn(call: Any, self: Any, input_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return mend_result(call(self, input_fn, *args, **kwargs), input_fn)
 
-    return wrapped(estimator.Estimator, _call_input_fn=call_input_fn)
+    def make_iterator(make: Any, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        return make(_in_current_graph(dataset), *args, **kwargs)
+
+    makers = {"_make_one_shot_iterator": make_iterator, "_make_initializable_iterator": make_iterator}
+    with wrapped(estimator.Estimator, _call_input_fn=call_input_fn), wrapped(dataset_ops.DatasetV1, **makers):
+        yield
 
 
 def mend_result(result: Any, input_fn: Callable[..., Any]) -> Any:
@@ -53,20 +61,25 @@ def mend_result(result: Any, input_fn: Callable[..., Any]) -> Any:
         NotSupportedError: A dataset of another graph reads a variable, table or placeholder there.
     """
     import tensorflow as tf
-    from tensorflow.python.framework import ops
 
     if isinstance(result, (list, tuple)) and len(result) == 1:
         warn_once("the input_fn returns a tuple of one element, which is taken as the features", find_definition(input_fn))
         return result[0]
     if not isinstance(result, tf.compat.v2.data.Dataset):
         return result
-    variant = result._variant_tensor
-    if not isinstance(variant, ops.EagerTensor) and variant.graph is not ops.get_default_graph():
-        result = _copy_to_default_graph(result)
+    result = _in_current_graph(result)
     if isinstance(result.element_spec, tuple) and len(result.element_spec) == 1:
         warn_once("the input_fn's dataset has tuples of one element, which is taken as the features", find_definition(input_fn))
         result = result.map(lambda features: features)
     return result
+
+
+def _in_current_graph(dataset: Any) -> Any:
+    from tensorflow.python.framework import ops
+
+    variant = dataset._variant_tensor
+    is_here = isinstance(variant, ops.EagerTensor) or variant.graph is ops.get_default_graph()
+    return dataset if is_here else _copy_to_default_graph(dataset)
 
 
 def _copy_to_default_graph(dataset: Any) -> Any:

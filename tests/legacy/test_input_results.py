@@ -51,6 +51,17 @@ def outside():
     return OUTSIDE
 
 
+BATCHES = tf.data.Dataset.from_tensor_slices({"x": VALUES}).batch(2)
+
+
+def iterator():
+    return BATCHES.make_one_shot_iterator().get_next()
+
+
+def iterator_by_function():
+    return tf.data.make_one_shot_iterator(BATCHES).get_next()
+
+
 def one_tuple():
     return (tf.data.make_one_shot_iterator(tf.data.Dataset.from_tensor_slices(VALUES).batch(3)).get_next(),)
 
@@ -82,6 +93,8 @@ def queue():
 
 print(json.dumps({
     "outside": mean_of(outside),
+    "iterator": mean_of(iterator),
+    "iterator_by_function": mean_of(iterator_by_function),
     "one_tuple": mean_of(one_tuple),
     "dataset_of_one_tuples": mean_of(dataset_of_one_tuples),
     "one_shot": mean_of(one_shot),
@@ -105,10 +118,11 @@ def test_every_input_reaches_the_model_whole(tmp_path: Path, path: str) -> None:
     ended = estimator_bridge_command("run", "--path", path, script, cwd=tmp_path)
     assert ended.code == 0, ended.err[-4000:]
     assert ended.last_line == dict.fromkeys(ended.last_line, pytest.approx(3.5))
-    assert len(ended.last_line) == 8
+    assert len(ended.last_line) == 10
     notes = [line for line in ended.err.splitlines() if line.startswith("estimator-bridge: ")]
     assert [note.removeprefix(f"estimator-bridge: {script}:") for note in notes] == [
         f"{line_of('OUTSIDE')}: a dataset built outside the input_fn is copied into the Estimator's graph",
+        f"{line_of('BATCHES')}: a dataset built outside the input_fn is copied into the Estimator's graph",
         f"{line_of('def one_tuple')}: the input_fn returns a tuple of one element, which is taken as the features",
         f"{line_of('def dataset_of')}: the input_fn's dataset has tuples of one element, which is taken as the features",
     ]

@@ -87,7 +87,8 @@ _REASONS: dict[str, dict[str, str]] = {
     },
     "tensorflow*tf2": {"enabled": "Keras chooses its initializers by the shapes that a script sees"},
     "tensorflow.python.data.ops.dataset_ops.DatasetV1": {
-        "_make_one_shot_iterator _make_initializable_iterator": "knows which dataset an iterator walks over"
+        "_make_one_shot_iterator _make_initializable_iterator": "knows which dataset an iterator walks over; copies one that was "
+        "built outside the input_fn"
     },
     f"{_OPS}.control_flow_util": {"ENABLE_CONTROL_FLOW_V2": "loops and conditions are functions"},
     f"{_OPS}.resource_variable_ops.BaseResourceVariable": {
