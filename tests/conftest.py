@@ -19,6 +19,9 @@ from tests.runtime.patched_names import PATTERNS
 if not importlib.metadata.version("tensorflow").startswith("2.15."):
     os.environ["TF_USE_LEGACY_KERAS"] = "1"  # as install() does: whichever test comes first, tf.keras is Keras 2
 os.environ["ESTIMATOR_BRIDGE_CHECK_PATCHES"] = PATTERNS  # here and in the processes of tests: each replaced name has its row
+os.environ.setdefault(
+    "ESTIMATOR_BRIDGE_CONTRIB", str(Path(__file__).parent / "nothing-fetched")
+)  # not what the developer fetched
 WARM = Path(__file__).parent / "warm"
 
 

@@ -1,4 +1,4 @@
-"""What ``tf.contrib`` no longer offers: whoever uses it hears which symbol, which file and line, and what to use instead.
+"""Refusals of names of ``tf.contrib`` that are not offered, with symbol, file, line and replacement.
 
 A package or source file of TensorFlow 1.15's contrib is a module still, so that a script which imports it for a branch that is not
 taken runs. It refuses at its first use, which a module has in one way only: a name is read from it. A name itself (a class, a
@@ -34,8 +34,8 @@ class ContribError(NotSupportedError):
     """A symbol of ``tf.contrib`` that is not offered was asked for.
 
     Args:
-        symbol: as the script would write it: ``tf.contrib.layers.l2_regularizer``.
-        frame: where it was asked for.
+        symbol: Name as the script would write it, e.g. ``tf.contrib.layers.l2_regularizer``.
+        frame: Frame that asked for it.
     """
 
     def __init__(self, symbol: str, frame: types.FrameType) -> None:
@@ -61,9 +61,9 @@ def asked_attribute(module: str, name: str, frame: types.FrameType) -> ContribAt
     """The error for an attribute, with the whole dotted name that the frame is about to read.
 
     Args:
-        module: what the script calls the module.
-        name: the attribute.
-        frame: who reads it.
+        module: Name of the module in the script.
+        name: Name of the attribute.
+        frame: Frame that reads it.
     """
     return ContribAttributeError(".".join([module, *(_reads(frame, name) or [name])]), frame)
 
@@ -72,8 +72,8 @@ def looks_first(frame: types.FrameType, name: str | None = None) -> bool:
     """Whether the script is only asking for a module: it catches the error right there, or it looks for the name by ``hasattr``.
 
     Args:
-        frame: who asks.
-        name: of the attribute, unless it is an import.
+        frame: Frame that asks.
+        name: Name of the attribute; None for an import.
     """
     if name is None:
         return _is_forgiven(frame, ContribImportError)

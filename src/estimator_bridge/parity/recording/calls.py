@@ -1,5 +1,6 @@
 """The recording of an Estimator's calls, as both sides do it."""
 
+import abc
 import atexit
 import contextlib
 from collections import Counter, defaultdict
@@ -29,9 +30,9 @@ class TracedEngine(Engine):
         self._trace = trace
         self._seen: Counter[str] = Counter()
 
+    @abc.abstractmethod
     def prepare(self, estimator: Any, call: Any, name: str) -> Any:
         """Returns a call as this side executes it, immediately before it does."""
-        raise NotImplementedError
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
         """Executes ``Estimator.train``."""
