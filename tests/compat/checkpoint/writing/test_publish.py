@@ -97,6 +97,24 @@ def test_replacing_leaves_no_old_data_file(source: Path, tmp_path: Path) -> None
         assert found == set(index.shards())
 
 
+def test_data_files_last_on_the_disk_before_the_index_names_them(source: Path, tmp_path: Path) -> None:
+    class LoggedDisk(Disk):
+        def rename(self, source: Path, target: Path) -> None:
+            steps.append(target.name)
+            super().rename(source, target)
+
+        def sync_folder(self, path: Path) -> None:
+            if path == tmp_path / "target":
+                steps.append("synced")
+            super().sync_folder(path)
+
+    steps: list[str] = []
+    write_tensors(tmp_path / "target" / "m", OLD)
+    convert(source, tmp_path / "target" / "m", LoggedDisk(), Options(overwrite=True))
+    data = ["m.data-00000-of-00002", "m.data-00001-of-00002"]
+    assert steps[steps.index(data[0]) :] == [*data, "synced", "m.index", "synced", "checkpoint", "synced"]
+
+
 @pytest.mark.parametrize(
     ("number", "what"),
     [
