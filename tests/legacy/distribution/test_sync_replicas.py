@@ -211,6 +211,7 @@ def test_backup_replicas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog
         together([replicas.trainer(place, aggregated=2, total=3) for place in (0, 1, 2)])
     assert sum(replicas.steps) >= 2 * job.STEPS
     assert "an update takes 2 gradients of 3 replicas, gradients that come too late are dropped" in caplog.text
+    assert "total_num_replicas" not in caplog.text
     assert tf.train.load_variable(str(tmp_path), "global_step") >= job.STEPS
 
 
