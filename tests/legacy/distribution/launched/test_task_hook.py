@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import tensorflow.compat.v1 as tf
+from tensorflow.python.distribute.cluster_resolver.cluster_resolver import SimpleClusterResolver
 
 from estimator_bridge.cluster.preemption import EXIT_CODE, Preemption
 from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Recovery, Rendezvous
@@ -77,6 +78,12 @@ def test_who_trains_in_step_stays_for_the_last_step_where_all_hear_of_it(
     handler = train(SimpleNamespace(_train_distribution=None, config=config), None, [], [], None, [])
 
     assert (handler is not before) == noted
+
+
+def test_tasks_of_a_strategy_restart_together_unless_it_has_parameter_servers() -> None:
+    asynchronous = tf.distribute.experimental.ParameterServerStrategy(SimpleClusterResolver(tf.train.ClusterSpec({})))
+    assert task_hook._recovery(asynchronous) is Recovery.TASK
+    assert task_hook._recovery(tf.distribute.OneDeviceStrategy("/cpu:0")) is Recovery.GANG
 
 
 @pytest.mark.parametrize(
