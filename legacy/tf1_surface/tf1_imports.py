@@ -65,7 +65,7 @@ class TF1Module(types.ModuleType):
             contrib=contrib(keras_file),
         )
         for name in ("__version__", "__file__", "__path__", "__spec__", "__package__"):
-            self.__dict__[name] = getattr(real, name)
+            self.__dict__.setdefault(name, getattr(real, name))
 
     def __getattr__(self, name: str) -> Any:
         with contextlib.suppress(AttributeError):
@@ -91,6 +91,18 @@ class _Overlay(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         return dir(self.__dict__["_real"])
+
+
+def version_names(version: str) -> dict[str, Any]:
+    """Returns the names of ``tf`` that give its version, for ``tf1_imports``.
+
+    Args:
+        version: Version that scripts read, e.g. ``1.15.5``.
+    """
+    import tensorflow as tf
+
+    real = tf.compat.v1.version
+    return {"__version__": version, "VERSION": version, "version": _Overlay("tensorflow.version", real, VERSION=version)}
 
 
 @contextlib.contextmanager
