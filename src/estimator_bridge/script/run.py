@@ -33,6 +33,7 @@ from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, in
 from estimator_bridge.script.loading import compile_own_modules, compile_source
 from estimator_bridge.script.quiet import quiet_deprecations, quiet_start_up
 from estimator_bridge.script.source_warnings import script_sources, warn_about_sources
+from estimator_bridge.script.waiting import say_what_is_awaited
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,7 +177,7 @@ def run_as_main(script: Script) -> None:
         script: Script to run; its exceptions come through, SystemExit included.
     """
     threads = set(threading.enumerate())
-    with _process_of(script), compile_own_modules(script.python2):
+    with _process_of(script), compile_own_modules(script.python2), say_what_is_awaited():
         try:
             if script.is_module:
                 _run_module(script.target)
