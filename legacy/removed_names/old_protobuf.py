@@ -58,6 +58,6 @@ def build_messages(descriptor: bytes, names: dict[str, Any]) -> None:
     from google.protobuf import descriptor_pool
     from google.protobuf.internal import builder
 
-    names["DESCRIPTOR"] = descriptor_pool.Default().AddSerializedFile(descriptor)  # type: ignore[attr-defined]
+    names["DESCRIPTOR"] = descriptor_pool.Default().AddSerializedFile(descriptor)
     builder.BuildMessageAndEnumDescriptors(names["DESCRIPTOR"], names)
     builder.BuildTopDescriptorsAndMessages(names["DESCRIPTOR"], names["__name__"], names)

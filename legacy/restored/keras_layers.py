@@ -62,7 +62,7 @@ def _apply(layer: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
 def _take_methods_without_mask(base: Any) -> None:
     """Lets subclasses of batch normalization override methods with the arguments that these had in TensorFlow 1."""
 
-    def init_subclass(cls: Any, **kwargs: Any) -> None:
+    def init_subclass(cls: Any, /, **kwargs: Any) -> None:
         super(base, cls).__init_subclass__(**kwargs)
         for name in _MASKED:
             if name in vars(cls) and not _takes_mask(vars(cls)[name]):

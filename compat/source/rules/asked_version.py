@@ -34,6 +34,7 @@ _MEMBERS = frozenset(["major", "minor", "release", "replace", "rsplit", "split",
 _TAKES_COMPAT_V1 = re.compile(r"\bcompat\.v1\b|\bcompat import v1\b")
 _EXITS = re.compile(r"(sys\.exit|os\._exit|exit|quit)\(")
 _DEPTH = 4
+_Test = ast.If | ast.IfExp | ast.Assert
 _ALLOWED = (
     ast.Expression, ast.expr_context, ast.cmpop, ast.boolop, ast.Not, ast.USub, ast.Constant, ast.Name, ast.Compare, ast.BoolOp,
     ast.UnaryOp, ast.Call, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.ListComp, ast.GeneratorExp, ast.comprehension,
@@ -89,7 +90,8 @@ def choose_version(sources: Iterable[Source], installed: str) -> VersionChoice |
 def _version_tests(source: Source, installed: str) -> Iterator[_VersionTest]:
     if "__version__" not in source.text and "VERSION" not in source.text:
         return
-    for kind in (ast.If, ast.IfExp, ast.Assert):
+    kinds: tuple[type[_Test], ...] = (ast.If, ast.IfExp, ast.Assert)
+    for kind in kinds:
         for node, place in source.names.nodes(kind):
             on_tf1, on_tf2 = (_evaluate(node.test, place.scope, source.names, one) for one in (TENSORFLOW_1, installed))
             if on_tf1 is None or on_tf2 is None or on_tf1 == on_tf2:
@@ -98,7 +100,7 @@ def _version_tests(source: Source, installed: str) -> Iterator[_VersionTest]:
             yield _VersionTest(f"{source.path}:{node.lineno}", yes if on_tf1 else no, yes if on_tf2 else no)
 
 
-def _branches(node: ast.If | ast.IfExp | ast.Assert) -> tuple[list[ast.stmt], list[ast.stmt]]:
+def _branches(node: _Test) -> tuple[list[ast.stmt], list[ast.stmt]]:
     if isinstance(node, ast.If):
         return node.body, node.orelse
     if isinstance(node, ast.Assert):
