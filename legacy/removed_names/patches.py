@@ -14,7 +14,7 @@ import importlib.util
 import sys
 import types
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,13 @@ from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
 from estimator_bridge.legacy.removed_names.old_libraries import OldLibraries, is_adapted, ragged_arrays
 from estimator_bridge.legacy.removed_names.replacements import find_module_name, find_replacement
-from estimator_bridge.legacy.tf1_surface.tf1_imports import FromList, Names
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
+
+# Types of the arguments of __import__.
+Names = Mapping[str, Any] | None
+FromList = Sequence[str] | None
 
 
 @contextlib.contextmanager

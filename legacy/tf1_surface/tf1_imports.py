@@ -11,9 +11,10 @@ import contextlib
 import importlib
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from estimator_bridge.legacy.removed_names.patches import FromList, Names
 from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
 from estimator_bridge.legacy.upstream_contrib.packages import contrib, imported
 from estimator_bridge.legacy.warn_once import warn_once
@@ -41,10 +42,6 @@ NATIVE = frozenset(
 
 # A part of tf-models-official if installed; in a checkout of TensorFlow's models it is a package of TF1 scripts.
 NATIVE_WHEN_INSTALLED = frozenset({"official"})
-
-# Types of the arguments of __import__.
-Names = Mapping[str, Any] | None
-FromList = Sequence[str] | None
 
 
 class TF1Module(types.ModuleType):
