@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,5 +110,18 @@ def _stops(finding: SourceFinding, source: Source) -> bool:
     if finding.kind is Kind.PYTHON2:
         is_call = finding.symbol.startswith(".") or finding.symbol in {"[...]", "/"}
         return source.error is not None or is_call or finding.symbol in NAMES or finding.symbol.startswith("import ")
+    if finding.kind is Kind.PYTHON and finding.symbol in MODULES and not _uses(source, finding.symbol):
+        return False  # imported and left alone
     is_star = finding.symbol.startswith("from ")
     return finding.kind not in {Kind.CLAIM, Kind.NUMPY} and not is_star
+
+
+def _uses(source: Source, module: str) -> bool:
+    """Returns True if a file reads a name that it imports from a module, or the module itself."""
+    bound = {
+        (alias.asname or alias.name).partition(".")[0]
+        for dotted, statement, _ in source.names.imports
+        if f"{dotted}.".startswith(f"{module}.") and isinstance(statement, (ast.Import, ast.ImportFrom))
+        for alias in statement.names
+    }
+    return any(isinstance(node.ctx, ast.Load) and node.id in bound for node, _ in source.names.nodes(ast.Name))

@@ -33,6 +33,7 @@ STOPS = {
     "boosted trees of contrib": (f"{TF}tf.contrib.boosted_trees.x", ["tf.contrib.boosted_trees.x"]),
     "a TPU": (f"{TF}tf.contrib.tpu.TPUEstimator(use_tpu=True)", ["use_tpu=True"]),
     "a package that is not there": ("import no_such_package.part", ["import no_such_package"]),
+    "a module that is gone": ("import imghdr\nimghdr.what('a.png')", ["imghdr"]),
     "a name of Python 2": ("print(unicode('a'))", ["unicode"]),
 }
 RUNS = {
@@ -41,6 +42,7 @@ RUNS = {
     "a library that is optional": f"{TF}try:\n    tf.load_op_library('./ops.so')\nexcept Exception:\n    pass",
     "a TPU, if there is one": f"{TF}import sys\nif sys.argv[1] == 'tpu':\n    tf.estimator.tpu.TPUEstimator(use_tpu=True)",
     "a package that is optional": "try:\n    import no_such_package\nexcept ImportError:\n    pass",
+    "a module that is gone, and not used": "import imghdr",
     "several GPUs for one": "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0,1'",
     "an import of everything": "from tensorflow.keras.layers import *",
 }
