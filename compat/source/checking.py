@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from estimator_bridge.compat.source.reading import Source, export_advice, is_notebook, read_source, refuse_notebook
@@ -82,7 +82,7 @@ class Judge:
         except SyntaxError as error:
             place = error.lineno or 1, max(error.offset or 1, 1)
             return _unreadable(path, lines, place, "syntax", f"Neither Python 3 nor Python 2: {error.msg}.")
-        return FileReport(path, lines, tuple(_distinct(self._findings(source))))
+        return FileReport(path, lines, tuple(distinct_findings(self._findings(source))))
 
     def _findings(self, source: Source) -> Iterator[SourceFinding]:
         yield from judge_tensorflow(source, self.surface, self.contrib)
@@ -145,8 +145,12 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from (Path(parent, name) for name in sorted(files) if name.endswith(".py") or is_notebook(Path(name)))
 
 
-def _distinct(findings: Iterator[SourceFinding]) -> list[SourceFinding]:
-    """Returns findings by place; of several for one symbol, only the one with the worst verdict."""
+def distinct_findings(findings: Iterable[SourceFinding]) -> list[SourceFinding]:
+    """Returns findings by place; of several for one symbol, only the one with the worst verdict.
+
+    Args:
+        findings: Findings in one file.
+    """
     order = list(Verdict)
     kept: dict[tuple[int, int, str], SourceFinding] = {}
     for finding in findings:

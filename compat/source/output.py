@@ -70,7 +70,7 @@ def _count(quantity: int, noun: str) -> str:
 def _table(reports: Sequence[FileReport]) -> Any:
     from rich.table import Column, Table
 
-    table = Table("", *(Column(title, justify="right") for title in ("runs", "mended by run", "needs a human")))
+    table = Table("", *(Column(title, justify="right") for title in ("runs", "mended by run", "look at", "needs a human")))
     counts = Counter((finding.kind, finding.verdict) for report in reports for finding in report.findings)
     for kind in Kind:
         if any(counts[kind, verdict] for verdict in Verdict):

@@ -63,12 +63,12 @@ def read_source(content: bytes, path: str) -> Source:
             raise error from None
 
 
-def own_sources(start: Path, root: Path) -> Iterator[Source]:
-    """Yields a script, then the modules below a folder that it imports, directly or through others.
+def own_sources(start: Path, *roots: Path) -> Iterator[Source]:
+    """Yields a script, then the modules below some folders that it imports, directly or through others.
 
     Args:
         start: Script; files that cannot be read or parsed are skipped.
-        root: Folder that Python searches first.
+        roots: Folders that Python searches first.
     """
     pending, seen = [start], {start.resolve()}
     while pending:
@@ -78,17 +78,17 @@ def own_sources(start: Path, root: Path) -> Iterator[Source]:
         except (OSError, SyntaxError):
             continue
         yield source
-        for imported in _imported(source, path, root):
+        for imported in _imported(source, path, roots):
             if imported.resolve() not in seen:
                 seen.add(imported.resolve())
                 pending.append(imported)
 
 
-def _imported(source: Source, path: Path, root: Path) -> Iterator[Path]:
+def _imported(source: Source, path: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
     names = [dotted for dotted, _, _ in source.names.imports] + [module for module, _, _ in source.names.stars]
     for dotted in names:
         level = len(dotted) - len(dotted.lstrip("."))
-        folders = [path.parents[level - 1]] if level else [root, path.parent]  # Python 2 looked beside a module first
+        folders = [path.parents[level - 1]] if level else [*roots, path.parent]  # Python 2 looked beside a module first
         parts = dotted[level:].split(".")
         for folder in folders:
             for length in range(len(parts), 0, -1):

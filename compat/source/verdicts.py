@@ -1,4 +1,4 @@
-"""The verdicts of ``check`` on a line: it runs, the runner replaces it, or it needs a human."""
+"""The verdicts of ``check`` on a line: it runs, the runner replaces it, or a human looks at it or changes it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ class Verdict(enum.Enum):
     """As it is."""
     MENDED = "mended"
     """``estimator-bridge run`` replaces it, and says so."""
+    LOOK = "look"
+    """It does not stop the script, or the script does not reach it; a person should look at it."""
     HUMAN = "human"
     """A person has to change it."""
 
@@ -26,6 +28,7 @@ class Kind(enum.Enum):
     NUMPY = "NumPy"
     PYTHON = "Python"
     PYTHON2 = "Python 2"
+    PACKAGE = "packages"
     CLAIM = "not what it claims"
     """Code that does something else than it seems to do."""
     SYNTAX = "not Python"

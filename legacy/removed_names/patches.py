@@ -14,7 +14,7 @@ import importlib.util
 import sys
 import types
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,21 +22,25 @@ import numpy as np
 from estimator_bridge.compat.source.removed_names import Removed
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
+from estimator_bridge.legacy.removed_names.old_libraries import OldLibraries, is_adapted, ragged_arrays
 from estimator_bridge.legacy.removed_names.replacements import find_module_name, find_replacement
-from estimator_bridge.legacy.tf1_surface.tf1_imports import FromList, Names
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
+
+# Types of the arguments of __import__.
+Names = Mapping[str, Any] | None
+FromList = Sequence[str] | None
 
 
 @contextlib.contextmanager
 def answer_removed_names() -> Iterator[None]:
     """While active, the user's code finds the names that NumPy and Python dropped; the first use of each is logged."""
     logged: set[str] = set()
-    with _print_scalars_as_numbers(), contextlib.ExitStack() as stack:
+    with _print_scalars_as_numbers(), ragged_arrays(), OldLibraries() as libraries, contextlib.ExitStack() as stack:
         for module, names in _by_module().items():
             stack.enter_context(_replacing_names(importlib.import_module(module), names, logged))
-        for patch in _imports(logged):
+        for patch in _imports(logged, libraries):
             stack.enter_context(patch)
         yield
 
@@ -99,12 +103,15 @@ def _log(gone: str, used: str, frame: types.FrameType, logged: set[str]) -> None
         warn_once(f"{gone} no longer exists; {used} is used instead", f"{frame.f_code.co_filename}:{frame.f_lineno}")
 
 
-def _imports(logged: set[str]) -> list[Any]:
+def _imports(logged: set[str], libraries: OldLibraries) -> list[Any]:
     original, import_module = builtins.__import__, importlib.import_module
 
     def import_(name: str, globals: Names = None, locals: Names = None, fromlist: FromList = (), level: int = 0) -> Any:  # noqa: A002
         try:
-            return original(name, globals, locals, fromlist, level)
+            found = original(name, globals, locals, fromlist, level)
+            if not level and is_adapted(name) and _is_users(globals or {}):
+                libraries.adapt(name)
+            return found
         except ModuleNotFoundError as error:
             stand_in = None if level else _stand_in(name, error, logged)
             if stand_in is None:

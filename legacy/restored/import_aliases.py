@@ -27,10 +27,28 @@ _ALIASES = {
     "tensorflow.python.estimator": _ESTIMATOR,
     "tensorflow.python.estimator.keras": f"{_ESTIMATOR}.keras_lib",
     f"{_ESTIMATOR}.keras": f"{_ESTIMATOR}.keras_lib",  # "from tensorflow.python.estimator import keras" asks for this one
+    "tensorflow.python.data.experimental.ops.distribute_options": "tensorflow.python.data.ops.options",
+    "tensorflow.python.data.experimental.ops.optimization_options": "tensorflow.python.data.ops.options",
+    "tensorflow.python.data.experimental.ops.threading_options": "tensorflow.python.data.ops.options",
     "tensorflow.python.distribute.distribution_strategy_context": "tensorflow.python.distribute.distribute_lib",
+    "tensorflow.python.feature_column.dense_features": "tensorflow.python.feature_column.feature_column_lib",
+    "tensorflow.python.feature_column.dense_features_v2": "tensorflow.python.feature_column.feature_column_lib",
+    "tensorflow.python.ops.losses.loss_reduction": "tensorflow.python.keras.utils.losses_utils",
     "tensorflow.python.training.distribute": "tensorflow.python.distribute.distribute_lib",
     "tensorflow.python.training.distribution_strategy_context": "tensorflow.python.distribute.distribute_lib",
     "tensorflow.python.training.gen_training_ops": "tensorflow.python.ops.gen_training_ops",
+    **{
+        f"tensorflow.python.{parent}.{old}": f"tensorflow.python.{new}"
+        # "from tensorflow.python.training.tracking import util" asks for tensorflow.python.trackable.util
+        for parent in ("training.tracking", "trackable")
+        for old, new in {
+            "graph_view": "checkpoint.graph_view",
+            "object_identity": "util.object_identity",
+            "tracking": "trackable.autotrackable",
+            "util": "checkpoint.checkpoint",
+        }.items()
+    },
+    "tensorflow.python.training.saving.functional_saver": "tensorflow.python.checkpoint.functional_saver",
     "tensorflow.python.training.tracking": "tensorflow.python.trackable",
     "tensorflow.python.training.training_ops": "tensorflow.python.ops.gen_training_ops",
     "tensorflow.python.tpu.error_handling": f"{_ESTIMATOR}.tpu.error_handling",

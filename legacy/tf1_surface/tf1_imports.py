@@ -11,9 +11,10 @@ import contextlib
 import importlib
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from estimator_bridge.legacy.removed_names.patches import FromList, Names
 from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
 from estimator_bridge.legacy.upstream_contrib.packages import contrib, imported
 from estimator_bridge.legacy.warn_once import warn_once
@@ -42,10 +43,6 @@ NATIVE = frozenset(
 # A part of tf-models-official if installed; in a checkout of TensorFlow's models it is a package of TF1 scripts.
 NATIVE_WHEN_INSTALLED = frozenset({"official"})
 
-# Types of the arguments of __import__.
-Names = Mapping[str, Any] | None
-FromList = Sequence[str] | None
-
 
 class TF1Module(types.ModuleType):
     """TensorFlow 1's namespace: ``tf.compat.v1`` with ``compat.v1`` mapped to itself, and ``contrib``.
@@ -65,7 +62,7 @@ class TF1Module(types.ModuleType):
             contrib=contrib(keras_file),
         )
         for name in ("__version__", "__file__", "__path__", "__spec__", "__package__"):
-            self.__dict__[name] = getattr(real, name)
+            self.__dict__.setdefault(name, getattr(real, name))
 
     def __getattr__(self, name: str) -> Any:
         with contextlib.suppress(AttributeError):
@@ -91,6 +88,18 @@ class _Overlay(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         return dir(self.__dict__["_real"])
+
+
+def version_names(version: str) -> dict[str, Any]:
+    """Returns the names of ``tf`` that give its version, for ``tf1_imports``.
+
+    Args:
+        version: Version that scripts read, e.g. ``1.15.5``.
+    """
+    import tensorflow as tf
+
+    real = tf.compat.v1.version
+    return {"__version__": version, "VERSION": version, "version": _Overlay("tensorflow.version", real, VERSION=version)}
 
 
 @contextlib.contextmanager

@@ -11,17 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.legacy.removed_names import old_protobuf
 from estimator_bridge.legacy.upstream_contrib.operations import OPERATIONS
 
 
 def is_wrapper(source: str) -> bool:
     """True for a module of generated wrappers of operations."""
     return "_op_def_library.OpDefLibrary" in source or "op_def_library.OpDefLibrary" in source
-
-
-def is_protobuf(source: str) -> bool:
-    """True for a generated protobuf module that is too old for today's protobuf."""
-    return "_descriptor.FileDescriptor(" in source
 
 
 def fill_wrapper(module: types.ModuleType, source: str) -> None:
@@ -76,23 +72,7 @@ def fill_protobuf(module: types.ModuleType, source: str, imports: Callable[[ast.
         source: Its file's text.
         imports: Mends an import statement.
     """
-    from google.protobuf import descriptor_pool
-    from google.protobuf.internal import builder
-
     tree = ast.parse(source)
-    others = [
-        node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)) and "tensorflow" in ast.unparse(node)
-    ]
-    for node in others:  # messages of other files must be known first
+    for node in old_protobuf.message_imports(tree):
         exec(compile(ast.Module([imports(node)], []), "imports", "exec"), vars(module))  # noqa: S102 -- the import itself
-    module.DESCRIPTOR = descriptor_pool.Default().AddSerializedFile(_serialized(tree))  # type: ignore[attr-defined]
-    builder.BuildMessageAndEnumDescriptors(module.DESCRIPTOR, vars(module))
-    builder.BuildTopDescriptorsAndMessages(module.DESCRIPTOR, module.__name__, vars(module))
-
-
-def _serialized(tree: ast.Module) -> bytes:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg == "serialized_pb":
-            text = next(leaf.value for leaf in ast.walk(node.value) if isinstance(leaf, ast.Constant))
-            return text if isinstance(text, bytes) else str(text).encode("latin1")
-    raise ValueError("no serialized descriptor")
+    old_protobuf.build_messages(old_protobuf.serialized(tree), vars(module))

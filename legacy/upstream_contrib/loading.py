@@ -17,6 +17,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
+from estimator_bridge.legacy.removed_names.old_protobuf import is_old_protobuf
 from estimator_bridge.legacy.upstream_contrib import cache, generated, moved
 
 CONTRIB = "tensorflow.contrib"
@@ -90,7 +91,7 @@ class _Source:
     def exec_module(self, module: types.ModuleType) -> None:
         source = cache.read(self._path)
         text = source.decode()
-        if generated.is_protobuf(text):
+        if is_old_protobuf(text):
             generated.fill_protobuf(module, text, _mend_import)
         elif generated.is_wrapper(text):
             generated.fill_wrapper(module, text)

@@ -14,46 +14,20 @@ MODULES = {  # module that contrib imports, and modules below it -> today's
     f"{_PY}.keras.engine.training_utils": "tensorflow.contrib._keras.engine.training_utils_v1",
     f"{_PY}.ops.rnn_cell": f"{OURS}.rnn_cell",
     f"{_PY}.ops.rnn_cell_impl": f"{OURS}.rnn_cell",
-    f"{_PY}.training.tracking.tracking": f"{_PY}.trackable.autotrackable",
-    f"{_PY}.training.tracking.util": f"{_PY}.checkpoint.checkpoint",
 }
 
-NAMES = {  # module:name that contrib reads -> module:name of today; set where the module lacks it
-    f"{_PY}.data.ops.iterator_ops:IteratorV2": f"{_PY}.data.ops.iterator_ops:OwnedIterator",
-    f"{_PY}.distribute.input_lib:DatasetIterator": f"{_PY}.distribute.v1.input_lib:DatasetIterator",
+NAMES = {  # module:name that contrib alone reads -> module:name of today; legacy.restored.moved_names has those that scripts read, too
     f"{_PY}.eager.context:list_devices": f"{OURS}.functions:list_devices",
-    f"{_PY}.eager.function:defun": f"{_PY}.eager.polymorphic_function.polymorphic_function:function",
     f"{_PY}.framework.common_shapes:call_cpp_shape_fn": f"{OURS}.functions:gone",
-    f"{_PY}.framework.graph_util:convert_variables_to_constants": f"{_PY}.framework.convert_to_constants:convert_variables_to_constants",
     f"{_PY}.framework.ops:RegisterShape": f"{OURS}.functions:decorate_nothing",
-    f"{_PY}.framework.ops:convert_n_to_tensor_or_indexed_slices": (
-        f"{_PY}.framework.indexed_slices:convert_n_to_tensor_or_indexed_slices"
-    ),
-    f"{_PY}.framework.ops:convert_to_tensor_or_indexed_slices": (
-        f"{_PY}.framework.indexed_slices:convert_to_tensor_or_indexed_slices"
-    ),
     f"{_PY}.framework.ops:register_dense_tensor_like_type": f"{OURS}.functions:decorate_nothing",
-    f"{_PY}.framework.ops:register_tensor_conversion_function": (
-        f"{_PY}.framework.tensor_conversion_registry:register_tensor_conversion_function"
-    ),
-    f"{_PY}.ops.array_ops:reduce_prod": f"{_PY}.ops.math_ops:reduce_prod",
-    f"{_PY}.ops.math_ops:clip_by_value": f"{_PY}.ops.clip_ops:clip_by_value",
-    f"{_PY}.ops.random_ops:random_crop": f"{_PY}.ops.random_crop_ops:random_crop",
     f"{_PY}.ops.summary_ops_v2:create_db_writer": f"{OURS}.functions:gone",
-    f"{_PY}.ops.variables:VariableV1": f"{_PY}.ops.variable_v1:VariableV1",
     f"{_PY}.pywrap_tensorflow:DeleteStatSummarizer": f"{OURS}.functions:gone",
     f"{_PY}.pywrap_tensorflow:NewStatSummarizer": f"{OURS}.functions:gone",
     f"{_PY}.pywrap_tensorflow:StatSummarizer": f"{OURS}.functions:gone",
     f"{_PY}.tpu.tpu:_TPU_REPLICATE_ATTR": f"{_PY}.tpu.tpu_replication:_TPU_REPLICATE_ATTR",
     f"{_PY}.tpu.tpu_strategy_util:initialize_tpu_system": f"{OURS}.functions:gone",
-    f"{_PY}.trackable.autotrackable:CapturableResource": f"{_PY}.trackable.resource:CapturableResource",
-    f"{_PY}.trackable.autotrackable:TrackableResource": f"{_PY}.trackable.resource:TrackableResource",
-    f"{_PY}.util.tf_export:estimator_export": f"{OURS}.functions:decorate_nothing",
     "tensorflow.tools:graph_transforms": f"{OURS}.functions:gone",
-}
-NAMES |= {
-    f"{_PY}.distribute.parameter_server_strategy:{name}": f"{_PY}.distribute.parameter_server_strategy:{name}V1"
-    for name in ("ParameterServerStrategy", "ParameterServerStrategyExtended")
 }
 
 ROOT_NAMES = {  # names of tf.contrib that are no packages of that name -> module below tensorflow.contrib
@@ -107,8 +81,8 @@ def moved(name: str) -> str:
     """Returns today's path of a module or of a name in a module.
 
     Example:
-        >>> moved("tensorflow.python.training.tracking.util.Checkpoint")
-        'tensorflow.python.checkpoint.checkpoint.Checkpoint'
+        >>> moved("tensorflow.python.keras.layers.core")
+        'tensorflow.contrib._keras.layers.core'
     """
     start = max((old for old in MODULES if f"{name}.".startswith(f"{old}.")), key=len, default=None)
     return MODULES[start] + name[len(start) :] if start else name

@@ -1,20 +1,72 @@
-"""Names of ``tf.contrib`` that a script finds, for ``estimator-bridge check``: every package once it is fetched, else our own."""
+"""Names of ``tf.contrib`` that a script finds, for ``estimator-bridge check``: those of the fetched files, read without importing them, else our own."""
 
 from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from pathlib import Path
 
 from estimator_bridge.legacy.contrib import offered
 from estimator_bridge.legacy.contrib.offered import imports as imports  # noqa: PLC0414 -- a part of the protocol
 from estimator_bridge.legacy.contrib.replacements import replacement as replacement  # noqa: PLC0414 -- likewise
 from estimator_bridge.legacy.upstream_contrib import OURS, cache
+from estimator_bridge.legacy.upstream_contrib.moved import ROOT_NAMES
+
+_ROOT = "tensorflow.contrib"
+_ANYTHING = "*"
+"""In a set of names: they cannot all be known, because core's modules are imported whole."""
 
 
 def offers(symbol: str) -> bool:
-    """Returns True if a symbol can be had under the runner; of a fetched package, its names are not looked at.
+    """Returns True if a symbol can be had under the runner; of classes and functions, their attributes are not looked at.
 
     Args:
         symbol: Dotted name, e.g. ``tf.contrib.layers.l2_regularizer``.
     """
-    package = [*symbol.split("."), ""][2]
+    package, *path = [*symbol.split("."), ""][2:-1] or [""]
     if package in OURS or not cache.is_fetched():
         return offered.offers(symbol)
-    return not package or any(file.startswith(f"tensorflow/contrib/{package}/") for file in cache.manifest(cache.folder()))
+    if not package or package == "keras":  # which is tf.keras
+        return True
+    module = f"{_ROOT}.{ROOT_NAMES.get(package, package)}"
+    if _file(module) is None and not _has_below(module):
+        return False
+    for part in path:
+        if _file(f"{module}.{part}") is None and not _has_below(f"{module}.{part}"):
+            return bool({part, _ANYTHING} & _names(cache.folder(), module)) or part.startswith("__")
+        module = f"{module}.{part}"
+    return True
+
+
+def _file(module: str) -> str | None:
+    files = cache.manifest(cache.folder())
+    base = module.replace(".", "/")
+    return next((file for file in (f"{base}/__init__.py", f"{base}.py") if file in files), None)
+
+
+def _has_below(module: str) -> bool:
+    return any(file.startswith(f"{module.replace('.', '/')}/") for file in cache.manifest(cache.folder()))
+
+
+@functools.cache
+def _names(place: Path, module: str) -> frozenset[str]:
+    """Returns the names that a fetched module binds; ``place`` is the cache folder."""
+    file = _file(module)
+    if file is None:
+        return frozenset({_ANYTHING})
+    return frozenset(name for node in ast.walk(ast.parse(cache.read(file))) for name in _bound(node, place, module))
+
+
+def _bound(node: ast.AST, place: Path, module: str) -> Iterator[str]:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        for alias in node.names:
+            if alias.name == "*" and isinstance(node, ast.ImportFrom):
+                target = str(node.module)
+                yield from _names(place, target) if target != module and _file(target) else (_ANYTHING,)
+            else:
+                yield alias.asname or alias.name.partition(".")[0]

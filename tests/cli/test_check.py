@@ -67,8 +67,8 @@ def test_lines_and_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         ["trainer/mended.py:2:17", "mended", "np.float"],
     ]
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
-    assert ["TensorFlow", "4", "0", "1"] in rows
-    assert rows[-1] == ["all", "4", "1", "3"]
+    assert ["TensorFlow", "4", "0", "0", "1"] in rows
+    assert rows[-1] == ["all", "4", "1", "0", "3"]
     assert "5 files, 9 lines, judged for TensorFlow 2." in lines[-1]
 
 
@@ -100,7 +100,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["check", "--format", "json", "trainer/mended.py"]) == 0
     told = json.loads(capsys.readouterr().out)
     (file,) = told["files"]
-    assert told["counts"] == {"runs": 0, "mended": 1, "human": 0}
+    assert told["counts"] == {"runs": 0, "mended": 1, "look": 0, "human": 0}
     assert file["path"] == "trainer/mended.py"
     assert file["lines"] == 2
     assert file["findings"] == [

@@ -12,6 +12,7 @@ from estimator_bridge.script import run as runner
 from tests.running import estimator_bridge_command, write
 
 PATHS = ("legacy", "modern")
+DATA = Path(__file__).parents[1] / "data"
 OURS = Path(runner.__file__).resolve().parents[1]
 
 pytestmark = pytest.mark.timeout(200)
@@ -289,6 +290,23 @@ def test_a_seed_reaches_all_random_numbers_on_both_paths(tmp_path: Path) -> None
     assert set(names) == set(modern.get_variable_to_shape_map())
     for name in names:
         np.testing.assert_array_equal(modern.get_tensor(name), legacy.get_tensor(name), err_msg=name)
+
+
+def test_a_script_that_wants_tensorflow_1_reads_its_version() -> None:
+    ended = estimator_bridge_command("run", "asks_version.py", cwd=DATA)
+    assert ended.code == 0, ended.err
+    assert ended.last_line == dict.fromkeys(("__version__", "VERSION", "version", "v1"), "1.15.5")
+    assert (
+        "asks_version.py:10: tf.__version__ is 1.15.5 here: the script refuses TensorFlow 2; --tf-version changes it"
+        in ended.err
+    )
+
+
+def test_the_flag_decides_the_version() -> None:
+    ended = estimator_bridge_command("run", "--path", "modern", "--tf-version", "2.3.0", "asks_version.py", cwd=DATA)
+    assert ended.code == 1
+    assert set(ended.last_line.values()) == {"2.3.0"}
+    assert ended.err.splitlines()[-1] == "RuntimeError: TensorFlow 1 is needed"
 
 
 def test_python2_without_the_flag(tmp_path: Path) -> None:

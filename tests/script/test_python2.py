@@ -17,7 +17,7 @@ from estimator_bridge.legacy.removed_names.patches import answer_removed_names
 from estimator_bridge.script.loading import compile_source
 from estimator_bridge.script.python2_arithmetic import divide, divide_in_place
 from estimator_bridge.script.run import Script, run_as_main
-from estimator_bridge.script.source_warnings import warn_about_sources
+from estimator_bridge.script.source_warnings import script_sources, warn_about_sources
 from tests.running import write
 
 TESTS = Path(__file__).parents[1]
@@ -123,7 +123,7 @@ def test_syntax_is_refused_with_its_lines_and_the_flag(tmp_path: Path) -> None:
     script = write(tmp_path / "script.py", "import helper\n")
     write(tmp_path / "helper.py", "x = 1\nprint x\nif x <> 2:\n    pass\n")
     with pytest.raises(BridgeError) as raised:
-        warn_about_sources(str(script), is_module=False, mended=False)
+        warn_about_sources(script_sources(str(script), is_module=False), mended=False)
     said = str(raised.value)
     assert "helper.py: line 2: print statement, line 3: <>" in said
     assert "Add --py2" in said
@@ -142,7 +142,7 @@ def test_what_goes_wrong_in_silence_is_told(tmp_path: Path, caplog: pytest.LogCa
         """,
     )
     write(tmp_path / "helper.py", "sizes = [x for x in range(len('abc') / 2)]\n")
-    warn_about_sources(str(script), is_module=False, mended=False)
+    warn_about_sources(script_sources(str(script), is_module=False), mended=False)
     lines = caplog.messages
     assert [line.split(": ")[:2] for line in lines] == [
         [f"{script}:5", "map"],
@@ -155,20 +155,20 @@ def test_what_goes_wrong_in_silence_is_told(tmp_path: Path, caplog: pytest.LogCa
 
 def test_under_the_flag_one_line_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     script = write(tmp_path / "script.py", "print 1\nxrange(3)\n")
-    warn_about_sources(str(script), is_module=False, mended=True)
+    warn_about_sources(script_sources(str(script), is_module=False), mended=True)
     assert caplog.messages == [f"{script}: Python 2, mended in memory in 2 places"]
 
 
 def test_a_script_that_is_not_what_it_claims_is_named_before_it_runs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     source = "import tensorflow as tf\noptions = tf.GPUOptions(visible_device_list='0,1')\n"
     script = write(tmp_path / "script.py", source)
-    warn_about_sources(str(script), is_module=False, mended=False)
+    warn_about_sources(script_sources(str(script), is_module=False), mended=False)
     (line,) = caplog.messages
     assert line.startswith(f"{script}:2: visible_device_list: Several GPUs become visible, and only the first trains")
 
     caplog.clear()
     write(script, source + "strategy = tf.distribute.MirroredStrategy()\n")
-    warn_about_sources(str(script), is_module=False, mended=False)
+    warn_about_sources(script_sources(str(script), is_module=False), mended=False)
     assert caplog.messages == []
 
 
@@ -179,15 +179,15 @@ def test_a_module_and_what_it_imports(tmp_path: Path, monkeypatch: pytest.Monkey
     write(tmp_path / "trainer" / "model.py", "exec 'x'\n")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BridgeError, match=r"model\.py: line 1: exec statement"):
-        warn_about_sources("trainer.task", is_module=True, mended=False)
+        warn_about_sources(script_sources("trainer.task", is_module=True), mended=False)
 
 
 def test_nothing_is_said_of_python3(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     script = write(tmp_path / "script.py", "for x in map(int, '12'): print(x / 2)\nimport nowhere\n")
-    warn_about_sources(str(script), is_module=False, mended=False)
-    warn_about_sources("nowhere.py", is_module=False, mended=False)
+    warn_about_sources(script_sources(str(script), is_module=False), mended=False)
+    warn_about_sources(script_sources("nowhere.py", is_module=False), mended=False)
     broken = write(tmp_path / "broken.py", "def (:\n")
-    warn_about_sources(str(broken), is_module=False, mended=False)
+    warn_about_sources(script_sources(str(broken), is_module=False), mended=False)
     assert caplog.messages == []
 
 

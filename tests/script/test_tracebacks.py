@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.runtime.log_output import log_to_stderr
 from estimator_bridge.script import tracebacks
 from estimator_bridge.script.tracebacks import run_as_python_does
 from tests.running import write
@@ -74,6 +75,28 @@ def test_our_frames_below_the_users_last_are_shown_but_for_those_that_pass_on(
 
     assert run_as_python_does(function(str(script), CALL, g=ours)) == 1
     assert frames(capsys) == [str(script), TRAINING, "/lib/site-packages/tf.py"]
+
+
+def test_our_frames_are_folded_from_an_error_of_the_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The graph is the script's: who executes it is no part of its error."""
+    script = write(tmp_path / "train.py", "")
+    kind = type("InvalidArgumentError", (Exception,), {"__module__": "tensorflow.python.framework.errors_impl"})
+    session = function("/lib/site-packages/session.py", "def f():\n    raise error\n", error=kind("not a number"))
+    ours = function(ENGINE, CALL, g=function(TRAINING, CALL, g=session))
+
+    assert run_as_python_does(function(str(script), CALL, g=ours)) == 1
+    assert frames(capsys) == [str(script), "/lib/site-packages/session.py"]
+
+
+def test_the_scripts_own_error_comes_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = write(tmp_path / "train.py", "import tensorflow as tf\ntf.no_such_name\n")
+    import tensorflow as tf
+
+    with log_to_stderr():
+        run_as_python_does(function(str(script), "def f():\n    tf.no_such_name\n", tf=tf))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1].startswith("AttributeError: ")
+    assert any(line.startswith("estimator-bridge: ") for line in lines[:-1])
 
 
 @pytest.mark.parametrize("hook", IMPORTS)

@@ -9,16 +9,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.cli.script_arguments import FILE, add_format
+from estimator_bridge.cli.script_arguments import FILE, add_format, add_options
 
 _EPILOG = """examples:
   estimator-bridge check train.py
+  estimator-bridge check --path modern train.py
   estimator-bridge check --py2 trainer/
   estimator-bridge check --format json . > report.json
 
+A file is judged as a script, with the modules of its own that it imports; in a folder, each file is judged by itself.
 Nothing is run or written, and TensorFlow is not loaded: names are looked up in a table for its installed version.
 
-exit code: 0 nothing needs a human, 1 a human must change something, 2 a path does not exist or a file is not Python, e.g. a notebook.
+exit code: 0 nothing needs a human: run is expected to run it, 1 a human must change something, 2 a path does not exist or a file is not Python, e.g. a notebook.
 """
 
 
@@ -31,6 +33,7 @@ def add_parser(verbs: Any) -> None:
         epilog=_EPILOG,
     )
     parser.add_argument("--py2", action="store_true", help="judge for run --py2, which rewrites Python 2 source in memory")
+    add_options(parser, "--path")
     add_format(parser, "text: findings and a table; json: one object (default: %(default)s)")
     paths = parser.add_argument("paths", metavar="PATH", nargs="+", help="a Python file, or a folder with Python files")
     paths.complete = FILE
@@ -40,14 +43,20 @@ def add_parser(verbs: Any) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Judges every file and prints the findings."""
     from estimator_bridge.compat.source import output
-    from estimator_bridge.compat.source.checking import Judge, find_files
+    from estimator_bridge.compat.source.checking import FileReport, Judge, find_files
+    from estimator_bridge.compat.source.forecast import judge_script
     from estimator_bridge.compat.source.surface import installed_version, load_surface
     from estimator_bridge.compat.source.verdicts import Verdict
     from estimator_bridge.legacy.upstream_contrib import offered
 
     version = installed_version()
     judge = Judge(load_surface(version), offered, arguments.py2)
-    reports = [judge.file(path) for path in _with_progress(find_files(arguments.paths))]
+    scripts = {Path(path) for path in arguments.paths if Path(path).is_file()}
+    found: dict[str, FileReport] = {}
+    for path in _with_progress(find_files(arguments.paths)):
+        for report in judge_script(judge, path, arguments.path) if path in scripts else [judge.file(path)]:
+            found.setdefault(report.path, report)
+    reports = list(found.values())
     if arguments.format == "json":
         sys.stdout.write(json.dumps(output.as_data(reports, version), indent=1) + "\n")
     else:

@@ -49,7 +49,7 @@ def add_parser(verbs: Any) -> None:
         help="let each path run the script's own input pipeline, shuffling included, instead of the same batches",
     )
     add_format(parser, "text: tables on stdout; json: report.json on stdout (default: %(default)s)")
-    add_options(parser, "--replicas", "--py2", "--fetch-contrib", "--verbose")
+    add_options(parser, "--replicas", "--py2", "--tf-version", "--fetch-contrib", "--verbose")
     _add_thresholds(parser)
     add_script(parser)
     parser.set_defaults(execute=execute)

@@ -45,7 +45,7 @@ def add_parser(verbs: Any) -> None:
         description="Runs a TensorFlow 1 script as __main__, unmodified, on the installed TensorFlow.",
         epilog=_EPILOG,
     )
-    add_options(parser, "--path", "--replicas", "--py2", "--fetch-contrib", "--verbose")
+    add_options(parser, "--path", "--replicas", "--py2", "--tf-version", "--fetch-contrib", "--verbose")
     parser.add_argument(
         "--jit-compile",
         action="store_true",

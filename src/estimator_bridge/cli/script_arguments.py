@@ -74,6 +74,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "action": "store_true",
         "help": "fetch the real tf.contrib first, if it is not there yet (222 MB, once)",
     },
+    "--tf-version": {
+        "default": "",
+        "metavar": "X.Y.Z",
+        "help": "value of tf.__version__ for the script (default: 1.15.5 for scripts that refuse TensorFlow 2 or do something else "
+        "on it, else the installed version)",
+    },
     "--verbose": {
         "action": "store_true",
         "help": "also show TensorFlow's start-up messages and deprecation warnings",
@@ -107,4 +113,5 @@ def script_of(arguments: argparse.Namespace) -> Script:
         python2=arguments.py2,
         v2_behavior=getattr(arguments, "v2_behavior", False),
         verbose=getattr(arguments, "verbose", False),
+        tf_version=arguments.tf_version,
     )

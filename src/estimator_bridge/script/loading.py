@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.legacy.removed_names.method_calls import answer_removed_methods, may_call_removed_methods
+from estimator_bridge.legacy.removed_names.old_protobuf import is_old_protobuf, rebuilt
 from estimator_bridge.runtime.autograph import users_code_as_compiled
 from estimator_bridge.runtime.user_code import is_users
 
@@ -37,13 +38,17 @@ def compile_source(source: bytes, file: str, python2: bool = False, in_package: 
 
         mended = mend(source, file if in_package else "")
         tree = with_python2_arithmetic(mended.tree(), _ARITHMETIC, mended.true_division)
-    elif may_call_removed_methods(source):
+    elif _needs_mending(source):
         with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # Python reports the error, for the source itself
             tree = ast.parse(source, file)
     if isinstance(tree, ast.Module):
-        tree = answer_removed_methods(tree)
+        tree = rebuilt(tree, file) if is_old_protobuf(source) else answer_removed_methods(tree)
     code: types.CodeType = compile(tree, file, "exec", dont_inherit=True)
     return code
+
+
+def _needs_mending(source: bytes) -> bool:
+    return may_call_removed_methods(source) or is_old_protobuf(source)
 
 
 @contextlib.contextmanager
@@ -76,7 +81,7 @@ class _Finder:
         with contextlib.suppress(OSError, SyntaxError):
             file = spec.loader.path
             source = Path(file).read_bytes()
-            if self.python2 or may_call_removed_methods(source):
+            if self.python2 or _needs_mending(source):
                 spec.loader = _Loader(name, file, compile_source(source, file, self.python2, bool(spec.parent)))
                 return spec
         return None

@@ -17,6 +17,7 @@ from typing import Any
 
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.compat.source.reading import refuse_notebook
+from estimator_bridge.compat.source.rules.asked_version import choose_version
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.distribution.input_sharding import shard_input
 from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
@@ -25,12 +26,14 @@ from estimator_bridge.legacy.distribution.sync_replicas import synchronize_repli
 from estimator_bridge.legacy.input_results import mend_input_results
 from estimator_bridge.legacy.installation import install
 from estimator_bridge.legacy.tf1_surface.behavior import show_tf1_behavior, tf1_behavior
-from estimator_bridge.legacy.tf1_surface.tf1_imports import tf1_imports
+from estimator_bridge.legacy.tf1_surface.tf1_imports import tf1_imports, version_names
 from estimator_bridge.legacy.tf1_surface.tutorial_modules import example_modules
+from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, interposed
 from estimator_bridge.script.loading import compile_own_modules, compile_source
 from estimator_bridge.script.quiet import quiet_deprecations, quiet_start_up
-from estimator_bridge.script.source_warnings import warn_about_sources
+from estimator_bridge.script.source_warnings import script_sources, warn_about_sources
+from estimator_bridge.script.waiting import say_what_is_awaited
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Script:
         python2: True if the script and its own modules are written for Python 2.
         v2_behavior: True if the script is written for TensorFlow 2 and Estimators, and keeps TensorFlow 2's names and behaviour.
         verbose: True if TensorFlow's deprecation warnings are printed.
+        tf_version: Value of ``tf.__version__`` for the script; empty to choose it by what the script does with it.
     """
 
     target: str
@@ -52,6 +56,7 @@ class Script:
     python2: bool = False
     v2_behavior: bool = False
     verbose: bool = False
+    tf_version: str = ""
 
     def check(self) -> None:
         """Raises BridgeError if the target does not exist, as far as that is known without an import."""
@@ -94,7 +99,7 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
         script: Script to run; its exceptions come through, SystemExit included.
         make_engine: Function that makes the engine of the Estimators' calls, after tf.estimator is restored.
     """
-    _start(script)
+    names = _start(script)
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.nullcontext() if script.verbose else quiet_deprecations())
         stack.enter_context(join_launcher())
@@ -106,7 +111,7 @@ def run_legacy(script: Script, make_engine: Callable[[], Engine] = EstimatorEngi
         stack.enter_context(_old_names())
         if not script.v2_behavior:
             tf1_behavior()
-            stack.enter_context(tf1_imports({}))
+            stack.enter_context(tf1_imports(names))
         run_as_main(script)
 
 
@@ -119,7 +124,7 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
         script: Script to run; its exceptions come through, SystemExit included.
         make_engine: Function that makes the engine of the Estimators' calls, after tf.estimator is restored.
     """
-    _start(script)
+    names = _start(script)
     engine = make_engine()
     with (
         contextlib.nullcontext() if script.verbose else quiet_deprecations(),
@@ -128,21 +133,32 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
         mend_input_results(),
         show_tf1_behavior() as overrides,
         _old_names(),
-        tf1_imports(overrides),
+        tf1_imports({**overrides, **names}),
     ):
         run_as_main(script)
 
 
-def _start(script: Script) -> None:
-    """Checks a script, loads TensorFlow, and tells the launcher, if there is one, its version."""
+def _start(script: Script) -> dict[str, Any]:
+    """Checks a script, loads TensorFlow, and tells the launcher, if there is one, its version.
+
+    Returns:
+        Names of ``tf`` that have other values for the script than in the installed TensorFlow.
+    """
     script.check()
-    warn_about_sources(script.target, script.is_module, script.python2)
+    sources = script_sources(script.target, script.is_module)
+    warn_about_sources(sources, script.python2)
     with contextlib.nullcontext() if script.verbose else quiet_start_up():
         install()
     import tensorflow as tf
 
     if rendezvous := Rendezvous.of_this_process():
         rendezvous.report_version(tf.__version__)
+    version = script.tf_version
+    choice = None if version or script.v2_behavior else choose_version(sources, tf.__version__)
+    if choice is not None:
+        warn_once(f"tf.__version__ is {choice.version} here: {choice.reason}; --tf-version changes it", choice.where)
+        version = choice.version
+    return version_names(version) if version else {}
 
 
 @contextlib.contextmanager
@@ -161,7 +177,7 @@ def run_as_main(script: Script) -> None:
         script: Script to run; its exceptions come through, SystemExit included.
     """
     threads = set(threading.enumerate())
-    with _process_of(script), compile_own_modules(script.python2):
+    with _process_of(script), compile_own_modules(script.python2), say_what_is_awaited():
         try:
             if script.is_module:
                 _run_module(script.target)

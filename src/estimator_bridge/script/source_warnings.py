@@ -1,6 +1,7 @@
 """Warnings about a script's source before it runs: Python 2 in it, and code that is not what it claims to be."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from estimator_bridge.compat.source.checking import judge_python2
@@ -13,21 +14,28 @@ from estimator_bridge.legacy.warn_once import warn_once
 _SHOWN = 12
 
 
-def warn_about_sources(target: str, is_module: bool, mended: bool) -> None:
-    """Logs what ``check`` finds in a script and in its own modules about Python 2 and false claims; imports nothing.
+def script_sources(target: str, is_module: bool) -> list[Source]:
+    """Reads a script and its own modules; imports nothing.
 
     Args:
         target: Path of the script, or name of the module.
         is_module: True if ``target`` is a module.
+    """
+    found = _file_and_root(target, is_module)
+    return list(own_sources(*found)) if found else []
+
+
+def warn_about_sources(sources: Iterable[Source], mended: bool) -> None:
+    """Logs what ``check`` finds in a script and in its own modules about Python 2 and false claims.
+
+    Args:
+        sources: Script and its own modules.
         mended: True if the script runs with ``--py2``.
 
     Raises:
         BridgeError: A file is Python 2 by its syntax, and ``--py2`` was not given.
     """
-    found = _file_and_root(target, is_module)
-    if found is None:
-        return
-    for source in own_sources(*found):
+    for source in sources:
         findings = sorted(judge_python2(source, mended))
         if findings and source.error is not None and not mended:
             raise _make_refusal(source, findings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 import traceback
@@ -18,6 +19,7 @@ _RUNNER = _PACKAGE / "script/run.py"
 _PLUMBING = frozenset(
     (_PACKAGE / name).resolve()  # legacy is a link in an editable install
     for name in (
+        "legacy/distribution/sync_replicas.py",
         "legacy/tf1_surface/tf1_imports.py",
         "legacy/tf1_surface/python_keras.py",
         "legacy/removed_names/patches.py",
@@ -26,6 +28,7 @@ _PLUMBING = frozenset(
     )
 )  # they only pass calls on
 _STARTERS = frozenset({importlib.__file__, importlib.util.__file__})  # run between the runner and a package's first line
+_GRAPH_ERRORS = "tensorflow.python.framework.errors_impl"
 
 INTERRUPTED = 130  # what a shell reports for a program that ended by Ctrl-C
 
@@ -54,9 +57,9 @@ def run_as_python_does(run: Callable[[], None]) -> int:
         _show(error)
         return INTERRUPTED
     except BaseException as error:  # noqa: BLE001 -- every exception ends a script with a traceback
-        _show(error)
         for file, line in _find_users_lines(error.__traceback__)[-1:]:
             warn_about_removed_names(error, file, line)
+        _show(error)  # last: the end of the output is what a reader looks at
         return 1
     return 0
 
@@ -76,25 +79,32 @@ def _show(error: BaseException) -> None:
 
 def _fold(error: BaseException, seen: frozenset[int] = frozenset()) -> None:
     """Removes frames of this package from an exception, its causes and its context."""
-    error.__traceback__ = _link(_find_shown_frames(list(_walk(error.__traceback__))))
+    is_of_graph = any(base.__module__ == _GRAPH_ERRORS for base in type(error).__mro__)
+    error.__traceback__ = _link(_find_shown_frames(list(_walk(error.__traceback__)), is_of_graph))
     for other in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
         if other is not None and id(other) not in seen:
             _fold(other, seen | {id(error)})
 
 
-def _find_shown_frames(entries: list[types.TracebackType]) -> list[types.TracebackType]:
-    """Returns the frames to show: without the way to the script, and without our frames, unless the error arose in them."""
+def _find_shown_frames(entries: list[types.TracebackType], is_of_graph: bool) -> list[types.TracebackType]:
+    """Returns the frames to show: without the way to the script, and without our frames, unless the error may be ours.
+
+    Args:
+        entries: All frames, innermost last.
+        is_of_graph: True for an error of an operation in the script's graph, which our frames only execute.
+    """
     files = [entry.tb_frame.f_code.co_filename for entry in entries]
     first = max((index + 1 for index, file in enumerate(files) if Path(file).resolve() == _RUNNER), default=0)
     while first < len(files) and (files[first].startswith("<frozen ") or files[first] in _STARTERS or is_ours(files[first])):
         first += 1
     entries, files = entries[first:], files[first:]
     users_last = max((index for index, file in enumerate(files) if is_users(file)), default=-1)
-    return [
-        entry
-        for index, (entry, file) in enumerate(zip(entries, files, strict=True))
-        if not (is_ours(file) and (index < users_last or Path(file).resolve() in _PLUMBING))
+    hidden = [
+        (is_ours(file) and (is_of_graph or index < users_last or Path(file).resolve() in _PLUMBING))
+        or (file == contextlib.__file__ and index > 0 and is_ours(files[index - 1]))  # a decorator of ours
+        for index, file in enumerate(files)
     ]
+    return [entry for entry, is_hidden in zip(entries, hidden, strict=True) if not is_hidden]
 
 
 def _walk(entry: types.TracebackType | None) -> Iterator[types.TracebackType]:

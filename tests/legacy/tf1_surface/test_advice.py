@@ -41,12 +41,12 @@ def empty_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_name_that_is_gone(line: str, symbol: str, use: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    *traceback, last = stderr(f"import tensorflow as tf\n\n{line}\n", tmp_path, capsys)
+    advice, *traceback = stderr(f"import tensorflow as tf\n\n{line}\n", tmp_path, capsys)
 
     assert traceback[0] == "Traceback (most recent call last):"
     assert "Error: " in traceback[-1]
-    assert last.startswith(f"estimator-bridge: {tmp_path / 'train.py'}:3: {symbol}: ")
-    assert last.endswith(use)
+    assert advice.startswith(f"estimator-bridge: {tmp_path / 'train.py'}:3: {symbol}: ")
+    assert advice.endswith(use)
 
 
 def test_an_error_of_another_kind_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,6 +108,8 @@ def test_check_knows_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not offered.offers("tf.contrib.demo.made")
     fetch.fetch(make_wheels(tmp_path, monkeypatch), lambda line: None)
     assert offered.offers("tf.contrib.demo.made")
+    assert offered.offers("tf.contrib.demo.python.made")
+    assert not offered.offers("tf.contrib.demo.nothing")
     assert not offered.offers("tf.contrib.eager.Network")
 
 

@@ -47,7 +47,7 @@ def add_parser(verbs: Any) -> None:
         "them together.",
         epilog=_EPILOG,
     )
-    add_options(parser, "--path", "--py2", "--fetch-contrib")
+    add_options(parser, "--path", "--py2", "--tf-version", "--fetch-contrib")
     for add_group in (*options.GROUPS, add_script):
         add_group(parser)
     parser.set_defaults(execute=execute)
@@ -66,6 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     script_of(arguments).check()
     flags = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
+    flags += ["--tf-version", arguments.tf_version] if arguments.tf_version else []
     timeouts = Timeouts(
         arguments.ready_timeout,
         arguments.finish_timeout,

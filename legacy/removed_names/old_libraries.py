@@ -1,0 +1,177 @@
+"""Behaviour of 2019's pandas, PyYAML, Pillow and NumPy that later releases dropped, for a script that imports them.
+
+The real TensorFlow 1.15 runs on Python 3.7, for which pandas 1.3, PyYAML 5 and NumPy 1.21 are the last. What changes is logged once. Installed
+libraries see additions only: names that are missing, and arguments that would be refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from estimator_bridge.legacy.warn_once import warn_once
+from estimator_bridge.runtime.patching import replaced
+from estimator_bridge.runtime.user_code import is_users
+
+_READ_POSITIONS = ("sep", "delimiter", "header", "names", "index_col", "usecols")
+_READ_DROPPED = (
+    "error_bad_lines",
+    "warn_bad_lines",
+    "squeeze",
+    "prefix",
+    "mangle_dupe_cols",
+    "delim_whitespace",
+    "infer_datetime_format",
+)
+
+
+class OldLibraries(contextlib.ExitStack):
+    """Adapts libraries at the script's first import of them, until it is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._adapted: set[str] = set()
+
+    def adapt(self, name: str) -> None:
+        """Adapts a library that has just been imported, if it is one of those and was not adapted before.
+
+        Args:
+            name: Name in the import statement.
+        """
+        top = name.partition(".")[0]
+        module = sys.modules.get(_MODULES.get(top, ""))
+        if module is not None and top not in self._adapted:
+            self._adapted.add(top)
+            _ADAPTERS[top](self, module)
+
+
+def is_adapted(name: str) -> bool:
+    """Returns True for the name of a library that is adapted, or of a module of it."""
+    return name.partition(".")[0] in _MODULES
+
+
+def ragged_arrays() -> contextlib.AbstractContextManager[None]:
+    """While active, ``np.array`` and ``np.asarray`` make arrays of lists of unequal lists, as before NumPy 1.24."""
+    return replaced(np, array=_ragged(np.array), asarray=_ragged(np.asarray))
+
+
+def _ragged(make: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(make)
+    def array(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return make(*args, **kwargs)
+        except ValueError as error:
+            frame = sys._getframe(1)
+            if "inhomogeneous" not in str(error) or len(args) != 1 or kwargs or not is_users(frame.f_code.co_filename):
+                raise
+        warn_once("an array of lists of different lengths; write dtype=object", f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        return make(args[0], dtype=object)
+
+    return array
+
+
+def _adapt_pandas(stack: OldLibraries, pandas: Any) -> None:
+    if int(pandas.__version__.partition(".")[0]) < 2:
+        return
+    warn_once("pandas 1 is imitated where later releases refuse or change what scripts do", f"pandas {pandas.__version__}")
+    if hasattr(pandas.errors, "ChainedAssignmentError"):  # df["a"].fillna(0, inplace=True) does nothing: better an error
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("error", pandas.errors.ChainedAssignmentError)
+        stack.enter_context(pandas.option_context("future.infer_string", False))
+    frame, series = pandas.DataFrame, pandas.Series
+    for owner, names in (
+        (frame, {"append": functools.partialmethod(_append, pandas), "iteritems": frame.items}),
+        (series, {"append": functools.partialmethod(_append, pandas), "iteritems": series.items}),
+    ):
+        for name, value in names.items():
+            if not hasattr(owner, name):
+                setattr(owner, name, value)
+                stack.callback(delattr, owner, name)
+    stack.enter_context(replaced(frame, drop=_with_axis(frame.drop), values=_writable(frame.values)))
+    readers = {name: _reading(getattr(pandas, name)) for name in ("read_csv", "read_table")}
+    stack.enter_context(replaced(pandas, get_dummies=_with_numbers(pandas.get_dummies), **readers))
+
+
+def _append(
+    own: Any, pandas: Any, other: Any, ignore_index: bool = False, verify_integrity: bool = False, sort: bool = False
+) -> Any:
+    """Returns a frame or series with others behind it; a dictionary or series behind a frame is a row."""
+    others = [
+        pandas.Series(one) if isinstance(one, dict) else one for one in (other if isinstance(other, (list, tuple)) else [other])
+    ]
+    if isinstance(own, pandas.DataFrame):
+        others = [one.to_frame().T.infer_objects() if isinstance(one, pandas.Series) else one for one in others]
+        return pandas.concat([own, *others], ignore_index=ignore_index, verify_integrity=verify_integrity, sort=sort)
+    return pandas.concat([own, *others], ignore_index=ignore_index, verify_integrity=verify_integrity)
+
+
+def _with_axis(drop: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(drop)
+    def with_axis(frame: Any, labels: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return drop(frame, labels, **dict(zip(("axis", "index", "columns", "level", "inplace"), args, strict=False)), **kwargs)
+
+    return with_axis
+
+
+def _writable(values: Any) -> property:
+    """Lets scripts write to ``frame.values``, e.g. shuffle its rows, if no other frame shares them: then all see what pandas 1 showed."""
+
+    def writable(frame: Any) -> Any:
+        array = values.fget(frame)
+        if isinstance(array, np.ndarray) and not array.flags.writeable and is_users(sys._getframe(1).f_code.co_filename):
+            blocks = frame._mgr.blocks
+            if len(blocks) == 1 and not blocks[0].refs.has_reference():
+                array.flags.writeable = True
+        return array
+
+    return property(writable, doc=values.__doc__)
+
+
+def _with_numbers(get_dummies: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(get_dummies)
+    def with_numbers(*args: Any, **kwargs: Any) -> Any:
+        return get_dummies(*args, **({"dtype": np.uint8} | kwargs))
+
+    return with_numbers
+
+
+def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(read)
+    def with_old_arguments(path: Any, *args: Any, **kwargs: Any) -> Any:
+        kwargs = {**dict(zip(_READ_POSITIONS, args, strict=False)), **kwargs}
+        old = {name: kwargs.pop(name) for name in _READ_DROPPED if name in kwargs}
+        if old.get("error_bad_lines") is False:
+            kwargs["on_bad_lines"] = "warn" if old.get("warn_bad_lines", True) else "skip"
+        if old.get("delim_whitespace"):
+            kwargs["sep"] = r"\s+"
+        found = read(path, **kwargs)
+        return found.squeeze("columns") if old.get("squeeze") else found
+
+    return with_old_arguments
+
+
+def _adapt_yaml(stack: OldLibraries, yaml: Any) -> None:
+    def loading(load: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(load)
+        def with_loader(stream: Any, Loader: Any = None) -> Any:  # noqa: N803 -- PyYAML's name
+            return load(stream, Loader or yaml.FullLoader)
+
+        return with_loader
+
+    stack.enter_context(replaced(yaml, load=loading(yaml.load), load_all=loading(yaml.load_all)))
+
+
+def _adapt_pillow(stack: OldLibraries, image: Any) -> None:
+    if not hasattr(image, "ANTIALIAS"):
+        image.ANTIALIAS = image.LANCZOS
+        stack.callback(delattr, image, "ANTIALIAS")
+
+
+_ADAPTERS = {"PIL": _adapt_pillow, "pandas": _adapt_pandas, "yaml": _adapt_yaml}
+_MODULES = {"PIL": "PIL.Image", "pandas": "pandas", "yaml": "yaml"}

@@ -1,0 +1,50 @@
+"""What scripts of 2019 do with pandas, PyYAML and NumPy, with the results of pandas 1.3.5, PyYAML 5.4.1 and NumPy 1.18.5."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas
+import pytest
+
+from tests.running import Ended, estimator_bridge_command
+
+DATA = Path(__file__).parents[2] / "data"
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def ended() -> Ended:
+    done = estimator_bridge_command("run", "old_libraries.py", cwd=DATA)
+    assert done.code == 0, done.err
+    return done
+
+
+def test_results(ended: Ended) -> None:
+    assert ended.last_line == {
+        "append": [[1, 2, 3], [0, 1, 2]],
+        "row": [[1, 2, 9], ["int64"]],
+        "series": [1, 2, 1, 2],
+        "iteritems": ["a"],
+        "drop": ["a"],
+        "dummies": "uint8",
+        "object": "object",
+        "read": [[1, 2], [3, 4]],
+        "squeezed": [1, 3],
+        "whitespace": ["a", "b"],
+        "written": [8, 4],
+        "yaml": {"rate": 0.5},
+        "ragged": ["object", [[1, 2], [3]]],
+    }
+
+
+def test_it_says_so(ended: Ended) -> None:
+    assert "old_libraries.py:31: an array of lists of different lengths" in ended.err
+
+
+@pytest.mark.skipif(int(pandas.__version__.partition(".")[0]) < 3, reason="pandas 2 still changes the frame")
+def test_an_assignment_without_effect_is_an_error() -> None:
+    done = estimator_bridge_command("run", "chained_assignment.py", cwd=DATA)
+    assert done.code == 1
+    assert "ChainedAssignmentError" in done.err
