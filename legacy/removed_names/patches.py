@@ -15,10 +15,12 @@ import sys
 import types
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from estimator_bridge.compat.source.reading import read_source
 from estimator_bridge.compat.source.removed_names import Removed
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
@@ -114,6 +116,9 @@ def _imports(logged: set[str], libraries: OldLibraries) -> list[Any]:
             return found
         except ModuleNotFoundError as error:
             stand_in = None if level else _stand_in(name, error, logged)
+            empty = None if level or fromlist or stand_in else _empty_module(name, logged)
+            if empty is not None:
+                return empty
             if stand_in is None:
                 raise
         if not fromlist:  # the statement binds the top package, or the module in its place
@@ -155,6 +160,42 @@ def _stand_in(name: str, error: ModuleNotFoundError, logged: set[str]) -> str | 
     importlib.import_module(target)
     _log(f"the module {gone}", target, frame, logged)
     return target
+
+
+def _empty_module(name: str, logged: set[str]) -> types.ModuleType | None:
+    """Returns a module whose every name is refused, since many scripts import more than they use.
+
+    Returns:
+        The module in place of a removed one without a successor; None unless the user's code imports it and needs it to be there.
+    """
+    frame = _find_importer()
+    if (
+        name not in MODULES
+        or MODULES[name].target
+        or frame is None
+        or not _is_users(frame.f_globals)
+        or _is_guarded(name, frame)
+    ):
+        return None
+    _log(f"the module {name}", "an empty one", frame, logged)
+    module = types.ModuleType(name)
+
+    def refuse(attribute: str) -> Any:
+        raise AttributeError(
+            f"{name}.{attribute}: Python no longer has the module {name}. {MODULES[name].note}", name=attribute
+        )
+
+    vars(module)["__getattr__"] = refuse
+    return module
+
+
+def _is_guarded(name: str, importer: types.FrameType) -> bool:
+    """Returns True if the file says itself what to do where there is no such module."""
+    try:
+        source = read_source(Path(importer.f_code.co_filename).read_bytes(), importer.f_code.co_filename)
+    except (OSError, SyntaxError):
+        return True
+    return any(place.guarded for imported, _, place in source.names.imports if imported == name)
 
 
 def _is_users(importer: Mapping[str, Any]) -> bool:

@@ -130,7 +130,9 @@ class Fragment:
         outside |= {tensor.name: tensor for tensor in outputs if tensor.op not in inside}
         handles = tuple(tensor for tensor in outside.values() if tensor.op.type == "VarHandleOp")
         inputs = tuple(tensor for tensor in outside.values() if tensor.op.type != "VarHandleOp")
-        return cls(_graph_def(inside, _without_use(inside, outputs)), handles, inputs, tuple(outputs))
+        graph_def = _graph_def(inside, _without_use(inside, outputs))
+        _hold_back(graph_def, _unfed_writes(inside), [tensor.op.name for tensor in inputs])
+        return cls(graph_def, handles, inputs, tuple(outputs))
 
     def function(self, handles_like: Sequence[Tensor], compiled: bool = False) -> Callable[..., list[Tensor]]:
         """Imports the fragment into one ``tf.function``.
@@ -191,10 +193,11 @@ class Fragment:
 
     def _import(self, by_name: dict[str, Tensor]) -> list[Tensor]:
         used = {_tensor_name(name) for node in self.graph_def.node for name in node.input}
+        awaited = {f"^{tensor.op.name}": by_name[tensor.name] for tensor in self.inputs}
         inner = [tensor.name for tensor in self.outputs if tensor.name not in by_name]
         imported = tf.graph_util.import_graph_def(
             self.graph_def,
-            input_map={name: value for name, value in by_name.items() if name in used},
+            input_map={name: value for name, value in (by_name | awaited).items() if name in used},
             return_elements=inner,
             name="",
         )
@@ -243,6 +246,22 @@ def _graph_def(ops: set[Operation], without_use: Collection[Operation]) -> Any:
                 del node.attr["_class"]
     _add_library(graph_def, ops)
     return graph_def
+
+
+def _unfed_writes(ops: Collection[Operation]) -> list[str]:
+    """Returns the names of the writes to variables that need nothing from outside but handles, as ``m.assign(0.9 * m)`` of a sparse Adam."""
+    fed: set[Operation] = set()
+    for op in sorted(ops, key=lambda op: op._id):
+        if any(producer in fed or (producer not in ops and producer.type != "VarHandleOp") for producer in producers(op)):
+            fed.add(op)
+    return [op.name for op in ops - fed if not op.outputs and any(tensor.op.type == "VarHandleOp" for tensor in op.inputs)]
+
+
+def _hold_back(graph_def: Any, names: Collection[str], inputs: Collection[str]) -> None:
+    """Makes nodes wait for all inputs: without one, as after the last batch, TensorFlow would run them, since it inlines the function."""
+    for node in graph_def.node:
+        if node.name in names:
+            node.input.extend(f"^{name}" for name in dict.fromkeys(inputs))
 
 
 def holds_up(op: Operation) -> bool:

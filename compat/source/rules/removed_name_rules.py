@@ -28,7 +28,8 @@ def judge_removed_names(source: Source) -> Iterator[SourceFinding]:
         yield from _judge(dotted, statement, place)
     for chain, place in names.nodes(ast.Attribute):
         dotted = names.resolve(chain, place.scope) or ""
-        if dotted.partition(".")[0] not in MODULES:  # its import has been judged
+        top = dotted.partition(".")[0]
+        if top not in MODULES or not (MODULES[top].target or place.guarded):  # else its import has been judged
             yield from _judge(dotted, chain, place)
         yield from _method(source, chain, dotted)
     yield from _type_tests(source)
@@ -44,6 +45,10 @@ def _judge(dotted: str, node: ast.AST, place: Place) -> Iterator[SourceFinding]:
         today = "its own version" if own else removed.target.removeprefix("builtins.").replace("numpy.", "np.", 1)
         note = f"; {removed.note}" if removed.note else ""
         yield SourceFinding.at(node, symbol, kind, Verdict.MENDED, f"no longer exists; run uses {today} instead{note}")
+    elif isinstance(node, ast.Import) and not place.guarded:
+        yield SourceFinding.at(
+            node, symbol, kind, Verdict.MENDED, f"no longer exists; run imports an empty module instead. {removed.note}"
+        )
     elif place.guarded:
         yield SourceFinding.at(node, symbol, kind, Verdict.RUNS, "no longer exists, and the file handles that itself")
     else:

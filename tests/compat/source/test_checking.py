@@ -57,7 +57,7 @@ def test_a_script() -> None:
         (10, "tf.summary.create_file_writer", "human"),
         (12, "tf.gone", "runs"),
         (15, "from tensorflow.python.ops import *", "human"),
-        (16, "asyncore", "human"),
+        (16, "asyncore", "mended"),
         (16, "imp", "mended"),
         (18, "time.clock", "mended"),
         (19, ".tostring", "mended"),
@@ -105,6 +105,14 @@ def test_packages_named_after_tensorflow_are_others() -> None:
 
 def test_a_class_that_defines_a_method_itself_is_left_alone() -> None:
     assert verdicts("class A:\n    def tostring(self): pass\nA().tostring()") == []
+
+
+def test_a_removed_module_is_refused_where_it_is_used() -> None:
+    source = "import parser, argparse\nparser = argparse.ArgumentParser()\nparser.parse_args()"
+    assert verdicts(source) == [(1, "parser", "mended")]
+    assert verdicts("import parser as old\nold.suite('1')") == [(1, "parser", "mended"), (2, "parser", "human")]
+    assert verdicts("from parser import suite") == [(1, "parser", "human")]
+    assert verdicts("try:\n    import parser\nexcept ImportError:\n    parser = None") == [(2, "parser", "runs")]
 
 
 def test_a_file_that_is_not_python() -> None:

@@ -128,6 +128,18 @@ def test_pythons_names(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     assert "script.py:3: collections.Mapping no longer exists; Mapping is used instead" in caplog.text
 
 
+def test_a_module_without_a_successor_may_be_imported_but_not_used(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    names = run("import parser, argparse\nparser = argparse.ArgumentParser()")
+    assert type(names["parser"]).__name__ == "ArgumentParser"
+    assert "script.py:1: the module parser no longer exists; an empty one is used instead" in caplog.text
+    assert "parser" not in sys.modules
+    with pytest.raises(AttributeError, match=r"parser.suite: Python no longer has the module parser. Use ast."):
+        run("import parser as old\nold.suite('1')")
+    with pytest.raises(ModuleNotFoundError, match="parser"):
+        run("from parser import suite")
+    assert run("try:\n    import parser\nexcept ImportError:\n    parser = None")["parser"] is None
+
+
 def test_libraries_see_no_change(run: Run) -> None:
     import collections
     import time

@@ -33,6 +33,32 @@ def test_a_fragment_reads_and_writes_the_variables_it_is_given() -> None:
     np.testing.assert_array_equal(store[variable], [60.0, 80.0])
 
 
+def test_nothing_is_written_after_the_last_batch() -> None:
+    """A sparse Adam scales its first moment before it adds the gradients, so that needs no batch."""
+    with tf.Graph().as_default():
+        moment = v1.get_variable("m", initializer=1.0, use_resource=True)
+        gradient = v1.placeholder(tf.float32, [])
+        with tf.control_dependencies([v1.assign(moment, moment * 0.5)]):
+            added = v1.assign_add(moment, gradient)
+        fragment = Fragment.cut(upstream([added.op], is_source), [])
+    store = VariableStore([moment], {"m": np.float32(1.0)})
+    call = store.function(fragment)
+    slow = lambda x: tf.reduce_sum(tf.matmul(tf.ones([900, 900]), tf.ones([900, 900]))) * x < 1.0  # noqa: E731 -- ends late
+    batches = iter(tf.data.Dataset.from_tensor_slices([0.0, 1.0]).filter(slow))
+
+    @tf.function(autograph=False)
+    def step() -> Any:
+        batch = next(batches)
+        with tf.control_dependencies([batch]):
+            call([batch + 1.0])
+        return batch
+
+    step()
+    with pytest.raises(tf.errors.OutOfRangeError):
+        step()
+    assert store[moment].numpy() == 1.5
+
+
 def test_initialisers_stay_behind() -> None:
     with tf.Graph().as_default():
         variable = v1.get_variable("v", initializer=5.0, use_resource=True)
