@@ -15,6 +15,7 @@ from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Tensor, is_
 from estimator_bridge.modern.graph.host_call import host_call
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, recorded_iterators
 from estimator_bridge.modern.graph.optimizers.capture import Update, recorded_updates
+from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.savers import missing_from, saved_tensors
 from estimator_bridge.modern.graph.shapes import script_shapes
 from estimator_bridge.modern.graph.variables import VariableStore
@@ -168,7 +169,8 @@ def build(
     graph = tf.Graph()
     # As TF1's reference variables, ``if variable`` is true for each variable instead of reading its value.
     truth = replaced(resource_variable_ops.BaseResourceVariable, __bool__=lambda variable: True)
-    with graph.as_default(), script_shapes(), control_flow_v2(), truth:
+    references = reference_variables(kept=estimator.config.train_distribute is None)
+    with graph.as_default(), script_shapes(), control_flow_v2(), truth, references:
         pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
         batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
@@ -268,6 +270,6 @@ def _refuse(model: ModelGraph) -> None:
             raise refused(
                 variable.op,
                 f"The variable {variable.op.name!r} is a reference variable, which cannot be transplanted.",
-                expected="resource variables (use_resource is True or left out)",
-                fix="Drop use_resource=False, or use --path legacy.",
+                expected="variables made by tf.compat.v1.get_variable or tf.compat.v1.Variable, whatever use_resource says",
+                fix="Make the variable by one of these, not by an imported graph or by its class, or use --path legacy.",
             )

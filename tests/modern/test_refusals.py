@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.ops import ref_variable
 
 from estimator_bridge.errors import NotSupportedError
 from tests.modern.jobs import ModelFn, linear, regression_input, spec, train, v1
@@ -16,8 +17,8 @@ from tests.modern.surface.building import Features, finish, squared, step
 
 
 def of_reference_variables(features: Features, labels: Any, mode: str) -> Any:
-    with v1.variable_scope("old", use_resource=False):
-        return finish(mode, squared(linear(features["x"]), labels))
+    old = ref_variable.RefVariable(1.0, name="old")  # as in a graph that a script imports
+    return finish(mode, squared(linear(features["x"]) * old, labels))
 
 
 def of_a_placeholder(features: Features, labels: Any, mode: str) -> Any:
@@ -46,7 +47,7 @@ def of_a_variable_in_the_input() -> Any:
 PLAIN: ModelFn = lambda features, labels, mode: finish(mode, squared(linear(features["x"]), labels))  # noqa: E731
 
 CASES: dict[str, tuple[ModelFn, Callable[[], Any], str, str]] = {
-    "reference variables": (of_reference_variables, regression_input, "'old/dense/kernel'", "v1.layers.dense(features, 1"),
+    "reference variables": (of_reference_variables, regression_input, "'old'", 'RefVariable(1.0, name="old")'),
     "placeholder": (of_a_placeholder, regression_input, "'rate'", 'name="rate"'),
     "mutable table": (of_a_mutable_table, regression_input, "'seen'", 'name="seen"'),
     "synchronous replicas": (
