@@ -18,7 +18,7 @@ from estimator_bridge.modern.graph.optimizers.capture import Update, recorded_up
 from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.savers import missing_from, saved_tensors
 from estimator_bridge.modern.graph.shapes import script_shapes
-from estimator_bridge.modern.graph.variables import VariableStore
+from estimator_bridge.modern.graph.variables import VariableStore, assigned
 from estimator_bridge.runtime.patching import replaced
 
 v1 = tf.compat.v1
@@ -217,7 +217,9 @@ def _input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str, see
             inputs = (estimator._get_features_from_input_fn(input_fn, mode)[0], None)
         else:
             inputs = estimator._get_features_and_labels_from_input_fn(input_fn, mode)[:2]
+    global_step = v1.train.get_global_step()
     started_by = [
+        *(variable.initializer for variable in v1.global_variables() if variable is not global_step),
         *v1.get_collection(v1.GraphKeys.TABLE_INITIALIZERS),
         *(variable.initializer for variable in v1.local_variables()),
         *(iterator._initializer for iterator, _ in iterators if iterator._initializer is not None),
@@ -258,6 +260,8 @@ def _placeholder(leaf: Tensor, pieces: int) -> Tensor:
 
 
 def _refuse(model: ModelGraph) -> None:
+    if model.spec.train_op is not None:
+        model.pipeline.check_unwritten(assigned(upstream([operation(model.spec.train_op)], is_source)))
     for saveable in model.collection(v1.GraphKeys.SAVEABLE_OBJECTS):
         raise refused(
             saveable.specs[0].tensor.op,
