@@ -15,6 +15,7 @@ from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Tensor, is_
 from estimator_bridge.modern.graph.host_call import host_call
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, recorded_iterators
 from estimator_bridge.modern.graph.optimizers.capture import Update, recorded_updates
+from estimator_bridge.modern.graph.optimizers.synchronous import SynchronousUpdate, recorded_synchronous
 from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.savers import missing_from, saved_tensors
 from estimator_bridge.modern.graph.shapes import script_shapes
@@ -40,6 +41,7 @@ class ModelGraph:
         every_batch: Further operations and tensors that run with every batch: the host_call of a TPUEstimator.
         checkpoint_path: Checkpoint with the variables' values; None to run their initialisers.
         checkpoint_dir: model_dir in training, whose list of checkpoints is continued; else None.
+        synchronous: Calls of SyncReplicasOptimizers.
     """
 
     graph: Any
@@ -51,6 +53,7 @@ class ModelGraph:
     every_batch: tuple[Any, ...]
     checkpoint_path: str | None
     checkpoint_dir: str | None
+    synchronous: Sequence[SynchronousUpdate] = ()
 
     def collection(self, key: str) -> list[Any]:
         """Returns a copy of one of the graph's collections."""
@@ -174,7 +177,7 @@ def build(
         pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
         batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
-        with recorded_updates(1 if split else replicas) as updates:
+        with recorded_updates(1 if split else replicas) as updates, recorded_synchronous() as synchronous:
             spec, every_batch = host_call(estimator._call_model_fn(features, labels, mode, estimator.config))
         if isinstance(spec.loss, tf.Variable):  # e.g., a moving average
             spec = spec._replace(loss=tf.convert_to_tensor(spec.loss))
@@ -192,6 +195,7 @@ def build(
             tuple(every_batch),
             checkpoint_path,
             estimator.model_dir if mode == TRAIN else None,
+            tuple(synchronous),
         )
     _refuse(model)
     return model

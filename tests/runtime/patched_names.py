@@ -73,7 +73,8 @@ _REASONS: dict[str, dict[str, str]] = {
     # SyncReplicasOptimizer.
     f"{_TRAINING}.sync_replicas_optimizer": {"data_flow_ops": "each replica in step has a token queue of its own"},
     f"{_TRAINING}.sync_replicas_optimizer.SyncReplicasOptimizer": {
-        "apply_gradients get_init_tokens_op": "knows the optimizer of a training, which starts with as few tokens as it can"
+        "make_session_run_hook get_chief_queue_runner": "the training loop of the modern path averages the gradients",
+        "apply_gradients get_init_tokens_op": "knows the optimizer of a training, which starts with as few tokens as it can",
     },
     f"{_TRAINING}.sync_replicas_optimizer._SyncReplicasOptimizerHook": {
         "after_create_session": "the chief ends without waiting for its thread"
