@@ -40,13 +40,11 @@ class Transplant:
             the observed step, and ``late(inputs) -> tensors`` after it.
         wanted: Variable of booleans: for each of ``observations``, whether to compute it.
         pieces: Number of replicas that share one batch.
-        trainers: Number of tasks whose gradients a SyncReplicasOptimizer may average.
 
     Raises:
         NotSupportedError: The step cannot run on the strategy in scope.
     """
 
-    trainers = 1  # with gradients of their own
     _wanted: list[bool]
     wanted: Any
 
@@ -75,6 +73,11 @@ class Transplant:
         self.settled = self.variables | self._means
         self._import()
         initialise_tables(model)
+
+    @property
+    def trainers(self) -> int:
+        """Number of tasks whose gradients a SyncReplicasOptimizer may average."""
+        return 1
 
     def _copies(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Makes variables for means over replicas of several workers, since only all workers together can compute a mean."""

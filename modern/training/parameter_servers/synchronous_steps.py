@@ -1,14 +1,13 @@
 """Steps that the chief and all workers take together, each with a batch of its own: SyncReplicasOptimizer on parameter servers.
 
 Each trainer computes gradients from the same variables. The chief averages them, as TensorFlow 1's accumulators do, and applies the mean.
-A step waits for all trainers, and for a worker that is lost until it is back.
+A step waits for all trainers. If a worker is lost, the chief ends, as all tasks must start again from the last checkpoint.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -25,7 +24,6 @@ from estimator_bridge.modern.training.parameter_servers.shared_transplant import
 from estimator_bridge.modern.training.parameter_servers.step_pool import Workers, fetch
 from estimator_bridge.modern.training.step_loop import NEVER, Ran, WatchedTensors
 
-_LOST_SECONDS = 0.5
 _ANY_STEP = np.iinfo(np.int64).max  # an accumulator drops gradients of steps before its own
 
 
@@ -102,10 +100,7 @@ class SynchronousSteps:
 
     def _on_worker(self, place: int, function: Any, step: int) -> Any:
         with context.eager_mode():
-            while (result := self._workers.run_on(place, function, _number(step))) is None:
-                v1.logging.log_every_n(v1.logging.WARN, "The step waits for worker %d.", 60, self._workers.indices[place])
-                time.sleep(_LOST_SECONDS)
-        return result
+            return self._workers.call_on(place, function, _number(step))
 
     def _has_batch(self, step: Tensor) -> Tensor:
         given, _ = take(False, tf.constant(-1, tf.int64), self._specs)

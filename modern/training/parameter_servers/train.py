@@ -22,7 +22,7 @@ from estimator_bridge.modern.graph.input_pipeline import read_ahead
 from estimator_bridge.modern.graph.model_graph import v1
 from estimator_bridge.modern.training import train as training
 from estimator_bridge.modern.training.parameter_servers.shared_transplant import SharedTransplant
-from estimator_bridge.modern.training.parameter_servers.step_pool import StepPool
+from estimator_bridge.modern.training.parameter_servers.step_pool import SERVER, StepPool, is_lost
 from estimator_bridge.modern.training.parameter_servers.synchronous_steps import SynchronousSteps
 from estimator_bridge.modern.training.step_loop import Loop
 from estimator_bridge.runtime.estimator_calls import TrainCall
@@ -30,9 +30,6 @@ from estimator_bridge.runtime.estimator_calls import TrainCall
 logging = v1.logging
 _POLL_SECONDS = 5.0
 _FAREWELL_SECONDS = 10.0
-_SERVER = re.compile(r"/job:ps/replica:0/task:([0-9]+)")
-_LOST = ("unknown device", "Unable to find the relevant tensor remote_handle", "Could not find variable", "was not found")
-"""Parts of TensorFlow's errors if a parameter server came back without its variables."""
 _OURS = {error.__name__: error for error in (BridgeError, NotSupportedError)}
 _REFUSAL = re.compile(rf"estimator_bridge\.errors\.({'|'.join(_OURS)}): (.+?)\n\n", re.DOTALL)
 """An error of a ``Feed`` at the end of the Python traceback that TensorFlow's error holds."""
@@ -81,15 +78,25 @@ def train(estimator: Any, call: TrainCall, distribution: Distribution, **options
 
     with _leader(config) as leader, failures_named():
 
-        def pool(transplant: SharedTransplant, batches: Any) -> Loop:
+        def pool(transplant: Any, batches: Any) -> Loop:
             own.publish(batches)
             if transplant.model.synchronous:
+                _refuse_audit(auditing)
                 return SynchronousSteps(transplant, leader)
             return StepPool.of_cluster(transplant, leader, auditing)
 
         shared = ParameterServers(distribution.strategy)
         training.train(estimator, call, shared, make_transplant=SharedTransplant, make_loop=pool, **options)
         _say_farewell([worker.device_name for worker in leader._cluster.workers])
+
+
+def _refuse_audit(auditing: AuditPlan | None) -> None:
+    if auditing is not None:
+        raise NotSupportedError(
+            "The audit does not cover SyncReplicasOptimizer on the modern path.",
+            expected="launch without --audit",
+            fix="Leave out --audit, or use --path legacy, where it covers synchronous replicas.",
+        )
 
 
 @contextlib.contextmanager
@@ -154,11 +161,10 @@ def failures_named() -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        words, server = str(error), _SERVER.search(str(error))
+        words, server = str(error), SERVER.search(str(error))
         if refusal := _REFUSAL.search(words):
             raise _OURS[refusal[1]](refusal[2]) from error
-        lost = isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError)) or any(word in words for word in _LOST)
-        if not lost or server is None:
+        if not is_lost(error) or server is None:
             raise
         raise BridgeError(
             f"Parameter server {server[1]} no longer answers, and its variables are lost.",

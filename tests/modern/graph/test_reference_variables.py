@@ -56,7 +56,7 @@ def test_every_optimizer_trains_as_with_tensorflow_1(path: str, tmp_path: Path) 
     check(path, (), tmp_path)
 
 
-class Both(v1.train.Optimizer):  # type: ignore[misc]
+class Both(v1.train.Optimizer):  # type: ignore[name-defined]
     """Adds 1 to a reference variable and 10 to a resource variable."""
 
     def __init__(self) -> None:
