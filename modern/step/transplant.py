@@ -12,6 +12,7 @@ from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor,
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.graph.optimizers import rebuild as optimizers
 from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
+from estimator_bridge.modern.graph.optimizers.synchronous import check_trainers
 from estimator_bridge.modern.graph.savers import SavedTensor, saved_tensors
 from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
@@ -52,7 +53,7 @@ class Transplant:
         self._split = split
         self.pieces = tf.distribute.get_strategy().num_replicas_in_sync if split else 1
         self._plan = self._planned(report)
-        _check_waiting(self._plan.operations)
+        check_trainers(model.synchronous, self.trainers)
         model.check_fed([tensor for update in self._plan.updates for tensor in update.changing().values()])
         kept_by_keras = {slot.op.name for update in self._plan.updates for *_, slot in update.slots()}
         templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
@@ -72,6 +73,11 @@ class Transplant:
         self.settled = self.variables | self._means
         self._import()
         initialise_tables(model)
+
+    @property
+    def trainers(self) -> int:
+        """Number of tasks whose gradients a SyncReplicasOptimizer may average."""
+        return 1
 
     def _copies(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Makes variables for means over replicas of several workers, since only all workers together can compute a mean."""
@@ -246,18 +252,6 @@ def _check_replicas(variables: Sequence[Any], written: frozenset[str]) -> None:
             expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
             fix="Run on one replica, where it is executed as it is, or use --path legacy.",
         )
-
-
-def _check_waiting(operations: Iterable[Operation]) -> None:
-    for op in operations:
-        if op.type.endswith("ConditionalAccumulator"):
-            raise refused(
-                op,
-                "SyncReplicasOptimizer waits for the gradients of other workers, which never arrive on the modern path.",
-                expected="an optimizer that each worker applies by itself",
-                fix="Drop SyncReplicasOptimizer and the ps tasks, and set RunConfig(train_distribute="
-                "tf.distribute.experimental.MultiWorkerMirroredStrategy()), which is synchronous; or use --path legacy.",
-            )
 
 
 def _slots(store: VariableStore, update: Update, optimizer: Any) -> Iterator[tuple[Any, Any]]:

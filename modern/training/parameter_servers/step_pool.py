@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from tensorflow.python.distribute.coordinator.remote_value import RemoteValueSta
 
 from estimator_bridge.cluster.audit_records import AuditPlan
 from estimator_bridge.cluster.tasks import TaskId
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.distribution.parameter_server_audit import EffectReport
 from estimator_bridge.modern.distribution.worker_feed import take
 from estimator_bridge.modern.graph.fragments import Tensor
@@ -26,7 +28,17 @@ from estimator_bridge.modern.step.transplant import Transplant, table_filler
 from estimator_bridge.modern.training.step_loop import NEVER, Ran, WatchedTensors
 from estimator_bridge.runtime.batch_digest import variables_digest
 
+SERVER = re.compile(r"/job:ps/replica:0/task:([0-9]+)")
+"""The name of a parameter server in an error."""
 _POLL_SECONDS = 0.001
+_LOST = (
+    "unknown device",
+    "Primary device is not remote",
+    "Unable to find the relevant tensor remote_handle",
+    "Could not find variable",
+    "was not found",
+)
+"""Parts of TensorFlow's errors if a task is away, or came back without its variables or functions."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -259,6 +271,36 @@ class Workers:
             return fetch(function(limits)) if self._is_ready(worker) else None
         return None
 
+    def call_on(self, worker: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a function on one worker at once, as ``run_on``, but raises an error if that fails.
+
+        Args:
+            worker: Place of the worker among ``indices``.
+            function: Function of tensors.
+            arguments: Tensors.
+
+        Returns:
+            The result's values as arrays.
+
+        Raises:
+            BridgeError: The worker is lost.
+            tf.errors.OpError: The function failed, or a parameter server is lost.
+        """
+        cause: tf.errors.OpError | None = None
+        try:
+            if self._is_ready(worker):
+                with tf.device(self._workers[worker].device_name):
+                    return fetch(function(*arguments))
+        except tf.errors.OpError as error:
+            if not is_lost(error) or SERVER.search(str(error)):
+                raise
+            cause = error
+        raise BridgeError(
+            f"Worker {self.indices[worker]} is lost, and a step in which all tasks take part waits for its gradients.",
+            expected="with SyncReplicasOptimizer: a chief and workers that run as long as the training",
+            fix="Start all tasks again, as launch --max-restarts does. Training goes on from the last checkpoint.",
+        ) from cause
+
     def _is_ready(self, worker: int) -> bool:
         """Waits until a worker has run ``prepare``. Returns False if it is lost."""
         while not self._workers[worker]._is_dead_with_error:
@@ -278,6 +320,12 @@ class Workers:
                 while self._queue.get(timeout=0) is not None:
                     self._queue.mark_finished()
             time.sleep(_POLL_SECONDS)
+
+
+def is_lost(error: tf.errors.OpError) -> bool:
+    """Returns True for an error by which TensorFlow says that another task is gone, or has come back without its state."""
+    gone = isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError))
+    return gone or any(word in str(error) for word in _LOST)
 
 
 def finished(calls: Sequence[Any]) -> list[Any]:

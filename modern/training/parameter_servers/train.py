@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,22 +17,19 @@ from estimator_bridge.modern.distribution.parameter_servers import coordinator, 
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.distribution.worker_feed import end
 from estimator_bridge.modern.graph import model_graph
-from estimator_bridge.modern.graph.fragments import Fragment, Tensor, refused, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, upstream
 from estimator_bridge.modern.graph.input_pipeline import read_ahead
 from estimator_bridge.modern.graph.model_graph import v1
-from estimator_bridge.modern.graph.optimizers.capture import Update
-from estimator_bridge.modern.graph.variables import assigned
-from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training import train as training
-from estimator_bridge.modern.training.parameter_servers.step_pool import StepPool
+from estimator_bridge.modern.training.parameter_servers.shared_transplant import SharedTransplant
+from estimator_bridge.modern.training.parameter_servers.step_pool import SERVER, StepPool, is_lost
+from estimator_bridge.modern.training.parameter_servers.synchronous_steps import SynchronousSteps
+from estimator_bridge.modern.training.step_loop import Loop
 from estimator_bridge.runtime.estimator_calls import TrainCall
 
 logging = v1.logging
 _POLL_SECONDS = 5.0
 _FAREWELL_SECONDS = 10.0
-_SERVER = re.compile(r"/job:ps/replica:0/task:([0-9]+)")
-_LOST = ("unknown device", "Unable to find the relevant tensor remote_handle", "Could not find variable", "was not found")
-"""Parts of TensorFlow's errors if a parameter server came back without its variables."""
 _OURS = {error.__name__: error for error in (BridgeError, NotSupportedError)}
 _REFUSAL = re.compile(rf"estimator_bridge\.errors\.({'|'.join(_OURS)}): (.+?)\n\n", re.DOTALL)
 """An error of a ``Feed`` at the end of the Python traceback that TensorFlow's error holds."""
@@ -54,63 +50,6 @@ class ParameterServers(Distribution):
             f"ParameterServerStrategy: the chief and {workers} workers train, each on the batches of its own input_fn and without "
             f"waiting for the others; variables are on {servers} parameter servers."
         )
-
-
-class SharedTransplant(Transplant):
-    """A transplant that any number of trainers may run.
-
-    Hyperparameters are part of each trainer's step, as they are in a TF1 graph. Keras' optimizers keep them in variables, in which one
-    trainer would find the learning rate that another has computed for its own step.
-
-    Args:
-        args: Arguments of ``Transplant``.
-
-    Raises:
-        NotSupportedError: The step would not do the same if several trainers ran it.
-    """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._check_counting()
-        self._check_local()
-
-    def _with_optimizers(self) -> list[tuple[Update, Any]]:
-        updates = super()._with_optimizers()
-        for update, optimizer in updates:
-            for name in optimizer._hyper.keys() & (update.hyperparameters.keys() - update.changing().keys()):
-                optimizer._hyper[name] = functools.partial(tf.constant, update.hyperparameters[name], tf.float32)
-            optimizer.gradient_aggregator = list  # the pairs as they are, since a trainer is one replica
-        return updates
-
-    def _set_hyperparameter(self, optimizer: Any, name: str, value: Tensor) -> None:
-        optimizer._hyper[name] = tf.cast(value, tf.float32)
-
-    def _check_counting(self) -> None:
-        """Refuses a step that does not count by one, since tickets are global steps."""
-        name = self.model.global_step.op.name
-        counts = [op for op in self.operations if name in assigned([op])]
-        if [op.type for op in counts] == ["AssignAddVariableOp"] and tf.get_static_value(counts[0].inputs[1]) == 1:
-            return
-        raise NotSupportedError(
-            "The train_op does not increase the global step by one, so the number of steps on parameter servers would be unknown.",
-            expected="optimizer.minimize(loss, global_step=tf.train.get_or_create_global_step()), once in a step",
-            received=", ".join(f"{op.type} {op.name!r}" for op in counts) or "a train_op that does not count",
-            fix="Count each step once, or use --path legacy. Write global_step.assign_add(1) in place of "
-            "global_step.assign(global_step + 1), as in BERT, which counts two simultaneous steps as one.",
-        )
-
-    def _check_local(self) -> None:
-        """Refuses a step that writes to local variables, which each trainer has for itself on TF1."""
-        local = {variable.op.name: variable for variable in self.model.collection(v1.GraphKeys.LOCAL_VARIABLES)}
-        written = sorted(assigned(self.operations) & local.keys())
-        if written:
-            raise refused(
-                local[written[0]].op,
-                f"The train_op writes to the local variable {written[0]!r}. On TF1 each worker has its own copy, but on parameter "
-                "servers all workers would share one.",
-                expected="a train_op that writes global variables",
-                fix="Let the train_op not depend on it (summaries may), or use --path legacy.",
-            )
 
 
 def train(estimator: Any, call: TrainCall, distribution: Distribution, **options: Any) -> None:
@@ -139,13 +78,25 @@ def train(estimator: Any, call: TrainCall, distribution: Distribution, **options
 
     with _leader(config) as leader, failures_named():
 
-        def pool(transplant: Transplant, batches: Any) -> StepPool:
+        def pool(transplant: Any, batches: Any) -> Loop:
             own.publish(batches)
+            if transplant.model.synchronous:
+                _refuse_audit(auditing)
+                return SynchronousSteps(transplant, leader)
             return StepPool.of_cluster(transplant, leader, auditing)
 
         shared = ParameterServers(distribution.strategy)
         training.train(estimator, call, shared, make_transplant=SharedTransplant, make_loop=pool, **options)
         _say_farewell([worker.device_name for worker in leader._cluster.workers])
+
+
+def _refuse_audit(auditing: AuditPlan | None) -> None:
+    if auditing is not None:
+        raise NotSupportedError(
+            "The audit does not cover SyncReplicasOptimizer on the modern path.",
+            expected="launch without --audit",
+            fix="Leave out --audit, or use --path legacy, where it covers synchronous replicas.",
+        )
 
 
 @contextlib.contextmanager
@@ -210,11 +161,10 @@ def failures_named() -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        words, server = str(error), _SERVER.search(str(error))
+        words, server = str(error), SERVER.search(str(error))
         if refusal := _REFUSAL.search(words):
             raise _OURS[refusal[1]](refusal[2]) from error
-        lost = isinstance(error, (tf.errors.UnavailableError, tf.errors.AbortedError)) or any(word in words for word in _LOST)
-        if not lost or server is None:
+        if not is_lost(error) or server is None:
             raise
         raise BridgeError(
             f"Parameter server {server[1]} no longer answers, and its variables are lost.",

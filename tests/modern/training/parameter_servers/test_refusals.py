@@ -21,7 +21,8 @@ from estimator_bridge.modern.graph import model_graph  # isort: skip
 from estimator_bridge.modern.distribution import parameter_servers, worker_feed  # isort: skip
 from estimator_bridge.modern.training.parameter_servers import train  # isort: skip
 from estimator_bridge.modern.distribution.worker_feed import Feed, take  # isort: skip
-from estimator_bridge.modern.training.parameter_servers.train import SharedTransplant, failures_named  # isort: skip
+from estimator_bridge.modern.training.parameter_servers.shared_transplant import SharedTransplant  # isort: skip
+from estimator_bridge.modern.training.parameter_servers.train import failures_named  # isort: skip
 from estimator_bridge.modern.distribution.strategies import Distribution  # isort: skip
 
 v1 = tf.compat.v1
