@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from tensorflow.python.client.session import SessionInterface, _FetchHandler
@@ -11,7 +12,7 @@ from tensorflow.python.eager import context
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream
-from estimator_bridge.modern.graph.model_graph import operation
+from estimator_bridge.modern.graph.model_graph import operation, v1
 from estimator_bridge.modern.graph.shapes import script_shapes, tf2_shapes
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
 
@@ -19,13 +20,20 @@ from estimator_bridge.modern.graph.side_effects import Effect, Effects
 class Request:
     """Structure of fetches as ``Session.run`` takes it: tensors, operations, variables, names.
 
+    Args:
+        graph: Graph of the fetches.
+        fetches: Fetches.
+        feeds: Reference of a tensor -> its value in place of the one that the graph would compute.
+
     Attributes:
-        tensors: Tensors to evaluate, each once.
+        tensors: Tensors to evaluate, each once; those that are fed are missing.
         operations: Operations to run.
+        feeds: As given.
     """
 
-    def __init__(self, graph: Any, fetches: Any) -> None:
-        self._handler = _FetchHandler(graph, fetches, {})
+    def __init__(self, graph: Any, fetches: Any, feeds: Mapping[Any, Any] = MappingProxyType({})) -> None:
+        self.feeds = feeds
+        self._handler = _FetchHandler(graph, fetches, self.feeds)
         self.tensors: list[Tensor] = self._handler.fetches()
         self.operations: list[Operation] = self._handler.targets()
 
@@ -33,6 +41,15 @@ class Request:
     def elements(self) -> list[Any]:
         """Tensors and operations."""
         return [*self.tensors, *self.operations]
+
+    def fits_step(self, reader: ReadOnlySession) -> bool:
+        """Returns True if it only reads: what the step computes anyway, and what depends on variables."""
+        try:
+            for element in self.elements:
+                reader.needs_step(element)
+        except NotSupportedError:
+            return False
+        return not self.feeds
 
     def results(self, values: Mapping[str, Any]) -> Any:
         """Returns the structure with the values of the tensors, given by name; None for an operation."""
@@ -109,7 +126,8 @@ class ReadOnlySession(SessionInterface):
         if feed_dict:
             fed = ", ".join(sorted(getattr(key, "name", str(key)) for key in feed_dict))
             raise self.refusal(f"feeds {fed} by a feed_dict", "Compute the value in the model_fn, or keep it in a variable")
-        if options is not None or run_metadata is not None:
+        traced = options is not None and options.trace_level != v1.RunOptions.NO_TRACE
+        if traced or run_metadata is not None:
             raise self.refusal(
                 "asks for RunOptions or RunMetadata", "Use tf.profiler.experimental.start and stop around the training"
             )
@@ -140,6 +158,14 @@ class ReadOnlySession(SessionInterface):
                 "Let the train_op depend on it",
             )
         return bool(effects or _batches(behind))
+
+    def is_plain(self, element: Any) -> bool:
+        """Returns True for the value of a variable."""
+        return element is not operation(element) and _read_only(element) is not None
+
+    def handles(self, fragment: Fragment) -> list[Tensor]:
+        """Returns the handles of a fragment's variables."""
+        return [self._variable(handle).handle for handle in fragment.handles]
 
     def _check_alone(self, element: Any) -> None:
         behind = _behind(element)
@@ -182,7 +208,7 @@ class ReadOnlySession(SessionInterface):
     def _function(self, tensors: Sequence[Tensor], operations: Sequence[Operation]) -> Callable[[], list[Tensor]]:
         ops = upstream([*(tensor.op for tensor in tensors), *operations], is_source)
         fragment = Fragment.cut(ops, tensors)
-        handles = [self._variable(handle).handle for handle in fragment.handles]
+        handles = self.handles(fragment)
         call = fragment.function(handles)
         return lambda: call(handles, [])
 

@@ -115,19 +115,20 @@ class Fragment:
     outputs: tuple[Tensor, ...]
 
     @classmethod
-    def cut(cls, ops: Collection[Operation], outputs: Sequence[Tensor]) -> Fragment:
+    def cut(cls, ops: Collection[Operation], outputs: Sequence[Tensor], fed: Collection[str] = ()) -> Fragment:
         """Cuts ``ops`` out of their graph.
 
         Args:
             ops: Operations that the fragment executes; constants and tables that they read are copied along.
             outputs: Tensors of the same graph; each is made by ``ops`` or passed through from outside.
+            fed: Names of tensors that come from outside, whatever makes them in the graph.
 
         Returns:
             The fragment. Control inputs from outside are dropped, since the caller orders fragments.
         """
-        inside = set(ops) | {tensor.op for op in ops for tensor in op.inputs if is_copied(tensor.op)}
-        outside = {tensor.name: tensor for op in inside for tensor in op.inputs if tensor.op not in inside}
-        outside |= {tensor.name: tensor for tensor in outputs if tensor.op not in inside}
+        inside = set(ops) | {t.op for op in ops for t in op.inputs if t.name not in fed and is_copied(t.op)}
+        read = [tensor for op in inside for tensor in op.inputs]
+        outside = {tensor.name: tensor for tensor in (*read, *outputs) if tensor.op not in inside or tensor.name in fed}
         handles = tuple(tensor for tensor in outside.values() if tensor.op.type == "VarHandleOp")
         inputs = tuple(tensor for tensor in outside.values() if tensor.op.type != "VarHandleOp")
         return cls(_graph_def(inside, _without_use(inside, outputs)), handles, inputs, tuple(outputs))

@@ -67,9 +67,9 @@ class ModelGraph:
             if tensor.op.type == "Placeholder" and tensor.name not in fed:
                 raise refused(
                     tensor.op,
-                    f"The model_fn reads the placeholder {tensor.op.name!r}, and the modern path has no feed_dict.",
-                    expected="values that come from features, labels, params or variables",
-                    fix="Use tf.compat.v1.placeholder_with_default or a variable, or --path legacy.",
+                    f"The model_fn reads the placeholder {tensor.op.name!r}, and no session hook feeds it.",
+                    expected="values that come from features, labels, params or variables, or on one replica from a hook's feed_dict",
+                    fix="Use tf.compat.v1.placeholder_with_default or a variable, or feed it in before_run at every step.",
                 )
 
     def batch_function(self, fragment: Fragment, store: VariableStore) -> Callable[[Sequence[Tensor]], list[Tensor]]:
@@ -215,13 +215,17 @@ def _input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str, see
             inputs = (estimator._get_features_from_input_fn(input_fn, mode)[0], None)
         else:
             inputs = estimator._get_features_and_labels_from_input_fn(input_fn, mode)[:2]
-    started_by = [
+    initializers = [
         *v1.get_collection(v1.GraphKeys.TABLE_INITIALIZERS),
         *(variable.initializer for variable in v1.local_variables()),
-        *(iterator._initializer for iterator, _ in iterators if iterator._initializer is not None),
     ]
-    datasets = {iterator._iterator_resource.op.name: dataset for iterator, dataset in iterators}
-    pipeline = InputPipeline(inputs, datasets, tuple(v1.get_collection(v1.GraphKeys.QUEUE_RUNNERS)), tuple(started_by))
+    pipeline = InputPipeline(
+        inputs,
+        {iterator._iterator_resource.op.name: dataset for iterator, dataset in iterators},
+        tuple(v1.get_collection(v1.GraphKeys.QUEUE_RUNNERS)),
+        tuple(initializers),
+        tuple(iterator._initializer for iterator, _ in iterators if iterator._initializer is not None),
+    )
     v1.set_random_seed(own)
     pipeline.check()
     return pipeline

@@ -25,6 +25,7 @@ class Transplant:
         model: Training graph.
         report: Groups of tensors of the graph to watch besides a step's loss.
         split: True if each replica takes part of one batch, False if each takes a batch of its own.
+        fed: True if hooks may feed placeholders, so that only ``check_fed`` refuses them.
 
     Attributes:
         model: Training graph.
@@ -47,13 +48,15 @@ class Transplant:
     _wanted: list[bool]
     wanted: Any
 
-    def __init__(self, model: ModelGraph, report: Sequence[Sequence[Tensor]] = (), split: bool = False) -> None:
+    def __init__(
+        self, model: ModelGraph, report: Sequence[Sequence[Tensor]] = (), split: bool = False, fed: bool = False
+    ) -> None:
         self.model = model
         self._split = split
+        self._is_fed = fed
         self.pieces = tf.distribute.get_strategy().num_replicas_in_sync if split else 1
         self._plan = self._planned(report)
         _check_waiting(self._plan.operations)
-        model.check_fed([tensor for update in self._plan.updates for tensor in update.changing().values()])
         kept_by_keras = {slot.op.name for update in self._plan.updates for *_, slot in update.slots()}
         templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
         written = _written(model)
@@ -117,13 +120,22 @@ class Transplant:
 
     def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
         made = plan(operation(self.model.spec.train_op), self.model.spec.loss, self.model.updates, report)
-        for fragment in [*(stage.fragment for stage in made.stages), *(one.late for one in made.observations)]:
-            self.model.check_fed(fragment.inputs)
+        if not self._is_fed:
+            self._check_fed(made)
         self.watched, self.observations = [list(group) for group in report], made.observations
         self._wanted = [True] * len(made.observations)
         # A tf.Variable would belong to the strategy.
         self.wanted = ResourceVariable(self._wanted, dtype=tf.bool, trainable=False)
         return made
+
+    def check_fed(self) -> None:
+        """Raises NotSupportedError if a step reads a placeholder that no batch fills."""
+        self._check_fed(self._plan)
+
+    def _check_fed(self, made: Plan) -> None:
+        for fragment in [*(stage.fragment for stage in made.stages), *(one.late for one in made.observations)]:
+            self.model.check_fed(fragment.inputs)
+        self.model.check_fed([tensor for update in made.updates for tensor in update.changing().values()])
 
     def _import(self) -> None:
         variables = VariableStore(self.model.variables(), {}, shared=self.variables)
