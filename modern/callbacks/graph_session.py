@@ -106,8 +106,12 @@ class GraphSession(tf.compat.v1.Session):
             tf.errors.OutOfRangeError: The input has ended.
             tf.errors.InvalidArgumentError: A placeholder has no value.
         """
-        if not feeds and all(map(self._reader.is_plain, elements)):
-            return self._reader.read([one for one in elements if tf.is_tensor(one)])
+        plain = [element for element in elements if self._reader.is_plain(element)]
+        computed = [element for element in elements if not self._reader.is_plain(element)]
+        values = self._run_part(computed, feeds) if computed else {}
+        return values | self._reader.read(plain)  # as a session gives reference variables: after all that ran
+
+    def _run_part(self, elements: Sequence[Any], feeds: Feeds) -> dict[str, Any]:
         fed = {ref.deref().name: value for ref, value in feeds.items()}
         key = tuple(element.name for element in elements), tuple(sorted(fed))
         part = self._parts.get(key)

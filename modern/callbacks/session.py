@@ -11,7 +11,7 @@ from tensorflow.python.client.session import SessionInterface, _FetchHandler
 from tensorflow.python.eager import context
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream, variable_of
 from estimator_bridge.modern.graph.model_graph import operation, v1
 from estimator_bridge.modern.graph.shapes import script_shapes, tf2_shapes
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
@@ -161,7 +161,7 @@ class ReadOnlySession(SessionInterface):
 
     def is_plain(self, element: Any) -> bool:
         """Returns True for the value of a variable."""
-        return element is not operation(element) and _read_only(element) is not None
+        return element is not operation(element) and variable_of(element) is not None
 
     def handles(self, fragment: Fragment) -> list[Tensor]:
         """Returns the handles of a fragment's variables."""
@@ -187,7 +187,7 @@ class ReadOnlySession(SessionInterface):
 
     def read(self, tensors: Sequence[Tensor], operations: Sequence[Operation] = ()) -> dict[str, Any]:
         """Returns the values, by name, of tensors that need no step, and runs ``operations``."""
-        plain = {tensor.name: _read_only(tensor) for tensor in tensors}  # most hooks read only the global step
+        plain = {tensor.name: variable_of(tensor) for tensor in tensors}  # most hooks read only the global step
         computed = [tensor for tensor in tensors if plain[tensor.name] is None]
         key = tuple(element.name for element in (*computed, *operations))
         with context.eager_mode(), tf2_shapes():
@@ -236,13 +236,3 @@ def _batches(ops: Iterable[Operation]) -> set[str]:
     """Returns the names of sources that are not variables: the tensors of a batch."""
     sources = [one for op in ops for one in (op, *(tensor.op for tensor in op.inputs)) if is_source(one)]
     return {op.name for op in sources if op.type != "VarHandleOp"}
-
-
-def _read_only(tensor: Tensor) -> Tensor | None:
-    """Returns the handle of the variable whose value or handle a tensor is; else None."""
-    op = tensor.op
-    while op.type == "Identity" and not op.control_inputs:
-        op = op.inputs[0].op
-    if op.type == "ReadVariableOp" and not op.control_inputs:
-        op = op.inputs[0].op
-    return op.outputs[0] if op.type == "VarHandleOp" else None

@@ -13,7 +13,7 @@ from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.graph_session import GraphSession
 from estimator_bridge.modern.callbacks.session import ReadOnlySession, Request, script_environment
 from estimator_bridge.modern.graph.batch_stream import BatchStream
-from estimator_bridge.modern.graph.fragments import Operation, Tensor
+from estimator_bridge.modern.graph.fragments import BATCH, Operation, Tensor, upstream
 from estimator_bridge.modern.graph.host_call import SummaryWriters
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.step.transplant import Transplant
@@ -72,6 +72,11 @@ class HookedRun:
     def start_step(self) -> None:
         """Makes the context of the next step."""
         self.context = v1.train.SessionRunContext(self._arguments, self.session)
+
+    def finish_step(self) -> None:
+        """Reads the variables that hooks have asked for; call it right after the step."""
+        for calls in self.hooks:
+            calls.finish_step()
 
     @property
     def stopping(self) -> bool:
@@ -138,6 +143,7 @@ class HookCalls:
             reader.check_plain(None if self._run.is_free else arguments.feed_dict, arguments.options)
             self.demand = self._request = None
             self.asking = False
+            self._values = {}
             if arguments.fetches is None and not arguments.feed_dict:
                 return
             fetches = () if arguments.fetches is None else arguments.fetches
@@ -147,9 +153,19 @@ class HookCalls:
                 self.demand = self._request
                 return
             later = {element.name for element in self._request.elements if reader.needs_step(element)}
-            self._values = reader.read([tensor for tensor in self._request.tensors if tensor.name not in later])
+            early = [tensor for tensor in self._request.tensors if tensor.name not in later and not reader.is_plain(tensor)]
+            self._values = reader.read(early)
             self.asking = bool(later)
             self._want([tensor for tensor in self._request.tensors if tensor.name in later], reader)
+
+    def finish_step(self) -> None:
+        """Reads the variables that the hook has asked for.
+
+        A session gives TensorFlow 1's reference variables as they are after the step, and what is computed from them as before.
+        """
+        if self._request and not self.demand:
+            reader = self._run.reader
+            self._values |= reader.read([tensor for tensor in self._request.tensors if reader.is_plain(tensor)])
 
     def after(self, report: Mapping[str, Any]) -> None:
         """Calls ``after_run`` with the values that ``before`` has read and the step has computed, by the tensors' names."""
@@ -276,6 +292,8 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def _is_possible(tensor: Tensor, session: ReadOnlySession) -> bool:
+    if any(op.type == "Placeholder" for op in upstream([tensor.op], lambda op: op.name.startswith(BATCH))):
+        return False  # a hook may feed it, and no other step computes the tensor
     try:
         return session.needs_step(tensor)
     except NotSupportedError:  # to keep a tensor is not to run it

@@ -198,6 +198,7 @@ def _hooked_batches(model: ModelGraph, store: VariableStore, run: HookedRun, ele
                 for hook in run.hooks:
                     hook.before()
                 values = step()
+                run.finish_step()
                 for hook in run.hooks:
                     hook.after(values)
                 yield values

@@ -98,6 +98,16 @@ def is_copied(op: Operation) -> bool:
     return op.type == "Const" or (not op.inputs and bool(op.outputs) and all(out.dtype == tf.resource for out in op.outputs))
 
 
+def variable_of(tensor: Tensor) -> Tensor | None:
+    """Returns the handle of the variable whose value or handle a tensor is; else None."""
+    op = tensor.op
+    while op.type == "Identity" and not op.control_inputs:
+        op = op.inputs[0].op
+    if op.type == "ReadVariableOp" and not op.control_inputs:
+        op = op.inputs[0].op
+    return op.outputs[0] if op.type == "VarHandleOp" else None
+
+
 @dataclasses.dataclass(frozen=True)
 class Fragment:
     """A part of a graph, ready to be imported.

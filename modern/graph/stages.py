@@ -20,6 +20,7 @@ from estimator_bridge.modern.graph.fragments import (
     producers,
     refused,
     upstream,
+    variable_of,
 )
 from estimator_bridge.modern.graph.optimizers.capture import Update
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
@@ -38,7 +39,7 @@ class Observation:
     """Tensors that one callback reads together, at some of the steps: ``late.outputs``.
 
     Attributes:
-        early: Part that depends only on variables; a TF1 session reads it before it updates them.
+        early: Part that is computed from variables only; a TF1 session does so before it updates them.
         late: Rest, after the last stage.
     """
 
@@ -106,7 +107,12 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
 
 def _observation(tensors: Sequence[Tensor], ops: set[Operation], step: set[Operation]) -> Observation:
     early = _independent(ops, step)
-    return Observation(Fragment.cut(early, _outputs(early, tensors, ops)), Fragment.cut(ops - early, tensors))
+    late = ops - early
+    read = {tensor.op for op in late for tensor in op.inputs}
+    # A session gives TF1's reference variables themselves as they are after the step, and what is computed from them as before.
+    plain = upstream([tensor.op for tensor in tensors if variable_of(tensor) is not None], is_source) - read
+    computed = [tensor for tensor in tensors if tensor.op not in plain]
+    return Observation(Fragment.cut(early, _outputs(early, computed, ops)), Fragment.cut(late | plain, tensors))
 
 
 def _share_effects(groups: Sequence[set[Operation]]) -> bool:

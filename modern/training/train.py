@@ -228,7 +228,7 @@ class _Steps:
     def __init__(
         self, transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback], hooked: HookedRun | None
     ) -> None:
-        self._hooked = hooked if hooked is not None and hooked.is_free else None
+        self._hooks = hooked
         self._transplant = transplant
         self._make_loop = make_loop
         self._callbacks = callbacks
@@ -240,6 +240,10 @@ class _Steps:
     def may_jump(self) -> bool:
         """Returns True if steps run one by one and one may count several."""
         return self.one_by_one and self._loop is not None and not self._loop.exact
+
+    @property
+    def _hooked(self) -> HookedRun | None:
+        return self._hooks if self._hooks is not None and self._hooks.is_free else None
 
     def ending(self) -> contextlib.AbstractContextManager[None]:
         """Returns a context manager that a hook leaves by reading past the end of the input, which ends a training of TF1, too."""
@@ -262,7 +266,11 @@ class _Steps:
         """
         if self._hooked and wish is None and any(callback.demand for callback in self._callbacks):
             return self._run_with_demands(self._hooked, step)
+        if self._hooked and wish is not None:  # no other worker waits for it, and there may be no loop
+            return Ran(np.zeros([0], np.float32), np.zeros([0], np.int64), step, None, False, wish), {}
         ran = self._run(step, stops, wish)
+        if self.one_by_one and self._hooks is not None and len(ran.losses):
+            self._hooks.finish_step()
         return ran, self._transplant.named(ran.report) if ran.report is not None else {}
 
     def _run_with_demands(self, hooked: HookedRun, step: int) -> tuple[Ran, Mapping[str, Any]]:
@@ -273,6 +281,7 @@ class _Steps:
         added = [element for demand in demands for element in demand.elements]
         elements = {element.name: element for element in (spec.train_op, spec.loss, *observed, *added)}
         values = hooked.session.compute([*elements.values()], merged([demand.feeds for demand in demands]))
+        hooked.finish_step()
         loss = np.asarray(values[spec.loss.name], np.float32).reshape([1])
         digests = np.array([hooked.batches.digest if hooked.batches else 0], np.int64)
         return Ran(loss, digests, int(self._transplant.global_step.numpy()), None, False, 1), values
