@@ -14,6 +14,7 @@ from estimator_bridge.modern.graph.batch_stream import BatchStream
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, refused, upstream
 from estimator_bridge.modern.graph.input_session import Feeds
 from estimator_bridge.modern.graph.model_graph import operation
+from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.shapes import tf2_shapes
 
 
@@ -49,15 +50,24 @@ class GraphSession(tf.compat.v1.Session):
         placeholders: Placeholders of the model for the tensors of a batch.
         batches: Batches of the run.
         coordinator: Coordinator of the run.
+        streams: Streams of random numbers of all that the run executes.
     """
 
-    def __init__(self, reader: ReadOnlySession, placeholders: Sequence[Tensor], batches: BatchStream, coordinator: Any) -> None:
+    def __init__(
+        self,
+        reader: ReadOnlySession,
+        placeholders: Sequence[Tensor],
+        batches: BatchStream,
+        coordinator: Any,
+        streams: RandomStreams,
+    ) -> None:
         super().__init__(graph=reader.graph)
         self._reader = reader
         self._batches = batches
         self._leaf = {placeholder.name: leaf for placeholder, leaf in zip(placeholders, batches.leaves, strict=True)}
         self._leaf |= {leaf.name: leaf for leaf in batches.leaves}
         self._coordinator = coordinator
+        self._streams = streams
         self._parts: dict[Any, _Part] = {}
         self._converter = _FeedConverter(graph=reader.graph)
 
@@ -152,7 +162,7 @@ class GraphSession(tf.compat.v1.Session):
         crossing = {tensor.name: tensor for tensor in read if tensor.op in of_input and tensor.name not in outside}
         fragment = Fragment.cut(rest, outputs, outside | crossing.keys())
         handles = self._reader.handles(fragment)
-        call = fragment.function(handles)
+        call = self._streams.shared(fragment).function(handles)
         inputs = fragment.inputs
         needs_batch = any(
             tensor.name in self._leaf and not {tensor.name, self._leaf[tensor.name].name} & fed for tensor in inputs

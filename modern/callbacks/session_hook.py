@@ -16,6 +16,7 @@ from estimator_bridge.modern.graph.batch_stream import BatchStream
 from estimator_bridge.modern.graph.fragments import BATCH, Operation, Tensor, upstream
 from estimator_bridge.modern.graph.host_call import SummaryWriters
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
+from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.step.transplant import Transplant
 
 
@@ -34,11 +35,12 @@ class HookedRun:
         session: Session that hooks are given; it only reads, too, if there are several replicas.
         batches: Batches of the run; None if workers of a cluster read them.
         context: Context of the present step.
+        streams: Streams of random numbers that steps share with what hooks run; None with several replicas.
     """
 
     def __init__(self, model: ModelGraph, fetches: Any, replicas: int = 1) -> None:
         self.model = model
-        self._replicas = replicas
+        self.streams = RandomStreams() if replicas == 1 else None
         self.hooks: list[HookCalls] = []
         self.reader: Any = None
         self.session: Any = None
@@ -56,8 +58,8 @@ class HookedRun:
         """
         if self.reader is None:
             self.reader = self.session = ReadOnlySession(self.model.graph, variables, operations)
-            if self._replicas == 1 and self.batches is not None:
-                self.session = GraphSession(self.reader, self.model.batch, self.batches, self.coordinator)
+            if self.streams is not None and self.batches is not None:
+                self.session = GraphSession(self.reader, self.model.batch, self.batches, self.coordinator, self.streams)
 
     @property
     def is_free(self) -> bool:

@@ -87,7 +87,7 @@ def predict(estimator: Any, call: PredictCall) -> Iterator[Any]:
     predictions = estimator._extract_keys(model.spec.predictions, call.predict_keys)
     outputs = tf.nest.flatten(predictions)
     run = _begin([*(call.hooks or ()), *(model.spec.prediction_hooks or ())], model, predictions)
-    for values in _hooked_batches(model, _store(model), run, [*outputs, *model.every_batch]):
+    for values in _hooked_batches(model, _store(model, run), run, [*outputs, *model.every_batch]):
         yield tf.nest.pack_sequence_as(predictions, [values[tensor.name] for tensor in outputs])
 
 
@@ -129,8 +129,9 @@ def for_each_batch(dataset: tf.data.Dataset, run: Callable[[Sequence[Tensor]], A
                 most *= 2
 
 
-def _store(model: ModelGraph) -> VariableStore:
-    store = VariableStore(model.variables(), model.initial_values())
+def _store(model: ModelGraph, run: HookedRun | None = None) -> VariableStore:
+    streams = run.streams if run is not None and run.hooks else None
+    store = VariableStore(model.variables(), model.initial_values(), streams=streams)
     initialise_tables(model)
     return store
 
@@ -145,7 +146,7 @@ def _run_hooked(model: ModelGraph, hooks: Sequence[Any], updates: Sequence[Any])
         if hasattr(hook, "_set_evals_completed_tensor"):
             hook._set_evals_completed_tensor(done)
     run = _begin(hooks, model, elements)
-    store = _store(model)
+    store = _store(model, run)
     collections.deque(_hooked_batches(model, store, run, [operation(element) for element in elements]), maxlen=0)
     return store
 

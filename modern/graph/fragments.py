@@ -117,12 +117,14 @@ class Fragment:
         handles: Resource tensors of the variables that it reads or writes, as tensors of the original graph.
         inputs: Other tensors that come from outside, as tensors of the original graph.
         outputs: Tensors that its function returns, as tensors of the original graph.
+        captured: Name of a further tensor that comes from outside -> eager tensor.
     """
 
     graph_def: Any
     handles: tuple[Tensor, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    captured: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def cut(cls, ops: Collection[Operation], outputs: Sequence[Tensor], fed: Collection[str] = ()) -> Fragment:
@@ -163,7 +165,8 @@ class Fragment:
             for like, handle in zip(handles_like, handles, strict=True):
                 handle_data_util.copy_handle_data(like, handle)
             outside = [tensor.name for tensor in self.handles + self.inputs]
-            return self._import(dict(zip(outside, [*handles, *inputs], strict=True)))
+            captured = {name: tf.convert_to_tensor(tensor) for name, tensor in self.captured.items()}
+            return self._import(dict(zip(outside, [*handles, *inputs], strict=True)) | captured)
 
         # Each is traced once, but TensorFlow counts functions of the same code as one.
         call._omit_frequent_tracing_warning = True
@@ -172,7 +175,7 @@ class Fragment:
     @functools.cached_property
     def seeded(self) -> bool:
         """True if some of its random operations draw the same numbers in each run."""
-        return any(map(_is_seeded, all_nodes(self.graph_def)))
+        return any(map(is_seeded, all_nodes(self.graph_def)))
 
     def reseeded(self, number: int) -> Fragment:
         """Returns the fragment with other seeds, since TF1 built the model_fn again, with other seeds, for each replica.
@@ -186,7 +189,7 @@ class Fragment:
         own = [function.signature.name for function in graph_def.library.function]
         names = {name: f"{name}_replica_{number}" for name in own}
         for node in all_nodes(graph_def):
-            if _is_seeded(node):
+            if is_seeded(node):
                 node.attr["seed2"].i += number * _SEEDS_APART
             node.op = names.get(node.op, node.op)
             for called in called_functions(node):
@@ -218,7 +221,7 @@ def all_nodes(graph_def: Any) -> list[Any]:
     return [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
 
 
-def _is_seeded(node: Any) -> bool:
+def is_seeded(node: Any) -> bool:
     """Returns True for a random operation with a seed; without one, each kernel chooses its own."""
     return "seed2" in node.attr and bool(node.attr["seed"].i or node.attr["seed2"].i)
 

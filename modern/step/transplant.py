@@ -12,6 +12,7 @@ from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor,
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.graph.optimizers import rebuild as optimizers
 from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
+from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.savers import SavedTensor, saved_tensors
 from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
@@ -25,7 +26,8 @@ class Transplant:
         model: Training graph.
         report: Groups of tensors of the graph to watch besides a step's loss.
         split: True if each replica takes part of one batch, False if each takes a batch of its own.
-        fed: True if hooks may feed placeholders, so that only ``check_fed`` refuses them.
+        streams: Streams of random numbers that the step shares with what hooks run; with them, only ``check_fed`` refuses
+            placeholders, which hooks may feed.
 
     Attributes:
         model: Training graph.
@@ -49,11 +51,15 @@ class Transplant:
     wanted: Any
 
     def __init__(
-        self, model: ModelGraph, report: Sequence[Sequence[Tensor]] = (), split: bool = False, fed: bool = False
+        self,
+        model: ModelGraph,
+        report: Sequence[Sequence[Tensor]] = (),
+        split: bool = False,
+        streams: RandomStreams | None = None,
     ) -> None:
         self.model = model
         self._split = split
-        self._is_fed = fed
+        self._streams = streams
         self.pieces = tf.distribute.get_strategy().num_replicas_in_sync if split else 1
         self._plan = self._planned(report)
         _check_waiting(self._plan.operations)
@@ -120,7 +126,7 @@ class Transplant:
 
     def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
         made = plan(operation(self.model.spec.train_op), self.model.spec.loss, self.model.updates, report)
-        if not self._is_fed:
+        if self._streams is None:
             self._check_fed(made)
         self.watched, self.observations = [list(group) for group in report], made.observations
         self._wanted = [True] * len(made.observations)
@@ -138,7 +144,7 @@ class Transplant:
         self.model.check_fed([tensor for update in made.updates for tensor in update.changing().values()])
 
     def _import(self) -> None:
-        variables = VariableStore(self.model.variables(), {}, shared=self.variables)
+        variables = VariableStore(self.model.variables(), {}, shared=self.variables, streams=self._streams)
         self._stages = [(stage, variables.function(stage.fragment)) for stage in self._plan.stages]
         self.observers = [(one, variables.function(one.early), variables.function(one.late)) for one in self.observations]
 

@@ -75,7 +75,7 @@ def train(
     launched = _launcher_callbacks(model, estimator.config, distribution, make_loop is None)
     every = [*counts, *own, *launched, *callbacks]
     with distribution.strategy.scope():
-        transplant = make_transplant(model, _report(every), distribution.split, bool(run.hooks) and distribution.replicas == 1)
+        transplant = make_transplant(model, _report(every), distribution.split, run.streams if run.hooks else None)
     check_equal(transplant.variables, distribution)
     if transplant.pieces > 1 and transplant.observations:
         logging.warn(
