@@ -22,6 +22,7 @@ from estimator_bridge.modern.distribution.tpu import without_tpu
 from estimator_bridge.modern.distribution.worker_checks import lost_workers
 from estimator_bridge.modern.evaluation import evaluate as evaluation
 from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
+from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.shapes import tf2_shapes
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.step.xla import CompiledTransplant, refusals
@@ -140,7 +141,13 @@ class ModernEngine(Engine):
     def _outside_graphs(self, estimator: Any, mode: str) -> Iterator[Distribution | None]:
         """Enters eager mode with TF2's shapes, whatever graph the script is building. Yields the TPU's distribution, if any."""
         self.calls += 1
-        with context.eager_mode(), tf2_shapes(), control_flow_v2(), without_tpu(estimator, mode) as distribution:
+        with (
+            reference_variables(),  # of hooks and metrics; asks for the script's setting before the shapes are TensorFlow 2's
+            context.eager_mode(),
+            tf2_shapes(),
+            control_flow_v2(),
+            without_tpu(estimator, mode) as distribution,
+        ):
             if self._configured is not estimator.config.session_config:
                 self._configured = estimator.config.session_config
                 for note in session_config.apply(self._configured):

@@ -13,6 +13,7 @@ import pkgutil
 
 from tensorflow.python import pywrap_tensorflow
 from tensorflow.python.eager import context
+from tensorflow.python.ops import resource_variable_ops, variable_v1
 
 from estimator_bridge.legacy.restored.tensorflow_modules import api_version, load_public_modules
 
@@ -46,7 +47,12 @@ def restore() -> None:
         True
         >>> tf.compat.v1.config.experimental_list_devices()
         ['/job:localhost/replica:0/task:0/device:CPU:0'...]
+        >>> with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        ...     weight = tf.compat.v1.Variable(2.0, use_resource=True)
+        ...     float(session.run(weight.initialized_value()))
+        2.0
     """
+    resource_variable_ops.BaseResourceVariable.initialized_value = variable_v1.VariableV1.initialized_value
     for old, new in _MOVED.items():
         path, _, name = old.rpartition(".")
         module = importlib.import_module(f"tensorflow.python.{path}")

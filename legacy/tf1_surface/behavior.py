@@ -12,7 +12,6 @@ from estimator_bridge.runtime.patching import replaced
 SWITCHES = (
     "disable_control_flow_v2",
     "disable_eager_execution",
-    "disable_resource_variables",
     "disable_tensor_equality",
     "disable_v2_behavior",
     "disable_v2_tensorshape",
@@ -42,6 +41,7 @@ def show_tf1_behavior() -> Iterator[Mapping[str, Callable[[], None]]]:
     from tensorflow.python import tf2
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops, tensor_shape
+    from tensorflow.python.ops import resource_variables_toggle
 
     graphs = contextlib.ExitStack()
 
@@ -52,6 +52,7 @@ def show_tf1_behavior() -> Iterator[Mapping[str, Callable[[], None]]]:
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(replaced(tensor_shape, _TENSORSHAPE_V2_OVERRIDE=False))
+        stack.enter_context(replaced(resource_variables_toggle, _DEFAULT_USE_RESOURCE=False))
         for name in SWITCHES:
             for module in _homes(name, getattr(tf.compat.v1, name)):
                 stack.enter_context(replaced(module, **{name: _do_nothing}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import tensorflow as tf
@@ -116,10 +116,10 @@ class GraphSession(tf.compat.v1.Session):
             tf.errors.OutOfRangeError: The input has ended.
             tf.errors.InvalidArgumentError: A placeholder has no value.
         """
-        plain = [element for element in elements if self._reader.is_plain(element)]
-        computed = [element for element in elements if not self._reader.is_plain(element)]
+        references = [element for element in elements if self._reader.is_reference(element)]
+        computed = [element for element in elements if not self._reader.is_reference(element)]
         values = self._run_part(computed, feeds) if computed else {}
-        return values | self._reader.read(plain)  # as a session gives reference variables: after all that ran
+        return values | self._reader.read(references)
 
     def _run_part(self, elements: Sequence[Any], feeds: Feeds) -> dict[str, Any]:
         fed = {ref.deref().name: value for ref, value in feeds.items()}
@@ -155,7 +155,7 @@ class GraphSession(tf.compat.v1.Session):
         ends = [operation(element) for element in elements if element is operation(element) or element.name not in outside]
         ops = upstream(ends, is_source, parents)
         of_input = upstream([op for op in ops if self._batches.touches(op)], lambda op: op not in ops, parents)
-        _check_input(of_input, outside)
+        _check_input(of_input, outside, self._batches.pipeline.variables)
         rest = ops - of_input
         outputs = [element for element in elements if tf.is_tensor(element)]
         read = [*(tensor for op in rest for tensor in op.inputs), *outputs]
@@ -191,13 +191,14 @@ class _FeedConverter(tf.compat.v1.Session):
         return []
 
 
-def _check_input(ops: Iterable[Operation], fed: frozenset[str]) -> None:
-    """Raises NotSupportedError if a part of the input needs a variable or a batch."""
+def _check_input(ops: Iterable[Operation], fed: Set[str], own: Collection[Operation]) -> None:
+    """Raises NotSupportedError if a part of the input needs a batch, or a variable other than its ``own``."""
     for op in ops:
-        if any(tensor.name not in fed and is_source(tensor.op) and tensor.op.type != "Placeholder" for tensor in op.inputs):
+        sources = [one.op for one in op.inputs if one.name not in fed and is_source(one.op) and one.op.type != "Placeholder"]
+        if any(one not in own for one in sources):
             raise refused(
                 op,
-                f"The iterator or queue operation {op.name!r} reads a variable, and the modern path's input has none.",
+                f"The iterator or queue operation {op.name!r} reads a variable of the model or a batch.",
                 expected="an input of constants, files, feeds and Python values",
                 fix="Use --path legacy for this script.",
             )

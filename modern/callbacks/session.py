@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any
 
@@ -63,6 +63,7 @@ class ReadOnlySession(SessionInterface):
         graph: Graph of the tensors.
         variables: Name of an operation -> variable with its value.
         steps: Operations that every step runs.
+        references: Operation names of the variables that TensorFlow 1 made reference variables.
 
     Attributes:
         graph: Graph of the tensors.
@@ -72,8 +73,11 @@ class ReadOnlySession(SessionInterface):
     graph: Any = None
     sess_str = ""
 
-    def __init__(self, graph: Any, variables: Mapping[str, Any], steps: frozenset[Operation]) -> None:
+    def __init__(
+        self, graph: Any, variables: Mapping[str, Any], steps: frozenset[Operation], references: Set[str] = frozenset()
+    ) -> None:
         self.graph = graph
+        self._references = references
         self._variables = variables
         self._steps = steps
         self._effects = Effects(graph)
@@ -159,9 +163,10 @@ class ReadOnlySession(SessionInterface):
             )
         return bool(effects or _batches(behind))
 
-    def is_plain(self, element: Any) -> bool:
-        """Returns True for the value of a variable."""
-        return element is not operation(element) and variable_of(element) is not None
+    def is_reference(self, element: Any) -> bool:
+        """Returns True for a reference variable of TensorFlow 1, whose value a session gives as it is after all that it runs."""
+        handle = variable_of(element) if element is not operation(element) else None
+        return handle is not None and handle.op.name in self._references
 
     def handles(self, fragment: Fragment) -> list[Tensor]:
         """Returns the handles of a fragment's variables."""

@@ -57,7 +57,7 @@ class HookedRun:
             operations: Operations that every step runs.
         """
         if self.reader is None:
-            self.reader = self.session = ReadOnlySession(self.model.graph, variables, operations)
+            self.reader = self.session = ReadOnlySession(self.model.graph, variables, operations, self.model.references)
             if self.streams is not None and self.batches is not None:
                 self.session = GraphSession(self.reader, self.model.batch, self.batches, self.coordinator, self.streams)
 
@@ -155,7 +155,7 @@ class HookCalls:
                 self.demand = self._request
                 return
             later = {element.name for element in self._request.elements if reader.needs_step(element)}
-            early = [tensor for tensor in self._request.tensors if tensor.name not in later and not reader.is_plain(tensor)]
+            early = [tensor for tensor in self._request.tensors if tensor.name not in later and not reader.is_reference(tensor)]
             self._values = reader.read(early)
             self.asking = bool(later)
             self._want([tensor for tensor in self._request.tensors if tensor.name in later], reader)
@@ -167,7 +167,7 @@ class HookCalls:
         """
         if self._request and not self.demand:
             reader = self._run.reader
-            self._values |= reader.read([tensor for tensor in self._request.tensors if reader.is_plain(tensor)])
+            self._values |= reader.read([tensor for tensor in self._request.tensors if reader.is_reference(tensor)])
 
     def after(self, report: Mapping[str, Any]) -> None:
         """Calls ``after_run`` with the values that ``before`` has read and the step has computed, by the tensors' names."""

@@ -7,17 +7,21 @@ import dataclasses
 import functools
 import gc
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.util import structure
 
-from estimator_bridge.modern.graph.fragments import Fragment, Tensor, refused, upstream
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, refused, upstream
 from estimator_bridge.modern.graph.input_session import InputSession
+from estimator_bridge.modern.graph.variables import assigned
 from estimator_bridge.runtime.patching import wrapped
 
+v1 = tf.compat.v1
+_VARIABLES = ("VarHandleOp", "Variable", "VariableV2")
 _GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync")
 
 
@@ -69,26 +73,43 @@ class InputPipeline:
         replaced = [next(remaining) if tf.is_tensor(leaf) else leaf for leaf in flat]
         return tf.nest.pack_sequence_as(self.structure, replaced, expand_composites=True)
 
+    @property
+    def variables(self) -> list[Operation]:
+        """The operations that give the handles of the variables that the pipeline uses."""
+        return [op for op in self._upstream if op.type in _VARIABLES]
+
+    @functools.cached_property
+    def _upstream(self) -> set[Operation]:
+        variants = [dataset._variant_tensor.op for dataset in self.datasets.values()]
+        return upstream([*variants, *(leaf.op for leaf in self.leaves)])
+
     def check(self) -> None:
-        """Raises NotSupportedError if the pipeline reads a variable."""
-        for op in self._upstream:
-            if op.type in ("VarHandleOp", "VariableV2", "Variable"):
-                raise refused(
-                    op,
-                    f"The input_fn reads the variable {op.name!r}, which the modern path cannot carry into its input pipeline.",
-                    expected="an input_fn that builds its batches from constants, files and Python values",
-                    fix="Use --path legacy for this script.",
-                )
+        """Raises NotSupportedError if the pipeline reads a variable that does not belong to it alone.
+
+        Local variables belong to it, and variables with a constant value that it only reads.
+        """
+        leaves = self.leaves
+        if not leaves:
+            return
+        known = {variable.op.name: variable for variable in leaves[0].graph.get_collection(v1.GraphKeys.GLOBAL_VARIABLES)}
+        written, after = assigned(self._upstream), upstream([leaf.op for leaf in leaves])
+        for op in self.variables:
+            variable = known.get(op.name)
+            if variable is None:
+                continue
+            if op.name in written or _may_vary(variable) or (variable.trainable and op in after):
+                raise _refused_variable(op, "whose value checkpoints hold and may change")
+
+    def check_unwritten(self, written: Collection[str]) -> None:
+        """Raises NotSupportedError if the pipeline reads a variable that a training step writes, given by name."""
+        for op in self.variables:
+            if op.name in written:
+                raise _refused_variable(op, "which the training step changes")
 
     @property
     def is_fed(self) -> bool:
         """True if the pipeline reads a placeholder, which a hook has to feed."""
         return any(op.type == "Placeholder" for op in self._upstream)
-
-    @functools.cached_property
-    def _upstream(self) -> set[Any]:
-        variants = [dataset._variant_tensor.op for dataset in self.datasets.values()]
-        return upstream([*variants, *(leaf.op for leaf in self.leaves)])
 
     def dataset(self) -> tf.data.Dataset:
         """Returns the same batches in the same order as flat tuples of ``leaves``; call it in eager mode."""
@@ -97,7 +118,8 @@ class InputPipeline:
         ops = upstream([leaf.op for leaf in self.leaves], lambda op: op.type in _GET_NEXT)
         read = [*self.leaves, *(tensor for op in ops for tensor in op.inputs)]
         sources = {tensor.op for tensor in read if tensor.op.type in _GET_NEXT}
-        get_next = sources.pop() if len(sources) == 1 and not any(op.op_def.is_stateful for op in ops) else None
+        is_free = not (self.variables or any(op.op_def.is_stateful for op in ops))
+        get_next = sources.pop() if len(sources) == 1 and is_free else None
         source = self.datasets.get(get_next.inputs[0].op.name) if get_next else None
         if get_next is None or source is None:
             return self._from_session()
@@ -126,7 +148,7 @@ class InputPipeline:
         return InputSession(self.leaves, self.initializers, self.iterators, self.queue_runners)
 
     def _from_session(self) -> tf.data.Dataset:
-        """Returns the batches of queues and other stateful input, which run in a session of their own."""
+        """Returns the batches of queues, variables and other stateful input, which run in a session of their own."""
 
         def batches() -> Iterator[tuple[Any, ...]]:
             session = self.session or self._session()
@@ -134,6 +156,22 @@ class InputPipeline:
                 yield from session.batches()
 
         return tf.data.Dataset.from_generator(batches, output_signature=self._signature)
+
+
+def _may_vary(variable: Any) -> bool:
+    """Returns True for the global step, and for a variable that does not always begin with the same value."""
+    return variable is v1.train.get_global_step(variable.graph) or any(
+        op.op_def.is_stateful for op in upstream([variable.initial_value.op])
+    )
+
+
+def _refused_variable(op: Operation, what: str) -> NotSupportedError:
+    return refused(
+        op,
+        f"The input_fn uses the variable {op.name!r}, {what}; the modern path runs the input apart from the model.",
+        expected="local variables, as tf.train.limit_epochs has, and variables with a constant initial value that nothing writes",
+        fix="Use a local variable (collections=[tf.GraphKeys.LOCAL_VARIABLES]), or --path legacy.",
+    )
 
 
 def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:

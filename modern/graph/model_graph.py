@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import tensorflow as tf
@@ -15,9 +15,10 @@ from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Tensor, is_
 from estimator_bridge.modern.graph.host_call import host_call
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, recorded_iterators
 from estimator_bridge.modern.graph.optimizers.capture import Update, recorded_updates
+from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.savers import missing_from, saved_tensors
 from estimator_bridge.modern.graph.shapes import script_shapes
-from estimator_bridge.modern.graph.variables import VariableStore
+from estimator_bridge.modern.graph.variables import VariableStore, assigned
 from estimator_bridge.runtime.patching import replaced
 
 v1 = tf.compat.v1
@@ -39,6 +40,7 @@ class ModelGraph:
         every_batch: Further operations and tensors that run with every batch: the host_call of a TPUEstimator.
         checkpoint_path: Checkpoint with the variables' values; None to run their initialisers.
         checkpoint_dir: model_dir in training, whose list of checkpoints is continued; else None.
+        references: Operation names of the variables that TensorFlow 1 made reference variables.
     """
 
     graph: Any
@@ -50,6 +52,7 @@ class ModelGraph:
     every_batch: tuple[Any, ...]
     checkpoint_path: str | None
     checkpoint_dir: str | None
+    references: Set[str] = frozenset()
 
     def collection(self, key: str) -> list[Any]:
         """Returns a copy of one of the graph's collections."""
@@ -168,7 +171,8 @@ def build(
     graph = tf.Graph()
     # As TF1's reference variables, ``if variable`` is true for each variable instead of reading its value.
     truth = replaced(resource_variable_ops.BaseResourceVariable, __bool__=lambda variable: True)
-    with graph.as_default(), script_shapes(), control_flow_v2(), truth:
+    references = reference_variables(kept=estimator.config.train_distribute is None)
+    with graph.as_default(), script_shapes(), control_flow_v2(), truth, references as names:
         pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
         batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
@@ -190,6 +194,7 @@ def build(
             tuple(every_batch),
             checkpoint_path,
             estimator.model_dir if mode == TRAIN else None,
+            names,
         )
     _refuse(model)
     return model
@@ -215,7 +220,9 @@ def _input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str, see
             inputs = (estimator._get_features_from_input_fn(input_fn, mode)[0], None)
         else:
             inputs = estimator._get_features_and_labels_from_input_fn(input_fn, mode)[:2]
+    global_step = v1.train.get_global_step()
     initializers = [
+        *(variable.initializer for variable in v1.global_variables() if variable is not global_step),
         *v1.get_collection(v1.GraphKeys.TABLE_INITIALIZERS),
         *(variable.initializer for variable in v1.local_variables()),
     ]
@@ -260,6 +267,8 @@ def _placeholder(leaf: Tensor, pieces: int) -> Tensor:
 
 
 def _refuse(model: ModelGraph) -> None:
+    if model.spec.train_op is not None:
+        model.pipeline.check_unwritten(assigned(upstream([operation(model.spec.train_op)], is_source)))
     for saveable in model.collection(v1.GraphKeys.SAVEABLE_OBJECTS):
         raise refused(
             saveable.specs[0].tensor.op,
@@ -272,6 +281,6 @@ def _refuse(model: ModelGraph) -> None:
             raise refused(
                 variable.op,
                 f"The variable {variable.op.name!r} is a reference variable, which cannot be transplanted.",
-                expected="resource variables (use_resource is True or left out)",
-                fix="Drop use_resource=False, or use --path legacy.",
+                expected="variables made by tf.compat.v1.get_variable or tf.compat.v1.Variable, whatever use_resource says",
+                fix="Make the variable by one of these, not by an imported graph or by its class, or use --path legacy.",
             )

@@ -125,7 +125,9 @@ class Transplant:
         }
 
     def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
-        made = plan(operation(self.model.spec.train_op), self.model.spec.loss, self.model.updates, report)
+        made = plan(
+            operation(self.model.spec.train_op), self.model.spec.loss, self.model.updates, report, self.model.references
+        )
         if self._streams is None:
             self._check_fed(made)
         self.watched, self.observations = [list(group) for group in report], made.observations

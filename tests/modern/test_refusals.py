@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.ops import ref_variable
 
 from estimator_bridge.errors import NotSupportedError
 from tests.modern.jobs import ModelFn, linear, regression_input, spec, train, v1
@@ -16,8 +17,8 @@ from tests.modern.surface.building import Features, finish, squared, step
 
 
 def of_reference_variables(features: Features, labels: Any, mode: str) -> Any:
-    with v1.variable_scope("old", use_resource=False):
-        return finish(mode, squared(linear(features["x"]), labels))
+    old = ref_variable.RefVariable(1.0, trainable=False, name="old")  # as in a graph that a script imports
+    return finish(mode, squared(linear(features["x"]) * old, labels))
 
 
 def of_a_placeholder(features: Features, labels: Any, mode: str) -> Any:
@@ -40,13 +41,19 @@ def of_other_workers_gradients(features: Features, labels: Any, mode: str) -> An
 
 def of_a_variable_in_the_input() -> Any:
     offset = v1.get_variable("offset", initializer=1.0)
-    return regression_input().map(lambda features, labels: (features, labels + offset))
+    features, labels = v1.data.make_one_shot_iterator(regression_input()).get_next()
+    return features, labels + v1.assign_add(offset, 1.0)
+
+
+def of_the_step_in_the_input() -> Any:
+    features, labels = v1.data.make_one_shot_iterator(regression_input()).get_next()
+    return features, labels + tf.cast(v1.train.get_global_step(), tf.float32)
 
 
 PLAIN: ModelFn = lambda features, labels, mode: finish(mode, squared(linear(features["x"]), labels))  # noqa: E731
 
 CASES: dict[str, tuple[ModelFn, Callable[[], Any], str, str]] = {
-    "reference variables": (of_reference_variables, regression_input, "'old/dense/kernel'", "v1.layers.dense(features, 1"),
+    "reference variables": (of_reference_variables, regression_input, "'old'", 'name="old")'),
     "placeholder": (of_a_placeholder, regression_input, "'rate'", 'name="rate"'),
     "mutable table": (of_a_mutable_table, regression_input, "'seen'", 'name="seen"'),
     "synchronous replicas": (
@@ -55,6 +62,7 @@ CASES: dict[str, tuple[ModelFn, Callable[[], Any], str, str]] = {
         "SyncReplicasOptimizer",
         "optimizer.minimize(loss, step())",
     ),
+    "global step in the input": (PLAIN, of_the_step_in_the_input, "'global_step'", ""),
     "variable in the input": (PLAIN, of_a_variable_in_the_input, "'offset'", 'v1.get_variable("offset"'),
 }
 

@@ -81,8 +81,7 @@ _REASONS: dict[str, dict[str, str]] = {
     # Graphs, as model_fn and input_fn build them.
     "tensorflow.python.framework.tensor_shape": {"_TENSORSHAPE_V2_OVERRIDE": "a script sees TF1's Dimensions"},
     "tensorflow*": {  # one function is found in several modules
-        "disable_control_flow_v2 disable_eager_execution disable_resource_variables disable_tensor_equality disable_v2_behavior "
-        "disable_v2_tensorshape": "the switches to TF1's behaviour do nothing on the modern path",
+        "disable_control_flow_v2 disable_eager_execution disable_tensor_equality disable_v2_behavior disable_v2_tensorshape": "the switches to TF1's behaviour do nothing on the modern path",
         "get_checkpoint_state": "a side of a comparison finds the checkpoints in its own folders",
     },
     "tensorflow*tf2": {"enabled": "Keras chooses its initializers by the shapes that a script sees"},
@@ -93,6 +92,23 @@ _REASONS: dict[str, dict[str, str]] = {
     f"{_OPS}.control_flow_util": {"ENABLE_CONTROL_FLOW_V2": "loops and conditions are functions"},
     f"{_OPS}.resource_variable_ops.BaseResourceVariable": {
         "__bool__": "asks whether there is a variable, as of TF1's reference variables"
+    },
+    f"{_OPS}.resource_variables_toggle": {"_DEFAULT_USE_RESOURCE": "a script's variables are reference variables, as in TF1"},
+    f"{_OPS}.ref_variable": {"default_variable_creator": "makes resource variables where TF1 made reference variables"},
+    f"{_OPS}.resource_variable_ops._UnreadVariable": {
+        "sparse_read gather_nd _lazy_read": "what an assignment returned is used after the assignment, as TF1's references"
+    },
+    f"{_OPS}.gen_training_ops": {
+        "apply_ada_max apply_adadelta apply_adagrad apply_adagrad_da apply_adagrad_v2 apply_adam "
+        "apply_add_sign apply_centered_rms_prop apply_ftrl apply_ftrl_v2 apply_gradient_descent "
+        "apply_momentum apply_power_sign apply_proximal_adagrad apply_proximal_gradient_descent "
+        "apply_rms_prop sparse_apply_adadelta sparse_apply_adagrad sparse_apply_adagrad_da "
+        "sparse_apply_adagrad_v2 sparse_apply_centered_rms_prop sparse_apply_ftrl sparse_apply_ftrl_v2 "
+        "sparse_apply_momentum sparse_apply_proximal_adagrad sparse_apply_proximal_gradient_descent "
+        "sparse_apply_rms_prop": "kernels for reference variables take resource variables"
+    },
+    f"{_TRAINING}.optimizer._DenseResourceVariableProcessor": {
+        "update_op": "calls the methods of an optimizer that TF1 called for reference variables"
     },
     f"{_TRAINING}.optimizer.Optimizer": {
         "apply_gradients compute_gradients _scale_loss": "records the updates that a model_fn asks for"

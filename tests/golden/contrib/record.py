@@ -169,7 +169,7 @@ def _gradients(leaves):
         [tf.reduce_sum(tf.cast(tensor, tf.float32) * (0.5 + 0.25 * tf.cast(tensor, tf.float32))) for tensor in tensors]
     )
     gradients = [gradient if gradient is None else tf.convert_to_tensor(gradient) for gradient in tf.gradients(loss, wanted)]
-    return {thing.name: gradient for thing, gradient in zip(wanted, gradients)}  # noqa: B905 -- Python 3.7
+    return {thing.name: gradient for thing, gradient in zip(wanted, gradients)}
 
 
 def _by_name(variables, value=None):

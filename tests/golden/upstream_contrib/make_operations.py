@@ -116,7 +116,7 @@ def resampling():
         ([3, 4], [None, None]),
         ([3, 4], [6, None, 1]),
     ):
-        repeats = any(size and size % old for size, old in zip(desired, shape))  # noqa: B905 -- Python 3.7
+        repeats = any(size and size % old for size, old in zip(desired, shape))
         is_whole = not repeats and np.prod(shape) % np.prod([size for size in desired if size]) == 0
         case("PeriodicResample", normal(*shape), shape=desired, gradients=is_whole)  # else they are wrong, or random memory
     case("PeriodicResample", integers(0, 99, 2, 2, 4), shape=[4, 4, None])
@@ -364,7 +364,7 @@ def outcome(operation, arguments, gradients, options):
         fed_arguments = [fed(argument) for argument in arguments]
         given = [argument.handle if hasattr(argument, "handle") else argument for argument in fed_arguments]
         given = [argument._ref() if isinstance(argument, v1.Variable) else argument for argument in given]
-        held = [(argument, one) for argument, one in zip(fed_arguments, arguments) if isinstance(one, Variable)]  # noqa: B905 -- Python 3.7
+        held = [(argument, one) for argument, one in zip(fed_arguments, arguments) if isinstance(one, Variable)]
         try:
             results = function(operation)(*given, **options)
             listed = list(results) if isinstance(results, (tuple, list)) else [results]

@@ -102,6 +102,27 @@ def two_iterators() -> Any:
     return tuple(map(iterating, batches))
 
 
+def variable_in_map() -> Any:
+    scale = v1.get_variable("scale", initializer=2.0)
+    return iterating(regression_input().map(lambda features, labels: (features, scale * labels)), initializable=True)
+
+
+def variable_after_get_next() -> Any:
+    features, labels = iterating(regression_input())
+    return features, labels * v1.get_variable("scale", initializer=2.0, trainable=False)
+
+
+def counted_in_a_local_variable() -> Any:
+    features, labels = iterating(regression_input())
+    count = v1.get_variable("count", initializer=0.0, trainable=False, collections=[v1.GraphKeys.LOCAL_VARIABLES])
+    return features, labels + v1.assign_add(count, 1.0)
+
+
+def limited() -> Any:
+    features, labels = iterating(regression_input())
+    return features | {"x": v1.train.limit_epochs(features["x"], 3)}, labels
+
+
 def queue(**kwargs: Any) -> InputFn:
     return v1.estimator.inputs.numpy_input_fn({"x": X, "words": WORDS}, Y, shuffle=False, **kwargs)
 
@@ -125,6 +146,9 @@ INPUTS: dict[str, InputFn] = {
     "constants": lambda: ({"x": tf.constant(X)}, tf.constant(Y)),
     "two iterators": two_iterators,
     "queue": queue(batch_size=8, num_epochs=None),
+    "variable in map": variable_in_map,
+    "variable after get_next": variable_after_get_next,
+    "local variable": counted_in_a_local_variable,
 }
 ENDING: dict[str, tuple[InputFn, int]] = {
     "dataset": (lambda: regression_input(8, epochs=2), 12),
@@ -135,6 +159,7 @@ ENDING: dict[str, tuple[InputFn, int]] = {
         v1.estimator.inputs.pandas_input_fn(pd.DataFrame({"x": X[:, 0]}), pd.Series(Y[:, 0]), batch_size=8, shuffle=False),
         6,
     ),
+    "limit_epochs": (limited, 3),
     "empty": (lambda: regression_input(8, epochs=1).take(0), 0),
 }
 
@@ -192,16 +217,19 @@ def test_input_left_before_its_end_starts_no_thread(monkeypatch: pytest.MonkeyPa
     batches.close()
 
 
-@pytest.mark.parametrize("kind", ["placeholder", "variable"])
+@pytest.mark.parametrize("kind", ["placeholder", "trained variable", "random variable"])
 def test_what_no_pipeline_can_hold_is_refused_by_name(kind: str, tmp_path: Path) -> None:
     def input_fn() -> Any:
         if kind == "placeholder":
             value = v1.placeholder(tf.float32, [ROWS, 3], name="outside")
+        elif kind == "trained variable":
+            features, labels = iterating(regression_input())
+            return features, labels + v1.get_variable("outside", initializer=1.0)
         else:
-            value = v1.get_variable("outside", initializer=X, use_resource=True)
+            value = v1.get_variable("outside", [ROWS, 3])
         return iterating(tf.data.Dataset.from_tensor_slices(({"x": value}, Y)).batch(8), initializable=True)
 
-    with pytest.raises(NotSupportedError, match=f"the {kind} 'outside'"):
+    with pytest.raises(NotSupportedError, match=f"the {kind.rsplit(maxsplit=1)[-1]} 'outside'"):
         train("modern", model_fn, tmp_path, input_fn)
 
 
