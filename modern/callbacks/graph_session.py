@@ -14,8 +14,9 @@ from estimator_bridge.modern.graph.batch_stream import BatchStream
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, refused, upstream
 from estimator_bridge.modern.graph.input_session import Feeds
 from estimator_bridge.modern.graph.model_graph import operation
-from estimator_bridge.modern.graph.random_streams import RandomStreams
+from estimator_bridge.modern.graph.random_streams import RandomStreams, unshared
 from estimator_bridge.modern.graph.shapes import tf2_shapes
+from estimator_bridge.modern.graph.side_effects import Effects
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +69,8 @@ class GraphSession(tf.compat.v1.Session):
         self._leaf |= {leaf.name: leaf for leaf in batches.leaves}
         self._coordinator = coordinator
         self._streams = streams
+        self._effects = Effects(reader.graph)
+        self._drawn: dict[Operation, Any] = {}
         self._parts: dict[Any, _Part] = {}
         self._converter = _FeedConverter(graph=reader.graph)
 
@@ -115,6 +118,7 @@ class GraphSession(tf.compat.v1.Session):
         Raises:
             tf.errors.OutOfRangeError: The input has ended.
             tf.errors.InvalidArgumentError: A placeholder has no value.
+            NotSupportedError: The modern path cannot run them.
         """
         references = [element for element in elements if self._reader.is_reference(element)]
         computed = [element for element in elements if not self._reader.is_reference(element)]
@@ -126,13 +130,32 @@ class GraphSession(tf.compat.v1.Session):
         key = tuple(element.name for element in elements), tuple(sorted(fed))
         part = self._parts.get(key)
         if part is None:
-            part = self._parts[key] = self._cut(elements, frozenset(fed))
+            part = self._parts[key] = self._cut(elements, frozenset(fed), key)
         known = self._from_input(part, feeds) | fed
         known |= {name: known[leaf.name] for name, leaf in self._leaf.items() if leaf.name in known and name not in fed}
         with context.eager_mode(), tf2_shapes():
             given = [tf.convert_to_tensor(_value(known, tensor), tensor.dtype) for tensor in part.inputs]
             outputs = part.call(given)
             return known | {tensor.name: value.numpy() for tensor, value in zip(part.outputs, outputs, strict=True)}
+
+    def claim(self, ops: Iterable[Operation], function: Any) -> None:
+        """Notes which function draws the random numbers whose streams functions cannot share.
+
+        Args:
+            ops: Operations of a function.
+            function: Key of the function.
+
+        Raises:
+            NotSupportedError: Another function draws some of them, too.
+        """
+        for op in unshared(ops, self._effects):
+            if self._drawn.setdefault(op, function) != function:
+                raise refused(
+                    op,
+                    f"Session hooks make the seeded random operation {op.name!r} ({op.type}) run in two ways.",
+                    expected="with such hooks: tf.random_normal, random_uniform and truncated_normal, outside of tf.cond",
+                    fix="Leave out the seed of this operation and RunConfig(tf_random_seed=...), or use --path legacy.",
+                )
 
     def _from_input(self, part: _Part, feeds: Feeds) -> dict[str, Any]:
         """Runs what a part needs of the input."""
@@ -145,7 +168,7 @@ class GraphSession(tf.compat.v1.Session):
             known |= {leaf.name: value for leaf, value in zip(leaves, self._batches.next(feeds), strict=True)}
         return known
 
-    def _cut(self, elements: Sequence[Any], fed: frozenset[str]) -> _Part:
+    def _cut(self, elements: Sequence[Any], fed: frozenset[str], key: Any) -> _Part:
         outside = fed | self._leaf.keys()
 
         def parents(op: Operation) -> Iterable[Operation]:
@@ -157,6 +180,7 @@ class GraphSession(tf.compat.v1.Session):
         of_input = upstream([op for op in ops if self._batches.touches(op)], lambda op: op not in ops, parents)
         _check_input(of_input, outside, self._batches.pipeline.variables)
         rest = ops - of_input
+        self.claim(rest, key)
         outputs = [element for element in elements if tf.is_tensor(element)]
         read = [*(tensor for op in rest for tensor in op.inputs), *outputs]
         crossing = {tensor.name: tensor for tensor in read if tensor.op in of_input and tensor.name not in outside}

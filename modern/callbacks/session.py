@@ -13,6 +13,7 @@ from tensorflow.python.eager import context
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream, variable_of
 from estimator_bridge.modern.graph.model_graph import operation, v1
+from estimator_bridge.modern.graph.random_streams import unshared
 from estimator_bridge.modern.graph.shapes import script_shapes, tf2_shapes
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
 
@@ -136,10 +137,17 @@ class ReadOnlySession(SessionInterface):
                 "asks for RunOptions or RunMetadata", "Use tf.profiler.experimental.start and stop around the training"
             )
 
-    @property
-    def steps_draw(self) -> bool:
-        """True if a step draws random numbers, whose state its kernels keep."""
-        return any(self._effects.of(op) is Effect.DRAW for op in self._steps)
+    def restarts_draws(self, shares_streams: bool) -> bool:
+        """Returns True if another function of a step would draw the random numbers of the first one again.
+
+        Args:
+            shares_streams: True if functions share the streams that can be shared.
+        """
+        draws = unshared(self._steps, self._effects) if shares_streams else [op for op in self._steps if self._draws(op)]
+        return bool(draws)
+
+    def _draws(self, op: Operation) -> bool:
+        return self._effects.of(op) is Effect.DRAW
 
     def needs_step(self, element: Any) -> bool:
         """Returns True for a tensor or operation that needs a step, False for one that can be read before it.

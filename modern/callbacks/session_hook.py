@@ -200,7 +200,7 @@ class HookCalls:
     def _want(self, tensors: list[Tensor], session: ReadOnlySession) -> None:
         known = {tensor.name for tensor in self.wanted}
         new = [tensor for tensor in tensors if tensor.name not in known]
-        if new and self._has_run and session.steps_draw:
+        if new and self._has_run and session.restarts_draws(self._run.streams is not None):
             raise session.refusal(
                 f"asks for {new[0].name!r} after steps without it, which would start the model's random numbers anew",
                 "Keep the tensor in an attribute of the hook from begin() on",

@@ -57,9 +57,9 @@ class RandomStreams:
 
 
 def unshared(ops: Iterable[Operation], effects: Effects) -> list[Operation]:
-    """Returns the seeded random operations whose streams start anew in each function: those of other kinds, and those in branches."""
+    """Returns the random operations that would start anew in each function: seeded ones of other kinds, or in branches and loops."""
     drawing = [op for op in ops if effects.of(op) is Effect.DRAW and op.type not in _STATELESS]
-    return [op for op in drawing if "seed2" not in op.node_def.attr or is_seeded(op.node_def)]
+    return [op for op in drawing if effects.is_seeded(op)]
 
 
 def _nodes(node: Any, handle: str) -> list[Any]:

@@ -89,6 +89,8 @@ def train(
 
     def loop() -> Loop:
         transplant.check_fed()
+        if run.is_free:
+            run.session.claim(transplant.operations, "steps")
         iterator = batches.iterator
         return (
             make_loop(transplant, iterator)
