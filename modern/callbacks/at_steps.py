@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tensorflow.python.eager import context
+from tensorflow.python.eager import context as eager_context
 
 from estimator_bridge.compat.config.output.callback_rules import stop_step
 from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.callbacks.session import ReadOnlySession, script_environment
+from estimator_bridge.modern.callbacks.session import script_environment
 from estimator_bridge.modern.callbacks.session_hook import HookedRun
 from estimator_bridge.modern.graph.model_graph import v1
 from estimator_bridge.modern.step.transplant import Transplant
@@ -22,6 +22,7 @@ class HookAtSteps(Callback):
 
     def __init__(self, hook: Any, run: HookedRun) -> None:
         self._hook = hook
+        self._run = run
         self._graph = run.model.graph
         with script_environment(self._graph):
             hook.begin()
@@ -50,10 +51,10 @@ class HookAtSteps(Callback):
         """
         if not self.needs_report(progress.step) or any(tensor.name not in progress.report for tensor in self.report):
             return False
-        run = v1.train.SessionRunContext(None, self._session)
+        context = v1.train.SessionRunContext(None, self._session)
         with script_environment(self._graph):
-            self._hook.after_run(run, v1.train.SessionRunValues(self._results(progress), None, None))
-        return bool(run.stop_requested)
+            self._hook.after_run(context, v1.train.SessionRunValues(self._results(progress), None, None))
+        return bool(context.stop_requested)
 
     def _results(self, progress: Progress) -> Any:
         """Returns what the hook's ``before_run`` would have asked for: the global step before the update."""
@@ -64,8 +65,9 @@ class HookAtSteps(Callback):
         with script_environment(self._graph):
             self._hook.end(self._session)
 
-    def _session_of(self, transplant: Transplant) -> ReadOnlySession:
-        return ReadOnlySession(transplant.model.graph, transplant.variables, transplant.operations)
+    def _session_of(self, transplant: Transplant) -> Any:
+        self._run.open(transplant.variables, transplant.operations)
+        return self._run.session
 
 
 class StopAtStep(Callback):
@@ -110,5 +112,5 @@ class _Flag:
         self._variable = variable
 
     def run(self, fetches: Any) -> None:
-        with context.eager_mode():
+        with eager_context.eager_mode():
             self._variable.assign(True)

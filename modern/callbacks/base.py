@@ -34,10 +34,12 @@ class Callback:
     Attributes:
         report: Graph tensors whose values the callback needs at its steps; may grow in ``before``.
         every_step: True if steps must run one by one.
+        demand: Operations, tensors and feeds that the callback adds to the next step, a ``Request``; None without any.
     """
 
     report: Sequence[Any] = ()
     every_step = False
+    demand: Any = None
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Prepares for the first step; called once, with the global step so far."""

@@ -50,8 +50,9 @@ def default_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listener
 class CheckpointSaver(HookAtSteps):
     """Runs a CheckpointSaverHook, which writes checkpoints, ``.meta`` files, graph.pbtxt and events, and calls listeners."""
 
-    def _session_of(self, transplant: Transplant) -> ReadOnlySession:
-        return SavingSession(transplant, self._hook._get_saver())
+    def _session_of(self, transplant: Transplant) -> Any:
+        session = super()._session_of(transplant)
+        return SavingSession(transplant, self._hook._get_saver(), session if self._run.is_free else None)
 
 
 class SavingSession(ReadOnlySession):
@@ -62,22 +63,22 @@ class SavingSession(ReadOnlySession):
     Args:
         transplant: Transplant with the variables to save.
         saver: Saver with the variables' names in the checkpoint.
+        session: Session that runs what listeners ask for; None to read only.
     """
 
-    def __init__(self, transplant: Transplant, saver: Any) -> None:
+    def __init__(self, transplant: Transplant, saver: Any, session: Any) -> None:
+        self._session = session
         super().__init__(transplant.model.graph, transplant.variables, transplant.operations)
         self._save = functools.partial(transplant.save, transplant.saved(saver))
         self._saving = saver.saver_def.save_tensor_name
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """Returns values of variables, or writes a checkpoint and returns its prefix.
-
-        Raises:
-            NotSupportedError: A CheckpointSaverListener asks for anything else.
-        """
+        """Writes a checkpoint and returns its prefix, or runs what a listener asks for in the other hooks' session."""
         if not isinstance(fetches, str) or fetches != self._saving:
             with self.caller("A CheckpointSaverListener"):
-                return super().run(fetches, feed_dict, options, run_metadata)
+                if self._session is None:
+                    return super().run(fetches, feed_dict, options, run_metadata)
+                return self._session.run(fetches, feed_dict, options, run_metadata)
         (prefix,) = feed_dict.values()
         with context.eager_mode():
             self._save(prefix)

@@ -98,7 +98,7 @@ class ClusterInitialiser(Callback):
         names = [placeholder.name for placeholder in self._run.model.batch]
         with context.eager_mode():
             while not transplant.variables[self._done.op.name].numpy():
-                known = dict(zip(names, self._run.batches.get_next() if fragment.inputs else (), strict=False))  # and a digest
+                known = dict(zip(names, self._run.batches.next({}) if fragment.inputs else (), strict=True))
                 add_centers([known[tensor.name] for tensor in fragment.inputs])
 
 
@@ -132,7 +132,6 @@ _MAPPING: Mapping[str, Callable[[Any, HookedRun], Callback | None]] = {
 """TensorFlow's hook -> function that makes a callback for steps in bulk, or returns None if it would behave differently."""
 
 _REFUSED: Mapping[str, tuple[str, str]] = {
-    "FeedFnHook": ("it feeds placeholders", "Give the values by the input_fn"),
     "ProfilerHook": ("it records a session's RunMetadata", "Use tf.profiler.experimental.start and stop around the training"),
     "_MultiWorkerEarlyStoppingHook": (
         "it adds up the votes of several workers by a feed_dict",

@@ -26,12 +26,12 @@ class TensorLogger(HookAtSteps):
         """Gives the hook its session, and checks the tensors to log at the end.
 
         Raises:
-            NotSupportedError: A tensor to log at the end would need another batch.
+            NotSupportedError: A tensor to log at the end would need another batch of several replicas.
         """
         super().begin(transplant, step)
-        if self._hook._log_at_end:
-            with self._session.caller("A LoggingTensorHook with at_end=True"):
-                self._session.check(self._hook._current_tensors)
+        if self._hook._log_at_end and not self._run.is_free:
+            with self._run.reader.caller("A LoggingTensorHook with at_end=True"):
+                self._run.reader.check(self._hook._current_tensors)
 
     def next_stop(self, step: int) -> int | None:
         """Returns the first step, then the timer's next step; None if the hook logs only at the end."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import Any
 
 from tensorflow.python.client.session import SessionInterface, _FetchHandler
 from tensorflow.python.eager import context
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream
-from estimator_bridge.modern.graph.model_graph import operation
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream, variable_of
+from estimator_bridge.modern.graph.model_graph import operation, v1
+from estimator_bridge.modern.graph.random_streams import unshared
 from estimator_bridge.modern.graph.shapes import script_shapes, tf2_shapes
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
 
@@ -19,13 +21,20 @@ from estimator_bridge.modern.graph.side_effects import Effect, Effects
 class Request:
     """Structure of fetches as ``Session.run`` takes it: tensors, operations, variables, names.
 
+    Args:
+        graph: Graph of the fetches.
+        fetches: Fetches.
+        feeds: Reference of a tensor -> its value in place of the one that the graph would compute.
+
     Attributes:
-        tensors: Tensors to evaluate, each once.
+        tensors: Tensors to evaluate, each once; those that are fed are missing.
         operations: Operations to run.
+        feeds: As given.
     """
 
-    def __init__(self, graph: Any, fetches: Any) -> None:
-        self._handler = _FetchHandler(graph, fetches, {})
+    def __init__(self, graph: Any, fetches: Any, feeds: Mapping[Any, Any] = MappingProxyType({})) -> None:
+        self.feeds = feeds
+        self._handler = _FetchHandler(graph, fetches, self.feeds)
         self.tensors: list[Tensor] = self._handler.fetches()
         self.operations: list[Operation] = self._handler.targets()
 
@@ -33,6 +42,15 @@ class Request:
     def elements(self) -> list[Any]:
         """Tensors and operations."""
         return [*self.tensors, *self.operations]
+
+    def fits_step(self, reader: ReadOnlySession) -> bool:
+        """Returns True if it only reads: what the step computes anyway, and what depends on variables."""
+        try:
+            for element in self.elements:
+                reader.needs_step(element)
+        except NotSupportedError:
+            return False
+        return not self.feeds
 
     def results(self, values: Mapping[str, Any]) -> Any:
         """Returns the structure with the values of the tensors, given by name; None for an operation."""
@@ -46,6 +64,7 @@ class ReadOnlySession(SessionInterface):
         graph: Graph of the tensors.
         variables: Name of an operation -> variable with its value.
         steps: Operations that every step runs.
+        references: Operation names of the variables that TensorFlow 1 made reference variables.
 
     Attributes:
         graph: Graph of the tensors.
@@ -55,8 +74,11 @@ class ReadOnlySession(SessionInterface):
     graph: Any = None
     sess_str = ""
 
-    def __init__(self, graph: Any, variables: Mapping[str, Any], steps: frozenset[Operation]) -> None:
+    def __init__(
+        self, graph: Any, variables: Mapping[str, Any], steps: frozenset[Operation], references: Set[str] = frozenset()
+    ) -> None:
         self.graph = graph
+        self._references = references
         self._variables = variables
         self._steps = steps
         self._effects = Effects(graph)
@@ -109,15 +131,23 @@ class ReadOnlySession(SessionInterface):
         if feed_dict:
             fed = ", ".join(sorted(getattr(key, "name", str(key)) for key in feed_dict))
             raise self.refusal(f"feeds {fed} by a feed_dict", "Compute the value in the model_fn, or keep it in a variable")
-        if options is not None or run_metadata is not None:
+        traced = options is not None and options.trace_level != v1.RunOptions.NO_TRACE
+        if traced or run_metadata is not None:
             raise self.refusal(
                 "asks for RunOptions or RunMetadata", "Use tf.profiler.experimental.start and stop around the training"
             )
 
-    @property
-    def steps_draw(self) -> bool:
-        """True if a step draws random numbers, whose state its kernels keep."""
-        return any(self._effects.of(op) is Effect.DRAW for op in self._steps)
+    def restarts_draws(self, shares_streams: bool) -> bool:
+        """Returns True if another function of a step would draw the random numbers of the first one again.
+
+        Args:
+            shares_streams: True if functions share the streams that can be shared.
+        """
+        draws = unshared(self._steps, self._effects) if shares_streams else [op for op in self._steps if self._draws(op)]
+        return bool(draws)
+
+    def _draws(self, op: Operation) -> bool:
+        return self._effects.of(op) is Effect.DRAW
 
     def needs_step(self, element: Any) -> bool:
         """Returns True for a tensor or operation that needs a step, False for one that can be read before it.
@@ -141,6 +171,15 @@ class ReadOnlySession(SessionInterface):
             )
         return bool(effects or _batches(behind))
 
+    def is_reference(self, element: Any) -> bool:
+        """Returns True for a reference variable of TensorFlow 1, whose value a session gives as it is after all that it runs."""
+        handle = variable_of(element) if element is not operation(element) else None
+        return handle is not None and handle.op.name in self._references
+
+    def handles(self, fragment: Fragment) -> list[Tensor]:
+        """Returns the handles of a fragment's variables."""
+        return [self._variable(handle).handle for handle in fragment.handles]
+
     def _check_alone(self, element: Any) -> None:
         behind = _behind(element)
         self._refuse_writing(element, behind)
@@ -161,7 +200,7 @@ class ReadOnlySession(SessionInterface):
 
     def read(self, tensors: Sequence[Tensor], operations: Sequence[Operation] = ()) -> dict[str, Any]:
         """Returns the values, by name, of tensors that need no step, and runs ``operations``."""
-        plain = {tensor.name: _read_only(tensor) for tensor in tensors}  # most hooks read only the global step
+        plain = {tensor.name: variable_of(tensor) for tensor in tensors}  # most hooks read only the global step
         computed = [tensor for tensor in tensors if plain[tensor.name] is None]
         key = tuple(element.name for element in (*computed, *operations))
         with context.eager_mode(), tf2_shapes():
@@ -182,7 +221,7 @@ class ReadOnlySession(SessionInterface):
     def _function(self, tensors: Sequence[Tensor], operations: Sequence[Operation]) -> Callable[[], list[Tensor]]:
         ops = upstream([*(tensor.op for tensor in tensors), *operations], is_source)
         fragment = Fragment.cut(ops, tensors)
-        handles = [self._variable(handle).handle for handle in fragment.handles]
+        handles = self.handles(fragment)
         call = fragment.function(handles)
         return lambda: call(handles, [])
 
@@ -210,13 +249,3 @@ def _batches(ops: Iterable[Operation]) -> set[str]:
     """Returns the names of sources that are not variables: the tensors of a batch."""
     sources = [one for op in ops for one in (op, *(tensor.op for tensor in op.inputs)) if is_source(one)]
     return {op.name for op in sources if op.type != "VarHandleOp"}
-
-
-def _read_only(tensor: Tensor) -> Tensor | None:
-    """Returns the handle of the variable whose value or handle a tensor is; else None."""
-    op = tensor.op
-    while op.type == "Identity" and not op.control_inputs:
-        op = op.inputs[0].op
-    if op.type == "ReadVariableOp" and not op.control_inputs:
-        op = op.inputs[0].op
-    return op.outputs[0] if op.type == "VarHandleOp" else None

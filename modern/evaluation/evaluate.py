@@ -18,11 +18,11 @@ from tensorflow.python.training import evaluation as tf_evaluation
 
 from estimator_bridge.modern.callbacks.from_hooks import check_hooks
 from estimator_bridge.modern.callbacks.progress import show_batches
-from estimator_bridge.modern.callbacks.session import ReadOnlySession
-from estimator_bridge.modern.callbacks.session_hook import HookCalls, HookedRun
+from estimator_bridge.modern.callbacks.session_hook import HookCalls, HookedRun, merged
 from estimator_bridge.modern.graph import model_graph
+from estimator_bridge.modern.graph.batch_stream import BatchStream
 from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, upstream
-from estimator_bridge.modern.graph.input_pipeline import read_ahead, releasing
+from estimator_bridge.modern.graph.input_pipeline import InputPipeline, read_ahead, releasing
 from estimator_bridge.modern.graph.model_graph import ModelGraph, metric_values, operation, v1
 from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.modern.step.transplant import initialise_tables
@@ -87,7 +87,7 @@ def predict(estimator: Any, call: PredictCall) -> Iterator[Any]:
     predictions = estimator._extract_keys(model.spec.predictions, call.predict_keys)
     outputs = tf.nest.flatten(predictions)
     run = _begin([*(call.hooks or ()), *(model.spec.prediction_hooks or ())], model, predictions)
-    for values in _hooked_batches(model, _store(model), run, [*outputs, *model.every_batch]):
+    for values in _hooked_batches(model, _store(model, run), run, [*outputs, *model.every_batch]):
         yield tf.nest.pack_sequence_as(predictions, [values[tensor.name] for tensor in outputs])
 
 
@@ -129,8 +129,9 @@ def for_each_batch(dataset: tf.data.Dataset, run: Callable[[Sequence[Tensor]], A
                 most *= 2
 
 
-def _store(model: ModelGraph) -> VariableStore:
-    store = VariableStore(model.variables(), model.initial_values())
+def _store(model: ModelGraph, run: HookedRun | None = None) -> VariableStore:
+    streams = run.streams if run is not None and run.hooks else None
+    store = VariableStore(model.variables(), model.initial_values(), streams=streams)
     initialise_tables(model)
     return store
 
@@ -145,7 +146,7 @@ def _run_hooked(model: ModelGraph, hooks: Sequence[Any], updates: Sequence[Any])
         if hasattr(hook, "_set_evals_completed_tensor"):
             hook._set_evals_completed_tensor(done)
     run = _begin(hooks, model, elements)
-    store = _store(model)
+    store = _store(model, run)
     collections.deque(_hooked_batches(model, store, run, [operation(element) for element in elements]), maxlen=0)
     return store
 
@@ -186,31 +187,66 @@ def _hooked_batches(model: ModelGraph, store: VariableStore, run: HookedRun, ele
     """
     operations = upstream(map(operation, elements), is_source)
     variables = {template.op.name: store[template] for template in model.variables()}
-    run.session = ReadOnlySession(model.graph, variables, frozenset(operations))
+    run.batches = BatchStream(model.pipeline, _iterator)
+    run.open(variables, frozenset(operations))
     with contextlib.closing(run):
         for hook in run.hooks:
             hook.create()
-        batches = iter(read_ahead(model.pipeline.dataset()))
-        outputs: list[Tensor] = []
-        step: Callable[[Sequence[Tensor]], list[Tensor]] | None = None
-        while True:
-            run.start_step()
-            for hook in run.hooks:
-                hook.before()
-            requested = [*elements, *(tensor for hook in run.hooks for tensor in hook.wanted)]
-            wanted = {element.name: element for element in requested if tf.is_tensor(element)}
-            if step is None or len(wanted) > len(outputs):  # one function of all that runs with a batch: nothing runs twice
-                outputs = list(wanted.values())
-                needed = operations | upstream([tensor.op for tensor in outputs], is_source)
-                step = model.batch_function(Fragment.cut(needed, outputs), store)
-            batch = next(batches, None)
-            if batch is None:
-                break
-            values = {tensor.name: value.numpy() for tensor, value in zip(outputs, step(batch), strict=True)}
-            for hook in run.hooks:
-                hook.after(values)
-            yield values
-            if run.stopping:
-                break
+        step = _HookedStep(model, store, run, elements)
+        with contextlib.suppress(tf.errors.OutOfRangeError, StopIteration):  # of the input, also if a hook reads beyond its end
+            while True:
+                run.start_step()
+                for hook in run.hooks:
+                    hook.before()
+                values = step()
+                run.finish_step()
+                for hook in run.hooks:
+                    hook.after(values)
+                yield values
+                if run.stopping:
+                    break
         for hook in run.hooks:
             hook.end()
+
+
+def _iterator(pipeline: InputPipeline) -> Any:
+    return iter(pipeline.dataset() if pipeline.session else read_ahead(pipeline.dataset()))
+
+
+class _HookedStep:
+    """Runs operations and tensors for one batch, with what hooks request.
+
+    Args:
+        model: Graph.
+        store: Variables of the graph.
+        run: Hooks that have begun.
+        elements: Operations and tensors to run for each batch.
+    """
+
+    def __init__(self, model: ModelGraph, store: VariableStore, run: HookedRun, elements: Sequence[Any]) -> None:
+        self._model = model
+        self._store = store
+        self._run = run
+        self._elements = elements
+        self._outputs: list[Tensor] = []
+        self._step: Callable[[Sequence[Tensor]], list[Tensor]] | None = None
+
+    def __call__(self) -> Values:
+        """Returns the values of the tensors by name.
+
+        Raises:
+            tf.errors.OutOfRangeError: The input has ended.
+        """
+        demands = [hook.demand for hook in self._run.hooks if hook.demand]
+        asked = [tensor for hook in self._run.hooks for tensor in hook.wanted]
+        if demands:
+            elements = [*self._elements, *asked, *(element for demand in demands for element in demand.elements)]
+            feeds = merged([demand.feeds for demand in demands])
+            return self._run.session.compute([*{one.name: one for one in elements}.values()], feeds)  # type: ignore[no-any-return]
+        wanted = {element.name: element for element in (*self._elements, *asked) if tf.is_tensor(element)}
+        if self._step is None or len(wanted) > len(self._outputs):  # one function of all that runs with a batch
+            self._outputs = list(wanted.values())
+            needed = upstream([operation(element) for element in (*self._elements, *self._outputs)], is_source)
+            self._step = self._model.batch_function(Fragment.cut(needed, self._outputs), self._store)
+        batch = list(map(tf.convert_to_tensor, self._run.batches.next({}))) if self._run.batches else []
+        return {tensor.name: value.numpy() for tensor, value in zip(self._outputs, self._step(batch), strict=True)}

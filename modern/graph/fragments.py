@@ -98,6 +98,16 @@ def is_copied(op: Operation) -> bool:
     return op.type == "Const" or (not op.inputs and bool(op.outputs) and all(out.dtype == tf.resource for out in op.outputs))
 
 
+def variable_of(tensor: Tensor) -> Tensor | None:
+    """Returns the handle of the variable whose value or handle a tensor is; else None."""
+    op = tensor.op
+    while op.type == "Identity" and not op.control_inputs:
+        op = op.inputs[0].op
+    if op.type == "ReadVariableOp" and not op.control_inputs:
+        op = op.inputs[0].op
+    return op.outputs[0] if op.type == "VarHandleOp" else None
+
+
 @dataclasses.dataclass(frozen=True)
 class Fragment:
     """A part of a graph, ready to be imported.
@@ -107,27 +117,30 @@ class Fragment:
         handles: Resource tensors of the variables that it reads or writes, as tensors of the original graph.
         inputs: Other tensors that come from outside, as tensors of the original graph.
         outputs: Tensors that its function returns, as tensors of the original graph.
+        captured: Name of a further tensor that comes from outside -> eager tensor.
     """
 
     graph_def: Any
     handles: tuple[Tensor, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    captured: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def cut(cls, ops: Collection[Operation], outputs: Sequence[Tensor]) -> Fragment:
+    def cut(cls, ops: Collection[Operation], outputs: Sequence[Tensor], fed: Collection[str] = ()) -> Fragment:
         """Cuts ``ops`` out of their graph.
 
         Args:
             ops: Operations that the fragment executes; constants and tables that they read are copied along.
             outputs: Tensors of the same graph; each is made by ``ops`` or passed through from outside.
+            fed: Names of tensors that come from outside, whatever makes them in the graph.
 
         Returns:
             The fragment. Control inputs from outside are dropped, since the caller orders fragments.
         """
-        inside = set(ops) | {tensor.op for op in ops for tensor in op.inputs if is_copied(tensor.op)}
-        outside = {tensor.name: tensor for op in inside for tensor in op.inputs if tensor.op not in inside}
-        outside |= {tensor.name: tensor for tensor in outputs if tensor.op not in inside}
+        inside = set(ops) | {t.op for op in ops for t in op.inputs if t.name not in fed and is_copied(t.op)}
+        read = [tensor for op in inside for tensor in op.inputs]
+        outside = {tensor.name: tensor for tensor in (*read, *outputs) if tensor.op not in inside or tensor.name in fed}
         handles = tuple(tensor for tensor in outside.values() if tensor.op.type == "VarHandleOp")
         inputs = tuple(tensor for tensor in outside.values() if tensor.op.type != "VarHandleOp")
         graph_def = _graph_def(inside, _without_use(inside, outputs))
@@ -154,7 +167,8 @@ class Fragment:
             for like, handle in zip(handles_like, handles, strict=True):
                 handle_data_util.copy_handle_data(like, handle)
             outside = [tensor.name for tensor in self.handles + self.inputs]
-            return self._import(dict(zip(outside, [*handles, *inputs], strict=True)))
+            captured = {name: tf.convert_to_tensor(tensor) for name, tensor in self.captured.items()}
+            return self._import(dict(zip(outside, [*handles, *inputs], strict=True)) | captured)
 
         # Each is traced once, but TensorFlow counts functions of the same code as one.
         call._omit_frequent_tracing_warning = True
@@ -163,7 +177,7 @@ class Fragment:
     @functools.cached_property
     def seeded(self) -> bool:
         """True if some of its random operations draw the same numbers in each run."""
-        return any(map(_is_seeded, all_nodes(self.graph_def)))
+        return any(map(is_seeded, all_nodes(self.graph_def)))
 
     def reseeded(self, number: int) -> Fragment:
         """Returns the fragment with other seeds, since TF1 built the model_fn again, with other seeds, for each replica.
@@ -177,7 +191,7 @@ class Fragment:
         own = [function.signature.name for function in graph_def.library.function]
         names = {name: f"{name}_replica_{number}" for name in own}
         for node in all_nodes(graph_def):
-            if _is_seeded(node):
+            if is_seeded(node):
                 node.attr["seed2"].i += number * _SEEDS_APART
             node.op = names.get(node.op, node.op)
             for called in called_functions(node):
@@ -210,7 +224,7 @@ def all_nodes(graph_def: Any) -> list[Any]:
     return [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
 
 
-def _is_seeded(node: Any) -> bool:
+def is_seeded(node: Any) -> bool:
     """Returns True for a random operation with a seed; without one, each kernel chooses its own."""
     return "seed2" in node.attr and bool(node.attr["seed"].i or node.attr["seed2"].i)
 

@@ -16,6 +16,7 @@ from tensorflow.python.data.util import structure
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, refused, upstream
+from estimator_bridge.modern.graph.input_session import InputSession
 from estimator_bridge.modern.graph.variables import assigned
 from estimator_bridge.runtime.patching import wrapped
 
@@ -48,12 +49,16 @@ class InputPipeline:
         datasets: Name of an iterator operation -> its dataset.
         queue_runners: Queue runners that a session must start first if the input is no dataset.
         initializers: Operations that a session must run first if the input is no dataset.
+        iterators: Initialisers of iterators, which a session must run next unless the script does.
+        session: Session in which the input runs for a script's hooks; None if it runs by itself.
     """
 
     structure: Any
     datasets: Mapping[str, Any]
     queue_runners: tuple[Any, ...] = ()
     initializers: tuple[Any, ...] = ()
+    iterators: tuple[Any, ...] = ()
+    session: InputSession | None = None
 
     @property
     def leaves(self) -> list[Tensor]:
@@ -79,18 +84,10 @@ class InputPipeline:
         return upstream([*variants, *(leaf.op for leaf in self.leaves)])
 
     def check(self) -> None:
-        """Raises NotSupportedError if the pipeline reads a placeholder, or a variable that does not belong to it alone.
+        """Raises NotSupportedError if the pipeline reads a variable that does not belong to it alone.
 
         Local variables belong to it, and variables with a constant value that it only reads.
         """
-        for op in self._upstream:
-            if op.type == "Placeholder":
-                raise refused(
-                    op,
-                    f"The input_fn reads the placeholder {op.name!r}, which the modern path cannot carry into its input pipeline.",
-                    expected="an input_fn that builds its batches from constants, files and Python values",
-                    fix="Use --path legacy for this script.",
-                )
         leaves = self.leaves
         if not leaves:
             return
@@ -109,8 +106,15 @@ class InputPipeline:
             if op.name in written:
                 raise _refused_variable(op, "which the training step changes")
 
+    @property
+    def is_fed(self) -> bool:
+        """True if the pipeline reads a placeholder, which a hook has to feed."""
+        return any(op.type == "Placeholder" for op in self._upstream)
+
     def dataset(self) -> tf.data.Dataset:
         """Returns the same batches in the same order as flat tuples of ``leaves``; call it in eager mode."""
+        if self.session or self.is_fed:
+            return self._from_session()
         ops = upstream([leaf.op for leaf in self.leaves], lambda op: op.type in _GET_NEXT)
         read = [*self.leaves, *(tensor for op in ops for tensor in op.inputs)]
         sources = {tensor.op for tensor in read if tensor.op.type in _GET_NEXT}
@@ -136,29 +140,20 @@ class InputPipeline:
     def _signature(self) -> tuple[tf.TensorSpec, ...]:
         return tuple(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in self.leaves)
 
+    def in_session(self) -> InputPipeline:
+        """Returns the pipeline in a session that hooks can use, too; the caller closes it."""
+        return dataclasses.replace(self, session=self._session())
+
+    def _session(self) -> InputSession:
+        return InputSession(self.leaves, self.initializers, self.iterators, self.queue_runners)
+
     def _from_session(self) -> tf.data.Dataset:
         """Returns the batches of queues, variables and other stateful input, which run in a session of their own."""
-        leaves = self.leaves
-        graph = leaves[0].graph
 
         def batches() -> Iterator[tuple[Any, ...]]:
-            # No `with`: after an exception, a session's exit starts a thread, which never returns while Python exits.
-            session = tf.compat.v1.Session(graph=graph)
-            coordinator = tf.compat.v1.train.Coordinator()
-            try:
-                session.run(self.initializers)
-                threads = [
-                    thread
-                    for runner in self.queue_runners
-                    for thread in runner.create_threads(session, coord=coordinator, daemon=True, start=True)
-                ]
-                with contextlib.suppress(tf.errors.OutOfRangeError):
-                    while True:
-                        yield tuple(session.run(leaves))
-            finally:
-                coordinator.request_stop()
-                session.close()
-            coordinator.join(threads, ignore_live_threads=True)  # raises the error that ended a queue early
+            session = self.session or self._session()
+            with contextlib.nullcontext() if self.session else contextlib.closing(session):
+                yield from session.batches()
 
         return tf.data.Dataset.from_generator(batches, output_signature=self._signature)
 

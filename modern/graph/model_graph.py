@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import tensorflow as tf
@@ -42,6 +42,7 @@ class ModelGraph:
         checkpoint_path: Checkpoint with the variables' values; None to run their initialisers.
         checkpoint_dir: model_dir in training, whose list of checkpoints is continued; else None.
         synchronous: Calls of SyncReplicasOptimizers.
+        references: Operation names of the variables that TensorFlow 1 made reference variables.
     """
 
     graph: Any
@@ -54,6 +55,7 @@ class ModelGraph:
     checkpoint_path: str | None
     checkpoint_dir: str | None
     synchronous: Sequence[SynchronousUpdate] = ()
+    references: Set[str] = frozenset()
 
     def collection(self, key: str) -> list[Any]:
         """Returns a copy of one of the graph's collections."""
@@ -71,9 +73,9 @@ class ModelGraph:
             if tensor.op.type == "Placeholder" and tensor.name not in fed:
                 raise refused(
                     tensor.op,
-                    f"The model_fn reads the placeholder {tensor.op.name!r}, and the modern path has no feed_dict.",
-                    expected="values that come from features, labels, params or variables",
-                    fix="Use tf.compat.v1.placeholder_with_default or a variable, or --path legacy.",
+                    f"The model_fn reads the placeholder {tensor.op.name!r}, and no session hook feeds it.",
+                    expected="values that come from features, labels, params or variables, or on one replica from a hook's feed_dict",
+                    fix="Use tf.compat.v1.placeholder_with_default or a variable, or feed it in before_run at every step.",
                 )
 
     def batch_function(self, fragment: Fragment, store: VariableStore) -> Callable[[Sequence[Tensor]], list[Tensor]]:
@@ -173,7 +175,7 @@ def build(
     # As TF1's reference variables, ``if variable`` is true for each variable instead of reading its value.
     truth = replaced(resource_variable_ops.BaseResourceVariable, __bool__=lambda variable: True)
     references = reference_variables(kept=estimator.config.train_distribute is None)
-    with graph.as_default(), script_shapes(), control_flow_v2(), truth, references:
+    with graph.as_default(), script_shapes(), control_flow_v2(), truth, references as names:
         pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
         batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
@@ -196,6 +198,7 @@ def build(
             checkpoint_path,
             estimator.model_dir if mode == TRAIN else None,
             tuple(synchronous),
+            names,
         )
     _refuse(model)
     return model
@@ -222,14 +225,18 @@ def _input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str, see
         else:
             inputs = estimator._get_features_and_labels_from_input_fn(input_fn, mode)[:2]
     global_step = v1.train.get_global_step()
-    started_by = [
+    initializers = [
         *(variable.initializer for variable in v1.global_variables() if variable is not global_step),
         *v1.get_collection(v1.GraphKeys.TABLE_INITIALIZERS),
         *(variable.initializer for variable in v1.local_variables()),
-        *(iterator._initializer for iterator, _ in iterators if iterator._initializer is not None),
     ]
-    datasets = {iterator._iterator_resource.op.name: dataset for iterator, dataset in iterators}
-    pipeline = InputPipeline(inputs, datasets, tuple(v1.get_collection(v1.GraphKeys.QUEUE_RUNNERS)), tuple(started_by))
+    pipeline = InputPipeline(
+        inputs,
+        {iterator._iterator_resource.op.name: dataset for iterator, dataset in iterators},
+        tuple(v1.get_collection(v1.GraphKeys.QUEUE_RUNNERS)),
+        tuple(initializers),
+        tuple(iterator._initializer for iterator, _ in iterators if iterator._initializer is not None),
+    )
     v1.set_random_seed(own)
     pipeline.check()
     return pipeline

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Any
 
 import tensorflow as tf
@@ -59,11 +59,14 @@ _KERNELS = (
 
 
 @contextlib.contextmanager
-def reference_variables(kept: bool = True) -> Iterator[None]:
+def reference_variables(kept: bool = True) -> Iterator[Set[str]]:
     """While active, variables that TensorFlow 1 made reference variables are resource variables that its optimizers update alike.
 
     Args:
         kept: False where TensorFlow 1 itself made resource variables: in a strategy's scope.
+
+    Yields:
+        The operation names of the variables so far that TensorFlow 1 made reference variables.
 
     Example:
         >>> v1 = tf.compat.v1
@@ -100,7 +103,7 @@ def reference_variables(kept: bool = True) -> Iterator[None]:
         wrapped(resource_variable_ops._UnreadVariable, sparse_read=_read_after, gather_nd=_read_after, _lazy_read=_write_after),
         wrapped(gen_training_ops, **{name: functools.partial(_run_kernel, name) for name in _KERNELS}),
     ):
-        yield
+        yield names
 
 
 def _read_after(original: Callable[..., Any], assigned: Any, *args: Any, **kwargs: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from estimator_bridge.modern.graph.fragments import Operation
+from estimator_bridge.modern.graph.fragments import Operation, is_seeded
 from estimator_bridge.runtime.dataset_sharding import reached_functions
 
 READS = frozenset(
@@ -74,9 +74,16 @@ class Effects:
         """Returns the types of an operation and of all operations in the functions that it calls."""
         if not _takes_functions(op.type):
             return {op.type}  # without its NodeDef, which is slow to get
+        nodes = self._nodes(op)
+        return {node.op for node in nodes} - self._library.keys()  # the type of a call of TF1's Defun is the function's name
+
+    def is_seeded(self, op: Operation) -> bool:
+        """Returns True if an operation, or one in the functions that it calls, draws random numbers from a seed."""
+        return any(map(is_seeded, self._nodes(op)))
+
+    def _nodes(self, op: Operation) -> list[Any]:
         called = reached_functions([op.node_def], self._library)
-        nodes = [op.node_def, *(inner for name in called for inner in self._library[name].node_def)]
-        return {node.op for node in nodes} - called  # the type of a call of TF1's Defun is the function's name
+        return [op.node_def, *(inner for name in called for inner in self._library[name].node_def)]
 
     @functools.cached_property
     def _library(self) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ gradients of a second optimizer), and so on.
 import dataclasses
 import graphlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from estimator_bridge.modern.graph.fragments import (
     Fragment,
@@ -20,6 +20,7 @@ from estimator_bridge.modern.graph.fragments import (
     producers,
     refused,
     upstream,
+    variable_of,
 )
 from estimator_bridge.modern.graph.optimizers.capture import Update
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
@@ -38,7 +39,7 @@ class Observation:
     """Tensors that one callback reads together, at some of the steps: ``late.outputs``.
 
     Attributes:
-        early: Part that depends only on variables; a TF1 session reads it before it updates them.
+        early: Part that is computed from variables only; a TF1 session does so before it updates them.
         late: Rest, after the last stage.
     """
 
@@ -60,7 +61,13 @@ class Plan:
         return tuple(update for stage in self.stages for update in stage.updates)
 
 
-def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: Sequence[Sequence[Tensor]]) -> Plan:
+def plan(
+    train_op: Operation,
+    loss: Tensor,
+    updates: Sequence[Update],
+    report: Sequence[Sequence[Tensor]],
+    references: Set[str] = frozenset(),
+) -> Plan:
     """Divides a training graph.
 
     Args:
@@ -68,6 +75,8 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
         loss: Loss of a step; an output of the stage that computes it.
         updates: Captured optimizer calls; those that ``train_op`` does not run are left out.
         report: Groups of tensors to observe.
+        references: Operation names of the variables that TensorFlow 1 made reference variables. What was read from one is the
+            variable itself, so an operation after an update sees the update, whenever the model_fn read the variable.
 
     Returns:
         The plan, with an observation for each group. It has one observation for all groups if two of them share an operation
@@ -93,20 +102,33 @@ def plan(train_op: Operation, loss: Tensor, updates: Sequence[Update], report: S
     wanted = [loss, *(tensor for group in report for tensor in group), *needed]
     levels = range(max(level.values()) + 1)
     members = [{op for op in closure if level[op] == at and op not in by_op} for at in levels]
+    again = [
+        _reads([tensor for op in ops for tensor in op.inputs], references) if at else set() for at, ops in enumerate(members)
+    ]
     stages = tuple(
         Stage(
-            Fragment.cut(ops, _outputs(ops, wanted, closure | reporting)),
+            Fragment.cut(ops | read, _outputs(ops, wanted, closure | reporting)),
             tuple(update for update in used if level[update.op] == at),
         )
-        for at, ops in zip(levels, members, strict=True)
+        for at, ops, read in zip(levels, members, again, strict=True)
     )
-    observations = tuple(_observation(group, ops, closure) for group, ops in zip(report, observed, strict=True))
+    observations = tuple(_observation(group, ops, closure, references) for group, ops in zip(report, observed, strict=True))
     return Plan(stages, observations, frozenset(closure))
 
 
-def _observation(tensors: Sequence[Tensor], ops: set[Operation], step: set[Operation]) -> Observation:
+def _observation(tensors: Sequence[Tensor], ops: set[Operation], step: set[Operation], references: Set[str]) -> Observation:
     early = _independent(ops, step)
-    return Observation(Fragment.cut(early, _outputs(early, tensors, ops)), Fragment.cut(ops - early, tensors))
+    late = ops - early
+    # A session gives a reference variable itself as it is after the step, and what is computed from it as before.
+    after = _reads(tensors, references) - {tensor.op for op in late for tensor in op.inputs}
+    computed = [tensor for tensor in tensors if tensor.op not in after]
+    return Observation(Fragment.cut(early, _outputs(early, computed, ops)), Fragment.cut(late | after, tensors))
+
+
+def _reads(tensors: Iterable[Tensor], references: Set[str]) -> set[Operation]:
+    """Returns the operations that read the ``references`` among ``tensors``."""
+    handles = ((tensor, variable_of(tensor)) for tensor in tensors)
+    return upstream([one.op for one, handle in handles if handle is not None and handle.op.name in references], is_source)
 
 
 def _share_effects(groups: Sequence[set[Operation]]) -> bool:

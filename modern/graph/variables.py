@@ -9,6 +9,7 @@ from tensorflow.python.distribute.parameter_server_strategy import ParameterServ
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from estimator_bridge.modern.graph.fragments import Fragment, Tensor
+from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.side_effects import READS, Effects
 
 _READS = READS | {"StridedSlice"}
@@ -26,6 +27,7 @@ class VariableStore:
         updated: Operation names of variables that the graph itself assigns to. Each of several replicas keeps its own copy of these,
             and the mean is saved, as TF1 does with moving averages.
         shared: Operation name -> existing variable to use.
+        streams: Streams of random numbers that all functions share, if there are several with the same random operations.
 
     Attributes:
         by_name: Operation name -> variable.
@@ -37,7 +39,9 @@ class VariableStore:
         values: Mapping[str, Any],
         updated: frozenset[str] = frozenset(),
         shared: Mapping[str, Variable] = MappingProxyType({}),
+        streams: RandomStreams | None = None,
     ) -> None:
+        self._streams = streams
         new = {v.op.name: v for v in templates}
         self.by_name = {
             name: shared[name] if name in shared else _variable(v, values[name], name in updated) for name, v in new.items()
@@ -54,6 +58,8 @@ class VariableStore:
             fragment: Fragment of the graph.
             compiled: True to have XLA compile it.
         """
+        if self._streams is not None and not compiled:
+            fragment = self._streams.shared(fragment)
 
         def handles(replica: int) -> list[Tensor]:
             return [_local(self.by_name[handle.op.name], replica).handle for handle in fragment.handles]

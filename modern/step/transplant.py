@@ -13,6 +13,7 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.graph.optimizers import rebuild as optimizers
 from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
 from estimator_bridge.modern.graph.optimizers.synchronous import check_trainers
+from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.savers import SavedTensor, saved_tensors
 from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
@@ -26,6 +27,8 @@ class Transplant:
         model: Training graph.
         report: Groups of tensors of the graph to watch besides a step's loss.
         split: True if each replica takes part of one batch, False if each takes a batch of its own.
+        streams: Streams of random numbers that the step shares with what hooks run; with them, only ``check_fed`` refuses
+            placeholders, which hooks may feed.
 
     Attributes:
         model: Training graph.
@@ -48,13 +51,19 @@ class Transplant:
     _wanted: list[bool]
     wanted: Any
 
-    def __init__(self, model: ModelGraph, report: Sequence[Sequence[Tensor]] = (), split: bool = False) -> None:
+    def __init__(
+        self,
+        model: ModelGraph,
+        report: Sequence[Sequence[Tensor]] = (),
+        split: bool = False,
+        streams: RandomStreams | None = None,
+    ) -> None:
         self.model = model
         self._split = split
+        self._streams = streams
         self.pieces = tf.distribute.get_strategy().num_replicas_in_sync if split else 1
         self._plan = self._planned(report)
         check_trainers(model.synchronous, self.trainers)
-        model.check_fed([tensor for update in self._plan.updates for tensor in update.changing().values()])
         kept_by_keras = {slot.op.name for update in self._plan.updates for *_, slot in update.slots()}
         templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
         written = _written(model)
@@ -122,17 +131,28 @@ class Transplant:
         }
 
     def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
-        made = plan(operation(self.model.spec.train_op), self.model.spec.loss, self.model.updates, report)
-        for fragment in [*(stage.fragment for stage in made.stages), *(one.late for one in made.observations)]:
-            self.model.check_fed(fragment.inputs)
+        made = plan(
+            operation(self.model.spec.train_op), self.model.spec.loss, self.model.updates, report, self.model.references
+        )
+        if self._streams is None:
+            self._check_fed(made)
         self.watched, self.observations = [list(group) for group in report], made.observations
         self._wanted = [True] * len(made.observations)
         # A tf.Variable would belong to the strategy.
         self.wanted = ResourceVariable(self._wanted, dtype=tf.bool, trainable=False)
         return made
 
+    def check_fed(self) -> None:
+        """Raises NotSupportedError if a step reads a placeholder that no batch fills."""
+        self._check_fed(self._plan)
+
+    def _check_fed(self, made: Plan) -> None:
+        for fragment in [*(stage.fragment for stage in made.stages), *(one.late for one in made.observations)]:
+            self.model.check_fed(fragment.inputs)
+        self.model.check_fed([tensor for update in made.updates for tensor in update.changing().values()])
+
     def _import(self) -> None:
-        variables = VariableStore(self.model.variables(), {}, shared=self.variables)
+        variables = VariableStore(self.model.variables(), {}, shared=self.variables, streams=self._streams)
         self._stages = [(stage, variables.function(stage.fragment)) for stage in self._plan.stages]
         self.observers = [(one, variables.function(one.early), variables.function(one.late)) for one in self.observations]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.cluster.audit_records import AuditPlan
@@ -21,13 +22,14 @@ from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
 from estimator_bridge.modern.callbacks.launcher_reports import AuditReport, StepReport
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, SummarySaver
 from estimator_bridge.modern.callbacks.progress import show_progress
-from estimator_bridge.modern.callbacks.session_hook import HookedRun
+from estimator_bridge.modern.callbacks.session_hook import HookedRun, merged
 from estimator_bridge.modern.distribution.input_sharding import batch_size, common_seed, is_endless, own_share, with_context
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.distribution.worker_checks import check_equal
 from estimator_bridge.modern.graph import model_graph
+from estimator_bridge.modern.graph.batch_stream import BatchStream
 from estimator_bridge.modern.graph.fragments import Tensor
-from estimator_bridge.modern.graph.input_pipeline import read_ahead, releasing
+from estimator_bridge.modern.graph.input_pipeline import InputPipeline, read_ahead, releasing
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training.step_loop import MAX_STEPS_PER_CALL, NEVER, PREEMPTED, REBUILD, STOP, Loop, Ran, StepLoop
@@ -67,31 +69,41 @@ def train(
     """
     model = _model(estimator, call.input_fn, distribution)
     stop = StopAtStep(call.steps, call.max_steps)
-    run = HookedRun(model, [model.spec.train_op, model.spec.loss])
+    run = HookedRun(model, [model.spec.train_op, model.spec.loss], distribution.replicas)
     own = _callbacks(run, estimator.config, call, stop, distribution.worker == 0)
     counts = [EqualCounts(distribution)] if distribution.replicas > 1 else []  # must come before the saver
     launched = _launcher_callbacks(model, estimator.config, distribution, make_loop is None)
     every = [*counts, *own, *launched, *callbacks]
     with distribution.strategy.scope():
-        transplant = make_transplant(model, _report(every), distribution.split)
+        transplant = make_transplant(model, _report(every), distribution.split, run.streams if run.hooks else None)
     check_equal(transplant.variables, distribution)
-    dataset, endless = _batches(model, call.input_fn, distribution, audited)
     if transplant.pieces > 1 and transplant.observations:
         logging.warn(
             "Summaries and logged tensors show only the first replica's rows of each batch; the loss is that of all rows."
         )
-    iterator = iter(read_ahead(dataset))
-    run.batches = None if make_loop else iterator
+    source = _Source(model.pipeline, call.input_fn, distribution, audited)
+    batches = BatchStream(model.pipeline, source.iterator, audited)
+    if not run.hooks:  # hooks may initialise the input before its first batch
+        _ = batches.iterator
+    run.batches = None if make_loop else batches
 
     def loop() -> Loop:
-        return make_loop(transplant, iterator) if make_loop else StepLoop(transplant, iterator, distribution, endless, audited)
+        transplant.check_fed()
+        if run.is_free:
+            run.session.claim(transplant.operations, "steps")
+        iterator = batches.iterator
+        return (
+            make_loop(transplant, iterator)
+            if make_loop
+            else StepLoop(transplant, iterator, distribution, source.endless, audited)
+        )
 
     with (
         contextlib.closing(run),
         show_progress(stop) as bar,
         catch_preemption(distribution.together) as preemption,
     ):
-        preempted = run_steps(transplant, loop, [*every, *bar], preemption)
+        preempted = run_steps(transplant, loop, [*every, *bar], preemption, run)
         distribution.gather(tf.constant([0], tf.int64))  # no worker leaves or looks for checkpoints before the chief has saved
     if preempted:
         logging.warn("A task received the order to end, so all tasks end here. Everything is saved.")
@@ -112,20 +124,44 @@ def _model(estimator: Any, input_fn: Callable[..., Any], distribution: Distribut
     return model_graph.build(estimator, given, model_graph.TRAIN, latest, distribution.replicas, distribution.split, seed)
 
 
-def _batches(
-    model: ModelGraph, input_fn: Callable[..., Any], distribution: Distribution, audited: bool
-) -> tuple[tf.data.Dataset, bool]:
-    """Returns this worker's batches, and whether no worker's input ends. Logs this worker's share."""
-    dataset, share = own_share(model.pipeline.dataset(), model.pipeline, input_fn, distribution)
-    endless = is_endless(dataset, distribution)
-    if audited:
-        dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
-    logging.info("%s", " ".join(filter(None, [distribution.describe(batch_size(model.pipeline)), share])))
-    return dataset, endless
+class _Source:
+    """This worker's batches.
+
+    Args:
+        pipeline: Pipeline of the input_fn.
+        input_fn: The script's function.
+        distribution: Strategy, with the number of workers.
+        audited: True to add a digest to each batch.
+
+    Attributes:
+        endless: True if no worker's input ends; known once there is an iterator.
+    """
+
+    def __init__(
+        self, pipeline: InputPipeline, input_fn: Callable[..., Any], distribution: Distribution, audited: bool
+    ) -> None:
+        self._input_fn = input_fn
+        self._distribution = distribution
+        self._audited = audited
+        self._size = batch_size(pipeline)
+        self.endless = False
+
+    def iterator(self, pipeline: InputPipeline) -> Any:
+        """Returns an eager iterator over the batches, and logs this worker's share."""
+        dataset, share = own_share(pipeline.dataset(), pipeline, self._input_fn, self._distribution)
+        self.endless = is_endless(dataset, self._distribution)
+        if self._audited:
+            dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
+        logging.info("%s", " ".join(filter(None, [self._distribution.describe(self._size), share])))
+        return iter(dataset if pipeline.session else read_ahead(dataset))  # hooks may read the session's batches, too
 
 
 def run_steps(
-    transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback], preemption: Preemption
+    transplant: Transplant,
+    make_loop: Callable[[], Loop],
+    callbacks: Sequence[Callback],
+    preemption: Preemption,
+    hooked: HookedRun | None = None,
 ) -> bool:
     """Trains; all workers of a cluster leave at the same step.
 
@@ -134,6 +170,7 @@ def run_steps(
         make_loop: Function that builds the loop for the tensors that the transplant reports.
         callbacks: Callbacks in the order of their calls.
         preemption: Order of the launcher or the system to end, of which the workers tell each other.
+        hooked: State of the session hooks, whose session runs the steps to which a hook adds something.
 
     Returns:
         True if a worker received the order to end.
@@ -143,36 +180,38 @@ def run_steps(
         callback.begin(transplant, step)
     loss: Any = None
     stopping = False
-    steps = _Steps(transplant, make_loop, callbacks)
-    while True:
-        for callback in callbacks if not stopping else ():  # the next call only tells the other workers to stop
-            callback.before()
-        stops = [callback.next_stop(step) for callback in callbacks]
-        ran = steps.run(step, stops, PREEMPTED if preemption.is_requested else STOP if stopping else None)
-        if not len(ran.losses) and (ran.ended or ran.agreed <= 0):  # no step ran, and none will
-            break
-        if not len(ran.losses) and ran.step == step:
-            continue  # the only step was lost with its worker
-        loss = ran.losses[-1] if len(ran.losses) else loss
-        if ran.step == step:
-            logging.log_first_n(logging.WARN, "The train_op does not increase the global step (still %d).", 5, step)
-        before, step = step, ran.step
-        report = transplant.named(ran.report) if ran.report is not None else {}
-        progress = Progress(step, ran.losses, ran.digests, report)
-        requests = [  # a list, since every callback must see every progress
-            callback.after(progress)
-            for callback, stop in zip(callbacks, stops, strict=True)
-            if not (steps.may_jump and _jumped(before, stop, step))
-        ]
-        stopping = any(requests)
-        if ran.ended:
-            break
+    ran: Ran | None = None
+    steps = _Steps(transplant, make_loop, callbacks, hooked)
+    with steps.ending():
+        while True:
+            for callback in callbacks if not stopping else ():  # the next call only tells the other workers to stop
+                callback.before()
+            stops = [callback.next_stop(step) for callback in callbacks]
+            ran, report = steps.run(step, stops, PREEMPTED if preemption.is_requested else STOP if stopping else None)
+            if not len(ran.losses) and (ran.ended or ran.agreed <= 0):  # no step ran, and none will
+                break
+            if not len(ran.losses) and ran.step == step:
+                continue  # the only step was lost with its worker
+            loss = ran.losses[-1] if len(ran.losses) else loss
+            if ran.step == step:
+                logging.log_first_n(logging.WARN, "The train_op does not increase the global step (still %d).", 5, step)
+            before, step = step, ran.step
+            progress = Progress(step, ran.losses, ran.digests, report)
+            requests = [  # a list, since every callback must see every progress
+                callback.after(progress)
+                for callback, stop in zip(callbacks, stops, strict=True)
+                if not (steps.may_jump and _jumped(before, stop, step))
+            ]
+            step = steps.current(step)
+            stopping = any(requests)
+            if ran.ended:
+                break
     if loss is None:
         logging.warn("Training made no steps: the input is empty.")
     for callback in callbacks:
         callback.end(step)
     logging.info("Loss for final step: %s.", loss)
-    return ran.agreed == PREEMPTED
+    return ran is not None and ran.agreed == PREEMPTED
 
 
 class _Steps:
@@ -182,12 +221,16 @@ class _Steps:
         transplant: Training step and its variables.
         make_loop: Function that builds the loop for the tensors that the transplant reports.
         callbacks: Callbacks, which may ask for more tensors.
+        hooked: State of the session hooks, if any.
 
     Attributes:
         one_by_one: True if a callback sees every step.
     """
 
-    def __init__(self, transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback]) -> None:
+    def __init__(
+        self, transplant: Transplant, make_loop: Callable[[], Loop], callbacks: Sequence[Callback], hooked: HookedRun | None
+    ) -> None:
+        self._hooks = hooked
         self._transplant = transplant
         self._make_loop = make_loop
         self._callbacks = callbacks
@@ -200,14 +243,52 @@ class _Steps:
         """Returns True if steps run one by one and one may count several."""
         return self.one_by_one and self._loop is not None and not self._loop.exact
 
-    def run(self, step: int, stops: Sequence[int | None], wish: int | None) -> Ran:
-        """Runs steps up to the nearest stop at most.
+    @property
+    def _hooked(self) -> HookedRun | None:
+        return self._hooks if self._hooks is not None and self._hooks.is_free else None
+
+    def ending(self) -> contextlib.AbstractContextManager[None]:
+        """Returns a context manager that a hook leaves by reading past the end of the input, which ends a training of TF1, too."""
+        return contextlib.suppress(tf.errors.OutOfRangeError, StopIteration) if self._hooked else contextlib.nullcontext()
+
+    def current(self, step: int) -> int:
+        """Returns the global step, which hooks may have changed since ``step``."""
+        return int(self._transplant.global_step.numpy()) if self._hooked and self.one_by_one else step
+
+    def run(self, step: int, stops: Sequence[int | None], wish: int | None) -> tuple[Ran, Mapping[str, Any]]:
+        """Runs steps up to the nearest stop at most; a step to which a hook adds something runs alone.
 
         Args:
             step: Global step so far.
             stops: Next stop of each callback, None without one.
             wish: Request of this worker in place of steps, if any: ``STOP`` or ``PREEMPTED``.
+
+        Returns:
+            The steps, and the values of the tensors that callbacks observe, by name.
         """
+        if self._hooked and wish is None and any(callback.demand for callback in self._callbacks):
+            return self._run_with_demands(self._hooked, step)
+        if self._hooked and wish is not None:  # no other worker waits for it, and there may be no loop
+            return Ran(np.zeros([0], np.float32), np.zeros([0], np.int64), step, None, False, wish), {}
+        ran = self._run(step, stops, wish)
+        if self.one_by_one and self._hooks is not None and len(ran.losses):
+            self._hooks.finish_step()
+        return ran, self._transplant.named(ran.report) if ran.report is not None else {}
+
+    def _run_with_demands(self, hooked: HookedRun, step: int) -> tuple[Ran, Mapping[str, Any]]:
+        """Runs a step as one call of a session, with what the hooks add to it."""
+        spec = self._transplant.model.spec
+        observed = [tensor for one in self._callbacks if one.report and one.needs_report(step + 1) for tensor in one.report]
+        demands = [callback.demand for callback in self._callbacks if callback.demand]
+        added = [element for demand in demands for element in demand.elements]
+        elements = {element.name: element for element in (spec.train_op, spec.loss, *observed, *added)}
+        values = hooked.session.compute([*elements.values()], merged([demand.feeds for demand in demands]))
+        hooked.finish_step()
+        loss = np.asarray(values[spec.loss.name], np.float32).reshape([1])
+        digests = np.array([hooked.batches.digest if hooked.batches else 0], np.int64)
+        return Ran(loss, digests, int(self._transplant.global_step.numpy()), None, False, 1), values
+
+    def _run(self, step: int, stops: Sequence[int | None], wish: int | None) -> Ran:
         wanted = _report(self._callbacks)
         grown = sum(map(len, wanted)) > sum(map(len, self._transplant.watched))
         if grown:

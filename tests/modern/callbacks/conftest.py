@@ -21,3 +21,12 @@ def loop_calls(monkeypatch: Any) -> list[int]:
 
     monkeypatch.setattr(StepLoop, "run", recording)
     return made
+
+
+@pytest.fixture
+def reference_variables(monkeypatch: Any) -> None:
+    """Makes the legacy path's variables reference variables, as the runner does, for which TF2's control flow cannot be used."""
+    from tensorflow.python.ops import control_flow_util, resource_variables_toggle
+
+    monkeypatch.setattr(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False)
+    monkeypatch.setattr(resource_variables_toggle, "_DEFAULT_USE_RESOURCE", False)

@@ -68,7 +68,7 @@ REFUSALS: dict[str, tuple[Callable[[ReadOnlySession], Any], str]] = {
     "random number of a step": (lambda session: session.run("noise:0"), "computed with a batch .'noise/RandomStandardNormal'"),
     "another variable": (lambda session: session.run("other:0"), "reads the variable 'other', which the modern path keeps"),
     "feed_dict": (lambda session: session.run("sum:0", {"batch:0": 1.0}), "feeds batch:0 by a feed_dict"),
-    "options": (lambda session: session.run("tripled:0", options=v1.RunOptions()), "asks for RunOptions"),
+    "options": (lambda session: session.run("tripled:0", options=v1.RunOptions(trace_level=3)), "asks for RunOptions"),
     "metadata": (lambda session: session.run("tripled:0", run_metadata=v1.RunMetadata()), "asks for RunOptions or RunMetadata"),
     "partial run": (lambda session: session.partial_run_setup([]), "uses session.partial_run_setup"),
     "partial run without its setup": (lambda session: session.partial_run("handle", []), "uses session.partial_run,"),

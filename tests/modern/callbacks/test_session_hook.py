@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from tests.modern.jobs import PATHS, engine, estimator, linear, regression_input, saved, spec, train, v1
+from tests.modern.jobs import PATHS, assert_close, engine, estimator, linear, regression_input, saved, spec, train, v1
 
 Seen = list[Any]
 pytestmark = pytest.mark.timeout(150)
@@ -77,6 +77,7 @@ def assert_same(modern: Any, legacy: Any) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.usefixtures("reference_variables")
 def test_hooks_see_what_they_see_on_the_legacy_path(tmp_path: Path) -> None:
     records = []
     for path in PATHS:
@@ -118,10 +119,11 @@ def test_a_hook_may_ask_at_some_steps_only(dropout: float, keeps: bool, tmp_path
     assert_same(records[1], records[0])
 
 
-def test_what_would_start_random_numbers_anew_is_refused(tmp_path: Path) -> None:
-    hook = Reading([], lambda step: step == 3)
-    with pytest.raises(NotSupportedError, match=r"Reading asks for 'error:0'.*random numbers anew"):
-        train("modern", model(), tmp_path, hooks=[hook], steps=6)
+def test_random_numbers_go_on_when_a_hook_asks_for_a_tensor_at_last(tmp_path: Path) -> None:
+    records: list[Seen] = [[], []]
+    for path, seen in zip(PATHS, records, strict=True):
+        train(path, model(), tmp_path / path, hooks=[Reading(seen, lambda step: step == 3)], steps=6)
+    assert_same(records[1], records[0])
 
 
 def test_summaries_are_computed_where_they_are_saved_whatever_a_hook_asks_for(tmp_path: Path) -> None:
@@ -185,7 +187,7 @@ def test_threads_of_hooks_end_with_a_run_that_fails(tmp_path: Path) -> None:
 
 
 class Writing(tf.compat.v1.train.SessionRunHook):
-    """Halves a weight at one moment: what the modern path must neither do nor leave out."""
+    """Halves a weight at one moment."""
 
     def __init__(self, at: int | None) -> None:
         self._at = at
@@ -203,13 +205,20 @@ class Writing(tf.compat.v1.train.SessionRunHook):
             run_context.session.run(self._halve)
 
 
-@pytest.mark.parametrize(("at", "saved_step"), [(None, 0), (4, 3)])
-def test_a_write_is_refused_at_its_moment_and_not_done(at: int | None, saved_step: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [None, 4])
+def test_a_hook_writes_at_its_moment(at: int | None, tmp_path: Path) -> None:
+    """Both paths draw the same numbers for the dropout, though some steps run by another function."""
+    config = {"save_checkpoints_steps": 3}
+    values = [train(path, model(), tmp_path / path, hooks=[Writing(at)], steps=6, config=config) for path in PATHS]
+    assert_close(values[1], values[0])
+
+
+def test_several_replicas_refuse_a_write_and_do_not_do_it(tmp_path: Path) -> None:
+    config = {"train_distribute": tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])}
     with pytest.raises(NotSupportedError, match=r"Writing runs .*may write .'AssignVariableOp") as caught:
-        train("modern", model(), tmp_path / "written", hooks=[Writing(at)], steps=6, config={"save_checkpoints_steps": 3})
+        train("modern", model(0.0), tmp_path, hooks=[Writing(None)], steps=6, config=config)
     assert "tf.group" in str(caught.value)
-    assert saved(tmp_path / "written")["global_step"] == saved_step
-    assert len(list((tmp_path / "written").glob("model.ckpt-*.index"))) == saved_step // 3 + 1
+    assert saved(tmp_path)["global_step"] == 0
 
 
 def test_a_hook_that_does_nothing_at_steps_lets_them_run_in_bulk(tmp_path: Path, loop_calls: list[int]) -> None:
@@ -220,7 +229,45 @@ def test_a_hook_that_does_nothing_at_steps_lets_them_run_in_bulk(tmp_path: Path,
     np.testing.assert_array_equal(final.final_ops_values["kernel"], values["dense/kernel"])
 
 
-def test_final_ops_that_need_a_batch_are_refused_before_the_first_step(tmp_path: Path) -> None:
-    with pytest.raises(NotSupportedError, match="FinalOpsHook evaluates 'error:0', which is computed with a batch"):
-        train("modern", model(), tmp_path, hooks=[v1.train.FinalOpsHook("error:0")], steps=3)
+@pytest.mark.parametrize("name", ["FinalOpsHook", "FeedFnHook"])
+def test_several_replicas_refuse_what_needs_one(name: str, tmp_path: Path) -> None:
+    hooks = {"FinalOpsHook": v1.train.FinalOpsHook("error:0"), "FeedFnHook": v1.train.FeedFnHook(lambda: {"error:0": 0.0})}
+    config = {"train_distribute": tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])}
+    with pytest.raises(NotSupportedError, match=rf"{name} (evaluates 'error:0', which is computed with a batch|feeds error:0)"):
+        train("modern", model(0.0), tmp_path, hooks=[hooks[name]], steps=3, config=config)
     assert saved(tmp_path)["global_step"] == 0
+
+
+def test_two_hooks_must_not_feed_the_same_tensor(tmp_path: Path) -> None:
+    for path in PATHS:
+        hooks = [v1.train.FeedFnHook(lambda: {"error:0": np.zeros([8, 1])}) for _ in range(2)]
+        with pytest.raises(RuntimeError, match="Same tensor is fed"):
+            train(path, model(), tmp_path / path, hooks=hooks, steps=3)
+
+
+def test_what_a_session_refuses_is_refused_here(tmp_path: Path) -> None:
+    wrong: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
+        "shape": (
+            lambda session: session.run("error:0", {"error:0": np.zeros([3, 3])}),
+            ValueError,
+            "Cannot feed value of shape",
+        ),
+        "name": (lambda session: session.run("nothing:0"), ValueError, "nothing:0"),
+        "placeholder": (
+            lambda session: session.run("given:0"),
+            tf.errors.InvalidArgumentError,
+            "must feed a value for placeholder",
+        ),
+    }
+
+    class Trying(tf.compat.v1.train.SessionRunHook):
+        def begin(self) -> None:
+            v1.placeholder(tf.float32, [], name="given")
+
+        def after_create_session(self, session: Any, coord: Any) -> None:
+            for do, error, message in wrong.values():
+                with pytest.raises(error, match=message):
+                    do(session)
+
+    for path in PATHS:
+        train(path, model(), tmp_path / path, hooks=[Trying()], steps=1)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.contrib import training as contrib_training
 from tests.modern.callbacks.test_session_hook import assert_same
 from tests.modern.jobs import CLASSES, PATHS, WORDS, X, engine, estimator, linear, train, v1
@@ -192,19 +191,32 @@ def test_hooks_of_tensorflow_run_in_an_evaluation(trained: Path, tmp_path: Path)
     assert_same(outcome[1], outcome[0])
 
 
-def test_writing_is_refused_in_an_evaluation(trained: Path) -> None:
+def test_hooks_write_and_feed_in_an_evaluation(trained: Path) -> None:
     class Resetting(tf.compat.v1.train.SessionRunHook):
+        """Forgets the first batches."""
+
+        count = 0
+
         def begin(self) -> None:
             self._initializer = v1.local_variables_initializer()
 
-        def after_create_session(self, session: Any, coord: Any) -> None:
-            session.run(self._initializer)
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            self.count += 1
+            if self.count == 2:
+                run_context.session.run(self._initializer)
+
+    def doubled(features: Any, labels: Any, mode: str) -> Any:
+        factor = v1.placeholder(tf.float32, [], name="factor")
+        return model_fn(features | {"x": features["x"] * factor}, labels, mode)
 
     fed: Any = v1.train.FeedFnHook
-    with pytest.raises(NotSupportedError, match=r"Resetting runs.*may write"):
-        engine("modern").evaluate(estimator(model_fn, trained), rows, hooks=[Resetting()])
-    with pytest.raises(NotSupportedError, match="FeedFnHook"):
-        next(engine("modern").predict(estimator(model_fn, trained), rows, hooks=[fed(dict)]))
+    outcome = []
+    for path in PATHS:
+        results = engine(path).evaluate(estimator(model_fn, trained), rows, hooks=[Resetting()])
+        made = estimator(doubled, trained)
+        predicted = list(engine(path).predict(made, rows, hooks=[fed(lambda: {"factor:0": 2.0})]))
+        outcome.append([results, predicted])
+    assert_same(outcome[1], outcome[0])
 
 
 def test_a_metric_called_loss_is_refused_as_estimator_does(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, read_ahead
-from tests.modern.jobs import IDS, ROWS, WORDS, X, Y, check_same, embedded, linear, regression_input, spec, train, v1
+from tests.modern.jobs import IDS, PATHS, ROWS, WORDS, X, Y, check_same, embedded, linear, regression_input, spec, train, v1
 
 InputFn = Callable[..., Any]
 pytestmark = pytest.mark.timeout(120)
@@ -217,12 +217,10 @@ def test_input_left_before_its_end_starts_no_thread(monkeypatch: pytest.MonkeyPa
     batches.close()
 
 
-@pytest.mark.parametrize("kind", ["placeholder", "trained variable", "random variable"])
+@pytest.mark.parametrize("kind", ["trained variable", "random variable"])
 def test_what_no_pipeline_can_hold_is_refused_by_name(kind: str, tmp_path: Path) -> None:
     def input_fn() -> Any:
-        if kind == "placeholder":
-            value = v1.placeholder(tf.float32, [ROWS, 3], name="outside")
-        elif kind == "trained variable":
+        if kind == "trained variable":
             features, labels = iterating(regression_input())
             return features, labels + v1.get_variable("outside", initializer=1.0)
         else:
@@ -231,6 +229,16 @@ def test_what_no_pipeline_can_hold_is_refused_by_name(kind: str, tmp_path: Path)
 
     with pytest.raises(NotSupportedError, match=f"the {kind.rsplit(maxsplit=1)[-1]} 'outside'"):
         train("modern", model_fn, tmp_path, input_fn)
+
+
+def test_a_placeholder_in_the_input_needs_a_hook_that_feeds_it(tmp_path: Path) -> None:
+    def input_fn() -> Any:
+        value = v1.placeholder(tf.float32, [ROWS, 3], name="outside")
+        return iterating(tf.data.Dataset.from_tensor_slices(({"x": value}, Y)).batch(8), initializable=True)
+
+    for path in PATHS:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must feed a value for placeholder tensor 'outside'"):
+            train(path, model_fn, tmp_path / path, input_fn)
 
 
 def test_nothing_is_read_by_a_tuned_iterator_since_ending_one_can_take_a_minute() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -203,14 +202,9 @@ def test_slow_steps_are_taken_few_at_a_time(seconds_per_step: float, expected: i
     assert loop.asked == pytest.approx(expected, abs=1)
 
 
-@pytest.mark.parametrize("name", ["ProfilerHook", "FeedFnHook"])
-def test_hooks_that_need_a_session_are_refused_by_name(name: str, tmp_path: Path) -> None:
-    hooks: dict[str, Callable[[], Any]] = {
-        "ProfilerHook": lambda: v1.train.ProfilerHook(save_steps=5, output_dir=str(tmp_path)),
-        "FeedFnHook": lambda: v1.train.FeedFnHook(dict),
-    }
+def test_a_hook_that_traces_a_session_is_refused_by_name(tmp_path: Path) -> None:
     with tf.Graph().as_default():  # where a script is
-        hook = hooks[name]()
-    with pytest.raises(NotSupportedError, match=name):
+        hook = v1.train.ProfilerHook(save_steps=5, output_dir=str(tmp_path))
+    with pytest.raises(NotSupportedError, match="ProfilerHook"):
         train("modern", model_fn, tmp_path, hooks=[hook])
     assert not list(tmp_path.glob("model.ckpt*"))
