@@ -137,7 +137,9 @@ def _imports(logged: set[str], libraries: OldLibraries) -> list[Any]:
 def _adapt(name: str, importer: Names, libraries: OldLibraries) -> None:
     if is_adapted(name):
         frame = _find_importer()
-        if _is_users(importer or (frame.f_globals if frame else {})):
+        asking = importer or (frame.f_globals if frame else {})
+        is_contrib = str(asking.get("__name__")).startswith("tensorflow.")  # whose fetched files lie in a folder of the user's
+        if _is_users(asking) and not is_contrib:
             libraries.adapt(name)
 
 

@@ -12,10 +12,6 @@ def is_built_with_cuda() -> bool:
 
     TensorFlow 1 had one package for CPUs and another for GPUs, and scripts choose the layout of images by the answer: ``channels_first`` does
     not train on CPUs. Today's package is built for both.
-
-    Example:
-        >>> is_built_with_cuda() and "needs a GPU"
-        False
     """
     import tensorflow as tf
 
