@@ -42,7 +42,7 @@ def judge_script(judge: Judge, script: Path, path: str = "legacy") -> list[FileR
         return [own_report]
     roots = _roots(script)
     sources = list(own_sources(script, *roots))
-    reached = ReachedCode(sources)
+    reached = ReachedCode(sources, roots)
     reports = [own_report, *(judge.file(Path(source.path)) for source in sources[1:])]
     found = []
     for source, report in zip(sources, reports, strict=True):
@@ -94,14 +94,10 @@ def _is_of_own_module(finding: SourceFinding, source: Source, roots: list[Path])
 def _weighed(source: Source, findings: list[SourceFinding], reached: ReachedCode) -> Iterator[SourceFinding]:
     for finding in findings:
         why = ""
-        if finding.verdict is Verdict.HUMAN:
-            why = (
-                _NOT_REACHED
-                if not reached.may_run(source.path, finding.line)
-                else ""
-                if _stops(finding, source)
-                else _ONLY_A_WARNING
-            )
+        is_refused = finding.kind is Kind.PYTHON2 and source.error is not None  # run reads all of the script's modules first
+        if finding.verdict is Verdict.HUMAN and not is_refused:
+            reaches = reached.may_run(source.path, finding.line)
+            why = _NOT_REACHED if not reaches else "" if _stops(finding, source) else _ONLY_A_WARNING
         yield dataclasses.replace(finding, verdict=Verdict.LOOK, message=f"{finding.message} ({why})") if why else finding
 
 
@@ -109,7 +105,7 @@ def _stops(finding: SourceFinding, source: Source) -> bool:
     """Returns True if a script ends at a finding that needs a human."""
     if finding.kind is Kind.PYTHON2:
         is_call = finding.symbol.startswith(".") or finding.symbol in {"[...]", "/"}
-        return source.error is not None or is_call or finding.symbol in NAMES or finding.symbol.startswith("import ")
+        return is_call or finding.symbol in NAMES or finding.symbol.startswith("import ")
     if finding.kind is Kind.PYTHON and finding.symbol in MODULES and not _uses(source, finding.symbol):
         return False  # imported and left alone
     is_star = finding.symbol.startswith("from ")

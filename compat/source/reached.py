@@ -1,18 +1,32 @@
 """The parts of a script and of its own modules that may run: found by name, without following values.
 
-A function counts as reached if its name is read, or is a text, in code that is reached. Methods are reached with their class, because TensorFlow
-calls many of them. So code may count as reached that never runs, but hardly ever the other way round.
+A function counts as reached if its name is read, or is a text, in code that is reached. Methods of classes that inherit from others are reached
+with their class, because TensorFlow calls many of them. So code may count as reached that never runs, but hardly ever the other way round.
 """
 
 from __future__ import annotations
 
 import ast
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.reading import Source, find_modules
 
 _Lines = tuple[int, int]
+_Code = tuple[str, _Lines, Sequence[ast.AST]]
+_WHOLE = (0, sys.maxsize)
+_PREDICTING = (
+    "predict",
+    "export_savedmodel",
+    "export_saved_model",
+    "LatestExporter",
+    "FinalExporter",
+    "BestExporter",
+    "StepsExporter",
+)
+"""Names without which no model_fn is called to predict."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -21,6 +35,7 @@ class ReachedCode:
 
     Args:
         sources: Script, then its own modules.
+        roots: Folders that Python searches first.
 
     Example:
         >>> from estimator_bridge.compat.source.reading import read_source
@@ -30,20 +45,21 @@ class ReachedCode:
         (True, False)
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self._waiting: dict[str, list[tuple[str, ast.AST]]] = defaultdict(list)
+    def __init__(self, sources: Sequence[Source], roots: Sequence[Path] = ()) -> None:
+        self._roots = roots
+        self._modules = {Path(source.path).resolve(): source for source in sources[1:]}
+        self._waiting: dict[str, list[_Code]] = defaultdict(list)
         self._unreached: dict[str, set[_Lines]] = defaultdict(set)
         self._names: set[str] = set()
         self._new: list[str] = []
-        for index, source in enumerate(sources):
-            guarded = [node for node in source.tree.body if index and _is_main_guard(node)]
-            self._unreached[source.path].update(map(_lines, guarded))
-            self._enter(source.path, [node for node in source.tree.body if node not in guarded])
+        for source in sources[1:]:
+            self._unreached[source.path].add(_WHOLE)
+        self._enter(sources[0].path, sources[0].tree.body)
         while self._new:
-            for path, node in self._waiting.pop(self._new.pop(), ()):
-                self._unreached[path].discard(_lines(node))
-                is_class = isinstance(node, ast.ClassDef)  # its methods are kept beside it
-                self._enter(path, [one for one in ast.iter_child_nodes(node) if not (is_class and isinstance(one, _FUNCTIONS))])
+            for path, lines, nodes in self._waiting.pop(self._new.pop(), ()):
+                if lines in self._unreached[path]:
+                    self._unreached[path].discard(lines)
+                    self._enter(path, nodes)
 
     def may_run(self, path: str, line: int) -> bool:
         """Returns True unless a line is in a function that is not reached.
@@ -62,28 +78,64 @@ class ReachedCode:
             if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
                 pending += node.decorator_list
                 self._define(path, node)
-                continue
-            for name in _read_names(node):
-                if name not in self._names:
-                    self._names.add(name)
-                    self._new.append(name)
-            pending += ast.iter_child_nodes(node)
+            elif isinstance(node, ast.If) and _is_for_predictions(node):
+                pending += [node.test, *node.orelse]
+                for name in _PREDICTING:
+                    self._keep(path, name, node.body, (node.body[0].lineno, node.body[-1].end_lineno or 0))
+            else:
+                self._read(_read_names(node))
+                self._import(path, node)
+                pending += ast.iter_child_nodes(node)
+
+    def _read(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._names:
+                self._names.add(name)
+                self._new.append(name)
+
+    def _import(self, path: str, node: ast.AST) -> None:
+        for dotted in _imported_names(node):
+            for file in find_modules(dotted, Path(path), self._roots):
+                source = self._modules.pop(file.resolve(), None)
+                if source is not None:
+                    guarded = [one for one in source.tree.body if _is_main_guard(one)]
+                    self._unreached[source.path].discard(_WHOLE)
+                    self._unreached[source.path].update(map(_lines, guarded))
+                    self._enter(source.path, [one for one in source.tree.body if one not in guarded])
 
     def _define(self, path: str, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        if isinstance(node, ast.ClassDef):
-            for method in node.body:  # with the class, under its name
-                if isinstance(method, _FUNCTIONS):
-                    self._keep(path, node.name, method)
-        self._keep(path, node.name, node)
-        if node.decorator_list and node.name not in self._names:  # a decorator may have given it to a registry
-            self._names.add(node.name)
-            self._new.append(node.name)
+        methods = [one for one in node.body if isinstance(one, _FUNCTIONS)] if isinstance(node, ast.ClassDef) else []
+        inherits = isinstance(node, ast.ClassDef) and any(ast.unparse(base) != "object" for base in node.bases)
+        for method in methods:  # TensorFlow calls methods of classes that inherit from its own
+            name = node.name if inherits or method.name.startswith("__") else method.name
+            self._keep(path, name, list(ast.iter_child_nodes(method)), _lines(method))
+        self._keep(path, node.name, [one for one in ast.iter_child_nodes(node) if one not in methods], _lines(node))
+        if node.decorator_list:  # a decorator may have given it to a registry
+            self._read([node.name])
 
-    def _keep(self, path: str, name: str, node: ast.AST) -> None:
-        self._waiting[name].append((path, node))
-        self._unreached[path].add(_lines(node))
+    def _keep(self, path: str, name: str, nodes: Sequence[ast.AST], lines: _Lines) -> None:
+        self._waiting[name].append((path, lines, nodes))
+        self._unreached[path].add(lines)
         if name in self._names:
             self._new.append(name)
+
+
+def _is_for_predictions(node: ast.If) -> bool:
+    """Returns True for ``if mode == tf.estimator.ModeKeys.PREDICT:``."""
+    test = node.test
+    is_equality = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq)
+    return is_equality and ast.unparse(test).endswith("ModeKeys.PREDICT")
+
+
+def _imported_names(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    module = "." * node.level + (node.module or "")
+    return [
+        module if alias.name == "*" else f"{module}{'' if module.endswith('.') else '.'}{alias.name}" for alias in node.names
+    ]
 
 
 def _read_names(node: ast.AST) -> list[str]:

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import shlex
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from estimator_bridge.compat.source.names import Names
@@ -87,13 +87,24 @@ def own_sources(start: Path, *roots: Path) -> Iterator[Source]:
 def _imported(source: Source, path: Path, roots: tuple[Path, ...]) -> Iterator[Path]:
     names = [dotted for dotted, _, _ in source.names.imports] + [module for module, _, _ in source.names.stars]
     for dotted in names:
-        level = len(dotted) - len(dotted.lstrip("."))
-        folders = [path.parents[level - 1]] if level else [*roots, path.parent]  # Python 2 looked beside a module first
-        parts = dotted[level:].split(".")
-        for folder in folders:
-            for length in range(len(parts), 0, -1):
-                base = folder.joinpath(*parts[:length])
-                yield from (file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file())
+        yield from find_modules(dotted, path, roots)
+
+
+def find_modules(dotted: str, path: Path, roots: Sequence[Path]) -> Iterator[Path]:
+    """Yields the files that an import executes, as far as they are the script's own.
+
+    Args:
+        dotted: Imported name, with a dot in front for each level of a relative import.
+        path: File of the import.
+        roots: Folders that Python searches first.
+    """
+    level = len(dotted) - len(dotted.lstrip("."))
+    folders = [path.parents[level - 1]] if level else [*roots, path.parent]  # Python 2 looked beside a module first
+    parts = dotted[level:].split(".")
+    for folder in folders:
+        for length in range(len(parts), 0, -1):
+            base = folder.joinpath(*parts[:length])
+            yield from (file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file())
 
 
 def is_notebook(path: Path) -> bool:

@@ -111,8 +111,7 @@ def _imports(logged: set[str], libraries: OldLibraries) -> list[Any]:
     def import_(name: str, globals: Names = None, locals: Names = None, fromlist: FromList = (), level: int = 0) -> Any:  # noqa: A002
         try:
             found = original(name, globals, locals, fromlist, level)
-            if not level and is_adapted(name) and _is_users(globals or {}):
-                libraries.adapt(name)
+            _adapt(name, globals, libraries)
             return found
         except ModuleNotFoundError as error:
             stand_in = None if level else _stand_in(name, error, logged)
@@ -128,7 +127,9 @@ def _imports(logged: set[str], libraries: OldLibraries) -> list[Any]:
 
     def import_module_(name: str, package: str | None = None) -> Any:
         try:
-            return import_module(name, package)
+            module = import_module(name, package)
+            _adapt(name, None, libraries)
+            return module
         except ModuleNotFoundError as error:
             stand_in = _stand_in(name, error, logged)
             if stand_in is None:
@@ -136,6 +137,15 @@ def _imports(logged: set[str], libraries: OldLibraries) -> list[Any]:
         return import_module(stand_in)
 
     return [replaced(builtins, __import__=import_), replaced(importlib, import_module=import_module_)]
+
+
+def _adapt(name: str, importer: Names, libraries: OldLibraries) -> None:
+    if is_adapted(name):
+        frame = _find_importer()
+        asking = importer or (frame.f_globals if frame else {})
+        is_contrib = str(asking.get("__name__")).startswith("tensorflow.")  # whose fetched files lie in a folder of the user's
+        if _is_users(asking) and not is_contrib:
+            libraries.adapt(name)
 
 
 def _find_importer() -> types.FrameType | None:

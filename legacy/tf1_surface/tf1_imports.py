@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from estimator_bridge.legacy.removed_names.patches import FromList, Names
+from estimator_bridge.legacy.tf1_surface.devices import is_built_with_cuda
 from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
 from estimator_bridge.legacy.upstream_contrib.packages import contrib, imported
 from estimator_bridge.legacy.warn_once import warn_once
@@ -60,6 +61,7 @@ class TF1Module(types.ModuleType):
             _v1=v1,
             compat=_Overlay("tensorflow.compat", real.compat, v1=self, v2=real.compat.v2),
             contrib=contrib(keras_file),
+            test=_Overlay("tensorflow.test", v1.test, is_built_with_cuda=is_built_with_cuda),
         )
         for name in ("__version__", "__file__", "__path__", "__spec__", "__package__"):
             self.__dict__.setdefault(name, getattr(real, name))

@@ -25,7 +25,12 @@ STOPS = {
         ["tf.train.Nothing"],
     ),
     "in a method of a class that is used": (
-        f"{TF}class A:\n    def f(self):\n        tf.train.Nothing\nA()",
+        f"{TF}class A(tf.train.SessionRunHook):\n    def begin(self):\n        tf.train.Nothing\nA()",
+        ["tf.train.Nothing"],
+    ),
+    "in a method that is called": (f"{TF}class A:\n    def f(self):\n        tf.train.Nothing\nA().f()", ["tf.train.Nothing"]),
+    "a prediction": (
+        f"{TF}def model_fn(mode):\n    if mode == tf.estimator.ModeKeys.PREDICT:\n        tf.train.Nothing\nmodel_fn(1).predict()",
         ["tf.train.Nothing"],
     ),
     "a compiled library": (f"{TF}ops = tf.load_op_library('./ops.so')", ["tf.load_op_library"]),
@@ -39,6 +44,10 @@ STOPS = {
 RUNS = {
     "a function that nobody calls": f"{TF}def unused():\n    tf.train.Nothing",
     "a class that nobody uses": f"{TF}class Unused:\n    def f(self):\n        tf.train.Nothing",
+    "a prediction that nobody asks for": (
+        f"{TF}def model_fn(mode):\n    if mode == tf.estimator.ModeKeys.PREDICT:\n        tf.train.Nothing\nmodel_fn(1)"
+    ),
+    "a method that nobody calls": f"{TF}class A(object):\n    def unused(self):\n        tf.train.Nothing\nA()",
     "a library that is optional": f"{TF}try:\n    tf.load_op_library('./ops.so')\nexcept Exception:\n    pass",
     "a TPU, if there is one": f"{TF}import sys\nif sys.argv[1] == 'tpu':\n    tf.estimator.tpu.TPUEstimator(use_tpu=True)",
     "a package that is optional": "try:\n    import no_such_package\nexcept ImportError:\n    pass",
@@ -69,6 +78,18 @@ def test_own_modules_are_judged_as_far_as_they_are_reached(tmp_path: Path) -> No
     write(tmp_path / "parser.py", f"{TF}if __name__ == '__main__':\n    tf.train.Never\n")
     script = write(tmp_path / "train.py", "import parser\nfrom nets.models import used\nused()\n")
     assert stops(script) == ["tf.train.Nothing"]
+
+
+def test_a_module_that_only_an_unused_function_imports(tmp_path: Path) -> None:
+    write(tmp_path / "later.py", "import no_such_package\n")
+    script = write(tmp_path / "train.py", "def unused():\n    import later\n")
+    assert stops(script) == []
+    assert stops(write(tmp_path / "train.py", "def used():\n    import later\nused()\n")) == ["import no_such_package"]
+
+
+def test_python_2_in_any_own_module_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "helper.py", "def unused():\n    print 'a'\n")
+    assert stops(write(tmp_path / "train.py", "import helper\n")) == ["print statement"]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,11 @@ IMPORTS = [
         "tf.__file__.replace(os.sep, '/').endswith('/tensorflow/__init__.py') and 'tensorflow' in repr(tf)",
     ),
     ("import tensorflow as tf", "{'placeholder', 'estimator', 'compat', 'app', 'contrib'} <= set(dir(tf))"),
+    (
+        "import tensorflow as tf",
+        "tf.test.TestCase and tf.test.is_built_with_cuda() is tf.test.is_gpu_available(cuda_only=True)",
+    ),
+    ("from tensorflow.test import is_built_with_cuda", "is_built_with_cuda is TF.test.is_built_with_cuda"),
     ("import tensorflow", "tensorflow is TF and tensorflow.placeholder"),
     ("import tensorflow, os", "tensorflow is TF"),
     ("import tensorflow.compat.v1 as tf", "tf is TF"),
