@@ -262,11 +262,14 @@ def _graph_def(ops: set[Operation], without_use: Collection[Operation]) -> Any:
     return graph_def
 
 
-def _unfed_writes(ops: Collection[Operation]) -> list[str]:
+def _unfed_writes(ops: set[Operation]) -> list[str]:
     """Returns the names of the writes to variables that need nothing from outside but handles, as ``m.assign(0.9 * m)`` of a sparse Adam."""
     fed: set[Operation] = set()
     for op in sorted(ops, key=lambda op: op._id):
-        if any(producer in fed or (producer not in ops and producer.type != "VarHandleOp") for producer in producers(op)):
+        given = any(
+            tensor.op not in ops and tensor.op.type != "VarHandleOp" for tensor in op.inputs
+        )  # control inputs from outside are dropped
+        if given or any(producer in fed for producer in producers(op)):
             fed.add(op)
     return [op.name for op in ops - fed if not op.outputs and any(tensor.op.type == "VarHandleOp" for tensor in op.inputs)]
 

@@ -34,14 +34,17 @@ def test_a_fragment_reads_and_writes_the_variables_it_is_given() -> None:
 
 
 def test_nothing_is_written_after_the_last_batch() -> None:
-    """A sparse Adam scales its first moment before it adds the gradients, so that needs no batch."""
+    """A sparse Adam scales its first moment before it adds the gradients, so that needs no batch; nor does the counting of steps."""
     with tf.Graph().as_default():
         moment = v1.get_variable("m", initializer=1.0, use_resource=True)
         gradient = v1.placeholder(tf.float32, [])
         with tf.control_dependencies([v1.assign(moment, moment * 0.5)]):
             added = v1.assign_add(moment, gradient)
-        fragment = Fragment.cut(upstream([added.op], is_source), [])
-    store = VariableStore([moment], {"m": np.float32(1.0)})
+        steps = v1.get_variable("steps", initializer=0, use_resource=True)
+        with tf.control_dependencies([gradient]):
+            counted = v1.assign_add(steps, 1)
+        fragment = Fragment.cut(upstream([added.op, counted.op], is_source), [])
+    store = VariableStore([moment, steps], {"m": np.float32(1.0), "steps": np.int32(0)})
     call = store.function(fragment)
     slow = lambda x: tf.reduce_sum(tf.matmul(tf.ones([900, 900]), tf.ones([900, 900]))) * x < 1.0  # noqa: E731 -- ends late
     batches = iter(tf.data.Dataset.from_tensor_slices([0.0, 1.0]).filter(slow))
@@ -56,7 +59,7 @@ def test_nothing_is_written_after_the_last_batch() -> None:
     step()
     with pytest.raises(tf.errors.OutOfRangeError):
         step()
-    assert store[moment].numpy() == 1.5
+    assert (store[moment].numpy(), store[steps].numpy()) == (1.5, 1)
 
 
 def test_initialisers_stay_behind() -> None:
