@@ -63,7 +63,8 @@ class Transplant:
         self._streams = streams
         self.pieces = tf.distribute.get_strategy().num_replicas_in_sync if split else 1
         self._plan = self._planned(report)
-        check_trainers(model.synchronous, self.trainers)
+        if model.synchronous:
+            check_trainers(model.synchronous, self.trainers)
         kept_by_keras = {slot.op.name for update in self._plan.updates for *_, slot in update.slots()}
         templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
         written = _written(model)

@@ -36,7 +36,7 @@ class SharedTransplant(Transplant):
     @property
     def trainers(self) -> int:
         """Number of the chief and the workers."""
-        return int(tf.distribute.get_strategy().extended._num_workers) + 1
+        return int(getattr(tf.distribute.get_strategy().extended, "_num_workers", 0)) + 1
 
     def _with_optimizers(self) -> list[tuple[Update, Any]]:
         updates = super()._with_optimizers()
