@@ -12,7 +12,7 @@ from tensorflow.python.eager import context
 from estimator_bridge.modern.callbacks.session import ReadOnlySession
 from estimator_bridge.modern.graph.batch_stream import BatchStream
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, refused, upstream
-from estimator_bridge.modern.graph.input_session import Feeds
+from estimator_bridge.modern.graph.input_pipeline import Feeds
 from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.modern.graph.random_streams import RandomStreams, unshared
 from estimator_bridge.modern.graph.shapes import tf2_shapes
@@ -201,7 +201,7 @@ class _FeedConverter(tf.compat.v1.Session):
     """Session that only checks and converts feeds.
 
     Attributes:
-        feeds: What the last call of ``run`` has fed.
+        feeds: Feeds of the last call of ``run``.
     """
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:

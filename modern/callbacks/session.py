@@ -29,7 +29,7 @@ class Request:
     Attributes:
         tensors: Tensors to evaluate, each once; those that are fed are missing.
         operations: Operations to run.
-        feeds: As given.
+        feeds: Reference of a tensor -> its value.
     """
 
     def __init__(self, graph: Any, fetches: Any, feeds: Mapping[Any, Any] = MappingProxyType({})) -> None:

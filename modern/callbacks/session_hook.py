@@ -111,7 +111,7 @@ class HookCalls:
         every_step: True if it does something at each step.
         wanted: Tensors that steps compute for it; grows.
         asking: True if it has asked for some of them at the present step.
-        demand: What it adds to the present step, e.g., feeds and operations; None if it only reads.
+        demand: Feeds, operations and tensors that it adds to the present step; None if it only reads.
     """
 
     def __init__(self, hook: Any, run: HookedRun) -> None:

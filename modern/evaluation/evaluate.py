@@ -242,7 +242,8 @@ class _HookedStep:
         if demands:
             elements = [*self._elements, *asked, *(element for demand in demands for element in demand.elements)]
             feeds = merged([demand.feeds for demand in demands])
-            return self._run.session.compute([*{one.name: one for one in elements}.values()], feeds)  # type: ignore[no-any-return]
+            values: Values = self._run.session.compute([*{one.name: one for one in elements}.values()], feeds)
+            return values
         wanted = {element.name: element for element in (*self._elements, *asked) if tf.is_tensor(element)}
         if self._step is None or len(wanted) > len(self._outputs):  # one function of all that runs with a batch
             self._outputs = list(wanted.values())

@@ -11,8 +11,7 @@ from tensorflow.python.eager import context
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Operation, Tensor, upstream
-from estimator_bridge.modern.graph.input_pipeline import InputPipeline
-from estimator_bridge.modern.graph.input_session import Feeds, InputSession
+from estimator_bridge.modern.graph.input_pipeline import Feeds, InputPipeline, InputSession
 from estimator_bridge.runtime.batch_digest import batch_digest
 
 _STATE = ("Iterator", "MakeIterator", "OneShotIterator", "Queue")

@@ -180,7 +180,7 @@ def run_steps(
         callback.begin(transplant, step)
     loss: Any = None
     stopping = False
-    ran: Ran | None = None
+    is_preempted = False
     steps = _Steps(transplant, make_loop, callbacks, hooked)
     with steps.ending():
         while True:
@@ -188,6 +188,7 @@ def run_steps(
                 callback.before()
             stops = [callback.next_stop(step) for callback in callbacks]
             ran, report = steps.run(step, stops, PREEMPTED if preemption.is_requested else STOP if stopping else None)
+            is_preempted = ran.agreed == PREEMPTED
             if not len(ran.losses) and (ran.ended or ran.agreed <= 0):  # no step ran, and none will
                 break
             if not len(ran.losses) and ran.step == step:
@@ -211,7 +212,7 @@ def run_steps(
     for callback in callbacks:
         callback.end(step)
     logging.info("Loss for final step: %s.", loss)
-    return ran is not None and ran.agreed == PREEMPTED
+    return is_preempted
 
 
 class _Steps:

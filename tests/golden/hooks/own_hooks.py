@@ -119,13 +119,12 @@ class ReadingOn(tf.train.SessionRunHook):
 
 
 class Looking(tf.train.SessionRunHook):
-    """Fetches variables, what was read from them, and what is computed from them."""
+    """Fetches variables and what was read from them. (What is computed from them, 1.15.5 computes before or after the step.)"""
 
     def begin(self):
         step = tf.train.get_global_step()
         (weight,) = [one for one in tf.trainable_variables() if one.op.name == "weight"]
-        read = [step, tf.identity(step), step.read_value(), weight, weight.read_value()]
-        self._fetches = [*read, step * 10, tf.reduce_sum(weight)]
+        self._fetches = [step, tf.identity(step), step.read_value(), weight, weight.read_value()]
 
     def before_run(self, run_context):
         return tf.train.SessionRunArgs(self._fetches)

@@ -195,13 +195,14 @@ class Writing(tf.compat.v1.train.SessionRunHook):
     def begin(self) -> None:
         kernel = v1.trainable_variables()[0]
         self._halve = v1.assign(kernel, kernel / 2.0)
+        self._step = v1.train.get_global_step()
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         if self._at is None:
             session.run(self._halve)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        if run_context.session.run("global_step:0") == self._at:
+        if run_context.session.run(self._step) == self._at:
             run_context.session.run(self._halve)
 
 
