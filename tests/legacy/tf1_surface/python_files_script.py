@@ -1,0 +1,27 @@
+"""Prints, as JSON, the names of tensorflow.python that are not tf's, of those that were in TensorFlow 1.15.5: FILE with names.json."""
+
+import functools
+import importlib
+import json
+import sys
+
+import tensorflow as tf
+
+with open(sys.argv[1]) as stream:
+    recorded = json.load(stream)
+others, checked = [], 0
+for file, names in recorded.items():
+    try:
+        module = importlib.import_module(file)
+    except ImportError:
+        continue
+    for name, path in names.items():
+        try:
+            expected = functools.reduce(getattr, path.split("."), tf)
+        except AttributeError:
+            continue
+        received = getattr(module, name, expected)
+        checked += 1
+        if received is not expected and (isinstance(expected, type) or getattr(received, "__name__", None) != expected.__name__):
+            others.append(file + ":" + name)
+print(json.dumps({"others": others, "checked": checked}))
