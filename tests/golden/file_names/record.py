@@ -23,18 +23,17 @@ def path_in_tf(value):
         try:
             if functools.reduce(getattr, path.split("."), tf) is value:
                 return path
-        except AttributeError:
+        except AttributeError:  # noqa: PERF203 -- a path may be gone
             pass
     return None
 
 
 found = {}
-for file, module in sorted(sys.modules.items()):
-    file = file.replace("tensorflow_core.", "tensorflow.")
-    if file.startswith("tensorflow.python.") and ".keras" not in file and ".gen_" not in file:
+for file, module in sorted(sys.modules.items(), key=str):
+    if file.startswith(("tensorflow.python.", "tensorflow_core.python.")) and ".keras" not in file and ".gen_" not in file:
         names = {name: path_in_tf(value) for name, value in vars(module).items() if not name.startswith("__")}
         names = {name: path for name, path in names.items() if path}
         if names:
-            found[file] = names
+            found[file.replace("tensorflow_core.", "tensorflow.")] = names
 with open(os.path.join(sys.argv[1], "names.json"), "w") as stream:
     stream.write(json.dumps(found, sort_keys=True, indent=0) + "\n")

@@ -4,11 +4,11 @@ import functools
 import importlib
 import json
 import sys
+from pathlib import Path
 
 import tensorflow as tf
 
-with open(sys.argv[1]) as stream:
-    recorded = json.load(stream)
+recorded = json.loads(Path(sys.argv[1]).read_text())
 others, checked = [], 0
 for file, names in recorded.items():
     try:
@@ -22,6 +22,8 @@ for file, names in recorded.items():
             continue
         received = getattr(module, name, expected)
         checked += 1
-        if received is not expected and (isinstance(expected, type) or getattr(received, "__name__", None) != expected.__name__):
+        if received is not expected and (
+            isinstance(expected, type) or getattr(received, "__name__", None) != expected.__name__
+        ):
             others.append(file + ":" + name)
-print(json.dumps({"others": others, "checked": checked}))
+sys.stdout.write(json.dumps({"others": others, "checked": checked}) + "\n")
