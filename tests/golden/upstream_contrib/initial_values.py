@@ -3,8 +3,11 @@
 A variable that is trained starts from values that follow from its name and shape; the others from what TensorFlow 1.15.5 gave them.
 """
 
+from __future__ import annotations
+
 import os
 import zlib
+from typing import Any, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -13,15 +16,15 @@ v1 = tf.compat.v1
 MOST = 64  # values of one variable that are recorded one by one
 
 
-def seeded(key, shape):
+def seeded(key: str, shape: Sequence[int]) -> Any:
     """Values between -1 and 1 that follow from a text and a shape alone."""
     return np.random.RandomState(zlib.crc32(("%s %s" % (key, list(shape))).encode())).uniform(-1, 1, shape)
 
 
-def describe(value, is_trained):
+def describe(value: Any, is_trained: bool) -> dict[str, Any]:
     """What is recorded of a variable's initial value: a constant, all values, or None for values by name."""
     array = np.asarray(value)
-    found = {"shape": list(array.shape), "dtype": "string" if array.dtype == object else array.dtype.name}
+    found: dict[str, Any] = {"shape": list(array.shape), "dtype": "string" if array.dtype == object else array.dtype.name}
     flat = [one.decode("latin1") if isinstance(one, bytes) else one for one in array.ravel().tolist()]
     if flat and all(one == flat[0] for one in flat):
         found["value"] = flat[0]
@@ -33,7 +36,7 @@ def describe(value, is_trained):
     return found
 
 
-def initial(name, described):
+def initial(name: str, described: dict[str, Any]) -> Any:
     """The array that a variable starts from."""
     dtype = object if described["dtype"] == "string" else described["dtype"]
     value = described["value"]
@@ -46,7 +49,7 @@ def initial(name, described):
     return array
 
 
-def write(folder, variables):
+def write(folder: str, variables: dict[str, Any]) -> None:
     """Writes model.ckpt-0 into a folder."""
     os.makedirs(folder)
     prefix = os.path.join(folder, "model.ckpt-0")
@@ -59,7 +62,7 @@ def write(folder, variables):
         stream.write('model_checkpoint_path: "model.ckpt-0"\nall_model_checkpoint_paths: "model.ckpt-0"\n')
 
 
-def digest(name, array):
+def digest(name: str, array: Any) -> list[Any]:
     """A few numbers that change with each value of a variable, and its norm."""
     array = np.asarray(array)
     if array.dtype == object:
@@ -69,7 +72,7 @@ def digest(name, array):
     return [*sums, float(np.sqrt(np.sum(array**2)))]
 
 
-def digests(folder):
+def digests(folder: str) -> dict[str, list[Any]]:
     """The digest of each variable in a folder's latest checkpoint."""
     reader = v1.train.NewCheckpointReader(v1.train.latest_checkpoint(folder))
     return {name: digest(name, reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()}

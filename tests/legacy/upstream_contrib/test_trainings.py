@@ -48,7 +48,7 @@ def digest_differences(expected: dict[str, list[Any]], received: dict[str, list[
     for name, numbers in expected.items():
         size = max(1.0, numbers[-1]) if numbers and isinstance(numbers[-1], float) else 1.0
         scaled = [[one / size if isinstance(one, float) else one for one in digest] for digest in (numbers, received[name])]
-        lines += differences(*scaled, name)
+        lines += differences(scaled[0], scaled[1], name)
     return lines
 
 
@@ -70,6 +70,8 @@ REFUSED = {  # trainings that the modern path does not run, and what it says
 }
 UNFINISHED = {  # trainings that should run there
     "opt": "some of its optimizers update rows of reference variables alone",
+    "tagger": "a table without a shared name is another one in the step",
+    "timeseries autoregressive": "a metric's variable changes its shape",
 }
 MODERN = [
     pytest.param(name, marks=pytest.mark.xfail(reason=UNFINISHED[name], strict=True) if name in UNFINISHED else ())
