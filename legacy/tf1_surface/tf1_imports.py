@@ -16,6 +16,7 @@ from typing import Any
 
 from estimator_bridge.legacy.removed_names.patches import FromList, Names
 from estimator_bridge.legacy.tf1_surface.devices import is_built_with_cuda
+from estimator_bridge.legacy.tf1_surface.python_files import with_tf1_names
 from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
 from estimator_bridge.legacy.upstream_contrib.packages import contrib, imported
 from estimator_bridge.legacy.warn_once import warn_once
@@ -71,7 +72,7 @@ class TF1Module(types.ModuleType):
             return getattr(self.__dict__["_v1"], name)
         with contextlib.suppress(KeyError):
             module = sys.modules[f"tensorflow.{name}"]  # an attribute once it is imported, as in any package
-            return _Overlay(module.__name__, module, keras=keras_file(self.keras)) if name == "python" else module
+            return with_tf1_names(self, module)
         raise AttributeError(f"module 'tensorflow' has no attribute {name!r} among TensorFlow 1's names")
 
     def __dir__(self) -> list[str]:
@@ -122,14 +123,12 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
             meant = name if level else find_keras_2(name, tf1, sys._getframe(1))
             return original(meant, globals, locals, fromlist, level)
         leaf = _contrib(tf1, name, fromlist) or _module(tf1, name) or original(name, None, None, fromlist or ("",), 0)
-        if not fromlist:
-            return tf1
-        return tf1.python if name == "tensorflow.python" else leaf
+        return with_tf1_names(tf1, leaf) if fromlist else tf1
 
     def import_module_(name: str, package: str | None = None) -> Any:
         if not _is_tensorflow(name) or _is_native(sys._getframe(1).f_globals):
             return import_module(find_keras_2(name, tf1, sys._getframe(1)), package)
-        return _contrib(tf1, name, ()) or _module(tf1, name) or import_module(name, package)
+        return _contrib(tf1, name, ()) or _module(tf1, name) or with_tf1_names(tf1, import_module(name, package))
 
     with replaced(builtins, __import__=import_), replaced(importlib, import_module=import_module_):
         yield tf1

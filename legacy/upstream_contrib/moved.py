@@ -51,6 +51,9 @@ EVERYWHERE = (  # names that Python 3.10 and NumPy 2 dropped
 )
 
 FILES = {  # file -> what is replaced in it; each replacement must apply
+    "tensorflow/contrib/factorization/python/ops/gmm_ops.py": (  # NumPy compares an array with a text element by element now
+        (re.compile(r"if initial_clusters != 'random' and not"), "if not isinstance(initial_clusters, str) and not"),
+    ),
     "tensorflow/contrib/framework/__init__.py": (  # would remove names from TensorFlow's own nest module
         (re.compile(r"remove_undocumented\(nest\.__name__.*\)"), "pass"),
     ),
@@ -60,6 +63,12 @@ FILES = {  # file -> what is replaced in it; each replacement must apply
                 r"tf_ops\.Operation\(node_def_, info\.graph_, new_inputs, output_types_,\s*\[\], input_types_, None, op_def_\)"
             ),
             "tf_ops.Operation.from_node_def(node_def_, info.graph_, new_inputs, output_types_, [], input_types_, None, op_def_)",
+        ),
+    ),
+    "tensorflow/contrib/learn/python/learn/estimators/estimator.py": (  # trains in a session of its own, which no engine sees
+        (
+            re.compile(r"^    # Create a run configuration\.$", re.MULTILINE),
+            f"    from {OURS} import learn as _checks\n    _checks.check(self)",
         ),
     ),
     "tensorflow/contrib/learn/python/learn/estimators/run_config.py": (  # a setting that TensorFlow 2's hooks ask for

@@ -109,24 +109,31 @@ def for_each_batch(dataset: tf.data.Dataset, run: Callable[[Sequence[Tensor]], A
 
     @tf.function(autograph=False)
     def some(batches: Any, most: Tensor) -> Tensor:  # returns a tensor, since TensorFlow optimises only then
-        def one(done: Tensor) -> Tensor:
-            batch = next(batches)
-            with tf.control_dependencies(batch):  # at the end of the input, not even operations without a batch may run
-                run(batch)
-            return done + 1
+        def one(done: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
+            following = batches.get_next_as_optional()
+            has_batch = following.has_value()
 
-        return tf.while_loop(lambda done: done < most, one, [tf.constant(0, tf.int64)])
+            def take() -> Tensor:
+                run(following.get_value())
+                return done + 1
+
+            # A condition, since TensorFlow's inlining drops control dependencies: at the end of the input an error of the iterator
+            # would not keep operations without a batch from running.
+            return tf.cond(has_batch, take, lambda: done), has_batch
+
+        return tf.while_loop(lambda done, more: more & (done < most), one, [tf.constant(0, tf.int64), tf.constant(True)])[0]
 
     batches = iter(read_ahead(dataset))
     done, most = 0, 1
-    with contextlib.suppress(tf.errors.OutOfRangeError):
-        while True:
-            started = time.monotonic()
-            some(batches, tf.constant(most, tf.int64))
-            done += most
-            tell(done)
-            if time.monotonic() - started < _SECONDS:
-                most *= 2
+    while True:
+        started = time.monotonic()
+        taken = int(some(batches, tf.constant(most, tf.int64)))
+        done += taken
+        tell(done)
+        if taken < most:
+            return
+        if time.monotonic() - started < _SECONDS:
+            most *= 2
 
 
 def _store(model: ModelGraph, run: HookedRun | None = None) -> VariableStore:

@@ -175,7 +175,8 @@ def build(
     # As TF1's reference variables, ``if variable`` is true for each variable instead of reading its value.
     truth = replaced(resource_variable_ops.BaseResourceVariable, __bool__=lambda variable: True)
     references = reference_variables(kept=estimator.config.train_distribute is None)
-    with graph.as_default(), script_shapes(), control_flow_v2(), truth, references as names:
+    shapes = v1.variable_creator_scope(_without_validated_shape)
+    with graph.as_default(), script_shapes(), control_flow_v2(), truth, references as names, shapes:
         pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
         batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
@@ -202,6 +203,13 @@ def build(
         )
     _refuse(model)
     return model
+
+
+def _without_validated_shape(next_creator: Callable[..., Any], **options: Any) -> Any:
+    """Creates a variable; with validate_shape=False its shape is unknown, as a reference variable's, and not that of its first value."""
+    if options.get("validate_shape") is False:
+        options["shape"] = tf.TensorShape(None)
+    return next_creator(**options)
 
 
 def control_flow_v2() -> contextlib.AbstractContextManager[Any]:

@@ -240,7 +240,7 @@ class WatchedTensors:
         if not templates:
             return {}
         needed = needed & self._transplant.wanted[index]
-        values = tf.cond(needed, lambda: read([]), lambda: [tf.constant(_empty(one.dtype)) for one in templates])
+        values = tf.cond(needed, lambda: read([]), lambda: [_empty(one.dtype) for one in templates])
         tensors = tf.nest.flatten(values)  # one value comes without its list
         for template, tensor in zip(templates, tensors, strict=True):
             tensor.set_shape(template.shape)
@@ -266,5 +266,7 @@ class WatchedTensors:
             variable.assign(value)
 
 
-def _empty(dtype: tf.DType) -> Any:
-    return "" if dtype == tf.string else np.zeros([], dtype.as_numpy_dtype)
+def _empty(dtype: tf.DType) -> Tensor:
+    if dtype == tf.variant:  # e.g. the outputs of a loop so far
+        return tf.raw_ops.EmptyTensorList(element_shape=-1, max_num_elements=0, element_dtype=tf.float32)
+    return tf.zeros([], dtype)

@@ -87,7 +87,7 @@ class MultiLabelHead(canned._Head):
     label_vocabulary: Sequence[str] | None
     loss_reduction: str
     loss_fn: Callable[..., Any] | None
-    class_ids: tuple[int, ...]
+    classes_for_class_based_metrics: tuple[int, ...]
     name: Any = None
 
     @property
@@ -211,7 +211,7 @@ class MultiLabelHead(canned._Head):
                 for template, metric in _AT_THRESHOLD:
                     key = template % threshold
                     metrics[key] = metric(labels, probabilities, weights, threshold, key)
-            for number in self.class_ids:
+            for number in self.classes_for_class_based_metrics:
                 of_class = slice(number, number + 1)
                 mean_key, *auc_keys = self._class_keys(number)
                 metrics[mean_key] = canned._predictions_mean(probabilities[..., of_class], weights, mean_key)

@@ -24,7 +24,10 @@ def layer(head: Any) -> Head:
     """
     kind = type(head)
     # The attribute counts only on the class itself: a script's subclass may compute something else.
-    name = kind.__name__ if kind.__module__.startswith("tensorflow_estimator.") else vars(kind).get("contrib_head")
+    name = vars(kind).get("contrib_head")
+    if kind.__module__.startswith("tensorflow_estimator."):
+        is_contribs = kind.__module__.startswith("tensorflow_estimator.contrib.")
+        name = f"contrib.{kind.__name__.lstrip('_')}" if is_contribs else kind.__name__
     if name not in HEADS:
         raise NotSupportedError(
             f"The head {kind.__qualname__} has no Keras layer.",
@@ -96,20 +99,31 @@ def _sequential(head: Any) -> Head:
 
 
 def _contrib_multi(head: Any) -> Head:
-    heads = [layer(part) for part in head.heads]
-    return MultiHead(heads, head.head_weights, units=head.logits_dimension, reduction=heads[0].reduction)
+    heads = [layer(part) for part in _kept(head, "heads")]
+    weights = _kept(head, "head_weights") or ()
+    return MultiHead(heads, weights, units=head.logits_dimension, reduction=heads[0].reduction)
 
 
 def _contrib_multi_label(head: Any) -> Head:
     known = types.SimpleNamespace(
-        logits_dimension=head.n_classes,
+        logits_dimension=head.logits_dimension,
         name=head.name,
-        _weight_column=head.weight_column,
-        _loss_fn=head.loss_fn,
-        _loss_reduction=head.loss_reduction,
+        _weight_column=_kept(head, "weight_column"),
+        _loss_fn=_kept(head, "loss_fn"),
+        _loss_reduction=_kept(head, "loss_reduction"),
     )
-    named = {"vocabulary": head.label_vocabulary, "thresholds": head.thresholds, "judged": head.class_ids, "exact": True}
+    named = {
+        "vocabulary": _kept(head, "label_vocabulary"),
+        "thresholds": _kept(head, "thresholds"),
+        "judged": _kept(head, "classes_for_class_based_metrics"),
+        "exact": True,
+    }
     return MultiLabelHead(**_common(known) | named)
+
+
+def _kept(head: Any, name: str) -> Any:
+    """Returns a setting of a head of ``tf.contrib``: ours has it as an attribute, the real one as a private one."""
+    return getattr(head, name) if hasattr(head, name) else getattr(head, f"_{name}")
 
 
 HEADS: Mapping[str, Callable[[Any], Head]] = {

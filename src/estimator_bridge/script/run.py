@@ -28,6 +28,7 @@ from estimator_bridge.legacy.installation import install
 from estimator_bridge.legacy.tf1_surface.behavior import show_tf1_behavior, tf1_behavior
 from estimator_bridge.legacy.tf1_surface.tf1_imports import tf1_imports, version_names
 from estimator_bridge.legacy.tf1_surface.tutorial_modules import example_modules
+from estimator_bridge.legacy.upstream_contrib.stand_ins.learn import refused
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, interposed
 from estimator_bridge.script.loading import compile_own_modules, compile_source
@@ -130,6 +131,7 @@ def run_modern(script: Script, make_engine: Callable[[], Engine]) -> None:
         contextlib.nullcontext() if script.verbose else quiet_deprecations(),
         join_launcher(),
         interposed(engine),
+        refused("it trains in a session of its own, and the modern path has none."),
         mend_input_results(),
         show_tf1_behavior() as overrides,
         _old_names(),

@@ -60,7 +60,7 @@ IMPORTS = [
     ("from tensorflow.python.framework import ops", "ops is sys.modules['tensorflow.python.framework.ops']"),
     ("import tensorflow.python.framework.ops", "tensorflow.python.framework.ops.Graph and tensorflow is TF"),
     ("import tensorflow.python.framework.ops as ops", "ops.Graph"),
-    ("from tensorflow import python", "python.framework is sys.modules['tensorflow.python'].framework"),
+    ("from tensorflow import python", "python.framework.ops is sys.modules['tensorflow.python.framework.ops']"),
     (
         "from tensorflow.python import pywrap_tensorflow",
         "pywrap_tensorflow.NewCheckpointReader is TF.train.NewCheckpointReader",

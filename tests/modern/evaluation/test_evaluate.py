@@ -77,6 +77,22 @@ def test_steps_and_checkpoint_path(trained: Path, tmp_path: Path) -> None:
     assert results[1]["global_step"] == 15
 
 
+def counting_model_fn(features: Any, labels: Any, mode: str) -> Any:
+    """A metric whose count is known before any batch is: its update reads none."""
+    loss = v1.losses.sigmoid_cross_entropy(labels, linear(features["x"]))
+    return v1.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={"x": v1.metrics.mean(features["x"])})
+
+
+def test_an_update_that_reads_no_batch_runs_once_a_batch(tmp_path: Path) -> None:
+    def whole_batches() -> Any:
+        given = ({"x": X, "words": WORDS}, CLASSES)
+        return tf.data.Dataset.from_tensor_slices(given).batch(5, drop_remainder=True)
+
+    result = engine("modern").evaluate(estimator(counting_model_fn, tmp_path), whole_batches)
+
+    np.testing.assert_allclose(result["x"], np.mean(X[: len(X) // 5 * 5], dtype=np.float64), rtol=1e-5, atol=1e-6)
+
+
 def test_evaluation_without_a_checkpoint_uses_the_initial_values(tmp_path: Path) -> None:
     results = [engine(path).evaluate(estimator(model_fn, tmp_path / path), rows) for path in PATHS]
     assert results[1]["global_step"] == 0

@@ -87,7 +87,17 @@ def test_impossible_steps_raise_as_estimator_does(path: str, arguments: Any, tmp
         engine(path).train(estimator(model_fn, tmp_path), regression_input, **arguments)
 
 
-@pytest.mark.parametrize("model", [with_summaries, minimizing(lambda: v1.train.AdamOptimizer(0.05))])
+def with_summary_of_a_loop(features: Any, labels: Any, mode: str) -> Any:
+    """A summary whose loop takes its rows from a variable, as they were before the step, and a factor from the batch."""
+    rows = v1.get_variable("rows", [4, 3], initializer=v1.constant_initializer(0.5))
+    loss = v1.losses.mean_squared_error(labels, features["x"][:, :3] @ rows[:3, :1])
+    scaled = tf.map_fn(lambda row: row * tf.reduce_mean(features["x"]), rows)
+    v1.summary.scalar("scaled", tf.reduce_sum(scaled))
+    train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step())
+    return v1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+@pytest.mark.parametrize("model", [with_summaries, with_summary_of_a_loop, minimizing(lambda: v1.train.AdamOptimizer(0.05))])
 def test_event_files_have_the_same_tags_steps_and_values(model: Any, tmp_path: Path) -> None:
     written = []
     for path in PATHS:
@@ -101,6 +111,19 @@ def test_event_files_have_the_same_tags_steps_and_values(model: Any, tmp_path: P
     assert (5, "global_step/sec") in [event[:2] for event in written[1]]
     for modern, legacy in zip(written[1], written[0], strict=True):
         assert modern[2] == (None if legacy[2] is None else pytest.approx(legacy[2], rel=1e-5)), modern[:2]
+
+
+def with_a_growing_variable(features: Any, labels: Any, mode: str) -> Any:
+    """A variable without a checked shape, which gets an entry at each step."""
+    seen = v1.Variable(np.zeros([0], np.float32), trainable=False, validate_shape=False, name="seen", use_resource=True)
+    grown = v1.assign(seen, tf.concat([seen, [tf.cast(tf.size(seen), tf.float32) + 1.0]], 0), validate_shape=False)
+    loss = v1.losses.mean_squared_error(labels, v1.get_variable("bias", [1]) + tf.zeros_like(labels))
+    train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step())
+    return v1.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.group(train_op, grown))
+
+
+def test_a_variable_may_change_its_shape_as_a_reference_variable_may(tmp_path: Path) -> None:
+    assert train("modern", with_a_growing_variable, tmp_path, steps=3)["seen"].tolist() == [1.0, 2.0, 3.0]
 
 
 def test_listeners_are_told_the_same(tmp_path: Path) -> None:
