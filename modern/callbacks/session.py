@@ -172,9 +172,12 @@ class ReadOnlySession(SessionInterface):
         return bool(effects or _batches(behind))
 
     def is_reference(self, element: Any) -> bool:
-        """Returns True for a reference variable of TensorFlow 1, whose value a session gives as it is after all that it runs."""
+        """Returns True for a variable whose value a session gives as it is after all that it runs.
+
+        These are TensorFlow 1's reference variables, and the name of a variable (``"global_step:0"``), which is its handle here.
+        """
         handle = variable_of(element) if element is not operation(element) else None
-        return handle is not None and handle.op.name in self._references
+        return handle is not None and (handle is element or handle.op.name in self._references)
 
     def handles(self, fragment: Fragment) -> list[Tensor]:
         """Returns the handles of a fragment's variables."""

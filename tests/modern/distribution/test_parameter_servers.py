@@ -239,8 +239,8 @@ def test_a_lost_parameter_server_ends_the_chief_in_seconds_with_the_reason(beset
 def test_the_chief_goes_on_from_the_last_checkpoint_and_every_task_ends(beset: Beset) -> None:
     assert beset.codes == {"chief-0": 0, "worker-0": 0, "worker-1": 0, "evaluator-0": 0}
     first = int(beset.cluster.notes("chief-0", "steps")[0].split()[0])
-    assert first >= beset.went_on_to
-    assert first % 100 == 0, "every hundredth step is saved"
+    assert first > beset.went_on_to
+    assert first % 100 == 1, "every hundredth step is saved, and a hook sees the global step after the update"
 
 
 @pytest.mark.tf221
@@ -257,7 +257,7 @@ def test_a_hook_of_the_script_sees_each_step_of_the_chief(beset: Beset) -> None:
     seen = [line.split() for line in beset.cluster.notes("chief-0", "steps")]
     steps, losses = [int(step) for step, _ in seen], [float(loss) for _, loss in seen]
     assert steps == sorted(set(steps))
-    assert max(steps) < 500
+    assert max(steps) <= 500
     assert np.mean(np.diff(steps)) > 1
     assert beset.batches_of_hook - READ_AHEAD <= len(steps) <= beset.batches_of_hook
     assert np.mean(losses[-20:]) < 0.1
