@@ -1,7 +1,8 @@
 """A process that has imported TensorFlow and runs each program in a fork of itself: ``python fork_server.py``.
 
-Each line of standard input is JSON, ``[grace, [[program, arguments, output file], ...]]``. The answer is one line of JSON with the
-programs' exit codes, or "killed". The first program has 240 seconds, the others ``grace`` seconds after its end.
+A program is a function of a module of the tests. Each line of standard input is JSON, ``[grace, [[module, function, arguments, output
+file], ...]]``. The answer is one line of JSON with the programs' exit codes, or "killed". The first program has 240 seconds, the others
+``grace`` seconds after its end. What a function returns is the last line of its output, as JSON.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-Program = tuple[str, Sequence[str], str]
+Program = tuple[str, str, Sequence[Any], str]
+ROOT = Path(__file__).parents[1]
 DEADLINE = 240.0
 
 
 def main() -> None:
     """Answers until standard input ends."""
-    sys.path[0] = ""  # as for ``python -c``: this folder's modules are not for the programs
+    sys.path[0] = str(ROOT)  # not this folder: the programs' modules are named as the tests name them
     for module in ("tensorflow", "tf_keras"):
         importlib.import_module(module)
     gc.collect()
@@ -62,23 +66,24 @@ def run_together(programs: Sequence[Program], grace: float) -> list[int | str]:
     return codes
 
 
-def start(program: str, arguments: Sequence[str], out: str) -> int:
-    """Runs a program in a fork, with its standard output and error in a file; returns the process id."""
+def start(module: str, function: str, arguments: Sequence[Any], out: str) -> int:
+    """Calls a function in a fork, with its standard output and error in a file; returns the process id."""
     child = os.fork()
     if not child:
-        os._exit(execute(program, arguments, out))
+        os._exit(execute(module, function, arguments, out))
     return child
 
 
-def execute(program: str, arguments: Sequence[str], out: str) -> int:
-    """Runs a program's source in this process; returns its exit code."""
+def execute(module: str, function: str, arguments: Sequence[Any], out: str) -> int:
+    """Calls a function in this process and writes what it returns; returns the exit code."""
     code = 1
     try:
         file = os.open(out, os.O_WRONLY | os.O_CREAT)
         os.dup2(file, 1)
         os.dup2(file, 2)
-        sys.argv = ["-c", *arguments]
-        exec(compile(program, "program", "exec"), {"__name__": "__main__"})
+        returned = getattr(importlib.import_module(module), function)(*arguments)
+        if returned is not None:
+            sys.stdout.write("\n" + json.dumps(returned) + "\n")
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)

@@ -1,4 +1,7 @@
-"""Programs that need a separate TensorFlow, each in a fork of one process that has imported it: an import takes seconds."""
+"""Programs that need a separate TensorFlow, each in a fork of one process that has imported it: an import takes seconds.
+
+A program is a function of a module beside the test. Its arguments and what it returns travel as JSON.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from typing import Any, TypeVar
 import pytest
 
 Run = Callable[..., Any]
-Programs = Sequence[tuple[str, Sequence[str]]]
+Program = Callable[..., Any]
+Programs = Sequence[tuple[Program, Sequence[Any]]]
 Together = Callable[..., list[Any]]
 Test = TypeVar("Test", bound=Callable[..., None])
 
@@ -34,7 +38,9 @@ def observes(*rows: str) -> Callable[[Test], Test]:
 
 @pytest.fixture(scope="package")
 def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
-    """A function that runs programs side by side, each with a separate TensorFlow, and returns the last line of JSON of each.
+    """A function that runs programs side by side, each with a separate TensorFlow, and returns what each returns.
+
+    Of one that is killed or returns None, the last line of JSON that it has written.
 
     The first program has 240 seconds. After it, the others get ``grace`` seconds and are then killed, as parameter servers are.
     """
@@ -47,7 +53,10 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
 
         def call(programs: Programs, grace: float = 0.0) -> list[Any]:
             outs = [Path(folder) / f"{next(count)}.txt" for _ in programs]
-            request = [[program, list(given), str(out)] for (program, given), out in zip(programs, outs, strict=True)]
+            request = [
+                [program.__module__, program.__name__, list(given), str(out)]
+                for (program, given), out in zip(programs, outs, strict=True)
+            ]
             stdin.write(json.dumps([grace, request]) + "\n")
             stdin.flush()
             codes = json.loads(stdout.readline())
@@ -62,9 +71,9 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
 
 @pytest.fixture(scope="package")
 def run(together: Together) -> Run:
-    """A function that runs one program and returns its last line of JSON."""
+    """A function that runs one program with arguments and returns what it returns."""
 
-    def call(program: str, *arguments: str) -> Any:
+    def call(program: Program, *arguments: Any) -> Any:
         return together([(program, arguments)])[0]
 
     return call

@@ -19,16 +19,7 @@ from estimator_bridge.cli.closed_streams import DroppingStream
 from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.launcher.display import open_display
 
-_EQUAL = """
-from estimator_bridge.parity import run
-from estimator_bridge.parity.result import ParityResult, Thresholds
-run.compare = lambda *script, **options: ParityResult((), "replay", "equal", Thresholds())
-"""
-_MAIN = """
-import sys
-from estimator_bridge.cli.main import main
-sys.exit(main())
-"""
+HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -58,11 +49,12 @@ def test_the_exit_code_stays_once_the_reader_is_gone(command: str, code: int, tm
     for step in (7, 8):
         write_tensors(tmp_path / f"model.ckpt-{step}", {"weights": [1.0 * step], "global_step": step})
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    program = [HERE / "equal_sides.py"] if command.startswith("compare") else ["-m", "estimator_bridge"]
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as left:
         ended = subprocess.run(
-            [sys.executable, "-c", (_EQUAL if command.startswith("compare") else "") + _MAIN, *command.split()],
+            [sys.executable, *program, *command.split()],
             cwd=tmp_path, env=environment | {"PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=left, stderr=left, timeout=120, check=False,
         )  # fmt: skip
@@ -119,28 +111,13 @@ def test_another_error_is_raised(tmp_path: Path) -> None:
         DroppingStream(cast(TextIO, stream)).write("line")
 
 
-_STREAMS = """
-import json, os, subprocess, sys
-from pathlib import Path
-from estimator_bridge.cli.main import main
-try:
-    code = main(["launch", "--engine", "slurm", "--worker", "1", "--trusted-network", "train.py"])
-    nowhere = Path(os.devnull).stat()
-    answer = [code, [os.path.samestat(os.fstat(number), nowhere) for number in (0, 1, 2)]]
-    answer.append([os.get_inheritable(number) for number in (0, 1, 2)])
-except BaseException as error:
-    answer = repr(error)
-Path(sys.argv[1]).write_text(json.dumps(answer))
-"""
-
-
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (1, 2), (0, 1, 2)])
 def test_standard_streams_that_are_closed_lead_to_nowhere(tmp_path: Path, closed: tuple[int, ...]) -> None:
     """None of them becomes a file that is opened next."""
     redirected = " ".join(f"{number}>&-" for number in closed)
     (tmp_path / "train.py").touch()
     subprocess.run(
-        ["sh", "-c", f'exec "$@" {redirected}', "sh", sys.executable, "-c", _STREAMS, "answer"],
+        ["sh", "-c", f'exec "$@" {redirected}', "sh", sys.executable, HERE / "launch_and_answer.py", "answer"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdin=subprocess.PIPE, capture_output=True, timeout=60, check=True,
     )  # fmt: skip

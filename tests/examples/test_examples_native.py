@@ -18,16 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ["digits", "wide_deep"]
 
 # Native TensorFlow 2.15 still has the Estimator: its compat.v1 in the place of TensorFlow is TensorFlow 1, near enough. No bridge.
-AS_TENSORFLOW_1 = """
-import runpy, sys
-import tensorflow as tf
-tf.compat.v1.estimator.Estimator  # imported completely before it finds the version 1 API under TensorFlow's name
-tf.compat.v1.disable_v2_behavior()
-sys.modules["tensorflow"] = tf.compat.v1
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-assert not [name for name in sys.modules if name.startswith("estimator_bridge")]
-"""
+AS_TENSORFLOW_1 = str(Path(__file__).with_name("as_tensorflow_1.py"))
 
 
 def source(example: str) -> str:
@@ -45,7 +36,7 @@ def flag_defaults(example: str) -> dict[str, Any]:
 
 def run_on_native(example: str, model_dir: Path, *flags: str) -> str:
     script = ROOT / "examples" / example / "train.py"
-    command = [sys.executable, "-c", AS_TENSORFLOW_1, str(script), f"--model_dir={model_dir}", *flags]
+    command = [sys.executable, AS_TENSORFLOW_1, str(script), f"--model_dir={model_dir}", *flags]
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=environment)
     assert done.returncode == 0, done.stderr[-4000:]

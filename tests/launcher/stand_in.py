@@ -30,15 +30,7 @@ ADDRESS = TF_CONFIG["cluster"][JOB][INDEX] if TASK.serves else ""
 RENDEZVOUS = Rendezvous.of_this_process() or Rendezvous(FOLDER)
 HELD: list[Any] = []
 RUN = len(list(FOLDER.glob(f"{JOB}-{INDEX}.run-*")))
-GRANDCHILD = """
-import os, pathlib, signal, sys, time
-if os.fork():
-    os._exit(0)
-os.setsid()
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-pathlib.Path(sys.argv[1], f"{os.getpid()}.pid").touch()
-time.sleep(600)
-"""
+GRANDCHILD = Path(__file__).with_name("grandchild.py")
 
 
 def serve(job: str = JOB, index: str = str(INDEX)) -> None:
@@ -106,7 +98,7 @@ def fail() -> None:
 def child() -> None:
     """Starts a process without a parent, in a session of its own, that ignores SIGTERM."""
     before = len(list(FOLDER.glob("*.pid")))
-    subprocess.Popen([sys.executable, "-c", GRANDCHILD, str(FOLDER)]).wait()
+    subprocess.Popen([sys.executable, GRANDCHILD, str(FOLDER)]).wait()
     while len(list(FOLDER.glob("*.pid"))) == before:
         time.sleep(0.02)
 

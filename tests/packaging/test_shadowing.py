@@ -7,31 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.conftest import Distributions, Environment
+from tests.packaging.conftest import ROOT, Distributions, Environment
 
-SCRIPT = """
-import json
-import compat
-import legacy.layers
-import modern
-import estimator_bridge.compat
-import estimator_bridge.legacy
-import estimator_bridge.modern
-
-print(json.dumps({
-    "theirs": [compat.WHOSE, legacy.layers.WHOSE, modern.WHOSE],
-    "ours": [
-        hasattr(package, "WHOSE") or "estimator_bridge" not in package.__name__
-        for package in (estimator_bridge.compat, estimator_bridge.legacy, estimator_bridge.modern)
-    ],
-}))
-"""
-TRAINING = """
-import tensorflow as tf
-
-estimator = tf.estimator.LinearRegressor([tf.feature_column.numeric_column("x")])
-estimator.train(lambda: ({"x": tf.constant([[1.0]])}, tf.constant([[2.0]])), steps=1)
-"""
+NAMES, TRAINING = (ROOT / "tests" / "data" / "shadowing" / name for name in ("names.py", "training.py"))
 EXPECTED = {"theirs": ["the user's"] * 3, "ours": [False] * 3}
 
 
@@ -43,7 +21,7 @@ def script(tmp_path: Path) -> Path:
     (folder / "legacy" / "__init__.py").write_text("", encoding="utf-8")
     for module in ("compat.py", "modern.py", "legacy/layers.py"):
         (folder / module).write_text('WHOSE = "the user\'s"\n', encoding="utf-8")
-    (folder / "train.py").write_text(SCRIPT, encoding="utf-8")
+    (folder / "train.py").write_text(NAMES.read_text(encoding="utf-8"), encoding="utf-8")
     return folder / "train.py"
 
 
@@ -64,7 +42,8 @@ def test_in_a_plain_script(installed: Environment, script: Path) -> None:
 
 @pytest.mark.parametrize("path", ["legacy", "modern"])
 def test_in_a_script_under_run(installed: Environment, script: Path, path: str, tmp_path: Path) -> None:
-    script.write_text(TRAINING + SCRIPT, encoding="utf-8")  # the modern path needs an Estimator call
+    texts = [file.read_text(encoding="utf-8") for file in (TRAINING, NAMES)]
+    script.write_text("\n".join(texts), encoding="utf-8")  # the modern path needs an Estimator call
     arguments = ("run", "--path", path, script)
     assert last_line(installed.console_script(arguments, cwd=tmp_path)) == EXPECTED
 

@@ -27,24 +27,7 @@ from estimator_bridge.script.run import Script
 HERE = Path(__file__).parent
 JOB = str(HERE.parent / "data" / "small_job.py")
 
-RECURRENT = """
-import numpy as np, tensorflow as tf
-
-def input_fn():
-    x = np.random.RandomState(0).rand(64, 5, 3).astype(np.float32)
-    return tf.data.Dataset.from_tensor_slices((x, (x.sum((1, 2)) > 7.5).astype(np.int32))).repeat().batch(16)
-
-def model_fn(features, labels, mode):
-    cells = [tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.BasicLSTMCell(4), output_keep_prob=0.8) for _ in range(2)]
-    output, _ = tf.nn.dynamic_rnn(tf.nn.rnn_cell.MultiRNNCell(cells), features, dtype=tf.float32)
-    training = tf.placeholder_with_default(True, [])
-    hidden = tf.cond(training, lambda: tf.nn.dropout(output[:, -1], rate=0.3), lambda: output[:, -1])
-    loss = tf.losses.sparse_softmax_cross_entropy(labels, tf.layers.dense(hidden, 2))
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-tf.estimator.Estimator(model_fn).train(input_fn, steps=30)
-"""
+RECURRENT = str(HERE.parent / "data" / "recurrent.py")
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -98,11 +81,8 @@ def test_a_job_with_dropout_and_batch_norm_is_equal(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("warm_python")
-def test_dropout_in_loops_and_branches_is_equal(tmp_path: Path) -> None:
-    script = tmp_path / "recurrent.py"
-    script.write_text(RECURRENT)
-
-    result = run.compare(Script(str(script)))
+def test_dropout_in_loops_and_branches_is_equal() -> None:
+    result = run.compare(Script(RECURRENT))
 
     assert result.verdict == "equal", result.findings
     assert len({point.legacy for point in result.losses}) == 30, "it trains"

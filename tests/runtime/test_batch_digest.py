@@ -14,20 +14,9 @@ from hypothesis import strategies as st
 
 import estimator_bridge
 from estimator_bridge.runtime.batch_digest import batch_digest
+from tests.runtime.batch_with_digest import example_batch
 
 DTYPES = ("float32", "float64", "float16", "int32", "int64", "uint8", "bool", "complex64")
-
-BATCH = """
-import numpy as np
-batch = [
-    np.arange(12, dtype=np.float32).reshape(3, 4) / 7,
-    np.array([[b"caf\\xc3\\xa9", b""], [b"\\x00\\xff", b"x" * 100]]),
-    np.array([True, False]),
-    np.int64(-5),
-    np.zeros([0, 3], np.float64),
-    np.array([np.nan, -0.0, np.inf], np.float16),
-]
-"""
 
 
 def digest(arrays: list[Any]) -> int:
@@ -41,12 +30,6 @@ def in_graph(arrays: list[Any]) -> int:
 
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         return int(session.run(batch_digest([tf.constant(array) for array in arrays])))
-
-
-def example_batch() -> list[Any]:
-    namespace: dict[str, Any] = {}
-    exec(BATCH, namespace)
-    return list(namespace["batch"])
 
 
 @st.composite
@@ -124,13 +107,13 @@ def test_it_is_an_int64_scalar_in_the_tensors_graph() -> None:
 @pytest.mark.usefixtures("warm_python")
 def test_processes_agree() -> None:
     """Each side of a comparison computes its own, whatever Python's seed of hashes is: there 0, here any."""
-    script = f"""{BATCH}
-import tensorflow as tf
-from estimator_bridge.runtime.batch_digest import batch_digest
-print(int(batch_digest([tf.constant(array) for array in batch])))
-"""
     environment = {"PYTHONPATH": str(Path(estimator_bridge.__file__).parents[1])}
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, Path(__file__).with_name("batch_with_digest.py")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
     assert int(done.stdout) == digest(example_batch())

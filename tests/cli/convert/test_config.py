@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from estimator_bridge.cli.main import main
+from tests.running import ROOT
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -24,22 +25,7 @@ RUN_CONFIG = {
     "train_spec": {"max_steps": 12, "hooks": [{"class": "LoggingTensorHook", "every_n_iter": 5}]},
     "eval_spec": {"steps": 2, "throttle_secs": 0},
 }
-SCRIPT = """
-import sys
-import tensorflow as tf
-session = tf.ConfigProto(intra_op_parallelism_threads=2)
-session.gpu_options.allow_growth = True
-mirrored = tf.distribute.MirroredStrategy(["CPU:0"], cross_device_ops=tf.distribute.ReductionToOneDevice())
-config = tf.estimator.RunConfig(model_dir=sys.argv[1], session_config=session, save_checkpoints_steps=7, keep_checkpoint_max=None,
-                                save_summary_steps=None, train_distribute=mirrored)
-estimator = tf.estimator.Estimator(lambda features: None, config=config)
-train = tf.estimator.TrainSpec(None or (lambda: None), max_steps=70, hooks=[tf.train.StopAtStepHook(last_step=60)],
-                               saving_listeners=[tf.train.CheckpointSaverListener()])
-evaluate = tf.estimator.EvalSpec(lambda: None, steps=None, hooks=[tf.train.LoggingTensorHook(["x"], 5)], exporters=tf.estimator.LatestExporter("x", lambda: None))
-print("the script talks")
-tf.estimator.train_and_evaluate(estimator, train, evaluate)
-raise SystemExit("trained")
-"""
+SCRIPT = ROOT / "tests" / "data" / "many_settings.py"
 
 
 @pytest.fixture
@@ -250,21 +236,9 @@ def test_the_python_can_be_pasted_and_trains(run: Run, tmp_path: Path) -> None:
     config = RUN_CONFIG | {"model_dir": str(tmp_path / "model")}
     code, out, _ = run(write(tmp_path, "run.json", config), "--format", "python")
     assert code == 0
-    use = """
-import numpy as np
-x = np.ones([64, 2], np.float32)
-data = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(4).repeat()
-with strategy.scope():
-    model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=[2])])
-    model.compile("sgd", "mse")
-checkpoint = tf.train.Checkpoint(model=model)
-model.fit(data, verbose=0, callbacks=make_callbacks(checkpoint, data), **fit_arguments(0))
-assert int(model.optimizer.iterations.numpy()) == 12, model.optimizer.iterations
-assert tf.config.threading.get_intra_op_parallelism_threads() == 2
-assert strategy.num_replicas_in_sync == 2
-assert [path.rsplit("-")[-1] for path in tf.train.get_checkpoint_state(MODEL_DIR).all_model_checkpoint_paths] == ["0", "5", "10", "12"]
-""".replace("MODEL_DIR", repr(str(tmp_path / "model")))
-    answer = subprocess.run([sys.executable, "-c", out + use], capture_output=True, text=True, timeout=120, check=False)
+    use = (ROOT / "tests" / "data" / "below_printed_settings.py").read_text()
+    command = [sys.executable, "-c", out + use, str(tmp_path / "model")]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert answer.returncode == 0, answer.stderr[-2000:]
 
 
@@ -284,7 +258,7 @@ assert run_config.train_distribute.num_replicas_in_sync == 2
 
 @pytest.mark.usefixtures("warm_python")
 def test_from_script_announces_and_runs_the_script_up_to_its_estimators_first_call(tmp_path: Path) -> None:
-    script = write(tmp_path, "train.py", SCRIPT)
+    script = write(tmp_path, "train.py", SCRIPT.read_text())
     command = [
         sys.executable,
         "-m",

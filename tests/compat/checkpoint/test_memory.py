@@ -19,19 +19,7 @@ ROOT = Path(__file__).parents[3]
 BOUND = 200 * 2**20
 MANY = 200_000
 SHAPE = (2**16, 2**10)  # 256 MiB of float32
-SCRIPT = """
-import json, sys
-from pathlib import Path
-
-def peak():  # of this program: getrusage would begin with the peak of the process that started it
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-
-before = peak()
-from estimator_bridge.compat.checkpoint import convert
-report = convert(sys.argv[1], sys.argv[2], like=sys.argv[3] or None, copy=sys.argv[4] == "copy")
-print(json.dumps([peak() - before, report.written, sorted({"tensorflow"} & sys.modules.keys())]))
-"""
+PROGRAM = Path(__file__).with_name("peak_memory.py")
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak from /proc")
 
@@ -53,7 +41,7 @@ def write_momentum(prefix: Path) -> None:
 
 def taken(*arguments: object) -> int:
     """Bytes that a conversion takes on top of the interpreter."""
-    command = [sys.executable, "-c", SCRIPT, *map(str, arguments)]
+    command = [sys.executable, str(PROGRAM), *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
     peak, written, imported = json.loads(done.stdout)

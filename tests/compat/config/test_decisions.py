@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from estimator_bridge.compat.config import LegacyConfig, to_modern
 from estimator_bridge.compat.config.decisions import CLASSES, DECISIONS, decide
 from estimator_bridge.compat.config.model import ConfigPart
 from estimator_bridge.compat.rules import Fidelity
+from tests.compat.config.programs.applying import strategies_in_one_process
 from tests.forked_programs import Run
 from tests.modern.config.test_clusters import SYNCHRONOUS
 
@@ -68,25 +68,6 @@ def test_row(name: str) -> None:
     assert said[0].note
 
 
-ALONE = """
-import json, sys
-from estimator_bridge.compat.config import to_modern
-from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.runtime.json_positions import read_object
-from estimator_bridge.compat.config.settings import flatten, unflatten
-from estimator_bridge.compat.config.reading.legacy_json import legacy_of
-from estimator_bridge.errors import BridgeError
-said = {}
-for name, job in json.loads(sys.argv[1]).items():
-    config, report = to_modern(legacy_of(read_object(json.dumps(job), "run.json")))
-    settings = {key: value for key, value in flatten(config).items() if not key.startswith(("summaries.", "checkpoint."))}
-    try:
-        applied = apply(unflatten(settings | {"devices.logical_cpus": 2}))
-        said[name] = [type(applied.strategy).__name__, applied.strategy.num_replicas_in_sync]
-    except BridgeError as error:
-        said[name] = ["refused", str(error)]
-print(json.dumps(said))
-"""
 TWO = ["CPU:0", "CPU:1"]
 IN_ONE_PROCESS: dict[str, tuple[dict[str, Any], Any]] = {
     "mirrored": ({"train_distribute": {"class": "MirroredStrategy", "devices": TWO}}, ["MirroredStrategy", 2]),
@@ -116,7 +97,7 @@ IN_ONE_PROCESS: dict[str, tuple[dict[str, Any], Any]] = {
 
 def test_every_row_is_constructed_or_refused(run: Run) -> None:
     """Those that need several processes are in tests/modern/config/test_clusters.py, over real servers."""
-    said = run(ALONE, json.dumps({name: job for name, (job, _) in IN_ONE_PROCESS.items()}))
+    said = run(strategies_in_one_process, {name: job for name, (job, _) in IN_ONE_PROCESS.items()})
     for name, (_, wanted) in IN_ONE_PROCESS.items():
         if wanted == MANUAL:
             assert said[name] == ["_DefaultDistributionStrategy", 1]

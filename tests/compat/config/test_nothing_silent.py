@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from estimator_bridge.compat.config.model import SECTIONS, ConfigPart
 from estimator_bridge.compat.config.output.python import to_python
 from estimator_bridge.compat.config.settings import to_dict, unflatten
+from tests.compat.config.programs import applying
 from tests.forked_programs import Run
 
 VALUES: dict[str, Any] = {
@@ -102,37 +102,6 @@ def test_a_setting_shows_in_the_printed_script(name: str) -> None:
     assert to_python(unflatten(without | {name: VALUES[name]})) != to_python(unflatten(without)), name
 
 
-APPLY = """
-import json, sys, tempfile
-from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.modern.config.fit import compile_arguments
-from estimator_bridge.compat.config.settings import flatten, from_dict
-from estimator_bridge.errors import BridgeError
-import tensorflow as tf
-import tf_keras
-said, made = {}, {}
-for name, tree in json.loads(sys.argv[1]).items():
-    try:
-        made[name] = apply(from_dict(tree))
-    except BridgeError as error:
-        said[name] = "refused: " + str(error)
-for name, applied in made.items():
-    config = applied.config
-    asked = set(flatten(config))
-    where = {one: "in force" for one in applied.in_force} | {one: why for one, why in applied.without_effect.items()}
-    assert asked == set(where) | applied.pending, (asked, where, applied.pending)
-    with applied.strategy.scope():
-        model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=[1])])
-        model.compile("sgd", "mse", **compile_arguments(config))
-    data = tf.data.Dataset.from_tensors((tf.ones([1, 1]),) * 2)
-    fitted = applied.fit(model, tf.train.Checkpoint(model=model), data)
-    where |= {one: "in force" for one in fitted.in_force} | dict(fitted.without_effect)
-    assert asked <= set(where), asked - set(where)
-    said[name] = where[name] if name in where else "in force"
-print(json.dumps(said))
-"""
-
-
 def test_apply_and_fit_account_for_every_setting(run: Run, tmp_path: Any) -> None:
     alone: dict[str, dict[str, Any]] = {name: {name: value} | NEEDS.get(name, {}) for name, value in VALUES.items()}
     del alone["strategy.remote_cluster"]  # needs its servers: tests/modern/config/test_clusters.py
@@ -147,7 +116,7 @@ def test_apply_and_fit_account_for_every_setting(run: Run, tmp_path: Any) -> Non
         name: to_dict(unflatten(settings | (folder if "training.model_dir" in settings else {})))
         for name, settings in ordered.items()
     }
-    said = run(APPLY, json.dumps(trees))
+    said = run(applying.what_became_of, trees)
     refused = {name for name, why in said.items() if why.startswith("refused")}
     assert refused == {"devices.gpu_memory_fraction"}
     gone = {name for name, why in said.items() if why != "in force" and name not in refused}
@@ -167,68 +136,24 @@ def test_what_would_compute_something_else_is_refused(run: Run) -> None:
     lonely = {"cluster.jobs": {"worker": ("a:1", "b:1")}, "cluster.task_type": "worker", "cluster.task_id": 0}
     beyond = {"strategy.evaluation": {"kind": "MultiWorkerMirroredStrategy"}, "cluster.task_type": "evaluator"}
     batch = {"training.per_replica_batch_size": 4, "training.global_batch_size": 8}
-    said = run(APPLY, json.dumps({name: to_dict(unflatten(one)) for name, one in (("0", lonely), ("1", beyond), ("2", batch))}))
+    said = run(
+        applying.what_became_of,
+        {name: to_dict(unflatten(one)) for name, one in (("0", lonely), ("1", beyond), ("2", batch))},
+    )
     assert "each would train a model of its own" in said["0"]
     assert "an evaluator is one" in said["1"]
     assert "took training.per_replica_batch_size and ignored it" in said["2"] or "global_batch_size=8" in said["2"]
 
 
-IGNORED = """
-import json, sys
-from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.settings import unflatten
-from estimator_bridge.errors import BridgeError
-import tensorflow as tf
-import tf_keras
-said = {}
-def ignoring(name, patched, settings, build=True):
-    target, attribute = patched
-    kept = getattr(target, attribute)
-    model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=[1])])
-    model.compile("sgd", "mse")
-    def made(*given, **named):
-        one = kept(*given, **{key: value for key, value in named.items() if key not in name.split()})
-        return one
-    setattr(target, attribute, made)
-    try:
-        apply(unflatten(settings)).fit(model, tf.train.Checkpoint(model=model), None)
-    except BridgeError as error:
-        said[name] = str(error)
-    finally:
-        setattr(target, attribute, kept)
-saving = {"training.model_dir": sys.argv[1], "checkpoint.interval_steps": 5}
-manager = (tf.train, "CheckpointManager")
-ignoring("keep_checkpoint_every_n_hours", manager, saving | {"checkpoint.keep_every_n_hours": 2.0})
-ignoring("steps_per_execution", (tf, "ones"), {"training.steps_per_execution": 4})
-from estimator_bridge.compat.config.output import callbacks
-ignoring("last_step", (callbacks, "StopAtStep"), {"training.max_steps": 4})
-print(json.dumps(said))
-"""
-
-
 def test_what_is_ignored_once_there_is_a_model_is_an_error_too(run: Run, tmp_path: Any) -> None:
-    said = run(IGNORED, str(tmp_path))
+    said = run(applying.ignored_by_a_fit, str(tmp_path))
     assert "took checkpoint.keep_every_n_hours and ignored it" in said["keep_checkpoint_every_n_hours"]
     assert "took training.steps_per_execution and ignored it" in said["steps_per_execution"]
     assert "took training.max_steps and ignored it" in said["last_step"]
 
 
-WITHOUT = """
-import json, sys
-from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.model import ConfigPart
-from estimator_bridge.compat.config.settings import unflatten
-import tf_keras
-model = tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=[1])])
-model.compile("sgd", "mse")
-parts = (ConfigPart("SaveCheckpoint", {"directory": "d", "every_steps": 5}), ConfigPart("EvaluateEvery", {"every_steps": 5, "steps": 1}))
-settings = {"callbacks": parts, "checkpoint.interval_steps": 5, "evaluation.steps": 1, "training.model_dir": "m"}
-print(json.dumps(dict(apply(unflatten(settings)).fit(model).without_effect)))
-"""
-
-
 def test_settings_without_effect_have_a_reason(run: Run) -> None:
-    assert set(run(WITHOUT)) == {
+    assert set(run(applying.without_effect)) == {
         "callbacks[0]",
         "callbacks[1]",
         "checkpoint.interval_steps",
@@ -237,40 +162,9 @@ def test_settings_without_effect_have_a_reason(run: Run) -> None:
     }
 
 
-SEED = """
-import json
-from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.settings import unflatten
-import tensorflow as tf
-def drawn(seed):
-    apply(unflatten({"training.random_seed": seed}))
-    return tf.random.uniform([3]).numpy().tolist()
-print(json.dumps([drawn(7), drawn(7), drawn(8)]))
-"""
-
-
 def test_a_seed_is_seen_in_the_numbers(run: Run) -> None:
-    first, again, other = run(SEED)
+    first, again, other = run(applying.drawn, 7, 7, 8)
     assert first == again != other
-
-
-OPTIONS = """
-import json, sys
-import tensorflow as tf
-from estimator_bridge import legacy
-legacy.install()
-from estimator_bridge.compat.config import to_legacy, to_modern
-from estimator_bridge.modern.config.apply import apply
-from estimator_bridge.compat.config.live_objects import from_objects, settings_of_strategy
-from estimator_bridge.compat.config.output.python import to_python
-from estimator_bridge.compat.config.settings import flatten, unflatten
-config = unflatten(json.loads(sys.argv[1]))
-made = apply(config).strategy
-printed = {}
-exec(to_python(config), printed)
-found = [*(unflatten(settings_of_strategy(one)) for one in (made, printed["strategy"])), to_modern(from_objects(tf.estimator.RunConfig(train_distribute=made)))[0]]
-print(json.dumps([{name: value for name, value in flatten(one).items() if name in flatten(config)} for one in found]))
-"""
 
 
 @pytest.mark.parametrize(
@@ -286,4 +180,4 @@ print(json.dumps([{name: value for name, value in flatten(one).items() if name i
     ],
 )
 def test_options_of_a_strategy_come_back_from_what_was_made_of_them(run: Run, settings: dict[str, Any]) -> None:
-    assert run(OPTIONS, json.dumps(settings)) == [settings] * 3
+    assert run(applying.options_that_come_back, settings) == [settings] * 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,14 +80,8 @@ def test_every_field_of_ours_is_tensorflows() -> None:
 
 
 def test_our_descriptors_first() -> None:
-    program = """
-from estimator_bridge.compat.config.proto.fields import config_proto
-own = config_proto()
-import tensorflow as tf
-own.gpu_options.allow_growth = True
-assert tf.compat.v1.ConfigProto.FromString(own.SerializeToString()).gpu_options.allow_growth
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=90, capture_output=True)
+    program = Path(__file__).parent / "programs" / "our_descriptors_first.py"
+    subprocess.run([sys.executable, program], check=True, timeout=90, capture_output=True)
 
 
 def test_tensorflows_descriptors_first() -> None:

@@ -23,62 +23,14 @@ from estimator_bridge.compat.config.tables import (
     session_rule,
 )
 from estimator_bridge.compat.rules import Fidelity
+from tests.compat.config.programs.surface import names
 from tests.compat.config.test_proto import paths
 from tests.forked_programs import Run
-
-ASK = """
-import importlib, inspect, json, pkgutil, sys
-from estimator_bridge import legacy
-legacy.install()
-import tensorflow as tf
-from tensorflow.python.distribute.distribute_config import DistributeConfig
-v1 = tf.compat.v1
-hooks, seen = set(), set()
-def walk(module, depth):
-    if id(module) in seen or depth > 5:
-        return
-    seen.add(id(module))
-    for name in dir(module):
-        if name.startswith("_"):
-            continue
-        try:
-            value = getattr(module, name)
-        except (AttributeError, ImportError):
-            continue
-        if inspect.isclass(value) and issubclass(value, (v1.train.SessionRunHook, v1.train.CheckpointSaverListener)):
-            hooks.add(name)
-        elif inspect.ismodule(value) and "tensorflow" in value.__name__ and "keras" not in value.__name__:
-            walk(value, depth + 1)
-walk(tf, 0)
-estimator = tf.estimator
-walk(estimator.experimental, 4)
-def properties(cls):
-    return [name for name in dir(cls) if isinstance(getattr(cls, name), property)]
-def arguments(function):
-    return [name for name in inspect.signature(function).parameters if name not in ("self", "cls", "args", "kwargs")]
-from tensorflow_estimator.python.estimator import exporter, run_config
-exporters = [getattr(estimator, name) for name in dir(estimator) if "Exporter" in name]
-print(json.dumps({
-    "run_config": sorted(set(properties(estimator.RunConfig)) | set(properties(v1.estimator.tpu.RunConfig))
-                         | set(run_config._DEFAULT_REPLACEABLE_LIST) | set(arguments(estimator.RunConfig))),
-    "tpu_config": list(v1.estimator.tpu.TPUConfig._fields),
-    "distribute_config": list(DistributeConfig._fields),
-    "train_spec": list(estimator.TrainSpec._fields),
-    "eval_spec": list(estimator.EvalSpec._fields),
-    "exporters": [cls.__name__ for cls in exporters],
-    "exporter_arguments": sorted({name for cls in exporters if cls.__name__ != "Exporter" for name in arguments(cls.__init__)}),
-    "hooks": sorted(hooks),
-    "early_stopping": [name for name in dir(estimator.experimental) if name.endswith("_hook")],
-    "partitioners": [name for name in dir(v1) if "partition" in name and name != "dynamic_partition"],
-    "defaults": {name: getattr(estimator.RunConfig(), name) for name in
-                 ("save_summary_steps", "save_checkpoints_secs", "keep_checkpoint_max", "keep_checkpoint_every_n_hours", "log_step_count_steps")},
-}))
-"""
 
 
 @pytest.fixture(scope="module")
 def surface(run: Run) -> dict[str, Any]:
-    found: dict[str, Any] = run(ASK)
+    found: dict[str, Any] = run(names)
     return found
 
 

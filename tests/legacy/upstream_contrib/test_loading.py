@@ -10,7 +10,7 @@ import pytest
 
 from estimator_bridge.legacy.upstream_contrib import cache, fetch, wheels
 from tests.legacy.upstream_contrib.wheels import make_wheels
-from tests.running import estimator_bridge_command, write
+from tests.running import ROOT, estimator_bridge_command, write
 
 _WRAPPER = """
 from tensorflow.python.framework import op_def_library as _op_def_library
@@ -39,25 +39,7 @@ data = np.zeros(1).tostring()
     "tensorflow_core/contrib/data/__init__.py": "real = True\n",
     "tensorflow_core/contrib/tpu/__init__.py": "raise RuntimeError\n",
 }
-SCRIPT = """
-import json
-import tensorflow as tf
-from tensorflow.contrib import demo, data
-from tensorflow.contrib.demo.ops.gen_demo_ops import grow_trees
-import tensorflow.contrib.demo as again
-said = ""
-try:
-    grow_trees(1)
-except Exception as error:
-    said = f"{type(error).__name__}: {error}"
-with tf.Session() as session:
-    total = session.run(demo.gen_demo_ops.add_v2(2.0, 3.0))
-    beams = session.run(demo.gather_tree([[[1, 2]], [[3, 4]]], [[[0, 0]], [[1, 0]]], [2], 9))
-missing = hasattr(tf.contrib, "nowhere")
-print(json.dumps({"whole": demo.whole, "length": len(demo.data), "said": said, "total": float(total), "beams": beams.tolist(),
-    "same": again is demo is tf.contrib.demo, "keras": demo.Dense is tf.keras.layers.Dense, "real": data.real,
-    "cell": hasattr(demo.rnn_cell_impl, "BasicLSTMCell"), "tpu": hasattr(tf.contrib.tpu, "TPUEstimator"), "missing": missing}))
-"""
+SCRIPT = ROOT / "tests" / "data" / "fetched_contrib.py"
 
 
 @pytest.mark.usefixtures("warm_python")
@@ -74,15 +56,14 @@ def test_a_script_gets_the_fetched_packages(tmp_path: Path, monkeypatch: pytest.
         sys.exit(main(sys.argv[1:]))
     ''',
     )
-    script = write(tmp_path / "train.py", SCRIPT)
-    first, second = (_json(starter, script) for _ in range(2))
+    first, second = (_json(starter, SCRIPT) for _ in range(2))
     assert first == second
     assert {name: value for name, value in first.items() if name != "said"} == {
         "whole": 3, "length": 8, "total": 5.0, "beams": [[[2, 1]], [[3, 4]]], "same": True, "keras": True, "real": True, "cell": True,
         "tpu": True, "missing": False,
     }  # fmt: skip
     assert str(first["said"]).startswith("NotSupportedError: The operation GrowTrees ")
-    assert "train.py:9" in str(first["said"])
+    assert "fetched_contrib.py:10" in str(first["said"])
     assert list((tmp_path / "cache" / "compiled").rglob("*"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,68 +11,21 @@ from estimator_bridge.compat.config.tables import SESSION
 from estimator_bridge.compat.rules import Fidelity
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.config import session_config
+from tests.forked_programs import Run
+from tests.modern.config.programs import sessions
 from tests.modern.jobs import estimator, minimizing, v1
 
-Run = Callable[..., str]
 
-COMMON = """
-import tensorflow as tf
-from tensorflow.python.eager import context
-from estimator_bridge.modern.config import session_config
-config = tf.compat.v1.ConfigProto()
-def applied():
-    assert session_config.apply(config) == []
-    tf.constant(0)
-    return context.context().config
-"""
+def test_applied_fields_are_in_force(run: Run) -> None:
+    run(sessions.fields_are_in_force)
 
 
-def test_applied_fields_are_in_force(run_python: Run) -> None:
-    run_python(
-        COMMON
-        + """
-config.intra_op_parallelism_threads, config.inter_op_parallelism_threads = 3, 2
-config.device_count["CPU"] = 2
-config.allow_soft_placement = True
-config.graph_options.optimizer_options.global_jit_level = tf.compat.v1.OptimizerOptions.ON_1
-config.gpu_options.allow_growth = True
-config.gpu_options.visible_device_list = "0"
-tf.config.set_soft_device_placement(False)
-now = applied()
-assert (now.intra_op_parallelism_threads, now.inter_op_parallelism_threads) == (3, 2)
-assert len(tf.config.list_logical_devices("CPU")) == 2
-assert tf.config.get_soft_device_placement() and now.allow_soft_placement
-assert tf.config.optimizer.get_jit() == "autoclustering"
-"""
-    )
+def test_device_placement_is_logged(run: Run) -> None:
+    run(sessions.placement_is_logged)
 
 
-def test_device_placement_is_logged(run_python: Run) -> None:
-    run_python(
-        COMMON
-        + """
-config.log_device_placement = True
-applied()
-assert tf.debugging.get_log_device_placement()
-"""
-    )
-
-
-def test_threads_that_are_set_too_late_are_refused(run_python: Run) -> None:
-    run_python(
-        COMMON
-        + """
-from estimator_bridge.errors import BridgeError
-tf.constant(1)
-config.intra_op_parallelism_threads = 3
-try:
-    session_config.apply(config)
-except BridgeError as error:
-    assert "intra_op_parallelism_threads=3" in str(error)
-else:
-    raise AssertionError("accepted")
-"""
-    )
+def test_threads_that_are_set_too_late_are_refused(run: Run) -> None:
+    run(sessions.threads_too_late_are_refused)
 
 
 def settings(**fields: Any) -> Any:

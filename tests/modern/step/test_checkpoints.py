@@ -100,21 +100,14 @@ def test_old_checkpoints_go_as_a_saver_lets_them_go(keep: int | None, hours: flo
     assert str(tmp_path) not in states[1], "the folder could not be moved"
 
 
-KILLED = """
-import os, sys
-from pathlib import Path
-from tests.modern.jobs import minimizing, train, v1
-Path(sys.argv[2]).write_text(str(os.getpid()))
-train("modern", minimizing(lambda: v1.train.AdamOptimizer(0.05)), Path(sys.argv[1]), steps=None,
-      config={"save_checkpoints_steps": 5, "keep_checkpoint_max": 3})
-"""
+KILLED = str(Path(__file__).with_name("endless_training.py"))
 
 
 @pytest.mark.usefixtures("warm_python")
 def test_a_killed_training_leaves_a_folder_to_go_on_from(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "TF_CPP_MIN_LOG_LEVEL": "3"}
     folder, pid = tmp_path / "model", tmp_path / "pid"
-    command = [sys.executable, "-c", KILLED, str(folder), str(pid)]
+    command = [sys.executable, KILLED, str(folder), str(pid)]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 90
         while not list(folder.glob("model.ckpt-1??.index")) and process.poll() is None:

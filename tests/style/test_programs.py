@@ -1,0 +1,77 @@
+"""Programs that tests run are files, which are formatted, linted and typed as others are, and not strings."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.style.product import ROOT, docstrings, syntax
+
+TESTS = ROOT / "tests"
+LINES = 5
+INPUT_TEXTS = frozenset(
+    {
+        "compat/keras_files/test_keras_files.py",
+        "compat/source/test_checking.py",
+        "compat/source/test_names.py",
+        "legacy/contrib/test_refusal.py",
+        "legacy/removed_names/test_patches.py",
+        "legacy/tf1_surface/test_tf1_imports.py",
+        "legacy/upstream_contrib/test_loading.py",
+        "script/test_python2.py",
+    }
+)
+"""Tests whose strings are read, mended or converted: what the code under test is given."""
+STILL_STRINGS = frozenset(
+    {
+        "cli/test_quiet.py",
+        "cli/test_run.py",
+        "launcher/schedulers/conftest.py",
+        "legacy/restored/test_estimator_training.py",
+        "legacy/restored/test_estimators.py",
+        "legacy/restored/test_input_checkpoints.py",
+        "legacy/restored/test_tpu.py",
+        "legacy/restored/test_tpu_embedding.py",
+        "legacy/test_installation.py",
+        "legacy/upstream_contrib/operations/test_first_use.py",
+        "modern/distribution/test_tpu.py",
+        "modern/keras/test_from_estimator.py",
+        "modern/step/test_xla.py",
+        "script/test_quiet.py",
+        "script/test_run.py",
+    }
+)
+"""Tests that still run programs of their own strings: this may only get shorter."""
+
+
+def test_a_program_is_a_file_and_no_string() -> None:
+    found = {path.relative_to(TESTS).as_posix(): list(programs(path)) for path in sources()}
+    assert not {file: lines for file, lines in found.items() if lines and file not in INPUT_TEXTS | STILL_STRINGS}
+    assert not {file for file in INPUT_TEXTS | STILL_STRINGS if not found[file]}, "these have none: take them off the list"
+
+
+def sources() -> Iterator[Path]:
+    """Yields the files of the tests, but for the scripts that they run."""
+    return (path for path in TESTS.rglob("*.py") if path.relative_to(TESTS).parts[0] not in {"data", "golden"})
+
+
+def programs(path: Path) -> Iterator[int]:
+    """Yields the line of each string that is a program: of five lines or more, with an import."""
+    tree = syntax(path)
+    described = docstrings(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in described:
+            text = textwrap.dedent(node.value).strip()
+            if text.count("\n") >= LINES - 1 and imports(text):
+                yield node.lineno
+
+
+def imports(text: str) -> bool:
+    """Returns True if a text is Python that imports something."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return any(isinstance(node, (ast.Import, ast.ImportFrom)) for node in ast.walk(tree))
