@@ -14,6 +14,7 @@ LINES = 5
 INPUT_TEXTS = frozenset(
     {
         "compat/keras_files/test_keras_files.py",
+        "compat/source/rules/test_asked_version.py",
         "compat/source/test_checking.py",
         "compat/source/test_names.py",
         "legacy/contrib/test_refusal.py",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import estimator_bridge_command, write
+from tests.running import ROOT, estimator_bridge_command
 
 pytestmark = [pytest.mark.timeout(200), pytest.mark.usefixtures("warm_python")]
 SCRIPT = Path(__file__).parent / "python_files_script.py"
@@ -42,17 +42,5 @@ def test_as_in_tensorflow_1(path: str, tmp_path: Path) -> None:
 
 
 def test_a_script_may_replace_a_name_of_a_file(tmp_path: Path) -> None:
-    script = write(
-        tmp_path / "train.py",
-        """
-        import json
-        from tensorflow.python.data.ops import readers
-        import tensorflow.python.data.ops.readers as again
-        from tensorflow.python.data.ops.readers import *
-        import sys
-        real = sys.modules["tensorflow.python.data.ops.readers"]
-        readers.marker = 5
-        print(json.dumps([again is readers, real.marker, TFRecordDataset is readers.TFRecordDataset is not real.TFRecordDatasetV2]))
-    """,
-    )
+    script = ROOT / "tests" / "data" / "replaced_file_name.py"
     assert estimator_bridge_command("run", "--path", "modern", script, cwd=tmp_path).last_line == [True, 5, True]
