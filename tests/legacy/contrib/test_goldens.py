@@ -14,7 +14,7 @@ import pytest
 from estimator_bridge.legacy.contrib.offered import offered
 from tests.running import estimator_bridge_command
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "contrib"
 PACKAGES = sorted(path.stem for path in GOLDEN.glob("*.json"))
