@@ -1,6 +1,6 @@
 """Behaviour of 2019's pandas, PyYAML, Pillow and NumPy that later releases dropped, for a script that imports them.
 
-The real TensorFlow 1.15 runs on Python 3.7, for which pandas 1.3, PyYAML 5 and NumPy 1.21 are the last. What changes is logged once. Installed
+The real TensorFlow 1.15 runs on Python 3.7, for which pandas 1.3, PyYAML 5 and NumPy 1.21 are the last. Installed
 libraries see additions only: names that are missing, and arguments that would be refused.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import sys
 import warnings
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
 
+_logger = logging.getLogger(__name__)
 _READ_POSITIONS = ("sep", "delimiter", "header", "names", "index_col", "usecols")
 _READ_DROPPED = (
     "error_bad_lines",
@@ -79,7 +81,7 @@ def _ragged(make: Callable[..., Any]) -> Callable[..., Any]:
 def _adapt_pandas(stack: OldLibraries, pandas: Any) -> None:
     if int(pandas.__version__.partition(".")[0]) < 2:
         return
-    warn_once("pandas 1 is imitated where later releases refuse or change what scripts do", f"pandas {pandas.__version__}")
+    _logger.info("pandas 1 is imitated where pandas %s refuses or changes what scripts do", pandas.__version__)
     if hasattr(pandas.errors, "ChainedAssignmentError"):  # df["a"].fillna(0, inplace=True) does nothing: better an error
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("error", pandas.errors.ChainedAssignmentError)
