@@ -41,7 +41,6 @@ def show_tf1_behavior() -> Iterator[Mapping[str, Callable[[], None]]]:
     from tensorflow.python import tf2
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops, tensor_shape
-    from tensorflow.python.ops import resource_variables_toggle
 
     graphs = contextlib.ExitStack()
 
@@ -52,7 +51,9 @@ def show_tf1_behavior() -> Iterator[Mapping[str, Callable[[], None]]]:
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(replaced(tensor_shape, _TENSORSHAPE_V2_OVERRIDE=False))
-        stack.enter_context(replaced(resource_variables_toggle, _DEFAULT_USE_RESOURCE=False))
+        stack.enter_context(
+            replaced(sys.modules[tf.compat.v1.resource_variables_enabled.__module__], _DEFAULT_USE_RESOURCE=False)
+        )
         for name in SWITCHES:
             for module in _homes(name, getattr(tf.compat.v1, name)):
                 stack.enter_context(replaced(module, **{name: _do_nothing}))

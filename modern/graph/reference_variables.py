@@ -9,23 +9,21 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Set
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python import tf2
 from tensorflow.python.framework import op_def_registry
-from tensorflow.python.ops import (
-    gen_training_ops,
-    ref_variable,
-    resource_variable_ops,
-    resource_variables_toggle,
-    variable_scope,
-)
+from tensorflow.python.ops import gen_training_ops, resource_variable_ops, variable_scope, variable_v1
+from tensorflow.python.training import adam
 from tensorflow.python.training import optimizer as optimizers
 
 from estimator_bridge.runtime.patching import replaced, wrapped
 
+_TOGGLE = sys.modules[tf.compat.v1.resource_variables_enabled.__module__]  # TensorFlow 2.15 has it elsewhere
+_OPTIMIZERS_KERNELS = getattr(adam, "training_ops", gen_training_ops)  # TensorFlow 2.15's optimizers read a copy of the names
 _KERNELS = (
     "apply_ada_max",
     "apply_adadelta",
@@ -82,7 +80,7 @@ def reference_variables(kept: bool = True) -> Iterator[Set[str]]:
     """
     names: set[str] = set()
     # TensorFlow 2 is the default outside of the runner, which follows the script's own enable_resource_variables().
-    enabled = resource_variables_toggle.resource_variables_enabled() and not tf2.enabled()
+    enabled = tf.compat.v1.resource_variables_enabled() and not tf2.enabled()
 
     def create(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         asked = kwargs.get("use_resource")
@@ -97,11 +95,11 @@ def reference_variables(kept: bool = True) -> Iterator[Set[str]]:
         return (optimizers._RefVariableProcessor.update_op if by_reference else original)(processor, optimizer, gradient)
 
     with (
-        replaced(resource_variables_toggle, _DEFAULT_USE_RESOURCE=enabled),
-        wrapped(ref_variable, default_variable_creator=create),
+        replaced(_TOGGLE, _DEFAULT_USE_RESOURCE=enabled),
+        wrapped(variable_v1, default_variable_creator=create),
         wrapped(optimizers._DenseResourceVariableProcessor, update_op=update),
         wrapped(resource_variable_ops._UnreadVariable, sparse_read=_read_after, gather_nd=_read_after, _lazy_read=_write_after),
-        wrapped(gen_training_ops, **{name: functools.partial(_run_kernel, name) for name in _KERNELS}),
+        wrapped(_OPTIMIZERS_KERNELS, **{name: functools.partial(_run_kernel, name) for name in _KERNELS}),
     ):
         yield names
 

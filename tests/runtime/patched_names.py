@@ -94,12 +94,12 @@ _REASONS: dict[str, dict[str, str]] = {
     f"{_OPS}.resource_variable_ops.BaseResourceVariable": {
         "__bool__": "asks whether there is a variable, as of TF1's reference variables"
     },
-    f"{_OPS}.resource_variables_toggle": {"_DEFAULT_USE_RESOURCE": "a script's variables are reference variables, as in TF1"},
-    f"{_OPS}.ref_variable": {"default_variable_creator": "makes resource variables where TF1 made reference variables"},
+    f"{_OPS}*": {"_DEFAULT_USE_RESOURCE": "a script's variables are reference variables, as in TF1"},
+    f"{_OPS}.variable_v1": {"default_variable_creator": "makes resource variables where TF1 made reference variables"},
     f"{_OPS}.resource_variable_ops._UnreadVariable": {
         "sparse_read gather_nd _lazy_read": "what an assignment returned is used after the assignment, as TF1's references"
     },
-    f"{_OPS}.gen_training_ops": {
+    "tensorflow.python.*training_ops": {
         "apply_ada_max apply_adadelta apply_adagrad apply_adagrad_da apply_adagrad_v2 apply_adam "
         "apply_add_sign apply_centered_rms_prop apply_ftrl apply_ftrl_v2 apply_gradient_descent "
         "apply_momentum apply_power_sign apply_proximal_adagrad apply_proximal_gradient_descent "

@@ -124,6 +124,8 @@ def _owners(row: PatchedNames) -> Iterator[object]:
     patterns = {
         "tensorflow*": (tf.compat.v1, tf.compat.v1.train),
         "tensorflow*tf2": (tf.__internal__.tf2,),
+        "tensorflow.python.ops*": (importlib.import_module(tf.compat.v1.resource_variables_enabled.__module__),),
+        "tensorflow.python.*training_ops": (importlib.import_module("tensorflow.python.ops.gen_training_ops"),),
         "tensorflow.python.training.basic_session_run_hooks.*": (tf.compat.v1.train.CheckpointSaverHook,),
         "tensorflow_estimator.python.estimator.tpu.tpu_estimator.*Estimator*": (_tpu_estimator(),),
     }
