@@ -37,7 +37,7 @@ _MOVED = {
         "IndexedSlices IndexedSlicesValue convert_n_to_tensor_or_indexed_slices convert_to_tensor_or_indexed_slices "
         "internal_convert_n_to_tensor_or_indexed_slices internal_convert_to_tensor_or_indexed_slices"
     ),
-    ("framework.ops", "framework.tensor"): "Tensor disable_tensor_equality enable_tensor_equality",
+    ("framework.ops", "framework.tensor"): "Tensor",
     ("framework.ops", "framework.tensor_conversion"): "convert_to_tensor_v2",
     ("framework.ops", "framework.tensor_conversion_registry"): "register_tensor_conversion_function",
     ("framework.tensor_util", "ops.shape_util"): "maybe_set_static_shape shape_tensor",

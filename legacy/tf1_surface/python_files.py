@@ -52,7 +52,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "data.ops.readers": {name: f"data.{name}" for name in _READERS},
     "framework.device": {"DeviceSpec": "DeviceSpec"},
     "framework.framework_lib": {"DeviceSpec": "DeviceSpec"},
-    "framework.ops": {"disable_tensor_equality": "disable_tensor_equality"},  # does nothing on the modern path
     "layers.base": {"InputSpec": "layers.InputSpec"},
     "ops.rnn_cell": _CELLS,
     "ops.rnn_cell_impl": _CELLS,

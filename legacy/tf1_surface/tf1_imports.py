@@ -12,9 +12,8 @@ import importlib
 import sys
 import types
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.legacy.removed_names.patches import FromList, Names
 from estimator_bridge.legacy.tf1_surface.devices import is_built_with_cuda
 from estimator_bridge.legacy.tf1_surface.python_files import with_tf1_names
 from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
@@ -22,6 +21,9 @@ from estimator_bridge.legacy.upstream_contrib.packages import contrib, imported
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
+
+if TYPE_CHECKING:  # it loads NumPy, which a script may not need
+    from estimator_bridge.legacy.removed_names.patches import FromList, Names
 
 # Packages written for TensorFlow 2, or for both versions.
 NATIVE = frozenset(
