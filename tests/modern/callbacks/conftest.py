@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -26,7 +27,9 @@ def loop_calls(monkeypatch: Any) -> list[int]:
 @pytest.fixture
 def reference_variables(monkeypatch: Any) -> None:
     """Makes the legacy path's variables reference variables, as the runner does, for which TF2's control flow cannot be used."""
-    from tensorflow.python.ops import control_flow_util, resource_variables_toggle
+    import tensorflow as tf
+    from tensorflow.python.ops import control_flow_util
 
+    toggle = sys.modules[tf.compat.v1.resource_variables_enabled.__module__]
     monkeypatch.setattr(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False)
-    monkeypatch.setattr(resource_variables_toggle, "_DEFAULT_USE_RESOURCE", False)
+    monkeypatch.setattr(toggle, "_DEFAULT_USE_RESOURCE", False)

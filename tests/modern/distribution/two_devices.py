@@ -128,7 +128,7 @@ def hooks_see_the_whole_batch(folder: Path) -> None:
         made = estimator(MEAN, folder / f"hook-{path is ONE}", session_config=ONE_BY_ONE if path is ONE else None)
         path.train(made, lambda: regression_input(7, 1), hooks=[hook], steps=5)
     # Without the runner the legacy path has resource variables, which are read before a step; TensorFlow 1's are read after it.
-    np.testing.assert_allclose(hooks[1].seen, np.array(hooks[0].seen) + [0, 1], rtol=1e-5)
+    np.testing.assert_allclose(hooks[1].seen, np.add(hooks[0].seen, [0, 1]), rtol=1e-5)
 
     made, hook = estimator(MEAN, folder / "piece"), AskingHook("dense/BiasAdd:0")
     words = "AskingHook asks for 'dense/BiasAdd:0', of which each replica has a piece"
