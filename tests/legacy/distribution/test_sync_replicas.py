@@ -19,7 +19,7 @@ from tensorflow.python.training.session_manager import SessionManager
 from estimator_bridge.cluster.loopback import keep_to_loopback
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.launcher.layout import local_layout
-from estimator_bridge.legacy import install
+from estimator_bridge.legacy import install, warn_once
 from estimator_bridge.legacy.distribution import sync_replicas, sync_replicas_hook
 from estimator_bridge.legacy.distribution.launched import server_waits
 from tests.legacy.distribution import job
@@ -206,6 +206,7 @@ def test_gradients_of_before_do_not_outlive_the_chief(
 
 def test_backup_replicas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Two gradients of three replicas make an update: a slow replica may miss steps, and late gradients are dropped and counted."""
+    monkeypatch.setattr(warn_once, "_warned", set())
     replicas = Replicas(2, tmp_path, monkeypatch)
     with mended():
         together([replicas.trainer(place, aggregated=2, total=3) for place in (0, 1, 2)])
