@@ -10,42 +10,23 @@ from pathlib import Path
 import pytest
 
 import estimator_bridge
-from tests.running import write
+from tests.running import ROOT
 
 pytestmark = pytest.mark.timeout(200)
 
 PATHS = ("legacy", "modern")
 
-# On TensorFlow 1.15.5 it prints "done", and nothing else on stdout.
-SCRIPT = """
-    import sys
-    import tensorflow as tf
-
-    def model_fn(features, labels, mode):
-        loss = tf.losses.mean_squared_error(labels, tf.layers.dense(features["x"], 1))
-        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    def input_fn():
-        return tf.data.Dataset.from_tensors(({"x": [[1.0]]}, [[2.0]])).repeat()
-
-    if "--info" in sys.argv:
-        tf.logging.set_verbosity(tf.logging.INFO)
-    config = tf.estimator.RunConfig(tf_random_seed=1, save_summary_steps=1)
-    tf.estimator.Estimator(model_fn, "model", config).train(input_fn, steps=2)
-    print("done")
-"""
+SCRIPT = ROOT / "tests" / "data" / "prints_one_line.py"
 CHATTER = ("deprecated", "oneDNN", "cuda", "CUDA", "absl", "cpu_feature_guard")
 
 
 def bridge(folder: Path, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs a command on the script as a user does, whose environment says nothing of logs."""
-    path = write(folder / "train.py", SCRIPT)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
     before = [argument for argument in arguments if argument != "--info"]
     after = [argument for argument in arguments if argument == "--info"]
     done = subprocess.run(
-        [sys.executable, "-m", "estimator_bridge", verb, *before, str(path), *after],
+        [sys.executable, "-m", "estimator_bridge", verb, *before, str(SCRIPT), *after],
         cwd=folder,
         env=environment | {"PYTHONPATH": str(Path(estimator_bridge.__file__).parents[1])},
         capture_output=True,

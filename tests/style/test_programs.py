@@ -27,7 +27,6 @@ INPUT_TEXTS = frozenset(
 """Tests whose strings are read, mended or converted: what the code under test is given."""
 STILL_STRINGS = frozenset(
     {
-        "cli/test_quiet.py",
         "cli/test_run.py",
         "launcher/schedulers/conftest.py",
         "legacy/restored/test_estimator_training.py",
