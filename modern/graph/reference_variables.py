@@ -75,8 +75,8 @@ def reference_variables(kept: bool = True) -> Iterator[Set[str]]:
         ...     weight = v1.get_variable("weight", initializer=4.0, use_resource=False)
         ...     step = Halving(False, "halving").apply_gradients([(tf.constant(1.0), weight)])
         ...     _ = session.run(weight.initializer), session.run(step)
-        ...     hasattr(weight, "handle"), session.run(weight)
-        (True, np.float32(2.0))
+        ...     hasattr(weight, "handle"), float(session.run(weight))
+        (True, 2.0)
     """
     names: set[str] = set()
     # TensorFlow 2 is the default outside of the runner, which follows the script's own enable_resource_variables().
