@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from estimator_bridge.modern.callbacks.session import ReadOnlySession
+from estimator_bridge.modern.callbacks.session import ReadOnlySession, read_variable
 from estimator_bridge.modern.graph.batch_stream import BatchStream
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, refused, upstream
 from estimator_bridge.modern.graph.input_pipeline import Feeds
@@ -120,8 +120,10 @@ class GraphSession(tf.compat.v1.Session):
             tf.errors.InvalidArgumentError: A placeholder has no value.
             NotSupportedError: The modern path cannot run them.
         """
-        references = [element for element in elements if self._reader.is_reference(element)]
-        computed = [element for element in elements if not self._reader.is_reference(element)]
+        # A function's call takes as long as some small steps, and most hooks read the global step alone.
+        only_reads = not feeds and all(tf.is_tensor(element) and read_variable(element) is not None for element in elements)
+        references = [element for element in elements if only_reads or self._reader.is_reference(element)]
+        computed = [element for element in elements if not only_reads and not self._reader.is_reference(element)]
         values = self._run_part(computed, feeds) if computed else {}
         return values | self._reader.read(references)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorflow.python.client.session import SessionInterface, _FetchHandler
 from tensorflow.python.eager import context
+from tensorflow.python.training import training_util
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream, variable_of
@@ -203,7 +204,7 @@ class ReadOnlySession(SessionInterface):
 
     def read(self, tensors: Sequence[Tensor], operations: Sequence[Operation] = ()) -> dict[str, Any]:
         """Returns the values, by name, of tensors that need no step, and runs ``operations``."""
-        plain = {tensor.name: variable_of(tensor) for tensor in tensors}  # most hooks read only the global step
+        plain = {tensor.name: read_variable(tensor) for tensor in tensors}  # most hooks read only the global step
         computed = [tensor for tensor in tensors if plain[tensor.name] is None]
         key = tuple(element.name for element in (*computed, *operations))
         with context.eager_mode(), tf2_shapes():
@@ -242,6 +243,14 @@ def script_environment(graph: Any) -> Iterator[None]:
     """Gives a script's own code the environment of TF1 while active: its graph as the default graph, and its shapes."""
     with graph.as_default(), script_shapes():
         yield
+
+
+def read_variable(tensor: Tensor) -> Tensor | None:
+    """Returns the handle of the variable whose value a tensor is; None if it is something else."""
+    # TensorFlow's hooks read the global step by an operation of their own, which would give the initial value before initialisation.
+    if any(tensor is read for read in tensor.graph.get_collection(training_util.GLOBAL_STEP_READ_KEY)):
+        return v1.train.get_global_step(tensor.graph).handle
+    return variable_of(tensor)
 
 
 def _behind(element: Any) -> set[Operation]:
