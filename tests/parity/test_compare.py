@@ -9,10 +9,11 @@ import contextlib
 import dataclasses
 import functools
 import json
+import re
 import shutil
+import signal
 import subprocess
 import sys
-import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from estimator_bridge.script.run import Script
 HERE = Path(__file__).parent
 JOB = str(HERE.parent / "data" / "small_job.py")
 
+REPEATED = str(HERE.parent / "data" / "repeated_trainings.py")
 RECURRENT = str(HERE.parent / "data" / "recurrent.py")
 
 pytestmark = pytest.mark.timeout(240)
@@ -55,8 +57,7 @@ def compare_broken(shared_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Brok
         return run.compare(Script(JOB, ("--train_steps=12",)))
 
     shutil.rmtree(shared_folder / "modern", ignore_errors=True)
-    same_folder = types.SimpleNamespace(TemporaryDirectory=lambda prefix: contextlib.nullcontext(str(shared_folder)))
-    monkeypatch.setattr(run, "tempfile", same_folder)
+    monkeypatch.setattr(run.Recordings, "folder", lambda recordings: contextlib.nullcontext(str(shared_folder)))
     return compare
 
 
@@ -189,6 +190,46 @@ def test_a_script_that_fails_is_not_compared(fail: str, code: int, tmp_path: Pat
     report = json.loads((out / "report.json").read_text())
     assert report["verdict"] == "not comparable"
     assert f"exit code {code}" in report["findings"][0]["message"]
+    if fail == "before":
+        lines = [line.strip() for line in done.stderr.partition("it ended with\n")[2].splitlines() if line.strip()][:3]
+        assert [re.sub(r".*/(small_job.py):[0-9]+", r"\1", line) for line in lines] == [
+            "small_job.py in <module>: tf.app.run()",
+            'small_job.py in main: raise RuntimeError("asked to fail")',
+            "RuntimeError: asked to fail",
+        ]
+
+
+@pytest.mark.once
+@pytest.mark.usefixtures("warm_python")
+def test_the_first_steps_of_a_loop_of_trainings_are_compared() -> None:
+    result = run.compare(Script(REPEATED), steps=7)
+
+    assert result.verdict == "equal", result.findings
+    assert [point.step for point in result.losses] == [1, 2, 3, 4, 5, 6, 7], "of trainings of 3 steps"
+    assert sorted({pair.step for pair in result.metrics}) == [3, 6, 7], "the evaluation after the last step, too"
+    assert any(note.startswith("Only the first 7 training steps were compared") for note in result.notes)
+
+
+@pytest.mark.once
+def test_ctrl_c_ends_the_recording_and_the_other_side_follows(tmp_path: Path) -> None:
+    records = tmp_path / "records"
+    records.mkdir()
+    command = [sys.executable, "-m", "estimator_bridge", "compare", "--keep", "--record-dir", str(records), JOB]
+    process = subprocess.Popen([*command, "--train_steps=1000000"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    try:
+        _until(lambda: any(b'"step": 3,' in path.read_bytes() for path in records.glob("*/legacy/events.jsonl")), seconds=90)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.wait(timeout=10)
+
+    assert (process.returncode, "the recording ends with this step" in errors) == (0, True), errors
+    report = json.loads((tmp_path / "parity-report" / "report.json").read_text())
+    (recorded,) = records.glob("*/legacy/events.jsonl")
+    steps = [event["step"] for event in map(json.loads, recorded.read_text().splitlines()) if event["event"] == "step"]
+    assert [point["step"] for point in report["losses"]] == steps
+    assert (recorded.parents[1] / "modern.log").is_file()
 
 
 @pytest.mark.once

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from estimator_bridge import legacy
 from estimator_bridge.parity.judge import judge
+from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.runtime.estimator_calls import interposed
@@ -96,7 +97,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trace]:
     with pytest.MonkeyPatch.context() as patch:
         for owner, name in ((util, "parse_input_fn_result"), (estimator.Estimator, "_train_with_estimator_spec")):
             patch.setattr(owner, name, getattr(owner, name))
-        run_calls(RecordingEngine(trace, recording=True), Model(), folder / "model")
+        run_calls(RecordingEngine(trace, StepLimit(None), recording=True), Model(), folder / "model")
         yield trace
 
 
@@ -120,7 +121,11 @@ class Comparison:
             change(given)
         trace = Trace(self.folder / "modern")
         trace.make()
-        run_calls(ReplayingEngine(trace, given, replaying=replaying, replicas=1), model or Model(), self.folder / "model")
+        run_calls(
+            ReplayingEngine(trace, StepLimit(None), given, replaying=replaying, replicas=1),
+            model or Model(),
+            self.folder / "model",
+        )
         return judge(self.recorded, trace, command=("train.py",), replaying=True, replicas=1, thresholds=Thresholds())
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _EPILOG = """examples:
   estimator-bridge compare train.py
   estimator-bridge compare --out report train.py --train_steps=500
+  estimator-bridge compare --steps 200 train.py
   estimator-bridge compare --free-run train.py
   estimator-bridge compare --replicas 2 --format json train.py
 
@@ -49,6 +50,18 @@ def add_parser(verbs: Any) -> None:
         help="let each path run the script's own input pipeline, shuffling included, instead of the same batches",
     )
     add_format(parser, "text: tables on stdout; json: report.json on stdout (default: %(default)s)")
+    steps = number(int, "a whole number of 1 or more", 1)
+    parser.add_argument(
+        "--steps", type=steps, metavar="N", help="compare the first N training steps; Ctrl-C does the same with those so far"
+    )
+    record_dir = parser.add_argument(
+        "--record-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder for the recorded batches and values (default: the temporary folder)",
+    )
+    record_dir.complete = DIRECTORY
+    parser.add_argument("--keep", action="store_true", help="keep what both sides record, and their logs")
     add_options(parser, "--replicas", "--py2", "--tf-version", "--fetch-contrib", "--verbose")
     _add_thresholds(parser)
     add_script(parser)
@@ -84,7 +97,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _compare(script: Script, arguments: argparse.Namespace) -> ParityResult:
     from estimator_bridge.parity.progress import progress_display
     from estimator_bridge.parity.report.write import write_report
-    from estimator_bridge.parity.run import compare
+    from estimator_bridge.parity.run import Recordings, compare
 
     script.check()
     # A folder that cannot be written is reported before the comparison, and a killed comparison leaves this report.
@@ -96,6 +109,8 @@ def _compare(script: Script, arguments: argparse.Namespace) -> ParityResult:
             replaying=not arguments.free_run,
             replicas=arguments.replicas,
             thresholds=_thresholds(arguments),
+            steps=arguments.steps,
+            recordings=Recordings(arguments.record_dir, arguments.keep),
             watch=watch,
         )
     write_report(result, arguments.out)

@@ -1,10 +1,13 @@
 """Reads the traces of both sides and says where they differ: pure comparison, one function a level."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.filesize import decimal
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.trace import Trace
@@ -142,9 +145,17 @@ def _metric_findings(metrics: Sequence[MetricPair], thresholds: Thresholds) -> I
 
 def _variables(legacy: Trace, modern: Trace) -> Iterator[VariableDiff]:
     new = {event["call"]: event["checkpoint"] for event in modern.events("trained")}
-    for event in list(legacy.events("trained"))[-1:]:
+    trained = _last_trainings(legacy)
+    for event in trained:
         if event["checkpoint"] and new.get(event["call"]):
-            yield from compare_values(event["checkpoint"], new[event["call"]])
+            for variable in compare_values(event["checkpoint"], new[event["call"]]):
+                yield variable if len(trained) == 1 else dataclasses.replace(variable, name=f"{event['call']}: {variable.name}")
+
+
+def _last_trainings(trace: Trace) -> list[dict[str, Any]]:
+    """Returns the last training of each model_dir."""
+    last = {event["checkpoint"] and Path(event["checkpoint"]).parent: event for event in trace.events("trained")}
+    return list(last.values())
 
 
 def _variable_findings(variables: Sequence[VariableDiff], thresholds: Thresholds) -> Iterator[ParityFinding]:
@@ -193,11 +204,14 @@ def _unequal_noise(legacy: Trace, replicas: int) -> list[str]:
 def _notes(legacy: Trace, modern: Trace, replaying: bool, replicas: int, unequal_noise: Sequence[str]) -> Iterator[str]:
     yield "Both sides start from the legacy side's initial values and seed random operations by their name."
     if replaying:
-        yield "The modern side trains and evaluates on the batches that the legacy side recorded."
+        size = decimal(sum(file.stat().st_size for file in legacy.folder.glob("batches/*")))
+        yield f"The modern side trains and evaluates on the batches that the legacy side recorded ({size})."
+    for event in legacy.events("limited"):
+        yield f"Only the first {event['steps']} training steps were compared, and what follows them up to the next training."
     if replicas > 1:
         yield f"The modern side splits each batch over {replicas} replicas."
-    if any(event["checkpoint"] is None for event in list(legacy.events("trained"))[-1:]):
-        yield "The last training left no checkpoint in its model_dir, so the final variables were not compared."
+    if any(event["checkpoint"] is None for event in _last_trainings(legacy)):
+        yield "A training left no checkpoint in its model_dir, so the final variables were not compared."
     for noise in unequal_noise:
         yield f"The two sides cannot draw the same random numbers: {noise}."
     for side, trace in (("legacy", legacy), ("modern", modern)):

@@ -1,6 +1,8 @@
-"""Progress of both sides on stderr, if that is a terminal."""
+"""Progress of both sides on stderr: bars on a terminal, else a line a minute."""
 
 import contextlib
+import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,11 +11,43 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from estimator_bridge.parity.run import SIDES, Watch
 
+_SECONDS = 60.0  # from one line to the next, where stderr is no terminal
+
+
+class _Lines:
+    """Writes a line a minute, so that whoever waits for a job without a terminal knows that it is alive."""
+
+    def __init__(self) -> None:
+        self._written = self._began = time.monotonic()
+        self._first = 0
+        self._total: int | None = None
+
+    def watch(self, side: str, event: dict[str, Any]) -> None:
+        """Takes an event of a side."""
+        now = time.monotonic()
+        if event["event"] == "train":
+            self._began, self._first, self._total = now, 0, event["max_steps"]
+        elif event["event"] == "step":
+            self._first = self._first or event["step"]
+            if now - self._written >= _SECONDS:
+                self._written = now
+                sys.stderr.write(f"estimator-bridge: {side}: {self._progress(event, now - self._began)}\n")
+
+    def _progress(self, event: dict[str, Any], seconds: float) -> str:
+        step, loss = event["step"], event["loss"]
+        if not self._total or step <= self._first or self._total < step:
+            return f"step {step}, loss {loss:.4g}"
+        left = seconds / (step - self._first) * (self._total - step)
+        return f"step {step} of {self._total}, loss {loss:.4g}, about {max(1, round(left / 60))} min left"
+
 
 @contextlib.contextmanager
 def progress_display() -> Iterator[Watch]:
     """Yields a ``watch`` for ``compare`` that shows step, loss and remaining time of each side."""
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Lines().watch
+        return
     columns = (
         TextColumn("{task.description:<7}"),
         BarColumn(),
@@ -22,7 +56,7 @@ def progress_display() -> Iterator[Watch]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         tasks: dict[str, TaskID] = {side: progress.add_task(side, start=False, total=None, state="waiting") for side in SIDES}
 
         def watch(side: str, event: dict[str, Any]) -> None:

@@ -9,11 +9,14 @@ import os
 import platform
 import re
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +36,51 @@ _START_UP = re.compile(r"[IWE]\d{4} |WARNING: All log messages|To enable the fol
 _LINES_SHOWN = 15  # of a side's output, when it failed
 
 
+@dataclasses.dataclass(frozen=True)
+class Recordings:
+    """The place of what both sides record: batches, values and logs.
+
+    Attributes:
+        parent: Folder in which they get a folder of their own; None for the system's temporary folder.
+        kept: True if that folder stays, and is named on stderr.
+    """
+
+    parent: Path | None = None
+    kept: bool = False
+
+    @contextlib.contextmanager
+    def folder(self) -> Iterator[str]:
+        """Yields the new folder; it goes in the end, unless it is kept.
+
+        Raises:
+            BridgeError: The parent cannot be written.
+        """
+        try:
+            folder = tempfile.mkdtemp(prefix="estimator-bridge-", dir=self.parent)
+        except OSError as error:
+            raise BridgeError(
+                "The recordings cannot be written.",
+                expected="an existing folder that can be written",
+                received=f"{error.filename} ({error.strerror})",
+                fix="Name another folder with --record-dir.",
+            ) from error
+        try:
+            if self.kept:
+                sys.stderr.write(f"estimator-bridge: what both sides record, with their logs, stays in {folder}\n")
+            yield folder
+        finally:
+            if not self.kept:
+                shutil.rmtree(folder)
+
+
 def compare(
     script: Script,
     *,
     replaying: bool = True,
     replicas: int = 1,
     thresholds: Thresholds | None = None,
+    steps: int | None = None,
+    recordings: Recordings | None = None,
     watch: Watch = lambda side, event: None,
 ) -> ParityResult:
     """Runs a script on both paths and compares what they did.
@@ -48,6 +90,8 @@ def compare(
         replaying: True to give the modern side the legacy side's batches; False to run the script's input on each side.
         replicas: Number of replicas of the modern side, which share each batch.
         thresholds: Largest differences that count as equal.
+        steps: Number of training steps after which each side ends the script; None to run it to its end.
+        recordings: Folder in which both sides record; by default a temporary one.
         watch: Function of (side, event) that shows progress.
 
     Returns:
@@ -61,9 +105,13 @@ def compare(
         'equal'
     """
     script.check()
-    with tempfile.TemporaryDirectory(prefix="estimator-bridge-") as folder:
-        orders = {side: Order(side, folder, script, replaying, replicas) for side in SIDES}
-        seconds = {side: _run_side(order, watch) for side, order in orders.items()}
+    with (recordings or Recordings()).folder() as folder:
+        orders, seconds = {}, {}
+        for side in SIDES:
+            orders[side] = Order(side, folder, script, replaying, replicas, steps)
+            seconds[side] = _run_side(orders[side], watch)
+            for event in orders[side].trace(side).events("limited"):  # by --steps, or by Ctrl-C
+                steps = event["steps"]
         from estimator_bridge.parity.judge import judge
 
         result = judge(
@@ -95,11 +143,15 @@ def _run_side(order: Order, watch: Watch) -> float:
         )
         try:
             seen = 0
+            if order.side == "legacy":
+                _end_at_interrupt(process)
             while process.poll() is None:  # the length of a training is not known, so there is no deadline
                 time.sleep(_POLL_SECONDS)
                 seen = trace.follow(seen, functools.partial(watch, order.side))
             trace.follow(seen, functools.partial(watch, order.side))
         finally:
+            if order.side == "legacy":
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             process.kill()
             process.wait()
             if order.script.verbose:
@@ -109,17 +161,33 @@ def _run_side(order: Order, watch: Watch) -> float:
     return time.monotonic() - started
 
 
+def _end_at_interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Lets the first Ctrl-C end the recording after the present step, and the second one the comparison."""
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.stderr.write(
+            "estimator-bridge: the recording ends with this step, and the modern side follows. Ctrl-C again ends both.\n"
+        )
+        process.send_signal(signal.SIGINT)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupt)
+
+
 def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
     refusals = [event["message"] for event in trace.events("failed")]
     if refusals:
         return BridgeError(f"The {order.side} side: {refusals[-1]}")
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line and not _START_UP.match(line)]
+    lines = [line for event in trace.events("error") for line in event["lines"]] or [
+        line for line in log.read_text(errors="replace").splitlines() if line and not _START_UP.match(line)
+    ]
     command = shlex.join(["estimator-bridge", "run", "--path", order.side, *str(order.script).split(" "), *order.script.args])
     return BridgeError(
         f"The {order.side} side could not run {order.script}: it ended with exit code {code}.",
         expected="a script that runs to its end",
-        received="\n    ".join(["it printed", *lines[-_LINES_SHOWN:]]) if lines else "no output",
-        fix=f"Correct the error that this command shows: {command}",
+        received="\n    ".join(["it ended with", *lines[-_LINES_SHOWN:]]) if lines else "no output",
+        fix=f"Correct the error that this command shows: {command}; or compare with --keep, and read {order.side}.log.",
     )
 
 

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
+import signal
 import sys
 import threading
+import traceback
+import types
+from collections.abc import Callable
 from pathlib import Path
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.estimator_calls import Engine
 from estimator_bridge.runtime.log_output import log_to_stderr
+from estimator_bridge.runtime.user_code import is_users
 from estimator_bridge.script.run import Script, run_legacy, run_modern
 from estimator_bridge.script.tracebacks import run_as_python_does
+
+_MESSAGE_LINES = 4  # of an error; TensorFlow's go on with where each operation was made
 
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """The order for a side: the script, the folder of its trace, and how to run."""
+    """The order for a side: the script, the folder of its trace, and how to run.
+
+    Attributes:
+        steps: Number of training steps after which the side ends its script; None for no limit.
+    """
 
     side: str
     folder: str
     script: Script
     replaying: bool
     replicas: int
+    steps: int | None = None
 
     def trace(self, side: str) -> Trace:
         """Returns a side's trace."""
@@ -46,6 +60,7 @@ def main(text: str) -> int:
     trace = order.trace(order.side)
     trace.make()
     _end_with_parent()
+    sys.excepthook = functools.partial(_record_error, trace, sys.excepthook)
     with log_to_stderr():
         try:
             run_script = run_legacy if order.side == "legacy" else run_modern
@@ -61,13 +76,33 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
 
     randomness.equalise()
     model_dirs.redirect(trace.folder, Path(order.folder) / "start")
+    limit = StepLimit(order.steps)
+    signal.signal(signal.SIGINT, lambda *_: limit.reach())  # Ctrl-C ends the recording, not the comparison
     if order.side == "legacy":
         from estimator_bridge.parity.recording.legacy_side import RecordingEngine
 
-        return RecordingEngine(trace, order.replaying)
+        return RecordingEngine(trace, limit, order.replaying)
     from estimator_bridge.parity.recording.modern_side import ReplayingEngine
 
-    return ReplayingEngine(trace, order.trace("legacy"), order.replaying, order.replicas)
+    return ReplayingEngine(trace, limit, order.trace("legacy"), order.replaying, order.replicas)
+
+
+def _record_error(
+    trace: Trace,
+    show: Callable[..., object],
+    kind: type[BaseException],
+    error: BaseException,
+    frames: types.TracebackType | None,
+) -> None:
+    """Writes to the trace what ends the script, with the script's own lines that led there, and shows the error as usual."""
+    message = "".join(traceback.format_exception_only(kind, error)).strip().splitlines()[:_MESSAGE_LINES]
+    own = [
+        f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}"
+        for frame in traceback.extract_tb(frames)
+        if is_users(frame.filename)
+    ]
+    trace.write("error", lines=[*own, *message])
+    show(kind, error, frames)
 
 
 def _end_with_parent() -> None:

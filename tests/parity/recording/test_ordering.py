@@ -15,6 +15,7 @@ legacy.install()
 from estimator_bridge.modern.graph.fragments import upstream  # noqa: E402 -- needs Keras 2, which install() has settled on
 from estimator_bridge.parity.recording import legacy_side  # noqa: E402
 from estimator_bridge.parity.recording.ordering import order_assignments  # noqa: E402
+from estimator_bridge.parity.recording.step_limit import StepLimit  # noqa: E402
 from estimator_bridge.parity.recording.trace import Trace  # noqa: E402
 
 v1 = tf.compat.v1
@@ -89,7 +90,7 @@ def test_the_legacy_side_says_what_it_ordered(tmp_path: Path) -> None:
         train_op = tf.group(step.assign_add(1), loss)  # in no collection, as a hand-written optimizer leaves it
         legacy_side._batches[graph] = []
         legacy_side._specs[graph] = v1.estimator.EstimatorSpec("train", loss=loss, train_op=train_op)
-        legacy_side._TrainHook(trace, "train-1", recording=False).begin()
+        legacy_side._TrainHook(trace, "train-1", False, None, StepLimit(None)).begin()
 
     (note,) = [event["message"] for event in trace.events("note")]
     assert "assigns global_step without a control dependency" in note

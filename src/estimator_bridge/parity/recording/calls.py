@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.estimator_calls import Engine, EvaluateCall, ExportCall, PredictCall, TrainCall
 
@@ -23,11 +24,13 @@ class TracedEngine(Engine):
     Args:
         engine: Engine that executes the calls.
         trace: Trace of the side.
+        limit: Number of training steps after which the script ends.
     """
 
-    def __init__(self, engine: Engine, trace: Trace) -> None:
+    def __init__(self, engine: Engine, trace: Trace, limit: StepLimit) -> None:
         self._engine = engine
         self._trace = trace
+        self._limit = limit
         self._seen: Counter[str] = Counter()
 
     @abc.abstractmethod
@@ -38,10 +41,13 @@ class TracedEngine(Engine):
         """Executes ``Estimator.train``."""
         import tensorflow as tf
 
+        self._limit.end_script()
         name = self._name("train")
         self._trace.write("train", call=name, max_steps=call.max_steps or call.steps)
         self._engine.train(estimator, self.prepare(estimator, call, name))
         self._trace.write("trained", call=name, checkpoint=tf.train.latest_checkpoint(estimator.model_dir))
+        if self._limit.is_reached:
+            self._trace.write("limited", steps=self._limit.taken)
         return estimator
 
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:

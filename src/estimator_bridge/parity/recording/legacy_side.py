@@ -11,8 +11,10 @@ from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.parity.recording.batches import leaves, serialize
 from estimator_bridge.parity.recording.calls import TracedEngine
+from estimator_bridge.parity.recording.disk_space import DiskSpace
 from estimator_bridge.parity.recording.ordering import order_assignments
 from estimator_bridge.parity.recording.randomness import random_functions, random_operations
+from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.spelling import first_three
 from estimator_bridge.runtime.batch_digest import batch_digest
@@ -33,11 +35,12 @@ class RecordingEngine(TracedEngine):
 
     Args:
         trace: Trace of the legacy side.
+        limit: Number of training steps after which the script ends.
         recording: True to keep the batches for a replay, False to keep only their digests.
     """
 
-    def __init__(self, trace: Trace, recording: bool) -> None:
-        super().__init__(EstimatorEngine(), trace)
+    def __init__(self, trace: Trace, limit: StepLimit, recording: bool) -> None:
+        super().__init__(EstimatorEngine(), trace, limit)
         self._recording = recording
         _remember_batches_and_specs()
 
@@ -53,16 +56,20 @@ class RecordingEngine(TracedEngine):
 
     def prepare(self, estimator: Any, call: Any, name: str) -> Any:
         """Returns the call with one more session hook, which comes last."""
-        hook = (_TrainHook if isinstance(call, TrainCall) else _BatchHook)(self._trace, name, self._recording)
+        hook = _BatchHook(self._trace, name, self._recording, getattr(call, "steps", None))
+        if isinstance(call, TrainCall):
+            known = [steps for steps in (call.steps, call.max_steps, self._limit.left) if steps is not None]
+            hook = _TrainHook(self._trace, name, self._recording, min(known, default=None), self._limit)
         return dataclasses.replace(call, hooks=[*(call.hooks or []), hook])
 
 
 class _BatchHook(tf.compat.v1.train.SessionRunHook):
     """Records the batch of each session run."""
 
-    def __init__(self, trace: Trace, call: str, recording: bool) -> None:
+    def __init__(self, trace: Trace, call: str, recording: bool, batches: int | None) -> None:
         self._trace = trace
         self._call = call
+        self._space = DiskSpace(trace.folder, batches)
         self._writer = tf.io.TFRecordWriter(str(trace.batches(call))) if recording else None
 
     def begin(self) -> None:
@@ -75,7 +82,9 @@ class _BatchHook(tf.compat.v1.train.SessionRunHook):
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         if self._writer:
-            self._writer.write(serialize(run_values.results["batch"]))
+            record = serialize(run_values.results["batch"])
+            self._space.check(len(record))
+            self._writer.write(record)
 
     def end(self, session: Any) -> None:
         if self._writer:
@@ -84,6 +93,10 @@ class _BatchHook(tf.compat.v1.train.SessionRunHook):
 
 class _TrainHook(_BatchHook):
     """Records losses, batches, and the values before and after the first step."""
+
+    def __init__(self, trace: Trace, call: str, recording: bool, batches: int | None, limit: StepLimit) -> None:
+        super().__init__(trace, call, recording, batches)
+        self._limit = limit
 
     def begin(self) -> None:
         super().begin()
@@ -128,6 +141,8 @@ class _TrainHook(_BatchHook):
             loss=float(results["loss"]),
             batch=int(results["digest"]),
         )
+        if self._limit.take():
+            run_context.request_stop()
 
     def _save(self, session: Any, moment: str) -> None:
         self._saver.save(session, self._trace.values(self._call, moment), write_meta_graph=False, write_state=False)

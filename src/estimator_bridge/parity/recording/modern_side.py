@@ -13,6 +13,7 @@ from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.parity.recording.batches import replay
 from estimator_bridge.parity.recording.calls import TracedEngine
 from estimator_bridge.parity.recording.model_dirs import install_checkpoint
+from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, PredictCall, TrainCall
 
@@ -24,13 +25,14 @@ class ReplayingEngine(TracedEngine):
 
     Args:
         trace: Trace of the modern side.
+        limit: Number of training steps after which the script ends.
         legacy: Trace of the legacy side, with its initial values and batches.
         replaying: True to use the legacy side's batches, False to use the script's own input.
         replicas: Number of devices that share each batch.
     """
 
-    def __init__(self, trace: Trace, legacy: Trace, replaying: bool, replicas: int) -> None:
-        super().__init__(ModernEngine(replicas, lambda: [_Recorder(trace, self._call)], audited=True), trace)
+    def __init__(self, trace: Trace, limit: StepLimit, legacy: Trace, replaying: bool, replicas: int) -> None:
+        super().__init__(ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit)], audited=True), trace, limit)
         self._legacy = legacy
         self._replaying = replaying
         self._call = ""
@@ -58,9 +60,10 @@ class ReplayingEngine(TracedEngine):
 class _Recorder(Callback):
     """Records each step, and the values before and after the first."""
 
-    def __init__(self, trace: Trace, call: str) -> None:
+    def __init__(self, trace: Trace, call: str, limit: StepLimit) -> None:
         self._trace = trace
         self._call = call
+        self._limit = limit
 
     def begin(self, transplant: Transplant, step: int) -> None:
         self._save = functools.partial(transplant.save, transplant.saved())
@@ -68,7 +71,9 @@ class _Recorder(Callback):
         self._save(self._trace.values(self._call, "initial"))
 
     def next_stop(self, step: int) -> int | None:
-        return self._first if step < self._first else None
+        if step < self._first:
+            return self._first
+        return None if self._limit.left is None else step + self._limit.left
 
     def after(self, progress: Progress) -> bool:
         if self._next == self._first:
@@ -76,4 +81,4 @@ class _Recorder(Callback):
         for loss, digest in zip(progress.losses, progress.digests, strict=True):
             self._trace.write("step", call=self._call, step=self._next, loss=float(loss), batch=int(digest))
             self._next += 1
-        return False
+        return self._limit.take(len(progress.losses))

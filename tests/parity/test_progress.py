@@ -1,0 +1,36 @@
+"""Progress where stderr is no terminal: a line a minute."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from estimator_bridge.parity.progress import progress_display
+
+
+def test_a_line_a_minute_tells_steps_and_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with progress_display() as watch:
+        watch("legacy", {"event": "train", "max_steps": 1000})
+        for step in range(1, 203):  # one second each
+            now += 1.0
+            watch("legacy", {"event": "step", "step": step, "loss": 0.25})
+    assert capsys.readouterr().err.splitlines() == [
+        "estimator-bridge: legacy: step 60 of 1000, loss 0.25, about 16 min left",
+        "estimator-bridge: legacy: step 120 of 1000, loss 0.25, about 15 min left",
+        "estimator-bridge: legacy: step 180 of 1000, loss 0.25, about 14 min left",
+    ]
+
+
+def test_a_training_of_unknown_length_has_no_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with progress_display() as watch:
+        watch("modern", {"event": "train", "max_steps": None})
+        now = 61.0
+        watch("modern", {"event": "step", "step": 7, "loss": float("nan")})
+    assert capsys.readouterr().err == "estimator-bridge: modern: step 7, loss nan\n"
