@@ -120,6 +120,9 @@ _REASONS: dict[str, dict[str, str]] = {
     "tensorflow.python.framework.random_seed": {"get_seed": "both sides draw the same random numbers"},
     f"{_OPS}.control_flow_ops.WhileContext": {"__init__": "loops draw in the order of their iterations"},
     f"{_OPS}.while_v2": {"while_loop": "loops draw in the order of their iterations"},
+    "tensorflow.python.lib.io._pywrap_file_io": {
+        "BufferedInputStream FileExists GetChildren GetMatchingFiles IsDirectory ReadFileToString Stat": "tf.gfile finds a side's files"
+    },
     f"{_TRAINING}.basic_session_run_hooks.*": {"__init__": "TensorFlow's hooks write to the folders of their side"},
 }
 """Owner -> names, with a space between them -> reason."""

@@ -75,16 +75,16 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
     from estimator_bridge.parity.recording import model_dirs, randomness
 
     randomness.equalise()
-    model_dirs.redirect(trace.folder, Path(order.folder) / "start")
+    moved = model_dirs.redirect(trace.folder, Path(order.folder) / "start")
     limit = StepLimit(order.steps)
     signal.signal(signal.SIGINT, lambda *_: limit.reach())  # Ctrl-C ends the recording, not the comparison
     if order.side == "legacy":
         from estimator_bridge.parity.recording.legacy_side import RecordingEngine
 
-        return RecordingEngine(trace, limit, order.replaying)
+        return RecordingEngine(trace, limit, order.replaying, moved)
     from estimator_bridge.parity.recording.modern_side import ReplayingEngine
 
-    return ReplayingEngine(trace, limit, order.trace("legacy"), order.replaying, order.replicas)
+    return ReplayingEngine(trace, limit, order.trace("legacy"), order.replaying, order.replicas, moved)
 
 
 def _record_error(

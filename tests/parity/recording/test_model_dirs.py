@@ -17,7 +17,7 @@ legacy.install()
 import tensorflow as tf  # noqa: E402 -- install() gives it Estimator
 
 from estimator_bridge.legacy.contrib.learn.run_config import RunConfig  # noqa: E402
-from estimator_bridge.parity.recording.model_dirs import redirect  # noqa: E402
+from estimator_bridge.parity.recording.model_dirs import _READING, redirect  # noqa: E402
 
 v1 = tf.compat.v1
 
@@ -26,6 +26,7 @@ v1 = tf.compat.v1
 def redirected() -> Iterator[None]:
     """Restores the functions that redirect() replaces for a whole process."""
     from tensorflow.python.checkpoint import checkpoint_management
+    from tensorflow.python.lib.io import file_io
     from tensorflow_estimator.python.estimator import estimator
 
     places = [
@@ -34,6 +35,7 @@ def redirected() -> Iterator[None]:
         (checkpoint_management, "get_checkpoint_state"),
         (tf.train, "get_checkpoint_state"),
         (v1.train, "get_checkpoint_state"),
+        *((file_io._pywrap_file_io, name) for name in _READING),
         *((cls, "__init__") for cls in (v1.train.CheckpointSaverHook, v1.train.SummarySaverHook, v1.train.StepCounterHook)),
     ]
     with contextlib.ExitStack() as stack:
@@ -99,3 +101,23 @@ def test_hooks_with_the_scripts_model_dir_write_where_its_estimator_does(
             own / "model.ckpt-7"
         )
     assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.usefixtures("redirected")
+def test_files_that_a_script_looks_for_in_its_model_dir_are_those_of_its_estimator(tmp_path: Path) -> None:
+    asked, data = tmp_path / "asked", tmp_path / "data.txt"
+    data.write_text("outside")
+    moved = redirect(tmp_path / "side", tmp_path / "start")
+    own = Path(make(asked).model_dir)
+    save(own, 7)
+
+    assert v1.gfile.Exists(str(asked / "model.ckpt-7.index"))
+    assert sorted(tf.io.gfile.listdir(str(asked))) == sorted(path.name for path in own.iterdir())
+    assert v1.gfile.Glob(str(asked / "model.ckpt-*.index")) == [str(own / "model.ckpt-7.index")]
+    (own / "results.txt").write_text("accuracy = 1")
+    assert tf.io.gfile.GFile(str(asked / "results.txt")).read() == "accuracy = 1"
+    assert tf.io.gfile.GFile(str(data)).read() == "outside"
+    assert moved(str(asked / "model.ckpt-7")) == str(own / "model.ckpt-7")
+    with tf.io.gfile.GFile(str(tmp_path / "asked.txt"), "w") as written:
+        written.write("as it is")
+    assert tf.io.gfile.GFile(str(tmp_path / "asked.txt")).read() == "as it is"

@@ -3,8 +3,9 @@
 import abc
 import atexit
 import contextlib
+import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,14 @@ class TracedEngine(Engine):
         engine: Engine that executes the calls.
         trace: Trace of the side.
         limit: Number of training steps after which the script ends.
+        moved: Function of a path that returns the path in the side's folders.
     """
 
-    def __init__(self, engine: Engine, trace: Trace, limit: StepLimit) -> None:
+    def __init__(self, engine: Engine, trace: Trace, limit: StepLimit, moved: Callable[[str], str] = str) -> None:
         self._engine = engine
         self._trace = trace
         self._limit = limit
+        self._moved = moved
         self._seen: Counter[str] = Counter()
 
     @abc.abstractmethod
@@ -53,18 +56,23 @@ class TracedEngine(Engine):
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
         """Executes ``Estimator.evaluate`` and records its metrics."""
         name = self._name("evaluate")
-        metrics = self._engine.evaluate(estimator, self.prepare(estimator, call, name))
+        metrics = self._engine.evaluate(estimator, self.prepare(estimator, self._in_own_folder(call), name))
         self._trace.write("evaluated", call=name, name=call.name or "", metrics=scalar_metrics(metrics))
         return metrics
 
     def predict(self, estimator: Any, call: PredictCall) -> Iterator[Any]:
         """Executes ``Estimator.predict`` and records the first predictions."""
         name = self._name("predict")
-        return write_predictions(self._trace, name, self._engine.predict(estimator, self.prepare(estimator, call, name)))
+        return write_predictions(
+            self._trace, name, self._engine.predict(estimator, self.prepare(estimator, self._in_own_folder(call), name))
+        )
 
     def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
         """Executes ``Estimator.export_saved_model``."""
-        return self._engine.export_saved_model(estimator, call)
+        return self._engine.export_saved_model(estimator, self._in_own_folder(call))
+
+    def _in_own_folder(self, call: Any) -> Any:
+        return dataclasses.replace(call, checkpoint_path=call.checkpoint_path and self._moved(call.checkpoint_path))
 
     def _name(self, verb: str) -> str:
         self._seen[verb] += 1

@@ -1,6 +1,7 @@
 """The legacy side of a comparison: tensorflow-estimator itself, with hooks that record what it does."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -37,10 +38,11 @@ class RecordingEngine(TracedEngine):
         trace: Trace of the legacy side.
         limit: Number of training steps after which the script ends.
         recording: True to keep the batches for a replay, False to keep only their digests.
+        moved: Function of a path that returns the path in the side's folders.
     """
 
-    def __init__(self, trace: Trace, limit: StepLimit, recording: bool) -> None:
-        super().__init__(EstimatorEngine(), trace, limit)
+    def __init__(self, trace: Trace, limit: StepLimit, recording: bool, moved: Callable[[str], str] = str) -> None:
+        super().__init__(EstimatorEngine(), trace, limit, moved)
         self._recording = recording
         _remember_batches_and_specs()
 

@@ -1,5 +1,6 @@
 """Gives every Estimator of a comparison its own folders: the script's model_dir is only read."""
 
+import glob
 import hashlib
 import os
 import shutil
@@ -10,19 +11,32 @@ from typing import Any
 from estimator_bridge.runtime.patching import wrap
 
 _HOOKS = ("CheckpointSaverHook", "StepCounterHook", "SummarySaverHook")
+_READING = (
+    "BufferedInputStream",
+    "FileExists",
+    "GetChildren",
+    "GetMatchingFiles",
+    "IsDirectory",
+    "ReadFileToString",
+    "Stat",
+)
+"""What tf.gfile calls to read; each takes a path first."""
 _HOOKS_PATHS = ("_checkpoint_dir", "_output_dir", "_save_path")
 
 
-def redirect(folder: Path, start: Path) -> None:
+def redirect(folder: Path, start: Path) -> Callable[[str], str]:
     """Makes Estimators keep checkpoints and exports under ``folder`` until the process ends.
 
-    Estimators that share a model_dir still share one, and so do TensorFlow's hooks and ``tf.train.latest_checkpoint`` if the
-    script gives them the same folder. A checkpoint that the script's model_dir already holds is copied, so that both
+    Estimators that share a model_dir still share one, and so do TensorFlow's hooks, ``tf.train.latest_checkpoint`` and ``tf.gfile`` if
+    the script gives them the same folder. A checkpoint that the script's model_dir already holds is copied, so that both
     sides start from it.
 
     Args:
         folder: Folder of the side; gets ``model-0``, ``model-1`` and so on, and ``exports``.
         start: Folder where the first side keeps that checkpoint for the second one, in case the script overwrites its own.
+
+    Returns:
+        Function of a path that returns the path in the side's folder for it, or any other path as it is.
     """
     from tensorflow_estimator.python.estimator import estimator as estimator_lib
     from tensorflow_estimator.python.estimator import run_config
@@ -42,6 +56,7 @@ def redirect(folder: Path, start: Path) -> None:
     wrap(estimator_lib, maybe_overwrite_model_dir_and_session_config=overwrite)
     wrap(estimator_lib.Estimator, _export_all_saved_models=export_inside)  # what every kind of export comes to
     _redirect_names(folders.moved)
+    return folders.moved
 
 
 class _Folders:
@@ -78,6 +93,7 @@ def _redirect_names(moved: Callable[[str], str]) -> None:
     """Redirects model_dirs that a script passes to TensorFlow's hooks or searches for checkpoints."""
     import tensorflow as tf
     from tensorflow.python.checkpoint import checkpoint_management
+    from tensorflow.python.lib.io import file_io
     from tensorflow.python.training import basic_session_run_hooks
 
     def init(original: Callable[..., None], hook: Any, *args: Any, **kwargs: Any) -> None:
@@ -89,6 +105,11 @@ def _redirect_names(moved: Callable[[str], str]) -> None:
     def state(original: Callable[..., Any], checkpoint_dir: str, latest_filename: str | None = None) -> Any:
         return original(moved(checkpoint_dir), latest_filename)
 
+    def read(original: Callable[..., Any], path: bytes, *args: Any) -> Any:
+        own = os.fsencode(moved(os.fsdecode(path)))
+        return original(own if glob.glob(own) else path, *args)  # noqa: PTH207 -- a pattern from the root; a script may also write to its own folder, and read that
+
+    wrap(file_io._pywrap_file_io, **dict.fromkeys(_READING, read))
     for name in _HOOKS:
         wrap(getattr(basic_session_run_hooks, name), __init__=init)
     for module in (checkpoint_management, tf.train, tf.compat.v1.train):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,20 @@ class ReplayingEngine(TracedEngine):
         legacy: Trace of the legacy side, with its initial values and batches.
         replaying: True to use the legacy side's batches, False to use the script's own input.
         replicas: Number of devices that share each batch.
+        moved: Function of a path that returns the path in the side's folders.
     """
 
-    def __init__(self, trace: Trace, limit: StepLimit, legacy: Trace, replaying: bool, replicas: int) -> None:
-        super().__init__(ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit)], audited=True), trace, limit)
+    def __init__(
+        self,
+        trace: Trace,
+        limit: StepLimit,
+        legacy: Trace,
+        replaying: bool,
+        replicas: int,
+        moved: Callable[[str], str] = str,
+    ) -> None:
+        engine = ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit)], audited=True)
+        super().__init__(engine, trace, limit, moved)
         self._legacy = legacy
         self._replaying = replaying
         self._call = ""
