@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -78,7 +79,7 @@ class ModernEngine(Engine):
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
         """Executes ``Estimator.train``."""
-        _check_steps(call.steps, call.max_steps)
+        call = _checked(call)
         with self._outside_graphs(estimator, TRAIN) as distribution:
             if call.max_steps is not None and call.max_steps <= training.saved_step(estimator.model_dir):
                 logging.info("Skipping training since max_steps has already saved.")
@@ -102,8 +103,7 @@ class ModernEngine(Engine):
         """Executes ``Estimator.evaluate``, its event file included."""
         from tensorflow_estimator.python.estimator import estimator as estimator_lib
 
-        _check_steps(call.steps)
-        call = _with_checkpoint(call, estimator)
+        call = _with_checkpoint(_checked(call), estimator)
         with self._outside_graphs(estimator, EVAL):
             results, graph = evaluation.evaluate(estimator, call)
         if _follows(estimator.config):
@@ -168,12 +168,16 @@ def _examples(estimator: Any, batch: Any) -> Iterator[Any]:
         yield {key: value[index] for key, value in batch.items()}
 
 
-def _check_steps(steps: int | None, max_steps: int | None = None) -> None:
-    if steps is not None and max_steps is not None:
+def _checked(call: Any) -> Any:
+    """Returns a call of train or evaluate with whole numbers of steps: TensorFlow 1 ends with the first step that is not below 2.5."""
+    numbers = {name: getattr(call, name, None) for name in ("steps", "max_steps")}
+    given = {name: value for name, value in numbers.items() if value is not None}
+    if len(given) > 1:
         raise ValueError("Can not provide both steps and max_steps.")
-    for name, value in (("steps", steps), ("max_steps", max_steps)):
-        if value is not None and value <= 0:
+    for name, value in given.items():
+        if value <= 0:
             raise ValueError(f"Must specify {name} > 0, given: {value}")
+    return dataclasses.replace(call, **{name: math.ceil(value) for name, value in given.items()})
 
 
 def _with_checkpoint(call: Any, estimator: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from estimator_bridge.legacy.removed_names.pandas_columns import adapt_columns
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
@@ -82,7 +83,8 @@ def _adapt_pandas(stack: OldLibraries, pandas: Any) -> None:
     if int(pandas.__version__.partition(".")[0]) < 2:
         return
     _logger.info("pandas 1 is imitated where pandas %s refuses or changes what scripts do", pandas.__version__)
-    if hasattr(pandas.errors, "ChainedAssignmentError"):  # df["a"].fillna(0, inplace=True) does nothing: better an error
+    if hasattr(pandas.errors, "ChainedAssignmentError"):
+        adapt_columns(stack, pandas)  # what is still an assignment without effect is better an error
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("error", pandas.errors.ChainedAssignmentError)
         stack.enter_context(pandas.option_context("future.infer_string", False))

@@ -34,7 +34,7 @@ class Pair:
             trace.write("train", call="train-0", max_steps=len(losses))
             for step, (loss, batch) in enumerate(zip(values, seen, strict=False), 1):
                 trace.write("step", call="train-0", step=step, loss=loss, batch=batch)
-            trace.write("trained", call="train-0", checkpoint=None)
+            trace.write("trained", call="train-0", model_dir="model", checkpoint=None)
 
     def judge(self, replicas: int = 1) -> ParityResult:
         return judge(

@@ -121,7 +121,8 @@ _REASONS: dict[str, dict[str, str]] = {
     f"{_OPS}.control_flow_ops.WhileContext": {"__init__": "loops draw in the order of their iterations"},
     f"{_OPS}.while_v2": {"while_loop": "loops draw in the order of their iterations"},
     "tensorflow.python.lib.io._pywrap_file_io": {
-        "BufferedInputStream FileExists GetChildren GetMatchingFiles IsDirectory ReadFileToString Stat": "tf.gfile finds a side's files"
+        "BufferedInputStream FileExists GetChildren GetMatchingFiles IsDirectory ReadFileToString Stat": "tf.gfile finds a side's files",
+        "DeleteRecursively": "a script deletes the files of its side",
     },
     f"{_TRAINING}.basic_session_run_hooks.*": {"__init__": "TensorFlow's hooks write to the folders of their side"},
 }

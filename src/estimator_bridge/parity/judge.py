@@ -3,7 +3,6 @@
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -154,7 +153,7 @@ def _variables(legacy: Trace, modern: Trace) -> Iterator[VariableDiff]:
 
 def _last_trainings(trace: Trace) -> list[dict[str, Any]]:
     """Returns the last training of each model_dir."""
-    last = {event["checkpoint"] and Path(event["checkpoint"]).parent: event for event in trace.events("trained")}
+    last = {event["model_dir"]: event for event in trace.events("trained")}
     return list(last.values())
 
 

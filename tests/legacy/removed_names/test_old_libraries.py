@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pandas
 import pytest
 
+from estimator_bridge.legacy.removed_names import pandas_columns
 from tests.running import Ended, estimator_bridge_command
 
 DATA = Path(__file__).parents[2] / "data"
+RECORDED = Path(__file__).parents[2] / "golden" / "pandas_columns.txt"
+"""What ``pandas_columns.py`` prints with pandas 1.3.5."""
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -48,3 +52,26 @@ def test_an_assignment_without_effect_is_an_error() -> None:
     done = estimator_bridge_command("run", "chained_assignment.py", cwd=DATA)
     assert done.code == 1
     assert "ChainedAssignmentError" in done.err
+
+
+def test_a_change_of_a_column_changes_its_frame() -> None:
+    done = estimator_bridge_command("run", "pandas_columns.py", cwd=DATA)
+    assert (done.code, done.out) == (0, RECORDED.read_text()), done.err
+
+
+@pytest.mark.skipif(int(pandas.__version__.partition(".")[0]) < 3, reason="pandas 2 still changes the frame")
+def test_a_change_of_a_column_that_its_frame_has_replaced_is_refused() -> None:
+    done = estimator_bridge_command("run", "replaced_column.py", cwd=DATA)
+    assert done.code == 1
+    assert "use frame.loc[rows, 'a']" in done.err
+
+
+@pytest.mark.skipif(int(pandas.__version__.partition(".")[0]) < 3, reason="pandas 2 still changes the frame")
+def test_a_column_that_another_package_takes_stays_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pandas_columns, "is_users", lambda file: False)
+    with contextlib.ExitStack() as stack:
+        pandas_columns.adapt_columns(stack, pandas)
+        frame = pandas.DataFrame({"a": [1.0, 2.0]})
+        column = frame["a"]
+        column[0] = 5.0
+    assert frame["a"].tolist() == [1.0, 2.0]

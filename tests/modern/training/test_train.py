@@ -71,6 +71,16 @@ def test_steps_are_relative_and_max_steps_absolute(tmp_path: Path) -> None:
     assert saved(tmp_path)["global_step"] == 8
 
 
+@pytest.mark.parametrize("path", ["legacy", "modern"])
+def test_a_number_of_steps_may_be_a_fraction(path: str, tmp_path: Path) -> None:
+    train(path, model_fn, tmp_path, steps=2.5)
+    assert saved(tmp_path)["global_step"] == 3, "the first step that is not below 2.5"
+    train(path, model_fn, tmp_path, steps=None, max_steps=4e0)
+    assert saved(tmp_path)["global_step"] == 4
+    train(path, model_fn, tmp_path, steps=None, max_steps=3.5)
+    assert saved(tmp_path)["global_step"] == 4
+
+
 def test_nothing_is_called_when_max_steps_is_reached(tmp_path: Path) -> None:
     train("modern", model_fn, tmp_path, steps=3)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -35,7 +36,8 @@ def redirected() -> Iterator[None]:
         (checkpoint_management, "get_checkpoint_state"),
         (tf.train, "get_checkpoint_state"),
         (v1.train, "get_checkpoint_state"),
-        *((file_io._pywrap_file_io, name) for name in _READING),
+        *((file_io._pywrap_file_io, name) for name in (*_READING, "DeleteRecursively")),
+        (shutil, "rmtree"),
         *((cls, "__init__") for cls in (v1.train.CheckpointSaverHook, v1.train.SummarySaverHook, v1.train.StepCounterHook)),
     ]
     with contextlib.ExitStack() as stack:
@@ -100,7 +102,7 @@ def test_hooks_with_the_scripts_model_dir_write_where_its_estimator_does(
         assert space.train.get_checkpoint_state(checkpoint_dir=str(tmp_path / "asked")).model_checkpoint_path == str(
             own / "model.ckpt-7"
         )
-    assert not (tmp_path / "asked").exists()
+    assert not list((tmp_path / "asked").iterdir())
 
 
 @pytest.mark.usefixtures("redirected")
@@ -121,3 +123,37 @@ def test_files_that_a_script_looks_for_in_its_model_dir_are_those_of_its_estimat
     with tf.io.gfile.GFile(str(tmp_path / "asked.txt"), "w") as written:
         written.write("as it is")
     assert tf.io.gfile.GFile(str(tmp_path / "asked.txt")).read() == "as it is"
+
+
+@pytest.mark.usefixtures("redirected")
+@pytest.mark.parametrize(
+    "delete", [shutil.rmtree, v1.gfile.DeleteRecursively, tf.io.gfile.rmtree], ids=lambda one: one.__name__
+)
+def test_a_script_that_deletes_its_model_dir_deletes_the_sides_and_not_its_own(
+    delete: Callable[[str], None], tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked"
+    save(asked, 3)
+    redirect(tmp_path / "side", tmp_path / "start")
+    own = Path(make(asked).model_dir)
+    assert list(own.glob("*.index"))
+
+    (shutil.rmtree if delete.__module__ == "shutil" else delete)(str(asked))
+
+    assert not own.exists()
+    assert list(asked.glob("*.index"))
+
+
+@pytest.mark.usefixtures("redirected")
+def test_a_missing_model_dir_is_there_while_the_script_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_exit: list[Callable[[], None]] = []
+    monkeypatch.setattr("atexit.register", lambda function, *args: at_exit.append(lambda: function(*args)))
+    redirect(tmp_path / "side", tmp_path / "start")
+    for name in ("empty", "written"):
+        make(tmp_path / "runs" / name)
+    (tmp_path / "runs" / "written" / "results.json").write_text("{}")
+
+    for function in at_exit:
+        function()
+
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["written"], "an empty one is removed again"

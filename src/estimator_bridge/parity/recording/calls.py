@@ -4,8 +4,11 @@ import abc
 import atexit
 import contextlib
 import dataclasses
+import os
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,10 +51,22 @@ class TracedEngine(Engine):
         name = self._name("train")
         self._trace.write("train", call=name, max_steps=call.max_steps or call.steps)
         self._engine.train(estimator, self.prepare(estimator, call, name))
-        self._trace.write("trained", call=name, checkpoint=tf.train.latest_checkpoint(estimator.model_dir))
+        latest = tf.train.latest_checkpoint(estimator.model_dir)
+        self._trace.write("trained", call=name, model_dir=estimator.model_dir, checkpoint=latest and self._keep(latest, name))
         if self._limit.is_reached:
             self._trace.write("limited", steps=self._limit.taken)
         return estimator
+
+    def _keep(self, checkpoint: str, call: str) -> str:
+        """Links the files of a checkpoint under a name that no later training and no script deletes; returns its prefix."""
+        kept = self._trace.values(call, "final")
+        for file in Path(checkpoint).parent.glob(f"{Path(checkpoint).name}.*"):
+            target = kept + file.name.removeprefix(Path(checkpoint).name)
+            try:
+                os.link(file, target)
+            except OSError:  # not every file system has links
+                shutil.copy(file, target)
+        return kept
 
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
         """Executes ``Estimator.evaluate`` and records its metrics."""

@@ -1,10 +1,12 @@
 """Gives every Estimator of a comparison its own folders: the script's model_dir is only read."""
 
+import atexit
+import contextlib
 import glob
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,7 @@ class _Folders:
             own = self._folder / f"model-{len(self._instead)}"
             _copy_latest(str(before), own)
             self._instead[asked] = own
+            _create_while_running(model_dir)
         return self._instead[asked]
 
     def moved(self, path: str) -> str:
@@ -87,6 +90,23 @@ class _Folders:
         return next(
             (str(own / real.relative_to(asked)) for asked, own in self._instead.items() if real.is_relative_to(asked)), path
         )
+
+
+def _create_while_running(model_dir: str) -> None:
+    """Creates a folder that is missing, as an Estimator does, for what a script writes there itself; removes it if it stays empty."""
+    if "://" in model_dir:
+        return
+    path = Path(model_dir).absolute()
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    with contextlib.suppress(OSError):
+        path.mkdir(parents=True, exist_ok=True)
+        atexit.register(_remove_empty, missing)
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    with contextlib.suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def _redirect_names(moved: Callable[[str], str]) -> None:
@@ -109,7 +129,12 @@ def _redirect_names(moved: Callable[[str], str]) -> None:
         own = os.fsencode(moved(os.fsdecode(path)))
         return original(own if glob.glob(own) else path, *args)  # noqa: PTH207 -- a pattern from the root; a script may also write to its own folder, and read that
 
-    wrap(file_io._pywrap_file_io, **dict.fromkeys(_READING, read))
+    def delete(original: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
+        own = moved(os.fsdecode(path))
+        return original(os.fsencode(own) if isinstance(path, bytes) else own, *args, **kwargs)
+
+    wrap(file_io._pywrap_file_io, DeleteRecursively=delete, **dict.fromkeys(_READING, read))
+    wrap(shutil, rmtree=delete)
     for name in _HOOKS:
         wrap(getattr(basic_session_run_hooks, name), __init__=init)
     for module in (checkpoint_management, tf.train, tf.compat.v1.train):

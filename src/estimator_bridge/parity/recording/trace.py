@@ -6,7 +6,7 @@
       events.jsonl     one line an event, in order: train, step, trained, evaluated, predicted, note, failed
       model-0/ ...     the model_dirs of the side's Estimators
       batches/         one TFRecord file a call: the recorded batches (legacy side of a replay)
-      values/          checkpoints: values at the start, before and after the first step of each training call
+      values/          checkpoints: values at the start, before and after the first step, and at the end of each training call
       predictions/     one .npz a call
 """
 
@@ -60,7 +60,7 @@ class Trace:
         return self.folder / "batches" / f"{call}.tfrecord"
 
     def values(self, call: str, moment: str) -> str:
-        """Returns the prefix of the checkpoint with a training call's ``initial`` values, or those after its ``first`` step.
+        """Returns the prefix of the checkpoint with a training call's ``initial`` values, its ``final`` ones, or those after its ``first`` step.
 
         For a free run, the values at the ``start`` are kept too: before the first step, hooks may choose values from batches.
         """
