@@ -13,6 +13,7 @@ import tensorflow as tf
 (cpu,) = tf.config.list_physical_devices("CPU")
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from estimator_bridge import modern  # noqa: E402 -- the devices come first
+from estimator_bridge.errors import BridgeError  # noqa: E402
 from tests.modern.jobs import WORDS, X, estimator, linear, minimizing, regression_input, spec, v1  # noqa: E402
 
 folder = Path(sys.argv[1])
