@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -34,10 +35,6 @@ def refused(call: Any, *words: Any) -> None:
         raise AssertionError(words)
 
 
-mirrored = tf.distribute.MirroredStrategy(["/cpu:0"])
-parameter_server = tf.distribute.experimental.ParameterServerStrategy(
-    tf.distribute.cluster_resolver.SimpleClusterResolver(tf.train.ClusterSpec({}))
-)
 cluster = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1", "e:1"], "evaluator": ["f:1"]}
 
 
@@ -55,6 +52,18 @@ def numbers(input_context: Any) -> Any:
     if input_context:
         data = data.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)
     return data.batch(1)
+
+
+@functools.cache
+def mirrored() -> Any:
+    return tf.distribute.MirroredStrategy(["/cpu:0"])
+
+
+@functools.cache
+def parameter_server() -> Any:
+    return tf.distribute.experimental.ParameterServerStrategy(
+        tf.distribute.cluster_resolver.SimpleClusterResolver(tf.train.ClusterSpec({}))
+    )
 
 
 def an_independent_worker() -> None:
@@ -85,30 +94,30 @@ def every_kind_of_run_config_gets_its_mode() -> None:
     master = {"master": cluster["chief"], "worker": cluster["worker"], "ps": cluster["ps"]}
     remote = distribute_config.DistributeConfig(remote_cluster={"chief": ["a:1"]})
     cases = [
-        ({}, {"train_distribute": mirrored}, (None, "worker", True, 0, 1, 0, "")),
+        ({}, {"train_distribute": mirrored()}, (None, "worker", True, 0, 1, 0, "")),
         (
             {},
-            {"experimental_distribute": distribute_config.DistributeConfig(train_distribute=mirrored)},
+            {"experimental_distribute": distribute_config.DistributeConfig(train_distribute=mirrored())},
             (None, "worker", True, 0, 1, 0, ""),
         ),
         (
             {"cluster": cluster, "task": {"type": "worker", "index": 1}},
-            {"train_distribute": mirrored},
+            {"train_distribute": mirrored()},
             ("independent_worker", "worker", True, 0, 1, 0, ""),
         ),
         (
             {"cluster": cluster, "task": {"type": "worker", "index": 1}},
-            {"eval_distribute": mirrored},
+            {"eval_distribute": mirrored()},
             (None, "worker", False, 2, 3, 3, "grpc://c:1"),
         ),
         (
             {"cluster": master, "task": {"type": "worker", "index": 1}},
-            {"train_distribute": mirrored},
+            {"train_distribute": mirrored()},
             (None, "worker", False, 2, 3, 2, "grpc://c:1"),
         ),
         (
             {},
-            {"train_distribute": mirrored, "experimental_distribute": remote},
+            {"train_distribute": mirrored(), "experimental_distribute": remote},
             ("standalone_client", "worker", True, 0, 1, 0, ""),
         ),
     ]
@@ -121,11 +130,11 @@ def every_kind_of_run_config_gets_its_mode() -> None:
             assert found == expected, (module, tf_config, arguments, found)
             assert module.should_run_distribute_coordinator(config) == (expected[0] is not None)
         os.environ["TF_CONFIG"] = "{}"
-        twice = distribute_config.DistributeConfig(train_distribute=mirrored, eval_distribute=mirrored)
-        refused(lambda: tf.estimator.RunConfig(train_distribute=mirrored, experimental_distribute=twice), "train_distribute")
-        refused(lambda: tf.estimator.RunConfig(eval_distribute=mirrored, experimental_distribute=twice), "eval_distribute")
+        twice = distribute_config.DistributeConfig(train_distribute=mirrored(), eval_distribute=mirrored())
+        refused(lambda: tf.estimator.RunConfig(train_distribute=mirrored(), experimental_distribute=twice), "train_distribute")
+        refused(lambda: tf.estimator.RunConfig(eval_distribute=mirrored(), experimental_distribute=twice), "eval_distribute")
         os.environ["TF_CONFIG"] = json.dumps(cases[2][0])
-        refused(lambda: tf.estimator.RunConfig(train_distribute=mirrored, experimental_distribute=remote), "TF_CONFIG")
+        refused(lambda: tf.estimator.RunConfig(train_distribute=mirrored(), experimental_distribute=remote), "TF_CONFIG")
         for mode, spec in (("no such mode", {"a": 1}), ("independent_worker", {})):
             config = SimpleNamespace(_distribute_coordinator_mode=mode, cluster_spec=spec)
             assert module.should_run_distribute_coordinator(config) is False
@@ -176,7 +185,9 @@ def every_task_knows_its_place_in_the_cluster() -> None:
 
 
 def calls_that_no_cluster_can_carry_out_are_refused() -> None:
-    def estimator(train: Any = mirrored, evaluate: Any = mirrored, mode: Any = "standalone_client", cluster: Any = None) -> Any:
+    default = mirrored()
+
+    def estimator(train: Any = default, evaluate: Any = default, mode: Any = "standalone_client", cluster: Any = None) -> Any:
         if cluster is None:
             cluster = {"chief": ["a:1"]}
         config = SimpleNamespace(
@@ -193,7 +204,7 @@ def calls_that_no_cluster_can_carry_out_are_refused() -> None:
     for module in {ours, by_name}:
         for call, name in ((module.estimator_train, "Estimator.train"), (module.estimator_evaluate, "Estimator.evaluate")):
             refused(lambda: call(estimator(cluster={"chief": ["a:1"], "evaluator": ["b:1"]}), None, []), "evaluator")
-            refused(lambda: call(estimator(train=parameter_server, evaluate=parameter_server), None, []), name)
+            refused(lambda: call(estimator(train=parameter_server(), evaluate=parameter_server()), None, []), name)
             refused(lambda: call(estimator(mode="independent_worker"), None, []), name.partition(".")[2])
         refused(lambda: module.train_and_evaluate(estimator(mode=None), None, None, None), "oordinator mode")
     refused(lambda: ours.estimator_train(estimator(mode=None), None, []), "coordinator mode")
