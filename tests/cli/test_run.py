@@ -174,6 +174,14 @@ def test_the_flag_decides_the_version() -> None:
     assert ended.err.splitlines()[-1] == "RuntimeError: TensorFlow 1 is needed"
 
 
+@pytest.mark.usefixtures("warm_python")
+@pytest.mark.parametrize("path", PATHS)
+def test_numbers_of_steps_that_are_no_whole_numbers(path: str) -> None:
+    ended = estimator_bridge_command("run", "--path", path, "parts_of_steps.py", cwd=DATA)
+    assert ended.code == 0, ended.err
+    assert ended.last_line == [3, 5, 2.0], "TensorFlow 1.15.5 prints this"
+
+
 def test_python2_without_the_flag(tmp_path: Path) -> None:
     script = Path(shutil.copy(DATA / "python2" / "sessions.py", tmp_path / "train.py"))
     line = next(number for number, text in enumerate(script.read_text().splitlines(), 1) if text.startswith("print "))
