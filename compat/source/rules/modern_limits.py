@@ -16,6 +16,10 @@ from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 _REFUSED = {
     "tensorflow.estimator.ProfilerHook": "ProfilerHook profiles a session, which the modern path does not have",
     "tensorflow.train.ProfilerHook": "ProfilerHook profiles a session, which the modern path does not have",
+    **dict.fromkeys(
+        ("tensorflow.contrib.lookup.MutableHashTable", "tensorflow.contrib.lookup.MutableDenseHashTable"),
+        "a table that changes is no variable, so it would not be saved",
+    ),
     "tensorflow.train.SaverDef.V1": "a Saver that writes the format of before 2016 is refused",
 }
 _LEARN = "tensorflow.contrib.learn."
@@ -34,6 +38,7 @@ _REFUSED_KEYWORDS = {
         "remote_cluster": "it does not send its work to other servers",
         "eval_distribute": _RUN_CONFIG["eval_distribute"],
     },
+    "SessionRunArgs": {"options": "a hook traces a session, which the modern path does not have"},
     "ConfigProto": {"cluster_def": "it does not send its work to other processes"},
 }
 _CALLS = frozenset(

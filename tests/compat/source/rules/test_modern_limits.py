@@ -19,6 +19,8 @@ REFUSED = {
     f"{TF}tf.contrib.learn.RunConfig(master='grpc://a:1')": "master=",
     f"{TF}tf.contrib.distribute.DistributeConfig(remote_cluster={{'worker': ['a:1']}})": "remote_cluster=",
     f"{TF}tf.ConfigProto(cluster_def=tf.train.ClusterDef())": "cluster_def=",
+    f"{TF}tf.train.SessionRunArgs(loss, options=tf.RunOptions(trace_level=3))": "options=",
+    f"{TF}tf.contrib.lookup.MutableHashTable(tf.string, tf.int64, 0)": "tf.contrib.lookup.MutableHashTable",
     f"{TF}tf.contrib.learn.DNNClassifier([1], [])": "tf.contrib.learn.DNNClassifier",
     f"{TF}tf.contrib.learn.SKCompat(1)": "tf.contrib.learn.SKCompat",
     f"{TF}def f():\n    if True:\n        {HOOK}": "tf.train.ProfilerHook",
@@ -32,6 +34,8 @@ TAKEN = [
     f"{TF}def config(strategy):\n    return tf.estimator.RunConfig(eval_distribute=strategy)",
     f"{TF}tf.contrib.learn.learn_runner.run(experiment_fn, 'out')",
     f"{TF}tf.contrib.learn.Experiment(estimator, train_input_fn, eval_input_fn)",
+    f"{TF}tf.train.SessionRunArgs(loss, options=None)",
+    f"{TF}tf.contrib.lookup.HashTable(initializer, 0)",
     f"{TF}tf.contrib.learn.datasets.load_iris()",
 ]
 IN_AN_IF = [
