@@ -2,7 +2,8 @@
 
 LIST has one JSON object a line, each for a script that was run: ``{"script": "train.py", "arguments": ["--steps=10"], "outcome": "runs"}``. Optional
 are ``"path"`` (``legacy`` or ``modern``; default legacy), ``"folder"`` (the working directory; default this one) and ``"module": true`` for
-``run -m``. The outcome is ``runs``, or anything else for a script that did not run to its end.
+``run -m``. The outcome is ``runs``, or anything else for a script that did not run to its end. ``data`` is for one that ended for data, arguments or
+devices that it lacks: as its source shows no such thing, it counts as one that runs, and the number of them is printed.
 
 Printed are the confusion matrix of the verdict of ``check`` against the outcome, the share that agrees, the share of scripts that ``check`` called
 good though they failed, and each script on which they differ.
@@ -46,14 +47,16 @@ def main() -> int:
     counts: Counter[tuple[bool, bool]] = Counter()
     differing = []
     for row in rows:
-        pair = foresees_run(row), row["outcome"] == "runs"
+        pair = foresees_run(row), row["outcome"] in {"runs", "data"}
         counts[pair] += 1
         if pair[0] != pair[1]:
             differing.append(f"{row.get('path', 'legacy')} {row.get('folder', '.')} {row['script']}: {row['outcome']}")
     agreement = (counts[True, True] + counts[False, False]) / max(len(rows), 1)
     false_runs = counts[True, False] / max(len(rows), 1)
+    lacking = sum(row["outcome"] == "data" for row in rows)
     print(matrix(counts))
     print(f"{len(rows)} scripts, {agreement:.1%} agree, {false_runs:.1%} called good though they failed")
+    print(f"{lacking} of them reached data, arguments or devices that they lack")
     print(*differing, sep="\n")
     return 0 if agreement >= LEAST_AGREEMENT and false_runs <= MOST_FALSE_RUNS else 1
 

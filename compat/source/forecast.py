@@ -12,12 +12,9 @@ from estimator_bridge.compat.source.reached import ReachedCode
 from estimator_bridge.compat.source.reading import Source, own_sources
 from estimator_bridge.compat.source.removed_names.python import MODULES
 from estimator_bridge.compat.source.rules.idioms import NAMES
-from estimator_bridge.compat.source.rules.refusals import (
-    calls_an_estimator,
-    judge_for_modern,
-    judge_packages,
-    judge_refusals,
-)
+from estimator_bridge.compat.source.rules.modern_limits import calls_an_estimator, judge_for_modern
+from estimator_bridge.compat.source.rules.old_library_rules import judge_chained_assignments
+from estimator_bridge.compat.source.rules.refusals import judge_own_names, judge_packages, judge_refusals
 from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
 _NOT_REACHED = "not reached from the script, as far as names show"
@@ -47,11 +44,12 @@ def judge_script(judge: Judge, script: Path, path: str = "legacy") -> list[FileR
     found = []
     for source, report in zip(sources, reports, strict=True):
         extra = [*judge_refusals(source), *judge_packages(source, _searched(source, sources, roots))]
+        extra += [*judge_own_names(source, sources, roots), *judge_chained_assignments(source)]
         extra += judge_for_modern(source) if path == "modern" else ()
         findings = distinct_findings([*report.findings, *extra])
         findings = [one for one in findings if not _is_of_own_module(one, source, roots)]
         found.append(dataclasses.replace(report, findings=tuple(_weighed(source, findings, reached))))
-    if path == "modern" and not calls_an_estimator(sources):
+    if path == "modern" and not calls_an_estimator(sources, reached):
         found[0] = dataclasses.replace(found[0], findings=(_NO_ESTIMATOR, *found[0].findings))
     return found
 
@@ -108,7 +106,7 @@ def _stops(finding: SourceFinding, source: Source) -> bool:
         return is_call or finding.symbol in NAMES or finding.symbol.startswith("import ")
     if finding.kind is Kind.PYTHON and finding.symbol in MODULES and not _uses(source, finding.symbol):
         return False  # imported and left alone
-    is_star = finding.symbol.startswith("from ")
+    is_star = finding.symbol.startswith("from ") and finding.kind is not Kind.PACKAGE
     return finding.kind not in {Kind.CLAIM, Kind.NUMPY} and not is_star
 
 

@@ -142,7 +142,8 @@ def _read_names(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Name):
         return [node.id]
     if isinstance(node, ast.Attribute):
-        return [node.attr]
+        calls_main = node.attr == "run" and ast.unparse(node.value).endswith("app")  # tf.app.run() calls main
+        return [node.attr, "main"] if calls_main else [node.attr]
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return []
     return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier() else []

@@ -11,7 +11,7 @@ import functools
 import logging
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from estimator_bridge.runtime.patching import replaced
 from estimator_bridge.runtime.user_code import is_users
 
 _logger = logging.getLogger(__name__)
+_STACKS = ("column_stack", "dstack", "hstack", "stack", "vstack")
 _READ_POSITIONS = ("sep", "delimiter", "header", "names", "index_col", "usecols")
 _READ_DROPPED = (
     "error_bad_lines",
@@ -59,9 +60,27 @@ def is_adapted(name: str) -> bool:
     return name.partition(".")[0] in _MODULES
 
 
-def ragged_arrays() -> contextlib.AbstractContextManager[None]:
-    """While active, ``np.array`` and ``np.asarray`` make arrays of lists of unequal lists, as before NumPy 1.24."""
-    return replaced(np, array=_ragged(np.array), asarray=_ragged(np.asarray))
+def old_arrays() -> contextlib.AbstractContextManager[None]:
+    """While active, NumPy makes arrays of what it took before 1.24.
+
+    ``np.array`` and ``np.asarray`` take lists of unequal lists, ``np.stack`` and its like take generators of arrays.
+    """
+    stacks = {name: _listed(getattr(np, name)) for name in _STACKS}
+    return replaced(np, array=_ragged(np.array), asarray=_ragged(np.asarray), **stacks)
+
+
+def _listed(stack: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stack)
+    def of_a_list(*args: Any, **kwargs: Any) -> Any:
+        if not args or hasattr(args[0], "__getitem__") or not isinstance(args[0], Iterable):
+            return stack(*args, **kwargs)
+        frame = sys._getframe(1)
+        if is_users(frame.f_code.co_filename):
+            place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            warn_once(f"np.{stack.__name__} of a {type(args[0]).__name__}; write np.{stack.__name__}(list(...))", place)
+        return stack(list(args[0]), *args[1:], **kwargs)
+
+    return of_a_list
 
 
 def _ragged(make: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,7 +24,7 @@ from estimator_bridge.compat.source.reading import read_source
 from estimator_bridge.compat.source.removed_names import Removed
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 from estimator_bridge.compat.source.removed_names.python import ATTRIBUTES, MODULES
-from estimator_bridge.legacy.removed_names.old_libraries import OldLibraries, is_adapted, ragged_arrays
+from estimator_bridge.legacy.removed_names.old_libraries import OldLibraries, is_adapted, old_arrays
 from estimator_bridge.legacy.removed_names.replacements import find_module_name, find_replacement
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
@@ -39,7 +39,7 @@ FromList = Sequence[str] | None
 def answer_removed_names() -> Iterator[None]:
     """While active, the user's code finds the names that NumPy and Python dropped; the first use of each is logged."""
     logged: set[str] = set()
-    with _print_scalars_as_numbers(), ragged_arrays(), OldLibraries() as libraries, contextlib.ExitStack() as stack:
+    with _print_scalars_as_numbers(), old_arrays(), OldLibraries() as libraries, contextlib.ExitStack() as stack:
         for module, names in _by_module().items():
             stack.enter_context(_replacing_names(importlib.import_module(module), names, logged))
         for patch in _imports(logged, libraries):

@@ -98,10 +98,18 @@ class GraphSession(tf.compat.v1.Session):
         """Refuses the call."""
         raise self._reader.refusal("uses session.partial_run_setup", "Use session.run")
 
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """Runs operations and tensors once.
+
+        Raises:
+            NotSupportedError: The caller asks for a trace.
+        """
+        self._reader.check_plain(None, options, run_metadata)  # as they are here: _do_run gets buffers
+        return super().run(fetches, feed_dict)
+
     def _do_run(
         self, handle: Any, target_list: Any, fetch_list: Any, feed_dict: Any, options: Any, run_metadata: Any
     ) -> list[Any]:
-        self._reader.check_plain(None, options, run_metadata)
         values = self.compute([*fetch_list, *target_list], feed_dict)
         return [values[tensor.name] for tensor in fetch_list]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,79 +18,10 @@ OURS = Path(runner.__file__).resolve().parents[1]
 
 pytestmark = pytest.mark.timeout(200)
 
-HELPER = """
-    import tensorflow as tf
-    from tensorflow.train import GradientDescentOptimizer
-
-    def train_op(loss):
-        return GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
-"""
-
-SCRIPT = """
-    '''A job as it was written in 2017.'''
-    import json
-    import os
-    import sys
-
-    import numpy as np
-    import tensorflow as tf
-
-    tf.disable_v2_behavior()
-    tf.compat.v1.disable_eager_execution()
-    tf.reset_default_graph()
-    import helper
-
-    flags = tf.app.flags
-    FLAGS = flags.FLAGS
-    flags.DEFINE_integer("steps", 2, "Steps.")
-    flags.DEFINE_string("model_dir", None, "Folder.")
-    flags.DEFINE_string("fail", "", "Where.")
-    seen = {}
-
-    def check(features):
-        try:
-            return features["missing"]
-        except KeyError:
-            raise ValueError("no such feature")
-
-    def model_fn(features, labels, mode):
-        x = features["x"]
-        seen[mode] = [x.shape[1].value, tf.executing_eagerly()]
-        if FLAGS.fail == mode:
-            check(features)
-        loss = tf.losses.mean_squared_error(labels, tf.layers.dense(x, 1)) if labels is not None else None
-        train_op = helper.train_op(loss) if mode == tf.estimator.ModeKeys.TRAIN else None
-        return tf.estimator.EstimatorSpec(mode, {"x": x}, loss, train_op)
-
-    def input_fn():
-        x = np.ones((8, 3), np.float32)
-        return tf.data.Dataset.from_tensor_slices(({"x": x}, x[:, :1])).repeat(2).batch(4)
-
-    def main(argv):
-        seen["argv"] = argv
-        seen["flags"] = [FLAGS.steps, FLAGS.model_dir]
-        seen["stdin"] = sys.stdin.read()
-        own = tf.placeholder(tf.float32, [None, 2])
-        with tf.Session() as session:
-            seen["session"] = session.run(own + 1, {own: [[1, 2]]}).tolist()
-        tf.logging.set_verbosity(tf.logging.ERROR)
-        estimator = tf.estimator.Estimator(model_fn, FLAGS.model_dir)
-        estimator.train(input_fn, steps=FLAGS.steps)
-        seen["graph"] = [own.graph is tf.get_default_graph(), tf.executing_eagerly(), own.shape[1].value]
-        seen["step"] = int(estimator.evaluate(input_fn)["global_step"])
-        seen["predictions"] = len(list(estimator.predict(input_fn)))
-        print(json.dumps(seen))
-        return 7
-
-    if __name__ == "__main__":
-        tf.app.run()
-"""
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    write(tmp_path / "code" / "helper.py", HELPER)
-    write(tmp_path / "code" / "train.py", SCRIPT)
+    shutil.copytree(DATA / "job_of_2017", tmp_path / "code")
     return tmp_path
 
 
@@ -166,14 +98,7 @@ def test_a_model_dir_that_cannot_be_written(project: Path) -> None:
 @pytest.mark.usefixtures("warm_python")
 def test_a_module_with_relative_imports_that_uses_eager_execution(tmp_path: Path) -> None:
     """And has no Estimator, which the modern path says."""
-    write(tmp_path / "trainer" / "__init__.py", "")
-    write(tmp_path / "trainer" / "names.py", "import tensorflow as tf")
-    task = """
-        from .names import tf
-        tf.enable_eager_execution()
-        print(tf.placeholder is not None, tf.constant([3]).numpy()[0], tf.executing_eagerly(), __package__)
-    """
-    write(tmp_path / "trainer" / "task.py", task)
+    shutil.copytree(DATA / "relative_imports", tmp_path / "trainer")
 
     ended = estimator_bridge_command("run", "--path", "modern", "-m", "trainer.task", cwd=tmp_path)
 
@@ -193,43 +118,10 @@ def test_a_module_that_is_not_there(tmp_path: Path) -> None:
     assert "received: trainer.tusk\n" in ended.err
 
 
-SESSIONS = """
-    '''Of Python 2 and NumPy 1, without an Estimator.'''
-    import json, sys
-    import numpy as np
-    import tensorflow as tf
-    from tensorflow.examples.tutorials.mnist import input_data
-
-    def step(x):
-        w = tf.get_variable("w", [2], initializer=tf.zeros_initializer())
-        loss = tf.reduce_sum(tf.square(w - x))
-        return tf.train.GradientDescentOptimizer(0.25).minimize(loss, tf.train.get_or_create_global_step()), loss
-
-    sizes = map(int, "4,2".split(","))
-    seen = {"sizes": [len(sizes), sizes[0] / 3], "dtype": np.zeros(1, np.float).dtype.name}
-    with tf.Graph().as_default():
-        x = tf.placeholder(tf.float32, [2])
-        train, loss = step(x)
-        with tf.Session() as session:
-            session.run(tf.global_variables_initializer())
-            seen["session"] = [float(session.run([train, loss], {x: [2, 4]})[1]) for _ in xrange(3)]
-    with tf.Graph().as_default():
-        train, loss = step(tf.constant([2.0, 4.0]))
-        hooks = [tf.train.StopAtStepHook(last_step=3)]
-        seen["monitored"] = []
-        with tf.train.MonitoredTrainingSession(hooks=hooks, checkpoint_dir=sys.argv[1]) as session:
-            while not session.should_stop():
-                seen["monitored"].append(float(session.run([train, loss])[1]))
-    seen["raw"] = np.array([1], np.uint8).tostring() == b"\\x01"
-    seen["mnist"] = len(input_data.read_data_sets(None, fake_data=True).train.next_batch(3, True)[0])
-    print json.dumps(seen)
-"""
-
-
 @pytest.mark.usefixtures("warm_python")
 def test_sessions_without_an_estimator(tmp_path: Path) -> None:
     """Losses by hand: w moves half the way to x at each step, so the squared distance of 20 becomes a quarter each time."""
-    script = write(tmp_path / "train.py", SESSIONS)
+    script = Path(shutil.copy(DATA / "python2" / "sessions.py", tmp_path / "train.py"))
     before = script.read_bytes()
 
     ended = estimator_bridge_command("run", "--py2", script, tmp_path / "model", cwd=tmp_path)
@@ -249,37 +141,10 @@ def test_sessions_without_an_estimator(tmp_path: Path) -> None:
     assert script.read_bytes() == before
 
 
-SEEDED = """
-    import sys
-
-    import numpy as np
-    import tensorflow as tf
-
-
-    def model_fn(features, labels, mode):
-        net = tf.layers.dense(features["x"], 4, activation=tf.nn.relu)
-        net = tf.keras.layers.Dense(4, name="keras_dense")(net)
-        net = tf.layers.dropout(net, 0.5, training=True)
-        net = tf.matmul(net, tf.get_variable("own", [4, 3])) + tf.random_normal([3])
-        loss = tf.losses.mean_squared_error(labels, net)
-        train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
-    def input_fn():
-        x = np.random.RandomState(0).rand(32, 3).astype(np.float32)
-        return tf.data.Dataset.from_tensor_slices(({"x": x}, x)).shuffle(32).repeat().batch(4)
-
-
-    estimator = tf.estimator.Estimator(model_fn, sys.argv[1], tf.estimator.RunConfig(tf_random_seed=1))
-    estimator.train(input_fn, steps=5)
-"""
-
-
 @pytest.mark.usefixtures("warm_python")
 def test_a_seed_reaches_all_random_numbers_on_both_paths(tmp_path: Path) -> None:
     """Initial values that Keras chooses by default, too: no checkpoint is shared, as it is in a comparison."""
-    script = write(tmp_path / "train.py", SEEDED)
+    script = DATA / "seeded.py"
     for path in PATHS:
         ended = estimator_bridge_command("run", "--path", path, script, tmp_path / path, cwd=tmp_path)
         assert ended.code == 0, ended.err[-3000:]
@@ -309,8 +174,16 @@ def test_the_flag_decides_the_version() -> None:
     assert ended.err.splitlines()[-1] == "RuntimeError: TensorFlow 1 is needed"
 
 
+@pytest.mark.usefixtures("warm_python")
+@pytest.mark.parametrize("path", PATHS)
+def test_numbers_of_steps_that_are_no_whole_numbers(path: str) -> None:
+    ended = estimator_bridge_command("run", "--path", path, "parts_of_steps.py", cwd=DATA)
+    assert ended.code == 0, ended.err
+    assert ended.last_line == [3, 5, 2.0], "TensorFlow 1.15.5 prints this"
+
+
 def test_python2_without_the_flag(tmp_path: Path) -> None:
-    script = write(tmp_path / "train.py", SESSIONS)
+    script = Path(shutil.copy(DATA / "python2" / "sessions.py", tmp_path / "train.py"))
     line = next(number for number, text in enumerate(script.read_text().splitlines(), 1) if text.startswith("print "))
 
     ended = estimator_bridge_command("run", "train.py", cwd=tmp_path)
@@ -323,10 +196,7 @@ def test_python2_without_the_flag(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("warm_python")
 def test_dropped_names_on_the_modern_path(tmp_path: Path) -> None:
-    write(
-        tmp_path / "train.py",
-        "import numpy as np\nhidden = filter(None, [1])\nprint(np.int(3), len(list(hidden)), len(list(hidden)))\n",
-    )
+    shutil.copy(DATA / "python2" / "dropped_names.py", tmp_path / "train.py")
 
     ended = estimator_bridge_command("run", "--path", "modern", "train.py", cwd=tmp_path)
 
@@ -337,28 +207,9 @@ def test_dropped_names_on_the_modern_path(tmp_path: Path) -> None:
     assert "The script called no Estimator" in third
 
 
-TENSORFLOW_2 = """
-    import json
-    import tensorflow as tf
-
-    def input_fn():
-        return tf.data.Dataset.from_tensors(({"x": [[1.0], [2.0]]}, [[2.0], [4.0]]))
-
-    x = tf.feature_column.numeric_column("x")
-    estimator = tf.estimator.LinearRegressor([x], optimizer=tf.keras.optimizers.legacy.Adam(0.1))
-    estimator.train(input_fn, steps=1)
-    print(json.dumps([
-        tf.executing_eagerly(), tf.constant([3]).numpy().tolist(), hasattr(tf, "placeholder"), tf.__name__,
-        type(estimator).__name__, hasattr(tf.compat.v1, "placeholder"),
-    ]))
-"""
-
-
 @pytest.mark.usefixtures("warm_python")
 def test_a_script_of_tensorflow_2_with_an_estimator(tmp_path: Path) -> None:
-    write(tmp_path / "train.py", TENSORFLOW_2)
-
-    ended = estimator_bridge_command("run", "--v2-behavior", "train.py", cwd=tmp_path)
+    ended = estimator_bridge_command("run", "--v2-behavior", DATA / "tensorflow_2.py", cwd=tmp_path)
 
     assert ended.code == 0, ended.err[-3000:]
     assert ended.last_line == [True, [3], False, "tensorflow", "LinearRegressorV2", True]

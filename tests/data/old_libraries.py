@@ -30,4 +30,5 @@ results = {
 
 ragged = np.array([[1, 2], [3]])
 results["ragged"] = [str(ragged.dtype), ragged.tolist()]
+results["stacked"] = [np.hstack(i * np.ones(1) for i in range(2)).tolist(), np.vstack(map(list, ["1", "2"])).tolist(), np.stack({"a": [1]}.values(), axis=1).tolist()]
 print(json.dumps(results))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -21,9 +20,9 @@ def _graphs_freed(known_heap: None) -> Iterator[None]:
 
 @pytest.fixture
 def run_python(warm_python: None) -> Callable[..., str]:
-    """A function that runs a script, with further arguments in sys.argv, and returns its standard output."""
+    """A function that runs a script, or a module after ``-m``, with further arguments, and returns its standard output."""
 
-    def run(script: str, *arguments: object) -> str:
-        return python_output(sys.executable, "-c", textwrap.dedent(script), *arguments)
+    def run(*arguments: object) -> str:
+        return python_output(sys.executable, *arguments)
 
     return run

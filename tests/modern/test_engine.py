@@ -25,11 +25,10 @@ SCRIPT = Path(__file__).parents[1] / "data" / "disabled_tf2_behavior.py"
 
 
 def test_an_unmodified_script_that_disables_tf2_runs_on_it(run_python: Run, tmp_path: Path) -> None:
-    command = "import sys; from estimator_bridge.cli.main import main; sys.exit(main(sys.argv[1:]))"
     kernels, lines = [], []
     for path in ("legacy", "modern"):
         folder = tmp_path / path
-        output = run_python(command, "run", "--path", path, SCRIPT, folder)
+        output = run_python("-m", "estimator_bridge", "run", "--path", path, SCRIPT, folder)
         assert "STEP 20 False" in output
         lines.append([line for line in output.splitlines() if line.startswith("OUTSIDE")])
         kernels.append(tf.train.load_variable(str(folder), "kernel").tolist())

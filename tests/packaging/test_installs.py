@@ -13,15 +13,8 @@ import pytest
 from tests.packaging.conftest import ROOT, Distributions, Environment, run
 
 FOLDERS = ("legacy", "modern", "compat")
-WHERE = """
-import importlib, json
-names = ("legacy", "modern", "compat")
-print(json.dumps({name: importlib.import_module("estimator_bridge." + name).__file__ for name in names}))
-"""
-TOP_LEVEL = """
-import importlib.util
-print([name for name in ("legacy", "modern", "compat") if importlib.util.find_spec(name)])
-"""
+WHERE = Path(__file__).parent / "programs" / "print_places.py"
+TOP_LEVEL = Path(__file__).parent / "programs" / "print_top_level.py"
 
 
 @pytest.fixture
@@ -31,7 +24,7 @@ def checkout(clone: Path, tmp_path: Path) -> Path:
 
 
 def imported_from(environment: Environment) -> dict[str, Path]:
-    found: dict[str, str] = json.loads(environment.run("-c", WHERE).splitlines()[-1])
+    found: dict[str, str] = json.loads(environment.run(WHERE).splitlines()[-1])
     return {name: Path(file) for name, file in found.items()}
 
 
@@ -45,7 +38,7 @@ def assert_inside_the_environment(environment: Environment) -> None:
 def test_a_wheel_installs(environment: Environment, distributions: Distributions) -> None:
     environment.install(distributions.wheel)
     assert_inside_the_environment(environment)
-    assert environment.run("-c", TOP_LEVEL).strip() == "[]"
+    assert environment.run(TOP_LEVEL).strip() == "[]"
 
 
 def test_an_sdist_installs(environment: Environment, distributions: Distributions) -> None:
@@ -63,7 +56,7 @@ def test_an_editable_install_follows_the_checkout_and_leaves_it_clean(environmen
     environment.install("--editable", checkout)
     package = checkout / "src" / "estimator_bridge"
     assert imported_from(environment) == {name: package / name / "__init__.py" for name in FOLDERS}
-    assert environment.run("-c", TOP_LEVEL).strip() == "[]"
+    assert environment.run(TOP_LEVEL).strip() == "[]"
     for folder in FOLDERS:
         assert (package / folder).is_symlink()
         assert (package / folder).resolve() == checkout / folder

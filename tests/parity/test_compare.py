@@ -246,8 +246,7 @@ def test_a_script_without_an_estimator_is_not_compared(tmp_path: Path) -> None:
 def test_a_side_ends_when_the_comparison_is_killed(tmp_path: Path) -> None:
     import psutil
 
-    script = tmp_path / "sleeper.py"
-    script.write_text("import time\nopen('started', 'w').close()\ntime.sleep(600)\n")
+    script = Path(__file__).parents[1] / "data" / "sleeper.py"
     process = subprocess.Popen([sys.executable, "-m", "estimator_bridge", "compare", str(script)], cwd=tmp_path)
     try:
         _until((tmp_path / "started").exists, seconds=60)

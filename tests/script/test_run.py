@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.script import run as runner
 from estimator_bridge.script.run import Script
 
+DATA = Path(__file__).parents[1] / "data"
 AS_MAIN = str(Path(__file__).with_name("as_main.py"))
 
 pytestmark = pytest.mark.timeout(120)
@@ -59,43 +61,7 @@ def both(arguments: list[str], folder: Path, stdin: str = "", **environment: str
     return [end(process, stdin) for process in processes]
 
 
-PROBE = """
-    '''Its docstring.'''
-    import dataclasses, inspect, os, pickle, sys
-    import json as json_
-
-    import beside
-
-    @dataclasses.dataclass
-    class Point:
-        x: int
-        y: "list[int]" = dataclasses.field(default_factory=list)
-
-    def function(x):
-        return x + 1
-
-    annotated: int = 1
-    main = sys.modules["__main__"]
-    print(json_.dumps({
-        "name": __name__,
-        "file": __file__,
-        "doc": __doc__,
-        "spec": __spec__ and __spec__.name,
-        "package": __package__,
-        "loader": __loader__.path,
-        "builtins": __builtins__.__name__,
-        "globals": sorted(globals()),
-        "argv": sys.argv,
-        "path": [entry for entry in sys.path if "site-packages" not in entry],
-        "stdin": sys.stdin.read(),
-        "same globals": main.__dict__ is globals(),
-        "pickle": pickle.loads(pickle.dumps([Point(1, [2]), function]))[0] == Point(1, [2]),
-        "pickled as": function.__module__,
-        "source": inspect.getsource(function),
-        "beside": beside.__file__,
-        "cwd": os.getcwd(),
-    }))
-"""
+PROBE = (DATA / "own_view.py").read_text()
 ARGUMENTS = ["--train_steps=3", "-m", "--path", "modern", "--", "", "two words", "-h", "--help", "--version"]
 
 
@@ -169,44 +135,22 @@ ENDINGS = {
     "exit with text": "import sys; sys.exit('no data in ./data')",
     "exit with a float": "import sys; sys.exit(2.5)",
     "exit with a list": "import sys; sys.exit([1])",
-    "an exception": """
-        def train():
-            raise ValueError("loss is nan")
-
-        train()
-    """,
-    "a chain of exceptions": """
-        import json
-
-        def parse(text):
-            try:
-                return json.loads(text)
-            except ValueError as error:
-                raise RuntimeError("bad flags") from error
-
-        try:
-            parse("{")
-        except RuntimeError:
-            {}["missing"]
-    """,
-    "an exception in a module beside it": """
-        import helper
-
-        helper.fail()
-    """,
-    "a failing import": "import helper\nimport nowhere.at_all",
+    "an exception": (DATA / "endings" / "an_exception.py").read_text(),
+    "a chain of exceptions": (DATA / "endings" / "chain_of_exceptions.py").read_text(),
+    "an exception in a module beside it": (DATA / "endings" / "exception_beside.py").read_text(),
+    "a failing import": (DATA / "endings" / "failing_import.py").read_text(),
     "an exception while a module is imported": "import broken",
-    "importlib": "import importlib\nimportlib.import_module('broken')",
+    "importlib": (DATA / "endings" / "importlib_import.py").read_text(),
     "a syntax error": "x = 1\nprint 'hello'\n",
     "an indentation error": "if True:\nx = 1\n",
     "a syntax error in a module": "import unparsable\n",
     "an encoding": "# coding: latin-1\nprint('x')\n",
-    "a future import": "from __future__ import annotations\nx: Undefined = 1\nprint(x, __annotations__)\n",
-    "a hook of its own": "import sys\nsys.excepthook = lambda *error: print('hooked', error[1])\nraise ValueError('x')\n",
+    "a future import": (DATA / "endings" / "future_import.py").read_text(),
+    "a hook of its own": (DATA / "endings" / "own_hook.py").read_text(),
     "an exit of os": "import os; os._exit(4)",
     "a class of its own": "class Stop(BaseException): pass\nraise Stop('now')\n",
     "atexit": "import atexit; atexit.register(print, 'at exit'); raise ValueError",
-    "a thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.2), print('late'))).start()\nprint('early')",
+    "a thread": (DATA / "endings" / "thread.py").read_text(),
 }
 
 
@@ -249,7 +193,7 @@ def test_an_exception_in_a_package_on_the_way_to_the_module(tmp_path: Path) -> N
 
 
 def test_an_interrupt_shows_where_the_script_was(tmp_path: Path) -> None:
-    write(tmp_path / "train.py", "import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
+    shutil.copy(DATA / "ready_and_asleep.py", tmp_path / "train.py")
     shown = []
     for way in ([], [AS_MAIN]):
         process = start([*way, "train.py"], tmp_path)

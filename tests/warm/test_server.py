@@ -13,10 +13,7 @@ import pytest
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("warm_python")]
 
-SEEN = """
-import json, os, sys
-print(json.dumps([sys.argv, sys.path[0], __name__, os.getcwd(), os.environ.get("NEW"), "HOME" in os.environ, sys.stdin.read()]))
-"""
+SEEN = (Path(__file__).parents[1] / "data" / "seen_of_the_process.py").read_text()
 
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -62,13 +59,8 @@ def test_how_it_ends(code: str, status: int, words: str, tmp_path: Path) -> None
 
 
 def test_it_gets_sigterm_from_its_client(tmp_path: Path) -> None:
-    code = """
-import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *signal: sys.exit(3))
-print("there", flush=True)
-time.sleep(50)
-"""
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=tmp_path) as process:
+    script = Path(__file__).parents[1] / "data" / "ends_with_3_at_sigterm.py"
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, cwd=tmp_path) as process:
         assert process.stdout
         process.stdout.readline()
         process.terminate()

@@ -21,7 +21,13 @@ _SIZE_CALLS: dict[str, tuple[int, ...] | None] = {  # which positional arguments
 _SIZE_METHODS = frozenset({"reshape", "batch", "take", "skip", "repeat", "shuffle"})
 _SIZE_KEYWORDS = (
     "shape units filters kernel_size strides pool_size num_units num_outputs num_buckets hash_bucket_size dimension depth size "
-    "batch_size buffer_size steps max_steps num_epochs save_checkpoints_steps hidden_units"
+    "batch_size buffer_size num_epochs save_checkpoints_steps hidden_units"
+)
+
+_NUMBERS_OF_STEPS = frozenset({"steps", "max_steps"})
+"""Keywords that a float serves, too: an Estimator compares it with the step."""
+_PARTS_OF_A_STEP = (
+    "Whole in Python 2, a float in Python 3: a part of a step is a step more. Write //; run with --py2 for Python 2's division."
 )
 
 
@@ -36,9 +42,20 @@ def judge_division(source: Source, verdict: Verdict) -> Iterator[SourceFinding]:
         return
     message = "Whole in Python 2, a float in Python 3, and used as a size. Write //; run with --py2 for Python 2's division."
     for expression, place in _sizes(source):
-        for node in _parts(expression, place.scope, frozenset()):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _is_whole(node, place.scope, source, 0):
-                yield SourceFinding.at(node, "/", Kind.PYTHON2, verdict, message)
+        for node in _whole_quotients(expression, place.scope, source):
+            yield SourceFinding.at(node, "/", Kind.PYTHON2, verdict, message)
+    for call, place in source.names.nodes(ast.Call):
+        for keyword in call.keywords:
+            if keyword.arg in _NUMBERS_OF_STEPS:
+                for node in _whole_quotients(keyword.value, place.scope, source):
+                    lesser = Verdict.LOOK if verdict is Verdict.HUMAN else verdict
+                    yield SourceFinding.at(node, "/", Kind.PYTHON2, lesser, _PARTS_OF_A_STEP)
+
+
+def _whole_quotients(expression: ast.expr, scope: Scope, source: Source) -> Iterator[ast.BinOp]:
+    for node in _parts(expression, scope, frozenset()):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _is_whole(node, scope, source, 0):
+            yield node
 
 
 def _sizes(source: Source) -> Iterator[tuple[ast.expr, Place]]:

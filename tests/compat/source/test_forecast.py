@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from estimator_bridge.compat.source.forecast import judge_script
+from estimator_bridge.compat.source.reached import ReachedCode
 from estimator_bridge.compat.source.reading import read_source
-from estimator_bridge.compat.source.rules.refusals import calls_an_estimator, judge_for_modern
+from estimator_bridge.compat.source.rules.modern_limits import calls_an_estimator, judge_for_modern
 from estimator_bridge.compat.source.verdicts import Verdict
 from tests.compat.source.reading import judge
 from tests.running import write
@@ -33,6 +34,11 @@ STOPS = {
         f"{TF}def model_fn(mode):\n    if mode == tf.estimator.ModeKeys.PREDICT:\n        tf.train.Nothing\nmodel_fn(1).predict()",
         ["tf.train.Nothing"],
     ),
+    "in main, which tf.app.run calls": (f"{TF}def main(argv):\n    tf.train.Nothing\ntf.app.run()", ["tf.train.Nothing"]),
+    "in main, which absl's app.run calls": (
+        f"{TF}from absl import app\ndef main(argv):\n    tf.train.Nothing\nif __name__ == '__main__':\n    app.run()",
+        ["tf.train.Nothing"],
+    ),
     "a compiled library": (f"{TF}ops = tf.load_op_library('./ops.so')", ["tf.load_op_library"]),
     "boosted trees": (f"{TF}tf.estimator.BoostedTreesClassifier", ["tf.estimator.BoostedTreesClassifier"]),
     "boosted trees of contrib": (f"{TF}tf.contrib.boosted_trees.x", ["tf.contrib.boosted_trees.x"]),
@@ -52,6 +58,7 @@ RUNS = {
     "a TPU, if there is one": f"{TF}import sys\nif sys.argv[1] == 'tpu':\n    tf.estimator.tpu.TPUEstimator(use_tpu=True)",
     "a package that is optional": "try:\n    import no_such_package\nexcept ImportError:\n    pass",
     "a module that is gone, and not used": "import imghdr",
+    "a part of a step": f"{TF}periods = 3\ntf.estimator.Estimator(model_fn).train(input_fn, steps=100 / periods)",
     "several GPUs for one": "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0,1'",
     "an import of everything": "from tensorflow.keras.layers import *",
 }
@@ -87,6 +94,31 @@ def test_a_module_that_only_an_unused_function_imports(tmp_path: Path) -> None:
     assert stops(write(tmp_path / "train.py", "def used():\n    import later\nused()\n")) == ["import no_such_package"]
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "symbols"),
+    [
+        ("def my_model_fn():\n    pass\n", "model_fn", ["from model import model_fn"]),
+        ("from elsewhere import *\n", "model_fn", []),
+        ("def __getattr__(name):\n    return 1\n", "model_fn", []),
+        ("globals()['model_fn'] = 1\n", "model_fn", []),
+        ("def make():\n    global model_fn\n    model_fn = 1\n", "model_fn", []),
+        ("import os as model_fn\n", "model_fn", []),
+        ("with open('a') as model_fn:\n    pass\n", "model_fn", []),
+        ("def my_model_fn():\n    pass\n", "__doc__", []),
+    ],
+)
+def test_a_name_that_an_own_module_has_not(module: str, name: str, symbols: list[str], tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere.py", "")
+    write(tmp_path / "model.py", module)
+    assert stops(write(tmp_path / "train.py", f"from model import {name}\n")) == symbols
+
+
+def test_a_submodule_is_no_missing_name(tmp_path: Path) -> None:
+    write(tmp_path / "nets" / "__init__.py", "")
+    write(tmp_path / "nets" / "small.py", "")
+    assert stops(write(tmp_path / "train.py", "from nets import small\n")) == []
+
+
 def test_python_2_in_any_own_module_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "helper.py", "def unused():\n    print 'a'\n")
     assert stops(write(tmp_path / "train.py", "import helper\n")) == ["print statement"]
@@ -110,4 +142,4 @@ def test_the_modern_path(source: str, symbols: list[str], tmp_path: Path) -> Non
 def test_an_estimator_of_contrib_learn_is_for_the_legacy_path() -> None:
     source = read_source(f"{TF}tf.contrib.learn.Estimator(model_fn).fit(x, y)".encode(), "train.py")
     assert [one.symbol for one in judge_for_modern(source)] == ["tf.contrib.learn.Estimator"]
-    assert not calls_an_estimator([source])
+    assert not calls_an_estimator([source], ReachedCode([source]))

@@ -12,20 +12,13 @@ import pytest
 
 from estimator_bridge.compat.source.surface import canonical, installed_version, load_surface
 
-ASK = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-import make_symbols
-json.dump(make_symbols.installed(keep=25), open(sys.argv[2], "w"))
-"""
-
 
 @pytest.mark.timeout(200)
 def test_in_step_with_the_installed_tensorflow(tmp_path: Path) -> None:
     """Every module and every public name; of TensorFlow's files, the names in each twenty-fifth."""
     root = Path(__file__).parents[3]
-    command = [sys.executable, "-c", ASK, str(Path(__file__).parent), str(tmp_path / "names.json")]
-    environment = os.environ | {"PYTHONPATH": str(root / "src"), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    command = [sys.executable, str(Path(__file__).with_name("installed_names.py")), str(tmp_path / "names.json")]
+    environment = os.environ | {"PYTHONPATH": f"{root}:{root / 'src'}", "TF_CPP_MIN_LOG_LEVEL": "3"}
     subprocess.run(command, env=environment, check=True, capture_output=True, timeout=180)
     listed = json.loads((tmp_path / "names.json").read_text())
     if listed["version"] != installed_version():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -21,8 +22,7 @@ COUNTS = {"chief": 1, "worker": 2, "ps": 1}
 @pytest.fixture
 def preloaded(tmp_path: Path, in_tasks: None, monkeypatch: pytest.MonkeyPatch) -> str:
     """Makes a module that records each import, and sets a variable."""
-    source = "import os, pathlib\npathlib.Path(__file__).with_name(str(os.getpid()) + '.imported').touch()\nos.environ['SET'] = 'once'\n"
-    (tmp_path / "preloaded.py").write_text(source)
+    shutil.copy(Path(__file__).with_name("preloaded.py"), tmp_path)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}")
     return "preloaded"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,8 +21,9 @@ from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher.ports import free_ports
 from estimator_bridge.launcher.schedulers.ray import Place
 from tests.launcher.conftest import DEADLINE, alive, command, pids, wait_until
-from tests.launcher.schedulers.conftest import JOB
 from tests.running import write
+
+JOB = Path(__file__).parents[2] / "data" / "trained_and_evaluated.py"
 
 with_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is no part of the test environment: 79 MB")
 
@@ -88,7 +90,7 @@ def start(tmp_path: Path, in_tasks: None) -> Iterator[Start]:
 @with_ray
 @pytest.mark.timeout(600)
 def test_its_tasks_train(start: Start, tmp_path: Path) -> None:
-    write(tmp_path / "train.py", JOB)
+    shutil.copy(JOB, tmp_path / "train.py")
 
     launch = start("--worker", "1", "--ps", "1", "--format", "json", "train.py", "model")
     wait_until(launch.look)
@@ -121,8 +123,7 @@ def test_the_chiefs_exit_code_is_its_own(start: Start, tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_nothing_outlives_the_launcher(number: int, code: int, start: Start, tmp_path: Path) -> None:
-    sleep = "import subprocess, sys, time\nsubprocess.Popen(['sleep', '600'], start_new_session=True)\nprint('here')\n"
-    write(tmp_path / "train.py", f"{sleep}time.sleep(600)\n")
+    shutil.copy(JOB.with_name("leaves_a_process.py"), tmp_path / "train.py")
     launch = start("--worker", "1", "--ready-timeout", "0", "--grace", "5", "train.py")
     wait_until(lambda: launch.prints("chief 0     | here") and launch.prints("worker 0    | here"))
 

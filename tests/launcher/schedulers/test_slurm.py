@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,9 +17,8 @@ from estimator_bridge.cli.main import main
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.ports import free_ports
 from estimator_bridge.runtime.slurm_task import tf_config
-from tests.launcher.schedulers.conftest import JOB
-from tests.running import write
 
+JOB = Path(__file__).parents[2] / "data" / "trained_and_evaluated.py"
 STAND_IN = Path(__file__).with_name("srun_stand_in.py")
 
 
@@ -34,7 +34,7 @@ def _job_id() -> int:
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("warm_python", "in_tasks")
 def test_its_tasks_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path / "train.py", JOB)
+    shutil.copy(JOB, tmp_path / "train.py")
     options = ["--worker", "1", "--ps", "1", "--rendezvous", str(tmp_path / "rendezvous"), "--trusted-network"]
     assert main(["launch", "--engine", "slurm", *options, "train.py", str(tmp_path / "model")]) == 0
     script = tmp_path / "job.sh"

@@ -40,11 +40,13 @@ def test_results(ended: Ended) -> None:
         "written": [8, 4],
         "yaml": {"rate": 0.5},
         "ragged": ["object", [[1, 2], [3]]],
+        "stacked": [[0.0, 1.0], [["1"], ["2"]], [[1]]],  # NumPy 1.18.5's
     }
 
 
 def test_it_says_so(ended: Ended) -> None:
     assert "old_libraries.py:31: an array of lists of different lengths" in ended.err
+    assert "old_libraries.py:33: np.hstack of a generator; write np.hstack(list(...))" in ended.err
 
 
 @pytest.mark.skipif(int(pandas.__version__.partition(".")[0]) < 3, reason="pandas 2 still changes the frame")

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,18 +10,18 @@ import pytest
 
 from estimator_bridge.legacy import installation
 
+PROGRAMS = Path(__file__).parent / "programs"
+
 
 @pytest.fixture
 def run_python(warm_python: None) -> Callable[..., str]:
-    """Run parts of a script as one; a last Path becomes its first argument. Gives standard output."""
+    """Runs a function of a file in programs/ in a separate process, with arguments; returns its standard output."""
 
-    def run(*parts: str | Path) -> str:
-        script = "\n".join(textwrap.dedent(part) for part in parts if isinstance(part, str))
-        arguments = [str(part) for part in parts if isinstance(part, Path)]
+    def run(file: str, function: str, *arguments: object) -> str:
         environment = {name: value for name, value in os.environ.items() if name not in {"TF_USE_LEGACY_KERAS", "TF_CONFIG"}}
         environment |= {"PYTHONPATH": str(Path(installation.__file__).parents[2]), "TF_CPP_MIN_LOG_LEVEL": "2"}
         done = subprocess.run(
-            [sys.executable, "-c", script, *arguments],
+            [sys.executable, str(PROGRAMS / file), function, *map(str, arguments)],
             env=environment,
             capture_output=True,
             text=True,

@@ -5,217 +5,35 @@ import os
 import socket
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 Run = Callable[..., str]
-
-COMMON = """
-    import json, os, sys
-    from types import SimpleNamespace
-    import numpy as np
-    from estimator_bridge import legacy
-    legacy.install()
-    import tensorflow.compat.v1 as tf
-    from tensorflow.python.distribute import distribute_config, estimator_training as by_name
-    from tensorflow_estimator.python.estimator import run_config as run_config_lib
-    from estimator_bridge.legacy.restored import estimator_training as ours
-    if not tf.__version__.startswith("2.15."):
-        assert by_name is ours
-
-    def refused(call, *words):
-        try:
-            call()
-        except ValueError as error:
-            assert all(word in str(error) for word in words), error
-        else:
-            raise AssertionError(words)
-"""
-
-CLUSTER = """
-    mirrored = tf.distribute.MirroredStrategy(["/cpu:0"])
-    parameter_server = tf.distribute.experimental.ParameterServerStrategy(
-        tf.distribute.cluster_resolver.SimpleClusterResolver(tf.train.ClusterSpec({})))
-    cluster = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1", "e:1"], "evaluator": ["f:1"]}
-"""
-
-MODEL = """
-    def model_fn(features, labels, mode):
-        weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
-        loss = tf.reduce_mean(weight * features)
-        metrics = {"mean": tf.metrics.mean(features)} if mode == "eval" else None
-        step = tf.train.get_or_create_global_step()
-        train_op = tf.train.GradientDescentOptimizer(1.0).minimize(loss, step) if mode == "train" else None
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
-
-    def numbers(input_context):
-        data = tf.data.Dataset.from_tensor_slices([1.0, 10.0, 100.0, 1000.0])
-        if input_context:
-            data = data.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)
-        return data.batch(1)
-"""
+PROGRAM = Path(__file__).parent / "programs" / "estimator_training.py"
 
 
 def test_every_kind_of_run_config_gets_its_mode(run_python: Run) -> None:
-    run_python(
-        COMMON,
-        CLUSTER,
-        """
-        FIELDS = ("_distribute_coordinator_mode", "_task_type", "_is_chief", "_num_ps_replicas", "_num_worker_replicas",
-                  "_global_id_in_cluster", "_master")
-        master = {"master": cluster["chief"], "worker": cluster["worker"], "ps": cluster["ps"]}
-        remote = distribute_config.DistributeConfig(remote_cluster={"chief": ["a:1"]})
-        CASES = [
-            ({}, dict(train_distribute=mirrored), (None, "worker", True, 0, 1, 0, "")),
-            ({}, dict(experimental_distribute=distribute_config.DistributeConfig(train_distribute=mirrored)),
-             (None, "worker", True, 0, 1, 0, "")),
-            ({"cluster": cluster, "task": {"type": "worker", "index": 1}}, dict(train_distribute=mirrored),
-             ("independent_worker", "worker", True, 0, 1, 0, "")),
-            ({"cluster": cluster, "task": {"type": "worker", "index": 1}}, dict(eval_distribute=mirrored),
-             (None, "worker", False, 2, 3, 3, "grpc://c:1")),
-            ({"cluster": master, "task": {"type": "worker", "index": 1}}, dict(train_distribute=mirrored),
-             (None, "worker", False, 2, 3, 2, "grpc://c:1")),
-            ({}, dict(train_distribute=mirrored, experimental_distribute=remote),
-             ("standalone_client", "worker", True, 0, 1, 0, "")),
-        ]
-        for module in (ours, by_name):
-            run_config_lib.distribute_coordinator_training = module
-            for tf_config, arguments, expected in CASES:
-                os.environ["TF_CONFIG"] = json.dumps(tf_config)
-                config = tf.estimator.RunConfig(**arguments)
-                found = tuple(getattr(config, field) for field in FIELDS)
-                assert found == expected, (module, tf_config, arguments, found)
-                assert module.should_run_distribute_coordinator(config) == (expected[0] is not None)
-            os.environ["TF_CONFIG"] = "{}"
-            twice = distribute_config.DistributeConfig(train_distribute=mirrored, eval_distribute=mirrored)
-            refused(lambda: tf.estimator.RunConfig(train_distribute=mirrored, experimental_distribute=twice), "train_distribute")
-            refused(lambda: tf.estimator.RunConfig(eval_distribute=mirrored, experimental_distribute=twice), "eval_distribute")
-            os.environ["TF_CONFIG"] = json.dumps(CASES[2][0])
-            refused(lambda: tf.estimator.RunConfig(train_distribute=mirrored, experimental_distribute=remote), "TF_CONFIG")
-            for mode, spec in (("no such mode", {"a": 1}), ("independent_worker", {})):
-                config = SimpleNamespace(_distribute_coordinator_mode=mode, cluster_spec=spec)
-                assert module.should_run_distribute_coordinator(config) is False
-        """,
-    )
+    run_python("estimator_training.py", "every_kind_of_run_config_gets_its_mode")
 
 
 def test_every_task_knows_its_place_in_the_cluster(run_python: Run) -> None:
-    run_python(
-        COMMON,
-        CLUSTER,
-        """
-        spec = tf.train.ClusterSpec(cluster)
-        EXPECTED = {("chief", 0): (2, 3, 0), ("worker", 0): (2, 3, 2), ("worker", 1): (2, 3, 3), ("ps", 0): (2, 3, 4),
-                    ("ps", 1): (2, 3, 5), ("evaluator", 0): (0, 0, None), (None, 0): (2, 3, 0)}
-        adopters = [ours.adopt_worker_context]
-        if by_name is not ours:
-            adopters.append(by_name._init_run_config_from_worker_context)
-        for adopt in adopters:
-            for (task_type, task_id), expected in EXPECTED.items():
-                config = SimpleNamespace()
-                adopt(config, SimpleNamespace(cluster_spec=spec, task_type=task_type, task_id=task_id,
-                                              master_target="grpc://x:1", is_chief=task_type == "chief"))
-                found = (config._num_ps_replicas, config._num_worker_replicas, config._global_id_in_cluster)
-                assert found == expected, (adopt, task_type, found)
-                assert (config._task_type, config._task_id, config._service) == (task_type, task_id, None)
-                assert config._master == config._evaluation_master == "grpc://x:1"
-                assert config._is_chief == (task_type == "chief")
-                assert bool(config._cluster_spec) == (task_type != "evaluator")
-            config = SimpleNamespace()
-            adopt(config, SimpleNamespace(cluster_spec=None, task_type=None, task_id=None, master_target="", is_chief=True))
-            assert (config._num_ps_replicas, config._num_worker_replicas, config._global_id_in_cluster) == (0, 1, 0)
-        try:
-            ours.global_id(spec, "master", 0)
-        except RuntimeError as error:
-            assert "'master'" in str(error)
-        else:
-            raise AssertionError
-        """,
-    )
+    run_python("estimator_training.py", "every_task_knows_its_place_in_the_cluster")
 
 
 def test_calls_that_no_cluster_can_carry_out_are_refused(run_python: Run) -> None:
-    run_python(
-        COMMON,
-        CLUSTER,
-        """
-        def estimator(train=mirrored, evaluate=mirrored, mode="standalone_client", cluster={"chief": ["a:1"]}):
-            config = SimpleNamespace(_train_distribute=train, _eval_distribute=evaluate, train_distribute=train,
-                                     eval_distribute=evaluate, _distribute_coordinator_mode=mode, session_config=None,
-                                     cluster_spec=tf.train.ClusterSpec(cluster))
-            return SimpleNamespace(_config=config, config=config)
-
-        for module in {ours, by_name}:
-            for call, name in ((module.estimator_train, "Estimator.train"), (module.estimator_evaluate, "Estimator.evaluate")):
-                refused(lambda: call(estimator(cluster={"chief": ["a:1"], "evaluator": ["b:1"]}), None, []), "evaluator")
-                refused(lambda: call(estimator(train=parameter_server, evaluate=parameter_server), None, []), name)
-                refused(lambda: call(estimator(mode="independent_worker"), None, []), name.partition(".")[2])
-            refused(lambda: module.train_and_evaluate(estimator(mode=None), None, None, None), "oordinator mode")
-        refused(lambda: ours.estimator_train(estimator(mode=None), None, []), "coordinator mode")
-        refused(lambda: ours.estimator_train(estimator(train=None), None, []), "without a strategy")
-        refused(lambda: ours.estimator_evaluate(estimator(cluster={}), None, []), "without a cluster")
-        """,
-    )
+    run_python("estimator_training.py", "calls_that_no_cluster_can_carry_out_are_refused")
 
 
 def test_a_standalone_client_drives_running_servers(run_python: Run, tmp_path: Path) -> None:
-    chief, worker = (f"localhost:{port}" for port in free_ports(2))
     run_python(
-        COMMON,
-        MODEL,
-        f"""
-        spec = {{"chief": ["{chief}"], "worker": ["{worker}"]}}
-        """,
-        """
-        servers = [tf.train.Server(spec, job_name=job, task_index=0) for job in spec]
-        replicas, hooked = [], []
-
-        def counted_model_fn(features, labels, mode):
-            replicas.append(mode)
-            return model_fn(features, labels, mode)
-
-        class Hook(tf.train.SessionRunHook):
-            def begin(self):
-                hooked.append(1)
-
-        remote = distribute_config.DistributeConfig(remote_cluster=spec)
-        def strategy():  # the only reduction that TensorFlow takes over several machines in one graph
-            return tf.distribute.MirroredStrategy(cross_device_ops=tf.distribute.ReductionToOneDevice())
-        config = tf.estimator.RunConfig(
-            train_distribute=strategy(), eval_distribute=strategy(), experimental_distribute=remote)
-        estimator = tf.estimator.Estimator(counted_model_fn, sys.argv[1], config)
-        assert config._distribute_coordinator_mode == "standalone_client"
-        estimator.train(numbers, steps=1, hooks=[Hook()])
-        assert replicas == ["train"] * 2 and hooked == [1], (replicas, hooked)
-        np.testing.assert_allclose(estimator.get_variable_value("weight"), -(1 + 10) / 2)
-        np.testing.assert_allclose(estimator.evaluate(numbers)["mean"], 1111 / 4)
-        tf.estimator.train_and_evaluate(
-            estimator, tf.estimator.TrainSpec(numbers, max_steps=2, hooks=[Hook()]), tf.estimator.EvalSpec(numbers))
-        assert estimator.get_variable_value("global_step") == 2 and hooked == [1, 1]
-        os._exit(0)  # a Server cannot be stopped
-        """,
+        "estimator_training.py",
+        "a_standalone_client_drives_running_servers",
         tmp_path,
+        *(f"localhost:{port}" for port in free_ports(2)),
     )
 
 
-@pytest.mark.usefixtures("warm_python")
-def test_independent_workers_train_one_model_together(tmp_path: Path) -> None:
-    script = (
-        textwrap.dedent(COMMON)
-        + textwrap.dedent(MODEL)
-        + textwrap.dedent("""
-        strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy()
-        config = tf.estimator.RunConfig(sys.argv[1], train_distribute=strategy, tf_random_seed=1)
-        assert config._distribute_coordinator_mode == "independent_worker"
-        estimator = tf.estimator.Estimator(model_fn, config=config)
-        train_spec = tf.estimator.TrainSpec(numbers, max_steps=2)
-        tf.estimator.train_and_evaluate(estimator, train_spec, tf.estimator.EvalSpec(lambda: numbers(None)))
-        os._exit(0)
-    """)
-    )
+def test_independent_workers_train_one_model_together(run_python: Run, tmp_path: Path) -> None:
     addresses = [f"localhost:{port}" for port in free_ports(2)]
     tasks = [("chief", 0), ("worker", 0)]
     started = []
@@ -227,7 +45,10 @@ def test_independent_workers_train_one_model_together(tmp_path: Path) -> None:
         log = (tmp_path / f"{task_type}.log").open("w")
         started.append(
             subprocess.Popen(
-                [sys.executable, "-c", script, str(tmp_path / "model")], env=environment, stdout=log, stderr=subprocess.STDOUT
+                [sys.executable, PROGRAM, "an_independent_worker", str(tmp_path / "model")],
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
         )
     try:
@@ -236,18 +57,9 @@ def test_independent_workers_train_one_model_together(tmp_path: Path) -> None:
         for process in started:
             process.kill()
     assert codes == [0, 0], "\n".join((tmp_path / f"{task}.log").read_text()[-3000:] for task, _ in tasks)
-    weights = read_weight(tmp_path / "model")
+    printed = run_python("estimator_training.py", "print_weight_and_step", tmp_path / "model")
     # Each step took one number from either half of the data and averaged over both workers.
-    assert weights == [-((1 + 10) / 2 + (100 + 1000) / 2), 2]
-
-
-def read_weight(model_dir: Path) -> list[float]:
-    code = "import sys, tensorflow as tf; r = tf.train.load_checkpoint(sys.argv[1]); print(r.get_tensor('weight'), r.get_tensor('global_step'))"
-    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(model_dir)], capture_output=True, text=True, check=True, timeout=60, env=environment
-    )
-    return [float(word) for word in done.stdout.split()]
+    assert [float(word) for word in printed.split()] == [-((1 + 10) / 2 + (100 + 1000) / 2), 2]
 
 
 def free_ports(count: int) -> list[int]:

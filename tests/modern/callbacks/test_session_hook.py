@@ -230,6 +230,16 @@ def test_a_hook_that_does_nothing_at_steps_lets_them_run_in_bulk(tmp_path: Path,
     np.testing.assert_array_equal(final.final_ops_values["kernel"], values["dense/kernel"])
 
 
+class Tracing(tf.compat.v1.train.SessionRunHook):
+    def after_run(self, context: Any, values: Any) -> None:
+        context.session.run("global_step:0", options=v1.RunOptions(trace_level=3), run_metadata=v1.RunMetadata())
+
+
+def test_a_trace_of_a_session_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match="Tracing asks for RunOptions or RunMetadata"):
+        train("modern", model(), tmp_path, hooks=[Tracing()], steps=2)
+
+
 @pytest.mark.parametrize("name", ["FinalOpsHook", "FeedFnHook"])
 def test_several_replicas_refuse_what_needs_one(name: str, tmp_path: Path) -> None:
     hooks = {"FinalOpsHook": v1.train.FinalOpsHook("error:0"), "FeedFnHook": v1.train.FeedFnHook(lambda: {"error:0": 0.0})}

@@ -196,23 +196,7 @@ def test_a_tpu_that_is_not_there_is_refused_before_training(tmp_path: Path) -> N
 
 def test_where_a_tpu_is_its_cores_share_the_batch(run_python: Callable[..., str], tmp_path: Path) -> None:
     """Two CPUs stand for a TPU's cores, which no test machine has: each takes batches of half the size."""
-    run_python(
-        """
-        import sys
-        from pathlib import Path
-        from tests.modern.distribution.test_tpu import *
-        from estimator_bridge.modern.distribution.strategies import _mirrored_over
-
-        folder, executor = Path(sys.argv[1]), make_engine("modern", replicas=2)
-        tpu._strategy = lambda master: _mirrored_over(("CPU:0", "CPU:1"))
-        with interposed(executor):
-            made(folder / "modern", use_tpu=True).train(input_fn, max_steps=6)
-        assert seen == [{"mode": "train", "batch_size": 4, "use_tpu": False, "own": False}], seen
-        with interposed(make_engine("legacy")):
-            made(folder / "legacy").train(input_fn, max_steps=6)
-        """,
-        tmp_path,
-    )
+    run_python(Path(__file__).with_name("two_cores.py"), tmp_path)
     assert_close(saved(tmp_path / "modern"), saved(tmp_path / "legacy"))
 
 

@@ -105,15 +105,7 @@ def test_what_a_script_has_xla_compile_is_not_put_down_to_the_flag(tmp_path: Pat
 
 
 def test_several_replicas_are_refused(run_python: Callable[..., str], tmp_path: Path) -> None:
-    script = """
-        import pathlib, sys
-        from tests.modern.step.test_xla import NotSupportedError, train
-        try:
-            train(pathlib.Path(sys.argv[1]), replicas=2, jit_compile=True)
-        except NotSupportedError as error:
-            print(error)
-    """
-    assert "received: --jit-compile on 2 replicas" in run_python(script, tmp_path)
+    assert "received: --jit-compile on 2 replicas" in run_python(Path(__file__).with_name("two_compiled_replicas.py"), tmp_path)
 
 
 def test_it_belongs_to_the_modern_path(capsys: pytest.CaptureFixture[str]) -> None:

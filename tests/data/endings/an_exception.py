@@ -1,0 +1,6 @@
+"""Ends with an exception."""
+
+def train():
+    raise ValueError("loss is nan")
+
+train()

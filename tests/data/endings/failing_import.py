@@ -1,0 +1,4 @@
+"""Ends with a failing import."""
+
+import helper
+import nowhere.at_all

@@ -1,0 +1,5 @@
+"""Says that it is ready, and sleeps."""
+
+import time
+print("ready", flush=True)
+time.sleep(60)

@@ -1,0 +1,3 @@
+"""Gives the module its TensorFlow."""
+
+import tensorflow as tf
