@@ -13,7 +13,6 @@ from estimator_bridge.compat.source.reading import Source, own_sources
 from estimator_bridge.compat.source.removed_names.python import MODULES
 from estimator_bridge.compat.source.rules.idioms import NAMES
 from estimator_bridge.compat.source.rules.modern_limits import calls_an_estimator, judge_for_modern
-from estimator_bridge.compat.source.rules.old_library_rules import judge_chained_assignments
 from estimator_bridge.compat.source.rules.refusals import judge_own_names, judge_packages, judge_refusals
 from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
@@ -44,7 +43,7 @@ def judge_script(judge: Judge, script: Path, path: str = "legacy") -> list[FileR
     found = []
     for source, report in zip(sources, reports, strict=True):
         extra = [*judge_refusals(source), *judge_packages(source, _searched(source, sources, roots))]
-        extra += [*judge_own_names(source, sources, roots), *judge_chained_assignments(source)]
+        extra += judge_own_names(source, sources, roots)
         extra += judge_for_modern(source) if path == "modern" else ()
         findings = distinct_findings([*report.findings, *extra])
         findings = [one for one in findings if not _is_of_own_module(one, source, roots)]

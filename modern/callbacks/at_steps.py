@@ -1,6 +1,5 @@
 """Callbacks that act at certain steps: TensorFlow's hooks that have a timer, and the ends of a training."""
 
-import math
 from typing import Any
 
 from tensorflow.python.eager import context as eager_context
@@ -79,9 +78,8 @@ class StopAtStep(Callback):
         self._last = last
 
     def begin(self, transplant: Transplant, step: int) -> None:
-        """Computes the last step; TensorFlow 1 takes floats, such as ``steps=100 / 3``, and compares them with the step."""
-        stop_at = stop_step(step, self._steps, self._last)
-        self._stop_at = None if stop_at is None else math.ceil(stop_at)
+        """Computes the last step."""
+        self._stop_at = stop_step(step, self._steps, self._last)
 
     def next_stop(self, step: int) -> int | None:
         """Returns the last step."""

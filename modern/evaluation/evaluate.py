@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -66,7 +65,7 @@ def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
         run = model.batch_function(Fragment.cut(upstream(updates, is_source), []), store)
         dataset = model.pipeline.dataset()
         with show_batches(call.steps) as tell:
-            for_each_batch(dataset if call.steps is None else dataset.take(math.ceil(call.steps)), run, tell)
+            for_each_batch(dataset if call.steps is None else dataset.take(call.steps), run, tell)
     fragment = metric_values([tf.nest.flatten(value)[0] for value, _ in metrics.values()])
     results = {name: value.numpy() for name, value in zip(metrics, store.function(fragment)([]), strict=True)}
     results["global_step"] = store[model.global_step].numpy()
