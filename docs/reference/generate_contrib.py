@@ -50,7 +50,7 @@ Each file is mended in memory: imports of what TensorFlow has moved, names that 
 imported on TensorFlow 2.21. Compiled operations run by TensorFlow 2's own kernels where it has them, or as graphs of other operations,
 such as the `GatherTree` of a beam search; the others are refused at their use, with name, file and line. `cluster_resolver`,
 `distribute`, `summary` and `tpu` stay those listed below. Imports, 22 of the
-compiled operations and 24 whole trainings are compared with TensorFlow 1.15.5; the Estimators of `learn` train on the legacy path alone.
+compiled operations and 28 whole trainings are compared with TensorFlow 1.15.5; the Estimators of `learn` train on the legacy path alone.
 
 ## Names that are not offered
 

@@ -15,6 +15,7 @@ from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor,
 from estimator_bridge.modern.graph.input_pipeline import Feeds
 from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.modern.graph.random_streams import RandomStreams, unshared
+from estimator_bridge.modern.graph.reference_variables import read_after_writes
 from estimator_bridge.modern.graph.shapes import tf2_shapes
 from estimator_bridge.modern.graph.side_effects import Effects
 
@@ -194,7 +195,7 @@ class GraphSession(tf.compat.v1.Session):
         outputs = [element for element in elements if tf.is_tensor(element)]
         read = [*(tensor for op in rest for tensor in op.inputs), *outputs]
         crossing = {tensor.name: tensor for tensor in read if tensor.op in of_input and tensor.name not in outside}
-        fragment = Fragment.cut(rest, outputs, outside | crossing.keys())
+        fragment = read_after_writes(Fragment.cut(rest, outputs, outside | crossing.keys()), rest, self._reader.references)
         handles = self._reader.handles(fragment)
         call = self._streams.shared(fragment).function(handles)
         inputs = fragment.inputs

@@ -69,6 +69,7 @@ class ReadOnlySession(SessionInterface):
 
     Attributes:
         graph: Graph of the tensors.
+        references: Operation names of the variables that TensorFlow 1 made reference variables.
         sess_str: Name of the process as TensorFlow gives it.
     """
 
@@ -79,7 +80,7 @@ class ReadOnlySession(SessionInterface):
         self, graph: Any, variables: Mapping[str, Any], steps: frozenset[Operation], references: Set[str] = frozenset()
     ) -> None:
         self.graph = graph
-        self._references = references
+        self.references = references
         self._variables = variables
         self._steps = steps
         self._effects = Effects(graph)
@@ -178,7 +179,7 @@ class ReadOnlySession(SessionInterface):
         These are TensorFlow 1's reference variables, and the name of a variable (``"global_step:0"``), which is its handle here.
         """
         handle = variable_of(element) if element is not operation(element) else None
-        return handle is not None and (handle is element or handle.op.name in self._references)
+        return handle is not None and (handle is element or handle.op.name in self.references)
 
     def handles(self, fragment: Fragment) -> list[Tensor]:
         """Returns the handles of a fragment's variables."""

@@ -66,8 +66,9 @@ def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
         dataset = model.pipeline.dataset()
         with show_batches(call.steps) as tell:
             for_each_batch(dataset if call.steps is None else dataset.take(call.steps), run, tell)
-    fragment = metric_values([tf.nest.flatten(value)[0] for value, _ in metrics.values()])
-    results = {name: value.numpy() for name, value in zip(metrics, store.function(fragment)([]), strict=True)}
+    values = {name: value for name, (value, _) in metrics.items()}  # tensors, or nested tuples of them
+    computed = store.function(metric_values(tf.nest.flatten(values)))([])
+    results: dict[str, Any] = tf.nest.pack_sequence_as(values, [value.numpy() for value in computed])
     results["global_step"] = store[model.global_step].numpy()
     scalars = {name: value[()] for name, value in results.items() if isinstance(value, np.ndarray) and not value.shape}
     return results | scalars, model.graph

@@ -251,6 +251,8 @@ def _graph_def(ops: set[Operation], without_use: Collection[Operation]) -> Any:
             node.attr.pop("_lower_using_switch_merge", None)
         if node.op == "HashTableV2":  # else a loaded SavedModel has a table of its own in each function
             node.attr["use_node_name_sharing"].b = True
+        if "shared_name" in node.attr and not node.attr["shared_name"].s:  # else each function has one of its own
+            node.attr["shared_name"].s = f"{op.graph._graph_key}{op.name}".encode()
         waited_for = set[str]() if holds_up(op) else names
         node.input[:] = [name for name in node.input if not name.startswith("^") or name[1:] in waited_for]
         if "_class" in node.attr:  # colocation with an operation outside of the fragment cannot be resolved

@@ -23,6 +23,7 @@ from estimator_bridge.modern.graph.fragments import (
     variable_of,
 )
 from estimator_bridge.modern.graph.optimizers.capture import Update
+from estimator_bridge.modern.graph.reference_variables import read_after_writes, reading
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
 
 
@@ -99,15 +100,14 @@ def plan(
     level = _levels({op: [parent for parent in parents(op) if parent in closure] for op in closure}, set(by_op))
     used = [update for update in updates if update.op in closure]
     needed = [tensor for update in used for tensor in (*update.gradients(), *update.changing().values())]
-    wanted = [loss, *(tensor for group in report for tensor in group), *needed]
     levels = range(max(level.values()) + 1)
     members = [{op for op in closure if level[op] == at and op not in by_op} for at in levels]
-    again = [
-        _reads([tensor for op in ops for tensor in op.inputs], references) if at else set() for at, ops in enumerate(members)
-    ]
+    again = [_again(ops, references) if at else set() for at, ops in enumerate(members)]
+    needed += [tensor for ops in again for op in ops for tensor in op.inputs[1:] if not is_copied(tensor.op)]
+    wanted = [loss, *(tensor for group in report for tensor in group), *needed]
     stages = tuple(
         Stage(
-            Fragment.cut(ops | read, _outputs(ops, wanted, closure | reporting)),
+            read_after_writes(Fragment.cut(ops | read, _outputs(ops, wanted, closure | reporting)), ops | read, references),
             tuple(update for update in used if level[update.op] == at),
         )
         for at, ops, read in zip(levels, members, again, strict=True)
@@ -123,6 +123,11 @@ def _observation(tensors: Sequence[Tensor], ops: set[Operation], step: set[Opera
     after = _reads(tensors, references) - {tensor.op for op in late for tensor in op.inputs}
     computed = [tensor for tensor in tensors if tensor.op not in after]
     return Observation(Fragment.cut(early, _outputs(early, computed, ops)), Fragment.cut(late | after, tensors))
+
+
+def _again(ops: Iterable[Operation], references: Set[str]) -> set[Operation]:
+    """Returns the operations that read the ``references`` among the inputs of ``ops``."""
+    return {read for op in ops for tensor in op.inputs for read in reading(tensor, references)}
 
 
 def _reads(tensors: Iterable[Tensor], references: Set[str]) -> set[Operation]:

@@ -1,6 +1,6 @@
 """Variables of a TF1 graph as tf.Variables of a strategy, with their TF1 names."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -120,8 +120,9 @@ def _variable(template: Any, value: Any, updated: bool) -> Variable:
         kwargs = {"synchronization": tf.VariableSynchronization.ON_READ, "aggregation": tf.VariableAggregation.MEAN}
     elif updated:
         kwargs = {"aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA}
-    if not template.shape.is_fully_defined():  # e.g., the centers of k-means, whose number grows
-        kwargs["shape"] = template.shape
+    declared = tf.TensorShape(template.op.get_attr("shape"))  # set_shape() promises only what reading the variable gives
+    if not declared.is_fully_defined():  # e.g., the centers of k-means, whose number grows
+        kwargs["shape"] = declared
     return tf.Variable(value, trainable=template.trainable, name=template.op.name, dtype=template.dtype.base_dtype, **kwargs)
 
 
@@ -147,13 +148,16 @@ def assigned(ops: Iterable[Any]) -> frozenset[str]:
         ...     sorted(assigned(op.graph.get_operations()))
         ['count']
     """
+    return frozenset(name for name, _ in writes(ops))
+
+
+def writes(ops: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Yields the name of each variable that one of ``ops`` writes to, with that operation."""
     effects: dict[Any, Effects] = {}
-    return frozenset(
-        tensor.op.name
-        for op in ops
-        for tensor in op.inputs
-        if tensor.op.type == "VarHandleOp" and not _only_reads(op, effects.setdefault(op.graph, Effects(op.graph)))
-    )
+    for op in ops:
+        for tensor in op.inputs:
+            if tensor.op.type == "VarHandleOp" and not _only_reads(op, effects.setdefault(op.graph, Effects(op.graph))):
+                yield tensor.op.name, op
 
 
 def _only_reads(op: Any, effects: Effects) -> bool:

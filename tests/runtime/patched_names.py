@@ -92,7 +92,8 @@ _REASONS: dict[str, dict[str, str]] = {
     },
     f"{_OPS}.control_flow_util": {"ENABLE_CONTROL_FLOW_V2": "loops and conditions are functions"},
     f"{_OPS}.resource_variable_ops.BaseResourceVariable": {
-        "__bool__": "asks whether there is a variable, as of TF1's reference variables"
+        "__bool__": "asks whether there is a variable, as of TF1's reference variables",
+        "__iadd__ __imul__ __ipow__ __isub__ __itruediv__": "variable += value gives a tensor, as of TF1's reference variables",
     },
     f"{_OPS}*": {"_DEFAULT_USE_RESOURCE": "a script's variables are reference variables, as in TF1"},
     f"{_OPS}.variable_v1": {"default_variable_creator": "makes resource variables where TF1 made reference variables"},

@@ -67,6 +67,10 @@ def gan_fn(features, labels, mode, params):
         both = train_op(loss, "generator"), train_op(critic_loss, "critic")
         hooks = [own.RunningTrainOps(both[0], 1), own.RunningTrainOps(both[1], 2)]
         train = step.assign_add(1)
+    elif params["how"] == "one after the other in a hook":
+        with tf.control_dependencies([train_op(critic_loss, "critic")]):
+            hooks = [own.RunningTrainOps(train_op(loss, "generator"), 2)]
+        train = step.assign_add(1)
     elif params["how"] == "one after the other":
         with tf.control_dependencies([train_op(critic_loss, "critic")]):
             train = train_op(loss, "generator", step)
@@ -74,6 +78,28 @@ def gan_fn(features, labels, mode, params):
         hooks = [own.Alternating(train_op(critic_loss, "critic"))]
         train = step.assign_add(1)  # 1.15.5 runs two updates at once in no order
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train, training_hooks=hooks)
+
+
+def updating_fn(features, labels, mode, params):
+    """Reads a variable, updates it twice, and uses what it has read after each update."""
+    weight = tf.get_variable("weight", [3, 1], initializer=tf.constant_initializer(0.4))
+    sums = tf.get_variable("sums", [3, 1], initializer=tf.zeros_initializer())
+    loss = tf.reduce_mean(tf.square(tf.matmul(features["x"], weight) - labels)) + tf.reduce_sum(tf.square(weight))
+    same, row = tf.identity(weight), tf.reshape(weight, [3])
+    with tf.control_dependencies([loss, same, row]):
+        halved = weight.assign(weight * 0.5)
+    with tf.control_dependencies([halved]):
+        added = sums.assign_add(same + 10.0 * tf.expand_dims(tf.stop_gradient(row), 1))
+    with tf.control_dependencies([added]):
+        trained = tf.train.GradientDescentOptimizer(0.1).minimize(loss, var_list=[weight])
+    with tf.control_dependencies([trained]):
+        update = sums.assign_add(100.0 * tf.reshape(row, [3, 1]))
+    step = tf.train.get_global_step()
+    if params["how"] == "in a hook":
+        hooks, update = [own.RunningTrainOps(update, 2)], step.assign_add(1)
+    else:
+        hooks, update = [], tf.group(update, step.assign_add(1))
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=update, training_hooks=hooks)
 
 
 def estimator(fn=model_fn, **params):
@@ -174,9 +200,12 @@ CASES = {
     "initialised iterators": initialised_iterators,
     "looked": looked,
     "one after the other": lambda: gan("one after the other"),
+    "one after the other in a hook": lambda: gan("one after the other in a hook"),
     "read on": read_on,
     "saved": saved,
     "train ops": lambda: gan("hooks"),
+    "updates": lambda: trained(estimator(updating_fn, how="in the step"), steps=3),
+    "updates in a hook": lambda: trained(estimator(updating_fn, how="in a hook"), steps=3),
 }
 
 

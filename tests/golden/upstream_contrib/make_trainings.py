@@ -23,6 +23,7 @@ GAN = os.path.join(os.environ.get("ESTIMATOR_BRIDGE_CONTRIB", ""), "sources", "t
 TRAININGS = {  # name -> script and variant
     "cells": ["cells.py"],
     "clusters": ["clusters.py"],
+    "clusters mini-batches": ["clusters.py", "mini-batches"],
     "data": ["data.py"],
     "distributions": ["distributions.py"],
     "gan estimator": ["gan.py", "estimator"],

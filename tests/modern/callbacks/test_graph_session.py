@@ -14,7 +14,10 @@ FOLDER = ROOT / "tests/golden/hooks"
 RECORDED = json.loads((FOLDER / "recorded.json").read_text(encoding="utf-8"))
 
 
-SAMPLE = ("assigned", "fed now and then", "initialised iterators", "one after the other", "read on", "train ops")
+SAMPLE = (
+    *("assigned", "fed now and then", "initialised iterators", "one after the other", "one after the other in a hook"),
+    *("read on", "train ops", "updates", "updates in a hook"),
+)
 
 
 def check(path: str, cases: tuple[str, ...], folder: Path) -> None:

@@ -107,6 +107,30 @@ def test_tables_and_constants_are_copied_variables_and_placeholders_come_from_ou
     assert not is_copied(by_type["VarHandleOp"])
 
 
+def test_a_table_without_a_shared_name_is_the_same_in_each_function_of_its_graph() -> None:
+    functions = []
+    for value in (10, 20):
+        with tf.Graph().as_default():
+            table = tf.raw_ops.HashTableV2(key_dtype=tf.int64, value_dtype=tf.int64, name="table")
+            one = tf.constant([1], tf.int64)
+            fill = tf.raw_ops.InitializeTableV2(table_handle=table, keys=one, values=value * one)
+            found = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=one, default_value=tf.constant(0, tf.int64))
+        Fragment.cut(upstream([fill]), []).function([])([], [])
+        functions.append(Fragment.cut(upstream([found.op]), [found]).function([]))
+    assert [call([], [])[0].numpy().tolist() for call in functions] == [[10], [20]]
+
+
+def test_a_variable_without_a_validated_shape_takes_the_shape_that_was_promised() -> None:
+    """The metrics of tf.contrib.timeseries begin as scalars, and say of which shape they will be."""
+    with tf.Graph().as_default():
+        variable = v1.Variable(0.0, shape=tf.TensorShape(None), use_resource=True, name="seen")
+        variable.set_shape([2])
+        assigned_op = tf.raw_ops.AssignVariableOp(resource=variable.handle, value=tf.constant([1.0, 2.0]))
+    store = VariableStore([variable], {"seen": np.float32(0.0)})
+    store.function(Fragment.cut({assigned_op}, []))([])
+    np.testing.assert_array_equal(store[variable], [1.0, 2.0])
+
+
 def test_sparse_gradients_go_through_as_tensors_and_come_back() -> None:
     dense = tf.constant([1.0])
     slices = tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([2]), tf.constant([5, 1]))

@@ -84,6 +84,18 @@ def test_the_methods_are_those_that_tensorflow_1_called(asked: bool | None, kept
         assert hasattr(weight, "handle")
 
 
+def test_adding_to_a_reference_variable_in_place_gives_a_tensor_and_changes_nothing() -> None:
+    with tf.Graph().as_default(), reference_variables(), v1.Session() as session:
+        total = weight = v1.get_variable("weight", initializer=4.0)
+        total += 2.0
+        total **= 2.0
+        session.run(weight.initializer)
+        assert session.run([total, weight]) == [36.0, 4.0]
+        resource = v1.get_variable("resource", initializer=4.0, use_resource=True)
+        with pytest.raises(RuntimeError, match="not supported"):
+            resource += 2.0
+
+
 def test_what_an_assignment_returned_waits_for_it() -> None:
     """TensorFlow itself drops an assignment if only some rows of its result are read, or if a scatter goes on with it."""
     with tf.Graph().as_default(), reference_variables(), v1.Session() as session:
