@@ -29,15 +29,29 @@ def judge_chained_assignments(source: Source) -> Iterator[SourceFinding]:
         column = getattr(call.func, "value", None)
         in_place = name in _IN_PLACE and _has(call, "inplace")
         if in_place and isinstance(column, ast.Subscript) and not _is_container(column.value, place):
-            yield _finding(call, f".{name}(inplace=True)", f"write x[...] = x[...].{name}(...) without inplace")
+            instead = f"write x[...] = x[...].{name}(...) without inplace"
+            if not isinstance(column.slice, (ast.List, ast.ListComp)):  # several columns were a copy in pandas 1, too
+                yield _finding(call, f".{name}(inplace=True)", instead, _is_one_column(column.slice, place))
     for target, place in source.names.nodes(ast.Subscript):
         if isinstance(target.ctx, ast.Store) and (column := _column(target.value)) and _is_frame(column.value, source, place):
-            yield _finding(target, "[...][...] =", "write x.loc[rows, column] = ...")
+            yield _finding(target, "[...][...] =", "write x.loc[rows, column] = ...", True)
 
 
-def _finding(node: ast.AST, symbol: str, instead: str) -> SourceFinding:
-    message = f"pandas 3 changes a copy and not the frame, and run refuses it: {instead}."
-    return SourceFinding.at(node, symbol, Kind.PACKAGE, Verdict.HUMAN, message)
+def _finding(node: ast.AST, symbol: str, instead: str, is_one_column: bool) -> SourceFinding:
+    message = f"pandas 3 changes a copy and not the frame, and run refuses it for one column: {instead}."
+    return SourceFinding.at(node, symbol, Kind.PACKAGE, Verdict.HUMAN if is_one_column else Verdict.LOOK, message)
+
+
+def _is_one_column(key: ast.expr, place: Place) -> bool:
+    """Returns True for a constant, and for the variable of a loop."""
+    names = {
+        node.id
+        for loop in place.loops
+        if not isinstance(loop, ast.While)
+        for node in ast.walk(loop.target)
+        if isinstance(node, ast.Name)
+    }
+    return isinstance(key, ast.Constant) or (isinstance(key, ast.Name) and key.id in names)
 
 
 def _release(distribution: str) -> int:
