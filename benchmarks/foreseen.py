@@ -1,9 +1,10 @@
 """How often ``check`` foresees what ``run`` does: ``python benchmarks/foreseen.py LIST``.
 
 LIST has one JSON object a line, each for a script that was run: ``{"script": "train.py", "arguments": ["--steps=10"], "outcome": "runs"}``. Optional
-are ``"path"`` (``legacy`` or ``modern``; default legacy), ``"folder"`` (the working directory; default this one) and ``"module": true`` for
-``run -m``. The outcome is ``runs``, or anything else for a script that did not run to its end. ``data`` is for one that ended for data, arguments or
-devices that it lacks: as its source shows no such thing, it counts as one that runs, and the number of them is printed.
+are ``"path"`` (``legacy`` or ``modern``; default legacy), ``"folder"`` (the working directory; default this one), ``"environment"`` (variables
+that are added) and ``"module": true`` for ``run -m``. The outcome is ``runs``, or anything else for a script that did not run to its end. ``data``
+is for one that ended for data, arguments or devices that it lacks: as its source shows no such thing, it counts as one that runs, and the number
+of them is printed.
 
 Printed are the confusion matrix of the verdict of ``check`` against the outcome, the share that agrees, the share of scripts that ``check`` called
 good though they failed, and each script on which they differ.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -27,7 +29,8 @@ def foresees_run(row: dict[str, Any]) -> bool:
     """Returns True if ``check`` finds nothing that stops a script."""
     script = f"{row['script'].replace('.', '/')}.py" if row.get("module") else row["script"]
     command = [sys.executable, "-m", "estimator_bridge", "check", "--path", row.get("path", "legacy"), script]
-    done = subprocess.run(command, cwd=row.get("folder"), capture_output=True, check=False)
+    environment = os.environ | row.get("environment", {})
+    done = subprocess.run(command, cwd=row.get("folder"), env=environment, capture_output=True, check=False)
     return done.returncode == 0
 
 

@@ -23,6 +23,7 @@ from estimator_bridge.runtime.user_code import is_users
 
 _logger = logging.getLogger(__name__)
 _STACKS = ("column_stack", "dstack", "hstack", "stack", "vstack")
+_IN_PLACE = ("bfill", "clip", "ffill", "fillna", "interpolate", "mask", "replace", "where")
 _READ_POSITIONS = ("sep", "delimiter", "header", "names", "index_col", "usecols")
 _READ_DROPPED = (
     "error_bad_lines",
@@ -106,6 +107,8 @@ def _adapt_pandas(stack: OldLibraries, pandas: Any) -> None:
         adapt_columns(stack, pandas)  # what is still an assignment without effect is better an error
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("error", pandas.errors.ChainedAssignmentError)
+        several = {name: _without_reference_count(getattr(pandas.DataFrame, name)) for name in _IN_PLACE}
+        stack.enter_context(replaced(pandas.DataFrame, **several))
         stack.enter_context(pandas.option_context("future.infer_string", False))
     frame, series = pandas.DataFrame, pandas.Series
     for owner, names in (
@@ -119,6 +122,16 @@ def _adapt_pandas(stack: OldLibraries, pandas: Any) -> None:
     stack.enter_context(replaced(frame, drop=_with_axis(frame.drop), values=_writable(frame.values)))
     readers = {name: _reading(getattr(pandas, name)) for name in ("read_csv", "read_table")}
     stack.enter_context(replaced(pandas, get_dummies=_with_numbers(pandas.get_dummies), **readers))
+
+
+def _without_reference_count(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Lets ``frame[["a", "b"]].fillna(0, inplace=True)`` change a copy without a warning: it changed a copy in pandas 1, too."""
+
+    @functools.wraps(method)
+    def called(frame: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(frame, *args, **kwargs)
+
+    return called
 
 
 def _append(

@@ -31,4 +31,7 @@ results = {
 ragged = np.array([[1, 2], [3]])
 results["ragged"] = [str(ragged.dtype), ragged.tolist()]
 results["stacked"] = [np.hstack(i * np.ones(1) for i in range(2)).tolist(), np.vstack(map(list, ["1", "2"])).tolist(), np.stack({"a": [1]}.values(), axis=1).tolist()]
+several = pd.DataFrame({"a": [1.0, None], "b": [None, 4.0]})
+several[["a", "b"]].fillna(0.0, inplace=True)
+results["several columns"] = int(several.isnull().sum().sum())
 print(json.dumps(results))
