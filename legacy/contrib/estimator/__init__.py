@@ -21,7 +21,6 @@ from estimator_bridge.legacy.contrib.estimator.heads import (
 )
 from estimator_bridge.legacy.contrib.estimator.multi_head import multi_head
 from estimator_bridge.legacy.contrib.estimator.multi_label import multi_label_head
-from estimator_bridge.legacy.contrib.estimator.rnn import RNNClassifier, RNNEstimator
 from estimator_bridge.legacy.contrib.estimator.towers import TowerOptimizer, replicate_model_fn
 
 __all__ = [
@@ -29,8 +28,6 @@ __all__ = [
     "DNNLinearCombinedEstimator",
     "InMemoryEvaluatorHook",
     "LinearEstimator",
-    "RNNClassifier",
-    "RNNEstimator",
     "SavedModelEstimator",
     "TowerOptimizer",
     "add_metrics",
