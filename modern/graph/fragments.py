@@ -127,13 +127,20 @@ class Fragment:
     captured: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def cut(cls, ops: Collection[Operation], outputs: Sequence[Tensor], fed: Collection[str] = ()) -> Fragment:
+    def cut(
+        cls,
+        ops: Collection[Operation],
+        outputs: Sequence[Tensor],
+        fed: Collection[str] = (),
+        first: Collection[Operation] = (),
+    ) -> Fragment:
         """Cuts ``ops`` out of their graph.
 
         Args:
             ops: Operations that the fragment executes; constants and tables that they read are copied along.
             outputs: Tensors of the same graph; each is made by ``ops`` or passed through from outside.
             fed: Names of tensors that come from outside, whatever makes them in the graph.
+            first: Operations among ``ops`` to run before all others; they wait for none of them.
 
         Returns:
             The fragment. Control inputs from outside are dropped, since the caller orders fragments.
@@ -143,7 +150,7 @@ class Fragment:
         outside = {tensor.name: tensor for tensor in (*read, *outputs) if tensor.op not in inside or tensor.name in fed}
         handles = tuple(tensor for tensor in outside.values() if tensor.op.type == "VarHandleOp")
         inputs = tuple(tensor for tensor in outside.values() if tensor.op.type != "VarHandleOp")
-        graph_def = _graph_def(inside, _without_use(inside, outputs))
+        graph_def = _graph_def(inside, _without_use(inside, outputs), first)
         _hold_back(graph_def, _unfed_writes(inside), [tensor.op.name for tensor in inputs])
         return cls(graph_def, handles, inputs, tuple(outputs))
 
@@ -240,10 +247,10 @@ def _without_use(ops: set[Operation], outputs: Sequence[Tensor]) -> set[Operatio
     return {op for op in ops - used if op.type in _CONTROL_FLOW}
 
 
-def _graph_def(ops: set[Operation], without_use: Collection[Operation]) -> Any:
+def _graph_def(ops: set[Operation], without_use: Collection[Operation], first: Collection[Operation]) -> Any:
     names = {op.name for op in ops}
     graph_def = tf.compat.v1.GraphDef()
-    for op in sorted(ops, key=lambda op: op._id):
+    for op in sorted(ops, key=lambda op: (op not in first, op._id)):  # the function keeps this order where it matters
         node = graph_def.node.add()
         node.CopyFrom(op.node_def)
         node.device = ""  # the strategy places it

@@ -25,6 +25,7 @@ from estimator_bridge.modern.graph.fragments import (
 from estimator_bridge.modern.graph.optimizers.capture import Update
 from estimator_bridge.modern.graph.reference_variables import read_after_writes, reading
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
+from estimator_bridge.modern.graph.variables import writes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,13 +108,21 @@ def plan(
     wanted = [loss, *(tensor for group in report for tensor in group), *needed]
     stages = tuple(
         Stage(
-            read_after_writes(Fragment.cut(ops | read, _outputs(ops, wanted, closure | reporting)), ops | read, references),
+            _fragment(ops | read, _outputs(ops, wanted, closure | reporting), references),
             tuple(update for update in used if level[update.op] == at),
         )
         for at, ops, read in zip(levels, members, again, strict=True)
     )
     observations = tuple(_observation(group, ops, closure, references) for group, ops in zip(report, observed, strict=True))
     return Plan(stages, observations, frozenset(closure))
+
+
+def _fragment(ops: set[Operation], outputs: Sequence[Tensor], references: Set[str]) -> Fragment:
+    """Cuts out a stage, whose operations read variables when those of TensorFlow 1 do."""
+    written = {name for name, _ in writes(ops)} - references
+    # What waits for nothing reads its variable when a step begins, however late in the script.
+    first = {op for op in ops if op.type == "ReadVariableOp" and not op.control_inputs and op.inputs[0].op.name in written}
+    return read_after_writes(Fragment.cut(ops, outputs, first=first), ops, references)
 
 
 def _observation(tensors: Sequence[Tensor], ops: set[Operation], step: set[Operation], references: Set[str]) -> Observation:

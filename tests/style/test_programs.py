@@ -17,7 +17,6 @@ INPUT_TEXTS = frozenset(
         "compat/keras_files/test_keras_files.py",
         "compat/source/rules/test_asked_version.py",
         "compat/source/rules/test_misuse_checks.py",
-        "compat/source/rules/test_old_library_rules.py",
         "compat/source/test_checking.py",
         "compat/source/test_forecast.py",
         "compat/source/test_names.py",

@@ -377,3 +377,16 @@ def test_fit_of_the_keras_model_trains_as_the_engine_does(tmp_path: Path) -> Non
             transplant.settled[item.variable].read_value(), expected[item.name], rtol=1e-5, atol=1e-5, err_msg=item.name
         )
     assert {variable.name for variable in keras_model.trainable_weights} == {"dense/kernel:0", "dense/bias:0", "embedding:0"}
+
+
+def test_a_read_that_waits_for_nothing_gives_the_value_before_the_step(tmp_path: Path) -> None:
+    """A Keras layer of batch norm that is called three times: TensorFlow 1.15.5 adds up what each call would change alone."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        mean = v1.get_variable("mean", initializer=0.0, use_resource=True, trainable=False)
+        updates = [mean.assign_sub((mean - value) * 0.1) for value in (1.0, 2.0, 3.0)]
+        with tf.control_dependencies([update.op for update in updates]):
+            loss = squared(linear(features["x"]), labels)
+        return finish(mode, loss)
+
+    assert train("modern", model_fn, tmp_path, steps=1)["mean"] == pytest.approx(0.1 * 1.0 + 0.1 * 2.0 + 0.1 * 3.0)

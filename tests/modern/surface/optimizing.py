@@ -202,6 +202,9 @@ def of_bert(features: Features, labels: Any, mode: str) -> Any:
 class HalfRate(tf.compat.v1.train.GradientDescentOptimizer):
     """A subclass that changes how a TensorFlow 1 optimizer applies."""
 
+    def _apply_dense(self, grad: Any, var: Any) -> Any:
+        return super()._apply_dense(grad * 0.5, var)
+
     def _resource_apply_dense(self, grad: Any, handle: Any) -> Any:
         return super()._resource_apply_dense(grad * 0.5, handle)
 

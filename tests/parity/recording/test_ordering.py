@@ -51,6 +51,19 @@ def test_what_is_read_before_an_assignment_is_the_old_value(use_resource: bool) 
     assert seen == [0, 2, 4, 6, 8]
 
 
+def test_a_read_on_a_later_line_that_waits_for_nothing_is_the_old_value() -> None:
+    with tf.Graph().as_default() as graph:
+        count = v1.get_variable("count", initializer=0, use_resource=True)
+        update = count.assign_add(1, read_value=False)
+        read = count.read_value()
+        assert order_assignments(graph.get_operations()) == ["count"]
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            seen = [session.run([update, read])[1] for _ in range(5)]
+
+    assert seen == [0, 1, 2, 3, 4]
+
+
 def test_an_order_of_the_scripts_own_is_none_of_our_business() -> None:
     with tf.Graph().as_default():
         weight = v1.get_variable("weight", initializer=1.0, use_resource=True)

@@ -17,7 +17,8 @@ _SAME_MEMORY = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze", "StopG
 def order_assignments(step: Collection[Operation], batch: Collection[Operation] = ()) -> list[str]:
     """Adds the control dependencies that a TensorFlow 1 script left out between reading a variable and assigning to it.
 
-    TensorFlow 1 may run such a pair in either order; afterwards only that of the script's lines is left, as on the modern path.
+    TensorFlow 1 may run such a pair in either order; afterwards only that of the script's lines is left, as on the modern path. A read of
+    a resource variable that waits for nothing comes before every assignment, however late its line: it runs as a step begins.
     Nothing is assigned once the input has ended. Operations inside loops and branches stay as they are.
 
     Args:
@@ -43,12 +44,17 @@ def order_assignments(step: Collection[Operation], batch: Collection[Operation] 
     behind = _masks([*batch, *made], {op: 1 << bit for bit, op in enumerate(first)})
     ordered = set()
     for write, variable in ((op, variable) for op, variable, writes in uses if writes):
-        earlier = {*batch, *(op for op, read in reads if read == variable and op._id < write._id)}
+        earlier = {*batch, *(op for op, read in reads if read == variable and (op._id < write._id or _is_early(op)))}
+        earlier -= set(write.control_inputs)  # of later lines, too, which the masks do not know
         free = [op for bit, op in enumerate(first) if op in earlier and not behind[write] >> bit & 1]
         if free:
             write._add_control_inputs(free)
             ordered.add(variable)
     return sorted(ordered)
+
+
+def _is_early(read: Operation) -> bool:
+    return read.type == "ReadVariableOp" and not read.control_inputs
 
 
 def _uses(made: Sequence[Operation]) -> Iterator[tuple[Operation, str, bool]]:
