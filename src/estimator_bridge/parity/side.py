@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import dataclasses
 import functools
+import gc
+import io
 import json
 import os
 import signal
@@ -118,5 +122,18 @@ def _end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
+def _leave(code: int) -> None:
+    """Ends this process without Python's last part, in which a thread of TensorFlow that still calls Python ends it by abort()."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    open_files = [one for one in gc.get_objects() if isinstance(one, (io.TextIOWrapper, io.BufferedWriter))]
+    for stream in (sys.stdout, sys.stderr, *open_files):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    _leave(main(sys.argv[1]))
