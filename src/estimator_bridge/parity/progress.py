@@ -1,7 +1,7 @@
 """Progress of both sides on stderr, if that is a terminal."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -11,8 +11,12 @@ from estimator_bridge.parity.run import SIDES, Watch
 
 
 @contextlib.contextmanager
-def progress_display() -> Iterator[Watch]:
-    """Yields a ``watch`` for ``compare`` that shows step, loss and remaining time of each side."""
+def progress_display(sides: Sequence[str] = SIDES) -> Iterator[Watch]:
+    """Yields a ``watch`` for ``compare`` that shows step, loss and remaining time of each side.
+
+    Args:
+        sides: Names of the sides, in order.
+    """
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description:<7}"),
@@ -23,7 +27,7 @@ def progress_display() -> Iterator[Watch]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        tasks: dict[str, TaskID] = {side: progress.add_task(side, start=False, total=None, state="waiting") for side in SIDES}
+        tasks: dict[str, TaskID] = {side: progress.add_task(side, start=False, total=None, state="waiting") for side in sides}
 
         def watch(side: str, event: dict[str, Any]) -> None:
             task = tasks[side]

@@ -8,12 +8,14 @@ import os
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.runtime.estimator_calls import Engine
 from estimator_bridge.runtime.log_output import log_to_stderr
-from estimator_bridge.script.run import Script, run_legacy, run_modern
+from estimator_bridge.script.run import Script, run_as_main, run_legacy, run_modern
 from estimator_bridge.script.tracebacks import run_as_python_does
 
 
@@ -26,6 +28,7 @@ class Order:
     script: Script
     replaying: bool
     replicas: int
+    plan: RewritePlan | None = None
 
     def trace(self, side: str) -> Trace:
         """Returns a side's trace."""
@@ -42,17 +45,38 @@ def main(text: str) -> int:
         The script's exit code; 2 after a refusal, which is in the trace.
     """
     fields = json.loads(text)
-    order = Order(**{**fields, "script": Script(**fields["script"])})
+    order = Order(**{**fields, "script": Script(**fields["script"]), "plan": read_plan(fields["plan"])})
     trace = order.trace(order.side)
     trace.make()
     _end_with_parent()
     with log_to_stderr():
         try:
+            if order.side in {"new", "free"}:
+                return _run_new(order, trace)
             run_script = run_legacy if order.side == "legacy" else run_modern
             return run_as_python_does(lambda: run_script(order.script, lambda: _make_engine(order, trace)))
         except BridgeError as error:
             trace.write("failed", message=str(error))
             return 2
+
+
+def read_plan(fields: dict[str, Any] | None) -> RewritePlan | None:
+    """Returns a plan that was JSON."""
+    if fields is None:
+        return None
+    given = tuple((old, new) for old, new in fields["given"])
+    return RewritePlan(**{**fields, "script": Script(**fields["script"]), "given": given})
+
+
+def _run_new(order: Order, trace: Trace) -> int:
+    from estimator_bridge.parity.rewrite.new_side import prepare
+
+    assert order.plan
+    check = prepare(trace, order.trace("legacy"), order.plan)
+    script = order.plan.script
+    code = run_as_python_does(lambda: run_as_main(script))
+    check()
+    return code
 
 
 def _make_engine(order: Order, trace: Trace) -> Engine:
@@ -61,6 +85,10 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
 
     randomness.equalise()
     model_dirs.redirect(trace.folder, Path(order.folder) / "start")
+    if order.plan is not None:
+        from estimator_bridge.parity.rewrite.old_side import ReferenceEngine
+
+        return ReferenceEngine(trace, order.plan)
     if order.side == "legacy":
         from estimator_bridge.parity.recording.legacy_side import RecordingEngine
 

@@ -53,11 +53,14 @@ class RecordingEngine(TracedEngine):
 
     def prepare(self, estimator: Any, call: Any, name: str) -> Any:
         """Returns the call with one more session hook, which comes last."""
-        hook = (_TrainHook if isinstance(call, TrainCall) else _BatchHook)(self._trace, name, self._recording)
-        return dataclasses.replace(call, hooks=[*(call.hooks or []), hook])
+        return dataclasses.replace(call, hooks=[*(call.hooks or []), self.make_hook(call, name)])
+
+    def make_hook(self, call: Any, name: str) -> Any:
+        """Returns the hook that records a call."""
+        return (TrainHook if isinstance(call, TrainCall) else BatchHook)(self._trace, name, self._recording)
 
 
-class _BatchHook(tf.compat.v1.train.SessionRunHook):
+class BatchHook(tf.compat.v1.train.SessionRunHook):
     """Records the batch of each session run."""
 
     def __init__(self, trace: Trace, call: str, recording: bool) -> None:
@@ -82,7 +85,7 @@ class _BatchHook(tf.compat.v1.train.SessionRunHook):
             self._writer.close()
 
 
-class _TrainHook(_BatchHook):
+class TrainHook(BatchHook):
     """Records losses, batches, and the values before and after the first step."""
 
     def begin(self) -> None:
@@ -131,6 +134,11 @@ class _TrainHook(_BatchHook):
 
     def _save(self, session: Any, moment: str) -> None:
         self._saver.save(session, self._trace.values(self._call, moment), write_meta_graph=False, write_state=False)
+
+
+def spec_of(graph: Any) -> Any:
+    """Returns the EstimatorSpec of a training graph."""
+    return _specs[graph]
 
 
 def _remember_batches_and_specs() -> None:
